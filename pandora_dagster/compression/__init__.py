@@ -1,0 +1,1 @@
+"""What to shrink, and whether it survived: facts, ledgers, verdicts, condensing. Pure: no model, no file."""

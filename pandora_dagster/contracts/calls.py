@@ -1,0 +1,243 @@
+"""One model call: what goes in (request, pack), what comes out (answer, record, result). Shapes only."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.words import ModelLayer, OutputFormat
+
+PartKind = Literal["policy", "role", "schema", "variables", "document", "query", "feedback"]
+SHARED_KINDS: frozenset[PartKind] = frozenset({"policy", "role", "schema"})
+"""Parts that all calls of a recipe share; they stand first so that the server's prefix cache serves them."""
+_CLOSING = re.compile(r"</(?=(?:document|query|variables|feedback)>)")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One choosable piece of a document. Higher `priority` is kept first; ties keep the given order."""
+
+    text: str
+    priority: float = 0.0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InputDocument:
+    """A document offered to a call under the name its recipe uses (`query_analysis.json`, `turn_summaries`).
+
+    `text` travels whole. With `items`, the document is a choice: as many whole items as the input budget lets in,
+    by priority, in the given order, and what stays out is recorded (DECISIONS 2). Nothing is ever cut.
+    """
+
+    name: str
+    text: str = ""
+    items: tuple[Item, ...] = ()
+    header: str = ""
+    """Stands before the items, e.g. a supplementary-source header of 004 section 13.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a citation `[n]` leads to."""
+
+    label: str
+    """`1` for `[1]`."""
+    path: str
+    """Path below the user's folder or a logical id, e.g. `turns/turn_000811/context.md`."""
+    description: str = ""
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Who calls: stands in every record."""
+
+    phase: str
+    user: str
+    session: str = ""
+    turn: TurnKey | None = None
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """One call as a phase asks for it."""
+
+    recipe: str
+    """`{category}/{name}`"""
+    query: str
+    """The words of the person, verbatim: always part of the pack (000 section 6)."""
+    site: CallSite
+    documents: tuple[InputDocument, ...] = ()
+    """Everything the recipe's `input_docs` may name, `context.md` among them (whole: the executor takes the sections)."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+    """What may be cited; the evidence gate resolves against these."""
+    intent: str = ""
+    policy: str = "assistant"
+    mode: Literal["chat", "code"] = "chat"
+    halt_on_low_confidence: bool = True
+    """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One labelled piece of a prompt pack. `text` is what it says; `framed` how it stands in the message."""
+
+    kind: PartKind
+    name: str
+    text: str
+    tokens: int
+    """Tokens of `framed`."""
+
+    @property
+    def framed(self) -> str:
+        return framed(self.kind, self.name, self.text)
+
+
+def framed(kind: PartKind, name: str, text: str) -> str:
+    """A part as it stands in its message. What is quoted can not close its own frame (user text is never structure)."""
+    if kind in SHARED_KINDS:
+        return text
+    tag = "document" if kind == "document" else kind
+    opening = f'<document name="{name}">' if kind == "document" else f"<{tag}>"
+    quoted = _CLOSING.sub(r"<\\/", text)
+    return f"{opening}\n{quoted}\n</{tag}>"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPack:
+    """What one call sends (000 section 6). Shared parts first, then what changes, the query last but for feedback.
+
+    `system` and `user` are the two messages; a layer without chat template gets `system + blank line + user`.
+    """
+
+    call_id: str
+    recipe: str
+    recipe_version: str
+    role: str
+    layer: ModelLayer
+    mode: str
+    output_format: OutputFormat
+    output_schema: Mapping[str, Any] | None
+    temperature: float | None
+    max_output_tokens: int
+    parts: tuple[Part, ...]
+    sources: tuple[Source, ...] = ()
+    tools: tuple[str, ...] = ()
+
+    @property
+    def system(self) -> str:
+        """The shared prefix: policy, role prompt, IO schema."""
+        return "\n\n".join(p.framed for p in self.parts if p.kind in SHARED_KINDS)
+
+    @property
+    def user(self) -> str:
+        """Variables, documents, the original query, and on a retry the last error."""
+        return "\n\n".join(p.framed for p in self.parts if p.kind not in SHARED_KINDS)
+
+    @property
+    def query(self) -> str:
+        """The original query, verbatim."""
+        return next((p.text for p in self.parts if p.kind == "query"), "")
+
+    def document(self, name: str) -> str:
+        """The text of a document part, "" where the pack has none."""
+        return next((p.text for p in self.parts if p.kind == "document" and p.name == name), "")
+
+
+class Usage(BaseModel):
+    """Tokens as the runtime counted them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    prompt: int = 0
+    output: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """A raw answer. `runtime` names who made it: `extractive` is never taken for a model (DECISIONS 25)."""
+
+    text: str
+    finish_reason: str
+    usage: Usage
+    runtime: str
+    model: str
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """One quality gate of one call (000 section 14)."""
+
+    gate: Literal["schema_validation", "confidence_threshold", "evidence_required", "timeout_ms"]
+    passed: bool
+    reason: str = ""
+    value: float | None = None
+
+
+class CallTokens(BaseModel):
+    """000 section 27, plus the budget and what the server's cache gave."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    prompt: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    total: int = 0
+    budget: int = 0
+
+
+class CallRecord(BaseModel):
+    """What one recipe execution leaves behind (000 section 27), failures included. One JSON line."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    call_id: str
+    timestamp: str
+    recipe: str
+    recipe_version: str
+    prompt_version: str = ""
+    model_layer: ModelLayer
+    runtime: str
+    model: str = ""
+    user_id: str
+    session_id: str = ""
+    turn_id: str = ""
+    revision: int = 0
+    phase: str
+    tokens: CallTokens
+    latency_ms: float
+    success: bool
+    schema_valid: bool | None = None
+    confidence: float | None = None
+    retries: int = 0
+    escalated: bool = False
+    finish_reason: str = ""
+    gates: Mapping[str, bool] = {}
+    error: str = ""
+    left_out: tuple[str, ...] = ()
+    """Items that selection left out, by name."""
+    compression_applied: bool = False
+    compression_savings: int = 0
+    pack_ref: str = ""
+    answer_ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """A validated result."""
+
+    text: str
+    parsed: Any
+    """dict for json and yaml, the text itself for markdown and text."""
+    record: CallRecord
+    verdicts: tuple[GateVerdict, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(v.passed for v in self.verdicts)

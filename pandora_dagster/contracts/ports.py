@@ -1,0 +1,209 @@
+"""The ports: what the inner rooms ask of the outer ones. Adapters in `runtime`, `stores` and `tools` fill them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from pandora_dagster.contracts.calls import (
+    CallRecord,
+    CallRequest,
+    CallResult,
+    InputDocument,
+    ModelAnswer,
+    PromptPack,
+    Source,
+)
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.turns import Candidate, Manifest, PhaseRecord, Turn, TurnRow
+from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer, TurnState
+
+
+class Clock(Protocol):
+    """Time as an argument: an aware UTC datetime."""
+
+    def __call__(self) -> datetime: ...
+
+
+class CountsTokens(Protocol):
+    """000 section 21.1."""
+
+    def count(self, text: str) -> int: ...
+
+
+class Cookbook(Protocol):
+    """What may run. Loading raises RecipeNotFoundError or RecipeValidationError; there is no fallback."""
+
+    def load(self, name: str) -> LoadedRecipe: ...
+    def get(self, phase: str, mode: str) -> LoadedRecipe: ...
+    def names(self) -> tuple[str, ...]: ...
+    def compressor(self, content_type: ContentType) -> LoadedRecipe: ...
+
+
+class ModelRuntime(Protocol):
+    """One runtime behind one port: `extractive` or `sglang`."""
+
+    @property
+    def name(self) -> str: ...
+    def model(self, layer: ModelLayer) -> str: ...
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        """Tokens the served model can take, None where unbounded or not yet known."""
+        ...
+
+    def temperature(self, layer: ModelLayer) -> float: ...
+    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+        """One answer; raises ModelError. Never retries by itself what the recipe's gates decide about."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Documents after compression, each verified, with tokens saved."""
+
+    documents: tuple[InputDocument, ...]
+    tokens_saved: int
+
+
+class Fitter(Protocol):
+    """Makes documents fit by verified compression; raises BudgetError where it can not."""
+
+    async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> Fitted: ...
+
+
+class Executes(Protocol):
+    """`execution`: the only caller of a model (000 section 21.4)."""
+
+    async def call(self, request: CallRequest) -> CallResult:
+        """Runs the seven steps of 000 section 15; raises HaltError after writing the intervention."""
+        ...
+
+
+class CallLog(Protocol):
+    """Call records as JSON lines beside the turn they belong to; DuckDB is their index."""
+
+    def append(self, record: CallRecord) -> None: ...
+
+
+class Vault(Protocol):
+    """Packs and raw answers, content-addressed, credentials redacted (DECISIONS 14). "" where switched off."""
+
+    def keep(self, user: str, kind: str, text: str) -> str: ...
+    def read(self, ref: str) -> str: ...
+
+
+class Interventions(Protocol):
+    def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
+        """Writes a new intervention and returns it with its id; `fields` are further fields of Intervention."""
+        ...
+
+    def show(self, intervention_id: str) -> Intervention: ...
+    def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]: ...
+    def resolve(self, intervention_id: str, resolution: str) -> Intervention: ...
+
+
+class TurnStore(Protocol):
+    """The documents: the truth. Every write is all-or-nothing; `turn.json` is the commit point."""
+
+    def start(self, user: UserId, query: str, *, session: SessionId, mode: str, now: datetime, replies_to: str | None = None) -> Turn:
+        """A new open turn with section 0; its number is given atomically and never reused."""
+        ...
+
+    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        """The newest revision unless told; verifies hashes; raises UnknownTurnError or DocumentError."""
+        ...
+
+    def manifest(self, key: TurnKey) -> Manifest: ...
+    def commit(
+        self,
+        turn: Turn,
+        *,
+        phase: PhaseRecord | None,
+        context: str | None = None,
+        files: Mapping[str, str] | None = None,
+        state: TurnState | None = None,
+        **manifest_fields: Any,
+    ) -> Turn:
+        """Files first, context.md next, `turn.json` last; returns the turn as it now stands."""
+        ...
+
+    def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
+        """The turn made ready to run `phase`: that phase and all after it in `order` are dropped. A turn that was
+        saved (or clarified) is not touched: a numbered revision beside it takes the re-run."""
+        ...
+
+    def lock(self, key: TurnKey) -> AbstractContextManager[None]:
+        """Held while a phase runs; raises StoreError where another process holds it too long."""
+        ...
+
+    def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
+    def users(self) -> tuple[UserId, ...]: ...
+    def resolve(self, text: str) -> TurnKey:
+        """`<user>:turn_000811`, or `turn_000811` / `811` where that is unique; raises UnknownTurnError."""
+        ...
+
+    def path(self, key: TurnKey, *, revision: int | None = None) -> str:
+        """The folder of a turn's revision, for people."""
+        ...
+
+
+class TurnIndex(Protocol):
+    """DuckDB: an index over the documents, rebuilt from them at any time."""
+
+    def put(self, rows: Sequence[TurnRow]) -> None: ...
+    def rows(self, user: str | None = None, *, session: str | None = None, limit: int | None = None) -> tuple[TurnRow, ...]:
+        """Newest last; `limit` keeps the newest."""
+        ...
+
+    def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
+        """The user's own turns that may matter for `query`, best first; turns numbered `before` or later stay out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What a tool gave back. `text` is Markdown for section 4; `raw` the bundle for toolresults.md."""
+
+    ok: bool
+    text: str
+    raw: str
+    sources: tuple[Source, ...] = ()
+    """Without labels; the caller numbers them."""
+
+
+class Tool(Protocol):
+    """What the Coordinator may call. Arguments are validated against `parameters` (JSON Schema) before `run`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def parameters(self) -> Mapping[str, Any]: ...
+    @property
+    def writes(self) -> bool: ...
+    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """004 section 3.4."""
+
+    key: str
+    value: Any
+    confidence: float
+    source_turn: int | None
+    last_updated: str
+    kind: str = "preference"
+    """`preference` or `fact`."""
+
+
+class MemoryStore(Protocol):
+    """preferences.md and facts.md (DECISIONS 20)."""
+
+    def entries(self, user: UserId) -> tuple[MemoryEntry, ...]: ...
+    def put(self, user: UserId, entry: MemoryEntry) -> None: ...

@@ -1,0 +1,105 @@
+"""A turn: its manifest, its documents in memory, its index row. Shapes only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.words import TurnState
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+FORMAT_VERSION = 1
+
+
+class PhaseRecord(BaseModel):
+    """One finished phase of a turn, as the manifest keeps it: what it wrote and with what."""
+
+    model_config = _STRICT
+    phase: str
+    finished_at: str
+    recipes: Mapping[str, str] = {}
+    """Recipe name -> version, of every recipe the phase ran."""
+    runtimes: tuple[str, ...] = ()
+    files: Mapping[str, str] = {}
+    """File name -> sha256 of what the phase wrote, `context.md` left out (see `Manifest.sections`)."""
+    report: Mapping[str, Any] = {}
+    """What Dagster and `pandora show` display: calls, gates, tables."""
+
+
+class Manifest(BaseModel):
+    """`turn.json`: the commit point of a turn. What it does not name has not happened."""
+
+    model_config = _STRICT
+    format_version: Annotated[int, Field(ge=1)] = FORMAT_VERSION
+    user_id: str
+    turn_id: str
+    session_id: str
+    revision: Annotated[int, Field(ge=0)] = 0
+    mode: Literal["chat", "code"] = "chat"
+    state: TurnState = TurnState.OPEN
+    created_at: str
+    """ISO 8601 UTC, e.g. `2026-01-04T14:30:00Z`."""
+    last_activity: str
+    recorded: bool = False
+    """True for imported turns: nothing ran, no runtime answered."""
+    runtime: str = ""
+    sections: Mapping[str, str] = {}
+    """Section number -> sha256 of that section's text in context.md."""
+    context_sha: str = ""
+    """sha256 of the whole context.md at the last commit."""
+    phases: tuple[PhaseRecord, ...] = ()
+    intervention: str | None = None
+    replies_to: str | None = None
+    """The turn id of the CLARIFY that this turn answers."""
+    summary: Mapping[str, Any] | None = None
+    """The TurnSummary of 004 section 11.2, once made."""
+    tokens: int = 0
+    """Tokens of context.md (cl100k)."""
+
+    def finished(self, phase: str) -> bool:
+        return any(p.phase == phase for p in self.phases)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One revision of a turn in memory. `context` is the text of context.md; `files` its other documents by name."""
+
+    key: TurnKey
+    manifest: Manifest
+    context: str
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+class TurnRow(BaseModel):
+    """One row of the turn index: 004 section 3.3 plus session, state, tokens and hashes."""
+
+    model_config = _STRICT
+    user_id: str
+    turn_id: str
+    number: int
+    session_id: str
+    state: TurnState
+    created_at: str
+    last_activity: str
+    summary: str = ""
+    topics: tuple[str, ...] = ()
+    intent: str = ""
+    has_research: bool = False
+    research_topic: str | None = None
+    tokens: int = 0
+    revision: int = 0
+    recorded: bool = False
+    runtime: str = ""
+    context_sha: str = ""
+    text: str = ""
+    """What is searched: the words of the person, the answer, the tool results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A turn the index offers for a query; `score` is comparable within one answer only."""
+
+    row: TurnRow
+    score: float

@@ -1,0 +1,1 @@
+"""What to load: ordering and choosing whole items, without a model."""

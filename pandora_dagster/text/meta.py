@@ -1,0 +1,45 @@
+"""`_meta` YAML blocks inside Markdown (004 section 5): written for code to read back, beside what people read."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from pandora_dagster.errors import DocumentError
+
+_BLOCK = re.compile(r"^```yaml\n(_meta:\n.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_SUBSECTION = re.compile(r"^### (.+?)[ \t]*$", re.MULTILINE)
+
+
+def meta_block(values: Mapping[str, Any]) -> str:
+    """A fenced YAML block that holds `values` under `_meta`, in the given order."""
+    plain = yaml.safe_dump({"_meta": dict(values)}, sort_keys=False, allow_unicode=True, default_flow_style=None, width=10_000)
+    return f"```yaml\n{plain}```"
+
+
+def read_meta(text: str) -> dict[str, Any]:
+    """The first `_meta` block of `text`, {} where there is none; raises DocumentError where it is not YAML."""
+    found = _BLOCK.search(text)
+    if not found:
+        return {}
+    try:
+        value = yaml.safe_load(found.group(1))
+    except yaml.YAMLError as error:
+        raise DocumentError(f"_meta block: not YAML: {str(error).splitlines()[0]}") from error
+    meta = value.get("_meta") if isinstance(value, dict) else None
+    if not isinstance(meta, dict):
+        raise DocumentError("_meta block: expected a mapping under `_meta:`")
+    return meta
+
+
+def subsections(body: str) -> dict[str, str]:
+    """`### Title` -> the text under it, in order. Text before the first title is left out."""
+    heads = list(_SUBSECTION.finditer(body))
+    ends = [h.start() for h in heads[1:]] + [len(body)]
+    return {h.group(1): body[h.end() : end].strip("\n") for h, end in zip(heads, ends, strict=True)}
+
+
+def metas(body: str) -> dict[str, dict[str, Any]]:
+    """Subsection title -> its `_meta`, for the subsections that have one (004 section 5.3)."""
+    return {title: meta for title, text in subsections(body).items() if (meta := read_meta(text))}

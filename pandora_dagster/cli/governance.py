@@ -98,10 +98,8 @@ def list_interventions(
     if as_json:
         say_json([json.loads(i.model_dump_json()) for i in found])
         return
-    say_table(
-        ("Intervention", "Type", "Turn", "Phase", "State", "Message"),
-        [(i.id, i.type.value, f"{i.user_id}:{i.turn_id}" if i.turn_id else "", i.phase, i.state, i.message) for i in found],
-    )
+    rows = [(i.id, i.type.value, f"{i.user_id}:{i.turn_id}" if i.turn_id else "", i.phase, i.state, i.message) for i in found]
+    say_table(("Intervention", "Type", "Turn", "Phase", "State", "Message"), rows)
 
 
 @interventions.command("show")

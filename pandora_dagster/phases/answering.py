@@ -78,7 +78,7 @@ def _rejected(desk: Desk, rounds: Sequence[ValidationVerdict]) -> HaltError:
         f"{desk.turn.key}: validation: {verdict.decision} after {len(rounds)} rounds: {'; '.join(verdict.issues) or verdict.reasoning}"
     )
     written = desk.kit.interventions.open(
-        InterventionType.VALIDATION_FAILED,
+        InterventionType.MISSING_EVIDENCE,
         message,
         hint="read the answer in section 5, then resolve the intervention and resume the turn",
         user_id=desk.turn.manifest.user_id,

@@ -14,7 +14,6 @@ from pandora_dagster.text.sections import ContextDocument
 _GATE_OF = {
     InterventionType.SCHEMA_VIOLATION: "schema_validation",
     InterventionType.LOW_CONFIDENCE: "confidence_threshold",
-    InterventionType.VALIDATION_FAILED: "confidence_threshold",
     InterventionType.MISSING_EVIDENCE: "evidence_required",
     InterventionType.TIMEOUT: "timeout_ms",
 }

@@ -19,7 +19,7 @@ from pandora_dagster.selection.turn_row import row_of
 from pandora_dagster.text.conversations import parse_conversation, split_turns
 from pandora_dagster.text.words import TermReader
 
-_BATCH = 200
+_BATCH = 500
 """Turns that are counted and indexed together: the memory of an import is this many turns and one conversation."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 DATE_WEIGHT = 0.5
-NEIGHBOUR_WEIGHTS = {-1: 0.2, 1: 0.15}
+NEIGHBOUR_WEIGHTS = {-1: 0.35, 1: 0.3}
 """Distance in the session -> the part of that neighbour's score that a turn takes over."""
 RECENCY_WEIGHT = 0.03
 

@@ -22,6 +22,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 2,
 }
 _REMEDY = "run `pandora index rebuild`: it keeps this file aside and makes the index again from the documents"
+_DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException, duckdb.FatalException, duckdb.CatalogException)
 _VERSION_TABLE = "CREATE TABLE schema_version (version INTEGER)"
 
 
@@ -44,17 +45,18 @@ class DuckFile:
     @contextmanager
     def writing(self) -> Generator[duckdb.DuckDBPyConnection]:
         """A connection inside one transaction: all of it is stored, or nothing where an error leaves the block."""
-        with self.locked(), self._opened(read_only=False) as connection:
-            connection.execute("BEGIN TRANSACTION")
-            yield connection
-            connection.execute("COMMIT")
+        with self.locked():
+            self._made()
+            with self._opened(read_only=False) as connection:
+                connection.execute("BEGIN TRANSACTION")
+                yield connection
+                connection.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Generator[duckdb.DuckDBPyConnection]:
         """A connection that only reads; a file that is not there yet is made first."""
         with self.locked():
-            if not self.path.exists():
-                self._opened_once()
+            self._made()
             with self._opened(read_only=True) as connection:
                 yield connection
 
@@ -90,32 +92,32 @@ class DuckFile:
             log.rename(_log_of(aside))
         return aside
 
-    def damage(self) -> str:
-        """Why the file can not be used, as one sentence; "" for a sound or absent one."""
-        if not self.path.exists():
-            return ""
-        try:
-            with self.reading():
-                return ""
-        except StoreError as error:
-            return str(error)
+    def discard(self) -> None:
+        """Take the file away, as nothing in it is the only copy. Call it under `locked`."""
+        for path in (self.path, _log_of(self.path)):
+            path.unlink(missing_ok=True)
+
+    def make(self) -> None:
+        """Make the file with empty tables where it is not there."""
+        with self.locked():
+            self._made()
 
     def take(self, fresh: "DuckFile") -> Path | None:
         """Put `fresh` in the place of this file; a damaged one is kept aside and its new path returned."""
         with self.locked():
-            aside = self.set_aside() if self._damaged_now() else None
+            aside = self.set_aside() if self._damaged() else None
             _log_of(self.path).unlink(missing_ok=True)
             fresh.path.replace(self.path)
             return aside
 
-    def _damaged_now(self) -> bool:
-        if not self.path.exists():
-            return False
+    def _damaged(self) -> bool:
         try:
-            with self._opened(read_only=True):
-                return False
+            if self.path.exists():
+                with self._opened(read_only=True):
+                    pass
         except StoreError:
             return True
+        return False
 
     def _lock(self) -> FileLock:
         try:
@@ -124,35 +126,35 @@ class DuckFile:
             raise StoreError(f"{self.path.parent}: cannot make the folder: {error.strerror}") from error
         return FileLock(self.path.with_name(self.path.name + ".lock"), thread_local=False)
 
-    def _opened_once(self) -> None:
-        with self._opened(read_only=False):
-            pass
+    def _made(self) -> None:
+        """Make the file where it is not there, beside its place first: a file that exists has its tables."""
+        if self.path.exists():
+            return
+        fresh = self.path.with_name(self.path.name + ".making")
+        for left in (fresh, _log_of(fresh), _log_of(self.path)):
+            left.unlink(missing_ok=True)
+        try:
+            with duckdb.connect(fresh, config=_CONFIG) as connection:
+                for statement in (*self.schema.statements, _VERSION_TABLE):
+                    connection.execute(statement)
+                connection.execute("INSERT INTO schema_version VALUES (?)", [self.schema.version])
+            fresh.replace(self.path)
+        except duckdb.Error as error:
+            raise self._fault(error) from error
 
     @contextmanager
     def _opened(self, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
         try:
             with duckdb.connect(self.path, read_only=read_only, config=_CONFIG) as connection:
-                self._check(connection, read_only=read_only)
+                self._check(connection)
                 yield connection
         except duckdb.Error as error:
             raise self._fault(error) from error
 
-    def _check(self, connection: duckdb.DuckDBPyConnection, *, read_only: bool) -> None:
-        there = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_version'").fetchone()
-        if not there and not read_only:
-            self._create(connection)
-            return
-        found = connection.execute("SELECT max(version) FROM schema_version").fetchone() if there else None
+    def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
+        found = connection.execute("SELECT max(version) FROM schema_version").fetchone()
         if not found or found[0] != self.schema.version:
-            shown = found[0] if found else "none"
-            raise StoreError(f"{self.path}: index design {shown}, expected {self.schema.version}; {_REMEDY}", hint=_REMEDY)
-
-    def _create(self, connection: duckdb.DuckDBPyConnection) -> None:
-        connection.execute("BEGIN TRANSACTION")
-        for statement in (*self.schema.statements, _VERSION_TABLE):
-            connection.execute(statement)
-        connection.execute("INSERT INTO schema_version VALUES (?)", [self.schema.version])
-        connection.execute("COMMIT")
+            raise StoreError(f"{self.path}: index design {found and found[0]}, expected {self.schema.version}; {_REMEDY}", hint=_REMEDY)
 
     def _fault(self, error: duckdb.Error) -> StoreError:
         said = str(error).splitlines()[0][:200]
@@ -160,7 +162,9 @@ class DuckFile:
             return StoreError(f"{self.path}: open in another program: {said}", hint="close the program that holds the file open")
         if any(word in said for word in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
             return StoreError(f"{self.path}: the disk refused: {said}", hint="free some space or make the folder writable")
-        return StoreError(f"{self.path}: damaged or not an index: {said}; {_REMEDY}", hint=_REMEDY)
+        if isinstance(error, _DAMAGE):
+            return StoreError(f"{self.path}: damaged or not an index: {said}; {_REMEDY}", hint=_REMEDY)
+        return StoreError(f"{self.path}: the index refused: {said}")
 
 
 def _log_of(path: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import YAMLError
 
 from pandora_dagster.contracts.ports import MemoryEntry
 from pandora_dagster.errors import DocumentError
@@ -73,11 +73,10 @@ def _mapping(text: str, where: str, first: int) -> dict[object, object]:
     yaml.Constructor = _Words
     try:
         raw: object = yaml.load(text)  # pyright: ignore[reportUnknownMemberType]
-    except MarkedYAMLError as error:
-        line = first + 1 + (error.problem_mark.line if error.problem_mark else 0)
-        raise DocumentError(f"{where}:{line}: {error.problem}: expected YAML with each key once") from error
     except YAMLError as error:
-        raise DocumentError(f"{where}:{first + 1}: {error}: expected YAML") from error
+        # ruamel leaves its errors' fields untyped: a mark has `line`, counted from 0.
+        line = first + 1 + int(getattr(getattr(error, "problem_mark", None), "line", 0))
+        raise DocumentError(f"{where}:{line}: {getattr(error, 'problem', None) or error}: expected YAML with each key once") from error
     if raw is None:
         return {}
     if not isinstance(raw, dict):

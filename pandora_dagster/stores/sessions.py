@@ -85,7 +85,7 @@ class Sessions:
                 messages_sha=messages_sha,
                 preamble_sha=sha(lines) if lines else "",
             )
-            write_all(folder, ({_PREAMBLE: encoded(_PREAMBLE, lines)} if lines else {}) | _file(new))
+            write_all(folder, {**({_PREAMBLE: encoded(_PREAMBLE, lines)} if lines else {}), **_file(new)})
         return new
 
     def record(self, user: UserId, conversation_id: str, *, turns: Sequence[str] = (), **changes: str) -> Session:

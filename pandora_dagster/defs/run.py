@@ -1,0 +1,132 @@
+# pyright: reportUnknownMemberType=false
+# (signatures of dg.job and dg.define_asset_job name a bare PathLike)
+"""A turn through the graph, in this process. Knows how a run starts and ends; what a phase does is not here."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+import dagster as dg
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.defs.assets_turn import turn_assets
+from pandora_dagster.defs.factory import run_tags
+from pandora_dagster.defs.instance import add_partition, open_instance
+from pandora_dagster.defs.resources import HousePhases, RunsPhases
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.phases.flow import PHASES
+from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.wiring import House
+
+TURN_JOB = dg.define_asset_job(
+    "turn",
+    selection=[p.name for p in PHASES],
+    description="All phases of an existing turn. A saved turn is never overwritten: its re-run is a numbered revision beside it.",
+)
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_ONE_RUN = Lock()
+"""Two runs at once in one process hang (4 of 4 times, Dagster 1.13.27); two processes do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run of a turn ended. Success means that no phase failed: a turn that asks back (CLARIFY) is one."""
+
+    key: TurnKey
+    run_id: str
+    success: bool
+    reports: tuple[PhaseReport, ...]
+    """One per phase that ran, in order; the last one holds a HALT."""
+    error: Exception | None = None
+    """What stopped the run where it was no HALT."""
+
+    @property
+    def halt(self) -> Intervention | None:
+        return self.reports[-1].halt if self.reports else None
+
+
+def run_turn(house: House, key: TurnKey, *, select: Collection[str] = (), instance: dg.DagsterInstance | None = None) -> RunOutcome:
+    """Run a turn's phases through the graph, on the instance of DAGSTER_HOME unless one is given.
+
+    `select` names phases to run together with all that follow them (resume); empty: the whole turn.
+    """
+    assets = turn_assets(house.cookbook)
+    if instance:
+        return execute_turn(assets, HousePhases(house), key, instance, select=select)
+    with open_instance(house.settings) as own:
+        return execute_turn(assets, HousePhases(house), key, own, select=select)
+
+
+def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: RunsPhases) -> dg.JobDefinition:
+    """The job `turn` over these assets and this resource (about 10 ms: made anew for each run)."""
+    return dg.Definitions(assets=assets, jobs=[TURN_JOB], resources={"pandora": pandora}).resolve_job_def(TURN_JOB.name)
+
+
+def execute_turn(
+    assets: Sequence[dg.AssetsDefinition],
+    pandora: RunsPhases,
+    key: TurnKey,
+    instance: dg.DagsterInstance,
+    *,
+    select: Collection[str] = (),
+    session: str = "",
+) -> RunOutcome:
+    """One run of the job `turn` for one turn. Never raises for what a phase raised: see RunOutcome."""
+    add_partition(instance, key)
+    heard = Heard(pandora)
+    with _ONE_RUN:
+        result = resolved_turn_job(assets, heard).execute_in_process(
+            run_config=_QUIET,
+            instance=instance,
+            partition_key=str(key),
+            asset_selection=[dg.AssetKey(name) for name in following(select)] if select else None,
+            tags=run_tags(key, session) if session else None,
+            raise_on_error=False,
+        )
+    return RunOutcome(key, result.run_id, result.success, tuple(heard.reports), heard.error or _fault(result))
+
+
+def _fault(result: dg.ExecuteInProcessResult) -> PandoraError | None:
+    """What failed outside the phases themselves (a HALT is told by its report)."""
+    for event in result.all_events:
+        failed = event.step_failure_data if event.is_step_failure else None
+        if failed and failed.error and not failed.user_failure_data:
+            return PandoraError(
+                f"{event.step_key}: {failed.error.message.strip()} {failed.error.cause.message if failed.error.cause else ''}".strip()
+            )
+    return None
+
+
+def following(select: Collection[str]) -> tuple[str, ...]:
+    """The selected phases and all that need them, in the order of the flow; raises ValueError for an unknown one."""
+    if unknown := set(select) - {p.name for p in PHASES}:
+        raise ValueError(f"select: {sorted(unknown)}: expected phases of the flow")
+    chosen: list[str] = []
+    for spec in PHASES:
+        if spec.name in select or any(need in chosen for need in spec.needs):
+            chosen.append(spec.name)
+    return tuple(chosen)
+
+
+@dataclass(slots=True)
+class Heard:
+    """RunsPhases that remembers what it passed on, so that the caller gets reports and errors as they were."""
+
+    phases: RunsPhases
+    reports: list[PhaseReport] = field(default_factory=list[PhaseReport])
+    error: Exception | None = None
+
+    def start_turn(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
+        return self.phases.start_turn(query, user=user, session=session, mode=mode)
+
+    def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
+        try:
+            self.reports.append(self.phases.run_phase(name, key))
+        except Exception as error:
+            self.error = error
+            raise
+        return self.reports[-1]
+
+    def folder(self, key: TurnKey, revision: int) -> str:
+        return self.phases.folder(key, revision)

@@ -1,7 +1,7 @@
 """A recipe: how one kind of model call runs (000 section 10). Checks itself; reads no file."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -98,7 +98,7 @@ class Recipe(BaseModel):
     @classmethod
     def _plain_paths(cls, value: object) -> object:
         if isinstance(value, (list, tuple)):
-            return tuple({"path": item} if isinstance(item, str) else item for item in value)
+            return tuple({"path": item} if isinstance(item, str) else item for item in cast("Sequence[object]", value))
         return value
 
     @model_validator(mode="after")

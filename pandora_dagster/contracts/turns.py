@@ -69,7 +69,7 @@ class Turn:
     key: TurnKey
     manifest: Manifest
     context: str
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class TurnRow(BaseModel):

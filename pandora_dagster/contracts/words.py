@@ -63,7 +63,6 @@ class InterventionType(StrEnum):
     CORRUPT_DOCUMENT = "corrupt_document"
     RUNTIME_UNREACHABLE = "runtime_unreachable"
     FACT_LOSS = "fact_loss"
-    VALIDATION_FAILED = "validation_failed"
 
 
 SECTION_TITLES = {

@@ -14,6 +14,8 @@ from pandora_dagster.contracts.ports import (
     TurnIndex,
     TurnStore,
 )
+from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.selection.excerpts import Scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,16 @@ class Kit:
     clock: Clock
     tools: Mapping[str, Tool]
     """Tools that exist, by name."""
+    scores: Scores
+    """How much each text says about a query."""
     runtime: str
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+
+    def recipe_path(self, stem: str, mode: str) -> str:
+        """The recipe that `stem` means in `mode`; a broken or missing one keeps its plain name, so that the call HALTs."""
+        try:
+            return self.cookbook.get(stem, mode).path
+        except ConfigurationError:
+            return stem

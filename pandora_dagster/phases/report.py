@@ -25,7 +25,7 @@ class PhaseReport:
     """The Markdown that the phase wrote into context.md, or shows where it writes none."""
     calls: tuple[CallRecord, ...] = ()
     verdicts: tuple[GateVerdict, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further numbers and tables (lists of flat mappings) to display."""
     skipped: bool = False
     halt: Intervention | None = None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -27,10 +27,10 @@ def read_meta(text: str) -> dict[str, Any]:
         value = yaml.safe_load(found.group(1))
     except yaml.YAMLError as error:
         raise DocumentError(f"_meta block: not YAML: {str(error).splitlines()[0]}") from error
-    meta = value.get("_meta") if isinstance(value, dict) else None
+    meta = cast("dict[str, Any]", value)["_meta"]
     if not isinstance(meta, dict):
         raise DocumentError("_meta block: expected a mapping under `_meta:`")
-    return meta
+    return cast("dict[str, Any]", meta)
 
 
 def subsections(body: str) -> dict[str, str]:

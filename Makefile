@@ -1,0 +1,58 @@
+# Two commands to begin with: `make run` and `make test`. Everything else is listed by `make help`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SHELL := /bin/bash
+
+.PHONY: help setup run test check ui bench screenshots wheel lock clean
+
+help:             ## list the targets
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
+
+$(BIN)/.locked: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python %d.%d found; expected 3.11 or newer, e.g. make PYTHON=python3.12" % sys.version_info[:2])'
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(BIN)/.installed: pyproject.toml $(BIN)/.locked
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BIN)/.locked-dev: requirements-dev.lock $(BIN)/.locked
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+setup: $(BIN)/.installed   ## make .venv with the locked dependencies
+
+run: setup        ## index the shipped example and run one live turn, without server or network
+	$(BIN)/pandora demo
+
+test: setup $(BIN)/.locked-dev   ## all tests
+	$(BIN)/python -m pytest -n 2 tests
+
+check: setup $(BIN)/.locked-dev  ## format, lint, types, architecture, recipes and registry
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/pandora recipes check
+
+ui: setup         ## Dagster on workspace.yaml, over the store and history that `pandora ask` uses
+	$(BIN)/pandora ui
+
+bench: setup $(BIN)/.locked-dev  ## the speed benchmarks, as ratios
+	$(BIN)/python -m benchmarks.speed
+
+screenshots: setup $(BIN)/.locked-dev  ## take docs/images again, in a real headless browser
+	$(BIN)/python docs/take_screenshots.py
+
+wheel: setup $(BIN)/.locked-dev  ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation
+
+lock: $(BIN)/.locked-dev         ## resolve the locked dependencies again
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock pyproject.toml build-requirements.in
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --constraint requirements.lock --output-file requirements-dev.lock --extra test --extra dev pyproject.toml
+
+clean:            ## remove what was built
+	rm -rf $(VENV) dist build

@@ -1,0 +1,43 @@
+"""Commands for the index: rebuild and verify."""
+
+from typing import Annotated
+
+import typer
+
+from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json
+
+index = typer.Typer(name="index", help="The DuckDB index, an index over the documents.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(index)
+
+
+@index.command("rebuild")
+def rebuild(context: typer.Context) -> None:
+    """Make the index again from the documents.
+
+    Example: pandora index rebuild
+    """
+    with opened(context) as house:
+        turns = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
+    say(f"{turns} turns indexed")
+
+
+@index.command("verify")
+def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
+    """Compare the index with the documents; each difference is one line. Exit code 1 where they differ.
+
+    Example: pandora index verify
+    """
+    with opened(context) as house:
+        differences = house.verify_index()
+    if as_json:
+        say_json({"differences": list(differences)})
+    else:
+        for difference in differences:
+            say(difference)
+        say(f"{len(differences)} differences" if differences else "index and documents agree")
+    if differences:
+        raise typer.Exit(EXIT_HALTED)

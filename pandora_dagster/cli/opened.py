@@ -1,0 +1,42 @@
+"""The house, opened for one command with its common options."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from pandora_dagster.settings import Settings
+    from pandora_dagster.wiring import House
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the common options say; empty where they are not given."""
+
+    root: str = ""
+    runtime: str = ""
+
+
+def settings_of(context: typer.Context) -> "Settings":
+    """The settings of this command: the environment, with the common options over it."""
+    from pandora_dagster.settings import load_settings
+
+    given: Overrides = context.obj or Overrides()
+    over = {"PANDORA_ROOT": given.root, "PANDORA_RUNTIME": given.runtime}
+    return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
+
+
+@contextmanager
+def opened(context: typer.Context) -> "Iterator[House]":
+    """The open house; closed when the command ends."""
+    from pandora_dagster.wiring import open_house
+
+    house = open_house(settings_of(context))
+    try:
+        yield house
+    finally:
+        house.close()

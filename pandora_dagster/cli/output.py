@@ -1,0 +1,58 @@
+"""How a command speaks: results on stdout, everything else on stderr; one JSON document with `--json`."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import typer
+
+EXIT_HALTED = 1
+EXIT_WRONG = 2
+
+
+def say(text: str = "") -> None:
+    """A line of the result."""
+    typer.echo(text)
+
+
+def note(text: str) -> None:
+    """A line beside the result: progress, hints."""
+    typer.echo(text, err=True)
+
+
+def say_json(value: Any) -> None:
+    """The result as one JSON document."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def stop(code: int, message: str = "", hint: str = "") -> NoReturn:
+    """End the command with `code` and, on stderr, one sentence and what to do."""
+    if message:
+        note(f"pandora: {message}")
+    if hint:
+        note(f"  {hint}")
+    raise typer.Exit(code)
+
+
+def say_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+    """A table for people, as wide as the terminal; plain when it is piped."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*headers, title=title or None, title_justify="left", header_style="bold")
+    for row in rows:
+        table.add_row(*(str(value) for value in row))
+    wide = None if sys.stdout.isatty() else 160
+    Console(file=sys.stdout, width=wide, highlight=False, markup=False).print(table)
+
+
+def say_markdown(text: str) -> None:
+    """Markdown, rendered on a terminal and as it stands when it is piped."""
+    if not sys.stdout.isatty():
+        say(text)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(text))

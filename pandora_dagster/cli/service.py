@@ -1,0 +1,105 @@
+"""Commands around the pipeline: demo, ui, doctor."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandora_dagster.cli.opened import opened, settings_of
+from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json, say_table, stop
+
+if TYPE_CHECKING:
+    from pandora_dagster.phases.report import PhaseReport
+    from pandora_dagster.wiring import House
+
+EXAMPLE_USER = "example"
+EXAMPLE_QUERY = "Which chair did we order, and what did it cost?"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("demo")(demo)
+    app.command("ui")(ui)
+    app.command("doctor")(doctor)
+
+
+def demo(context: typer.Context) -> None:
+    """Index the shipped example history and run one live turn through the Dagster graph. No server, no network.
+
+    Example: pandora demo
+    """
+    from pandora_dagster.defs.run import add_partitions, run_turn
+
+    with opened(context) as house:
+        report = house.import_example()
+        add_partitions(house, report.keys)
+        say(f"Example history: {report.turns} turns of user '{EXAMPLE_USER}' indexed, {report.unchanged} conversations were there already.")
+        key = house.start(EXAMPLE_QUERY, user=EXAMPLE_USER, session="demo", mode="chat")
+        say(f"Live turn {key} on the {house.kit.runtime} runtime: {EXAMPLE_QUERY}\n")
+        reports: list[PhaseReport] = []
+        run_turn(house, key, on_report=reports.append)
+        _account(house, reports)
+        answer = house.answered(key)
+        if answer.state == "halted":
+            stop(EXIT_HALTED, f"the turn halted; see: pandora interventions show {answer.intervention}")
+        say(f"\nAnswer\n  {answer.response}\n\nCitations")
+        for cited in answer.citations:
+            say(f"  [{cited['label']}] {cited['path']}")
+        say(f"\nDocuments\n  {house.turns.path(key)}\n\nNext")
+        for command in _next_commands(str(key)):
+            say(f"  {command}")
+
+
+def _account(house: "House", reports: "list[PhaseReport]") -> None:
+    rows: list[tuple[object, ...]] = []
+    for report in reports:
+        gates = ", ".join(f"{v.gate} {'passed' if v.passed else 'FAILED'}" for v in report.verdicts)
+        if not report.calls:
+            rows.append((report.phase, "", "", "", gates))
+        for place, call in enumerate(report.calls):
+            last = place == len(report.calls) - 1
+            tokens = f"{call.tokens.total} / {call.tokens.budget}"
+            rows.append((report.phase if place == 0 else "", call.recipe, call.model_layer.value, tokens, gates if last else ""))
+    say_table(("Phase", "Recipe", "Layer", "Tokens / budget", "Gates"), rows)
+
+
+def _next_commands(turn: str) -> tuple[str, ...]:
+    return (
+        f"pandora show {turn}",
+        f'pandora ask "What happened with the scratched desk?" --user {EXAMPLE_USER}',
+        f"pandora turns --user {EXAMPLE_USER}",
+        "pandora ui",
+    )
+
+
+def ui(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(help="Port of the web page.", min=1, max=65535)] = 3000,
+    host: Annotated[str, typer.Option(help="Address it listens on.")] = "127.0.0.1",
+) -> None:
+    """Open Dagster over the same store and history that `pandora ask` uses; Ctrl-C stops it.
+
+    Example: pandora ui --port 3001
+    """
+    from pandora_dagster.defs.run import ui_command
+
+    settings = settings_of(context)
+    command, environment = ui_command(settings, host=host, port=port)
+    note(f"Dagster on http://{host}:{port} over {settings.root}")
+    os.execvpe(command[0], command, {**os.environ, **environment})  # noqa: S606 - the program of this very environment
+
+
+def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
+    """Say for each part whether it works, and what to do where it does not. Exit code 1 where something does not.
+
+    Example: pandora doctor
+    """
+    with opened(context) as house:
+        findings = house.run(house.examine())
+    if as_json:
+        say_json([{"part": f.part, "ok": f.ok, "says": f.says, "remedy": f.remedy} for f in findings])
+    else:
+        say_table(("Part", "", "Says", "Remedy"), [(f.part, "ok" if f.ok else "NOT OK", f.says, f.remedy) for f in findings])
+        say(f"Python {sys.version.split()[0]}")
+    if not all(f.ok for f in findings):
+        raise typer.Exit(EXIT_HALTED)

@@ -1,0 +1,78 @@
+"""Commands that move conversations: import and export."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, stop
+
+if TYPE_CHECKING:
+    from pandora_dagster.phases.recording import ImportReport
+    from pandora_dagster.wiring import House
+
+
+def register(app: typer.Typer) -> None:
+    app.command("import")(import_file)
+    app.command("export")(export)
+
+
+def import_file(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="JSON lines: one conversation a line, in OpenAI message format.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Import conversations as recorded turns. Importing a file twice changes nothing.
+
+    A line: {"id": ..., "user_id": ..., "created_at": ..., "messages": [{"role": "user", "content": ...}, ...]}
+
+    Example: pandora import conversations.jsonl
+    """
+    from pandora_dagster.defs.run import add_partitions
+
+    if not file.is_file():
+        stop(EXIT_WRONG, f"{file}: not a file; expected conversations as JSON lines")
+    with opened(context) as house:
+        report = _imported(file, house)
+        add_partitions(house, report.keys)
+    if as_json:
+        fields = ("lines", "conversations", "turns", "unchanged")
+        say_json({**{name: getattr(report, name) for name in fields}, "faults": list(report.faults)})
+    else:
+        say(f"{report.conversations} conversations imported, {report.turns} turns; {report.unchanged} were there already")
+    for fault in report.faults:
+        note(f"pandora: {fault}")
+    if report.faults:
+        raise typer.Exit(EXIT_HALTED)
+
+
+def export(
+    context: typer.Context,
+    user: Annotated[str, typer.Option("--user", "-u", help="Only this person's conversations.")] = "",
+) -> None:
+    """Write conversations as JSON lines to stdout; imported ones leave as they came, value for value.
+
+    Example: pandora export --user example > example.jsonl
+    """
+    from pandora_dagster.contracts.ids import user_id
+
+    with opened(context) as house:
+        for conversation in house.exported(user_id(user) if user else None):
+            say(json.dumps(conversation, ensure_ascii=False))
+
+
+def _imported(file: Path, house: "House") -> "ImportReport":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} lines"), TimeElapsedColumn())
+    with file.open("rb") as lines, Progress(*shown, console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"import {file.name}", total=_lines(file))
+        return house.import_conversations(lines, where=str(file), progress=lambda r: bar.update(task, completed=r.lines))
+
+
+def _lines(file: Path) -> int:
+    with file.open("rb") as lines:
+        return sum(1 for _ in lines)

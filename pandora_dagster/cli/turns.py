@@ -1,0 +1,185 @@
+"""Commands for turns: ask, chat, resume, turns, show."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json, say_markdown, say_table, stop
+
+if TYPE_CHECKING:
+    from pandora_dagster.contracts.ids import TurnKey
+    from pandora_dagster.phases.answers import Answered
+    from pandora_dagster.phases.report import PhaseReport
+    from pandora_dagster.wiring import House
+
+User = Annotated[str, typer.Option("--user", "-u", help="Whose turn it is; default PANDORA_USER.")]
+Session = Annotated[str, typer.Option("--session", "-s", help="The conversation it belongs to; default: one a day.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("ask")(ask)
+    app.command("chat")(chat)
+    app.command("resume")(resume)
+    app.command("turns")(turns)
+    app.command("show")(show)
+
+
+def ask(
+    context: typer.Context,
+    text: Annotated[str, typer.Argument(help="The question or request.")],
+    user: User = "",
+    session: Session = "",
+    mode: Annotated[str, typer.Option(help="chat or code.")] = "chat",
+    as_json: AsJson = False,
+) -> None:
+    """Run one turn through the Dagster graph, in this process.
+
+    Example: pandora ask "Which desk did we order, and what did it cost?" --user example
+    """
+    with opened(context) as house:
+        key = house.start(text, user=user, session=session, mode=mode)
+        _run_and_show(house, key, as_json=as_json)
+
+
+def resume(
+    context: typer.Context,
+    turn: Annotated[str, typer.Argument(help="<user>:turn_000811, or the short form where it is unique.")],
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a halted or cut-off turn, from the last finished phase.
+
+    Example: pandora resume example:turn_000012
+    """
+    with opened(context) as house:
+        key = house.turns.resolve(turn)
+        if not house.left_to_do(key):
+            stop(2, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
+        _run_and_show(house, key, as_json=as_json)
+
+
+def chat(context: typer.Context, user: User = "", session: Session = "") -> None:
+    """Talk, turn after turn, in one warm process; an empty line or end of input stops.
+
+    Example: pandora chat --user example
+    """
+    from pandora_dagster.defs.run import report_turn
+
+    with opened(context) as house:
+        session = session or house.new_session()
+        note(f"session {session}, runtime {house.kit.runtime}; an empty line ends it")
+        while text := _typed():
+            key = house.start(text, user=user, session=session, mode="chat")
+            reports: list[PhaseReport] = []
+            house.run_turn(key, on_report=lambda report, got=reports: _shown_when_saved(house, report, got))
+            report_turn(house, key, reports)
+
+
+def turns(
+    context: typer.Context,
+    user: Annotated[str, typer.Option("--user", "-u", help="Only this person's.")] = "",
+    state: Annotated[str, typer.Option(help="Only turns in this state: open, halted, clarify, saved or archived.")] = "",
+    limit: Annotated[int, typer.Option(help="The newest N in the table; --json has no limit.", min=1)] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """List turns, oldest first. A turn that a crash cut off is `open`.
+
+    Example: pandora turns --user example --state saved
+    """
+    from pandora_dagster.contracts.ids import user_id
+    from pandora_dagster.phases.listing import turn_rows
+
+    with opened(context) as house:
+        rows = [r for r in turn_rows(house.kit, user_id(user) if user else None) if not state or r.state == state]
+    if as_json:
+        fields = ("turn_id", "user_id", "session_id", "state", "created_at", "summary")
+        say_json([{name: str(getattr(row, name)) for name in fields} for row in rows])
+        return
+    shown = rows[-limit:]
+    say_table(
+        ("Turn", "State", "Created", "Session", "Summary"),
+        [(f"{r.user_id}:{r.turn_id}", r.state.value, r.created_at, r.session_id, r.summary) for r in shown],
+    )
+    if len(shown) < len(rows):
+        note(f"{len(rows) - len(shown)} older turns are not shown; --limit shows more")
+
+
+def show(
+    context: typer.Context,
+    turn: Annotated[str, typer.Argument(help="<user>:turn_000811, or the short form where it is unique.")],
+    section: Annotated[int | None, typer.Option("--section", "-n", min=0, max=6, help="Only this section.")] = None,
+    revision: Annotated[int | None, typer.Option(min=0, help="A revision; default the newest.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a turn: its context.md, or its manifest and sections with --json.
+
+    Example: pandora show example:turn_000012 --section 5
+    """
+    from pandora_dagster.text.sections import ContextDocument
+
+    with opened(context) as house:
+        key = house.turns.resolve(turn)
+        found = house.turns.load(key, revision=revision)
+        document = ContextDocument.parse(found.context)
+        folder = house.turns.path(key, revision=found.manifest.revision)
+    if section is not None and document.section(section) is None:
+        stop(2, f"{key}: section {section}: not there; expected one of {', '.join(str(s.number) for s in document.sections)}")
+    chosen = [s.number for s in document.sections if section in (None, s.number)]
+    if as_json:
+        sections = {str(n): document.query() if n == 0 else document.body(n) for n in chosen}
+        say_json({"turn": str(key), "folder": folder, "manifest": json.loads(found.manifest.model_dump_json()), "sections": sections})
+    elif section is None:
+        say_markdown(found.context)
+        note(folder)
+    else:
+        say_markdown(document.query() if section == 0 else document.body(section))
+
+
+def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
+    from pandora_dagster.defs.run import run_turn
+
+    seen: list[PhaseReport] = []
+
+    def tell(report: "PhaseReport") -> None:
+        if not as_json:
+            _shown_when_saved(house, report, seen)
+
+    run_turn(house, key, on_report=tell)
+    result = house.answered(key)
+    if as_json:
+        say_json(_as_object(result))
+    if result.intervention and result.state == "halted":
+        halted = house.interventions.show(result.intervention)
+        stop(EXIT_HALTED, f"HALT at {halted.phase}: {halted.message}", f"intervention {halted.id}. {halted.hint}".strip())
+
+
+def _shown_when_saved(house: "House", report: "PhaseReport", seen: "list[PhaseReport]") -> None:
+    """The answer comes first: printed as soon as the turn is saved, before summary and index (DECISIONS 16)."""
+    seen.append(report)
+    if report.phase not in ("saved_turn", "clarification", "plan_clarification") or report.halt:
+        return
+    result = house.answered(report.key)
+    say(result.response)
+    for cited in result.citations:
+        say(f"  [{cited['label']}] {cited['turn_id'] or 'memory'}  {cited['path']}")
+    note(f"{report.key}  {report.manifest.state}  runtime {report.manifest.runtime}")
+
+
+def _as_object(result: "Answered") -> dict[str, Any]:
+    return {
+        "turn_id": result.key.turn_id,
+        "user_id": result.key.user,
+        "state": result.state.value,
+        "response": result.response,
+        "citations": list(result.citations),
+        "intervention": result.intervention,
+    }
+
+
+def _typed() -> str:
+    try:
+        return input("> ").strip()
+    except EOFError:
+        return ""

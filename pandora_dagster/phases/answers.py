@@ -1,0 +1,35 @@
+"""What a person gets from a finished turn: its answer and where its citations lead."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.saving import citations
+from pandora_dagster.text.sections import ContextDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer of a turn; of one that was clarified, its question back; empty for one that halted before it."""
+
+    key: TurnKey
+    state: TurnState
+    response: str
+    citations: tuple[Mapping[str, Any], ...]
+    """Each with `label`, `turn_id`, `path` (absolute) and `exists`."""
+    intervention: str | None
+
+
+def answered(kit: Kit, key: TurnKey) -> Answered:
+    """Read a turn's answer and resolve each citation to its document."""
+    turn = kit.turns.load(key)
+    document = ContextDocument.parse(turn.context)
+    home = Path(kit.turns.path(key)).parent.parent
+    if turn.manifest.revision:
+        home = home.parent.parent
+    cited = tuple({**c, "path": str(home / str(c["path"]))} for c in citations(document))
+    return Answered(key, turn.manifest.state, document.body(5), cited, turn.manifest.intervention)

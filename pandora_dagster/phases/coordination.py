@@ -1,0 +1,138 @@
+"""Phase 4: the bounded loop of tactical step, tool choice, tool run and section 4 (000 sections 7 and 26)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import jsonschema
+
+from pandora_dagster.contracts.answers import ExecutorStep, TaskPlan, ToolCall
+from pandora_dagster.contracts.calls import GateVerdict, InputDocument, Source
+from pandora_dagster.contracts.ports import ToolOutcome
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.phases.desk import Desk, Written, answer_of
+from pandora_dagster.phases.planning import tools_document
+from pandora_dagster.text.citations import reference_list, references
+from pandora_dagster.text.fences import fenced
+
+EXECUTOR = "pipeline/phase4_executor"
+COORDINATOR = "pipeline/phase4_coordinator"
+MOST_ROUNDS = 5
+"""Tool calls of one turn at most."""
+NO_TOOLS = "No tools were needed."
+NOTHING_FOUND = "Nothing was found."
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """One tool result: what was called, what came back, under which labels it is cited."""
+
+    number: int
+    call: ToolCall
+    outcome: ToolOutcome
+    sources: tuple[Source, ...]
+
+
+async def tool_results(desk: Desk) -> Written:
+    """Section 4 and `toolresults.md`. Where the Planner went straight to synthesis, both say so."""
+    plan = desk.read("task_plan.json", TaskPlan)
+    done: list[_Result] = []
+    stopped: Literal["complete", "blocked", "bound"] = "complete"
+    if plan.next_step == "coordinator":
+        stopped = await _rounds(desk, done)
+    body = _section4(done)
+    facts = {"tool_calls": len(done), "tool_errors": sum(not r.outcome.ok for r in done), "stopped": stopped}
+    return Written(sections={4: body}, files={"toolresults.md": _bundle(done)}, facts=facts, verdicts=(_evidence(done),))
+
+
+async def _rounds(desk: Desk, done: list[_Result]) -> Literal["complete", "blocked", "bound"]:
+    for _ in range(MOST_ROUNDS):
+        context = desk.context.with_section(4, _section4(done)) if done else desk.context
+        tools = tools_document(desk, COORDINATOR)
+        step = answer_of(await desk.ask(EXECUTOR, [tools], context=context), ExecutorStep)
+        if step.action != "COMMAND":
+            return "complete" if step.action == "COMPLETE" else "blocked"
+        known = _known_sources(desk, done)
+        asked = await desk.ask(COORDINATOR, [InputDocument("command", step.command), tools], context=context, sources=known)
+        call = answer_of(asked, ToolCall)
+        done.append(_result(len(done) + 1, call, await _run(desk, call, tools), known))
+    return "bound"
+
+
+async def _run(desk: Desk, call: ToolCall, offered: InputDocument) -> ToolOutcome:
+    """Run one tool. A bad choice or a failing tool is a result that says so, never a crash of the turn."""
+    names = [json.loads(text)["name"] for text in offered.text.splitlines()]
+    if call.tool not in names:
+        return _failed(f"{call.tool}: no such tool here; expected one of {', '.join(names) or 'none'}")
+    tool = desk.kit.tools[call.tool]
+    fault = jsonschema.Draft202012Validator(tool.parameters).iter_errors(dict(call.arguments))  # pyright: ignore[reportUnknownMemberType] - jsonschema is untyped here
+    if (first := next(iter(fault), None)) is not None:
+        return _failed(f"{call.tool}: {first.json_path}: {first.message}")
+    try:
+        return await tool.run(call.arguments, user=desk.turn.key.user, turn=desk.turn.key)
+    except PandoraError as error:
+        return _failed(f"{call.tool}: {error}")
+
+
+def _failed(message: str) -> ToolOutcome:
+    return ToolOutcome(False, f"**Error:** {message}", json.dumps({"error": message}, ensure_ascii=False))
+
+
+def _result(number: int, call: ToolCall, outcome: ToolOutcome, known: tuple[Source, ...]) -> _Result:
+    """Number the outcome's sources behind those known; one that is known keeps its label."""
+    labels = {s.path: s.label for s in known}
+    free = max((int(s.label) for s in known), default=0)
+    sources: list[Source] = []
+    for source in outcome.sources:
+        if source.path not in labels:
+            free += 1
+            labels[source.path] = str(free)
+        sources.append(replace(source, label=labels[source.path]))
+    return _Result(number, call, outcome, tuple(sources))
+
+
+def _known_sources(desk: Desk, done: list[_Result]) -> tuple[Source, ...]:
+    found = {s.path: s for s in references(desk.context.body(2))}
+    for result in done:
+        found.update({s.path: s for s in result.sources})
+    return tuple(found.values())
+
+
+def _section4(done: list[_Result]) -> str:
+    if not done:
+        return NO_TOOLS
+    parts = [_shown(r) for r in done]
+    sources = {s.path: s for r in done for s in r.sources}
+    return "\n\n".join([*parts, reference_list(sources.values())] if sources else parts)
+
+
+def _shown(result: _Result) -> str:
+    cited = " ".join(f"[{s.label}]" for s in result.sources)
+    status = "success" if result.outcome.ok else "error"
+    head = f"### Result {result.number}: {result.call.tool}\n\n**Status:** {status} {cited}".rstrip()
+    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`\n\n{_relabelled(result)}"
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(dict(arguments), ensure_ascii=False).replace("`", "'")
+
+
+def _relabelled(result: _Result) -> str:
+    """The tool's text with its own marks `[source 1]` turned into this turn's labels."""
+    text = result.outcome.text or NOTHING_FOUND
+    for place, source in enumerate(result.sources, 1):
+        text = text.replace(f"[source {place}]", f"[{source.label}]")
+    return text
+
+
+def _bundle(done: list[_Result]) -> str:
+    """`toolresults.md`: the raw bundles, whole (000 section 6)."""
+    parts = [f"## {r.number}. {r.call.tool}\n\n{fenced(_arguments(r.call.arguments), 'json')}\n\n{fenced(r.outcome.raw)}" for r in done]
+    return "# Tool results\n\n" + ("\n\n".join(parts) if parts else NO_TOOLS) + "\n"
+
+
+def _evidence(done: list[_Result]) -> GateVerdict:
+    """000 section 14: what a tool found must lead to a source; an error or an empty find has none to give."""
+    bare = [r.call.tool for r in done if r.outcome.ok and not r.sources and r.outcome.text]
+    return GateVerdict("evidence_required", not bare, f"no source given by {', '.join(bare)}" if bare else "")

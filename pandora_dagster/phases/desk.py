@@ -1,0 +1,117 @@
+"""The desk a phase works at: the turn it reads, the calls it makes, what it writes. No phase's own logic."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, cast
+
+from pydantic import BaseModel, ValidationError
+
+from pandora_dagster.contracts.answers import QueryAnalysis
+from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, GateVerdict, InputDocument, Source
+from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.kit import Kit
+from pandora_dagster.text.sections import ContextDocument
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a phase hands back: sections by number, files by name, and what to show of it."""
+
+    sections: Mapping[int, str] = field(default_factory=dict[int, str])
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    state: TurnState | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    verdicts: tuple[GateVerdict, ...] = ()
+    manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    shown: str = ""
+    """Markdown to show where the phase writes no section."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """One phase's run over one turn. `results` collects its calls in order."""
+
+    phase: str
+    turn: Turn
+    kit: Kit
+    results: list[CallResult] = field(default_factory=list[CallResult])
+
+    @property
+    def context(self) -> ContextDocument:
+        return ContextDocument.parse(self.turn.context)
+
+    @property
+    def query(self) -> str:
+        """The person's words, verbatim."""
+        return self.context.query()
+
+    @property
+    def mode(self) -> Literal["chat", "code"]:
+        return self.turn.manifest.mode
+
+    async def ask(
+        self,
+        recipe: str,
+        documents: Sequence[InputDocument] = (),
+        *,
+        sources: tuple[Source, ...] = (),
+        context: ContextDocument | None = None,
+        halt_on_low_confidence: bool = True,
+    ) -> CallResult:
+        """Run the recipe of `recipe` (a stem, taken in the turn's mode) over this turn's documents."""
+        manifest = self.turn.manifest
+        whole = (context or self.context).render()
+        request = CallRequest(
+            recipe=self.kit.recipe_path(recipe, self.mode),
+            query=self.query,
+            site=CallSite(self.phase, manifest.user_id, manifest.session_id, self.turn.key, manifest.revision),
+            documents=(InputDocument("context.md", whole), *documents),
+            variables={"mode": self.mode, "session_id": manifest.session_id, "turn_id": manifest.turn_id},
+            sources=sources,
+            intent=self.analysis().intent if "query_analysis.json" in self.turn.files else "",
+            policy=self.kit.policy,
+            mode=self.mode,
+            halt_on_low_confidence=halt_on_low_confidence,
+        )
+        result = await self.kit.execution.call(request)
+        self.results.append(result)
+        return result
+
+    def file(self, name: str) -> str:
+        """A document an earlier phase wrote; raises DocumentError where it is missing."""
+        try:
+            return self.turn.files[name]
+        except KeyError:
+            raise DocumentError(f"{self.turn.key}: {name}: missing; {self.phase} needs it", missing=True) from None
+
+    def read(self, name: str, shape: type[Answer]) -> Answer:
+        """A parsed answer an earlier phase wrote; raises DocumentError where it does not have `shape`."""
+        try:
+            return shape.model_validate_json(self.file(name))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise DocumentError(f"{self.turn.key}: {name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+    def analysis(self) -> QueryAnalysis:
+        return self.read("query_analysis.json", QueryAnalysis)
+
+
+def answer_of(result: CallResult, shape: type[Answer], **filled: Any) -> Answer:
+    """The parsed answer of a call as its model; its recipe's schema has been checked already."""
+    return shape.model_validate({**cast("dict[str, Any]", result.parsed), **filled})
+
+
+def as_json(value: BaseModel | Mapping[str, Any]) -> str:
+    """A document as JSON for files: readable, keys in the order of the specification."""
+    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
+
+
+def line(value: Mapping[str, Any]) -> str:
+    """One JSON line for a list of headers."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,211 @@
+"""The flow of a turn: the table of phases, and how one of them runs. Dagster, `ask`, `chat` and `resume` all come here."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.answers import Reflection, TaskPlan
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.contracts.words import InterventionType, TurnState
+from pandora_dagster.errors import BudgetError, DocumentError, HaltError, InputError
+from pandora_dagster.phases import answering, coordination, gathering, planning, saving, understanding
+from pandora_dagster.phases.desk import Desk, Written
+from pandora_dagster.phases.history import open_question
+from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.outcome import made_report, manifest_report, worst_verdicts
+from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.text.sections import ContextDocument
+
+Body = Callable[[Desk], Awaitable[Written]]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSpec:
+    """One row of the flow. `branch`: the turn may take the other way, then nothing is written."""
+
+    name: str
+    number: str
+    needs: tuple[str, ...]
+    recipe: str | None
+    section: int | None
+    description: str
+    branch: bool = False
+    revision: str = "1"
+    """The phase code's version: raise it when the code changes what it writes (DECISIONS 29)."""
+
+
+async def _turn_request(desk: Desk) -> Written:
+    return Written(shown=desk.query)
+
+
+PHASES: tuple[PhaseSpec, ...] = (
+    PhaseSpec("turn_request", "", (), None, 0, "What the person asked: section 0, verbatim."),
+    PhaseSpec("query_analysis", "0", ("turn_request",), understanding.ANALYZER, None, "What is asked and what it refers to."),
+    PhaseSpec("reflection", "1", ("query_analysis",), understanding.REFLECTION, 1, "PROCEED, or CLARIFY with a question."),
+    PhaseSpec("clarification", "1", ("reflection",), saving.SUMMARIZER, 5, "The question back, saved and summarised.", branch=True),
+    PhaseSpec("retrieval_plan", "2", ("reflection",), gathering.RETRIEVAL, None, "Which earlier turns and memory matter.", branch=True),
+    PhaseSpec("gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources."),
+    PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks."),
+    PhaseSpec("plan_clarification", "3", ("task_plan",), saving.SUMMARIZER, 5, "The Planner's question back.", branch=True),
+    PhaseSpec("tool_results", "4", ("task_plan",), coordination.COORDINATOR, 4, "Section 4: what the tools gave.", branch=True),
+    PhaseSpec("response", "5", ("tool_results",), answering.SYNTHESIZER, 5, "Section 5: the answer, with citations."),
+    PhaseSpec("validation", "6", ("response",), answering.VALIDATOR, 6, "Section 6: the final gate, with bounded revisions."),
+    PhaseSpec("saved_turn", "7", ("validation",), None, None, "The turn is whole and saved."),
+    PhaseSpec("turn_summary", "8", ("saved_turn",), saving.SUMMARIZER, None, "The summary in the turn index."),
+)
+"""In the order in which they run (DECISIONS 10)."""
+
+ORDER: tuple[str, ...] = tuple(spec.name for spec in PHASES)
+SPECS = {spec.name: spec for spec in PHASES}
+SECTION_OF = {spec.name: spec.section for spec in PHASES if spec.section}
+"""Phase -> the section of context.md that it writes."""
+_BODIES: dict[str, Body] = {
+    "turn_request": _turn_request,
+    "query_analysis": understanding.query_analysis,
+    "reflection": understanding.reflection,
+    "clarification": saving.clarification,
+    "retrieval_plan": gathering.retrieval_plan,
+    "gathered_context": gathering.gathered_context,
+    "task_plan": planning.task_plan,
+    "plan_clarification": saving.plan_clarification,
+    "tool_results": coordination.tool_results,
+    "response": answering.response,
+    "validation": answering.validation,
+    "saved_turn": saving.saved_turn,
+    "turn_summary": saving.turn_summary,
+}
+
+
+def start_turn(kit: Kit, query: str, *, user: UserId, session: SessionId, mode: str = "chat") -> TurnKey:
+    """Open a turn with the person's words in section 0. Raises InputError for an empty query."""
+    if not query.strip():
+        raise InputError("query: empty; expected the words of a question or request")
+    asked = open_question(kit, user, session)
+    turn = kit.turns.start(user, query, session=session, mode=mode, now=kit.clock(), replies_to=asked)
+    _index(kit, turn)
+    return turn.key
+
+
+async def run_phase(name: str, key: TurnKey, kit: Kit) -> PhaseReport:
+    """Run one phase of one turn and commit what it wrote. A HALT comes back in the report, after it is written down."""
+    spec = SPECS[name]
+    with kit.turns.lock(key):
+        try:
+            turn = kit.turns.load(key)
+        except DocumentError as error:
+            return _unreadable(spec, key, kit, error)
+        missing = _missing_need(spec, turn.manifest)
+        if not _taken(spec, turn):
+            return PhaseReport(name, key, turn.manifest, skipped=True)
+        if missing:
+            raise InputError(f"{key}: {name}: {missing} has not finished; run it first, or the whole turn")
+        return await _run(spec, kit.turns.reopen(turn, phase=name, order=ORDER), kit)
+
+
+async def run_turn(key: TurnKey, kit: Kit, *, on_report: Callable[[PhaseReport], None] = lambda _: None) -> PhaseReport:
+    """Run what is left of a turn, phase after phase; stops at a HALT. Returns the last phase's report."""
+    last: PhaseReport | None = None
+    for name in left_to_do(kit.turns.load(key).manifest):
+        report = await run_phase(name, key, kit)
+        if report.skipped:
+            continue
+        last = report
+        on_report(report)
+        if report.halt or report.manifest.state is TurnState.CLARIFY:
+            break
+    if last is None:
+        raise InputError(f"{key}: nothing is left to do; the turn is {kit.turns.manifest(key).state}")
+    return last
+
+
+def left_to_do(manifest: Manifest) -> tuple[str, ...]:
+    """The phases that have not finished, in order; none for a turn that is clarified, archived or recorded."""
+    if manifest.recorded or manifest.state in (TurnState.CLARIFY, TurnState.ARCHIVED):
+        return ()
+    last = max((ORDER.index(p.phase) for p in manifest.phases if p.phase in SPECS), default=-1)
+    return ORDER[last + 1 :]
+
+
+async def _run(spec: PhaseSpec, turn: Turn, kit: Kit) -> PhaseReport:
+    desk = Desk(spec.name, turn, kit)
+    try:
+        written = await _BODIES[spec.name](desk)
+    except HaltError as halt:
+        return _halted(desk, kit.interventions.show(halt.intervention_id))
+    except (DocumentError, BudgetError) as error:
+        return _halted(desk, _intervene(spec.name, turn.key, kit, error, turn.manifest))
+    return _committed(desk, written)
+
+
+def _committed(desk: Desk, written: Written) -> PhaseReport:
+    context = ContextDocument.parse(desk.turn.context)
+    for number, body in sorted(written.sections.items()):
+        context = context.with_section(number, body)
+    verdicts = worst_verdicts([v for r in desk.results for v in r.verdicts] + list(written.verdicts))
+    record = PhaseRecord(
+        phase=desk.phase,
+        finished_at=desk.kit.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        recipes={r.record.recipe: r.record.recipe_version for r in desk.results},
+        runtimes=tuple(dict.fromkeys(r.record.runtime for r in desk.results)),
+        report=manifest_report(desk.results, verdicts, written.facts),
+    )
+    turn = desk.kit.turns.commit(
+        desk.turn,
+        phase=record,
+        context=context.render() if written.sections else None,
+        files=written.files,
+        state=written.state,
+        runtime=desk.kit.runtime,
+        **written.manifest,
+    )
+    if written.state is not None or "summary" in written.manifest:
+        _index(desk.kit, turn)
+    return made_report(desk, turn, written, verdicts)
+
+
+def _halted(desk: Desk, intervention: Intervention) -> PhaseReport:
+    """Write down that the turn stopped. What follows a saved turn can not unsave it (DECISIONS 16)."""
+    saved = desk.turn.manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
+    state = desk.turn.manifest.state if saved else TurnState.HALTED
+    turn = desk.kit.turns.commit(desk.turn, phase=None, state=state, intervention=intervention.id)
+    _index(desk.kit, turn)
+    return made_report(desk, turn, Written(), worst_verdicts([v for r in desk.results for v in r.verdicts]), halt=intervention)
+
+
+def _unreadable(spec: PhaseSpec, key: TurnKey, kit: Kit, error: DocumentError) -> PhaseReport:
+    """A turn whose documents are damaged: nothing of it is touched, the intervention names the fault."""
+    manifest = kit.turns.manifest(key)
+    return PhaseReport(spec.name, key, manifest, halt=_intervene(spec.name, key, kit, error, manifest))
+
+
+def _intervene(phase: str, key: TurnKey, kit: Kit, error: DocumentError | BudgetError, manifest: Manifest) -> Intervention:
+    kind = InterventionType.BUDGET_EXCEEDED
+    if isinstance(error, DocumentError):
+        kind = InterventionType.MISSING_DOCUMENT if error.missing else InterventionType.CORRUPT_DOCUMENT
+    where = {"user_id": key.user, "turn_id": key.turn_id, "session_id": manifest.session_id, "phase": phase}
+    return kit.interventions.open(kind, str(error), hint=error.hint, **where)
+
+
+def _taken(spec: PhaseSpec, turn: Turn) -> bool:
+    """Whether the turn goes this way: the branch is read from the parsed answer of the phase before."""
+    if not spec.branch:
+        return True
+    if spec.needs == ("reflection",):
+        if "reflection.json" not in turn.files:
+            return True
+        clarifies = Reflection.model_validate_json(turn.files["reflection.json"]).decision == "CLARIFY"
+        return clarifies == (spec.name == "clarification")
+    if "task_plan.json" not in turn.files:
+        return True
+    clarifies = TaskPlan.model_validate_json(turn.files["task_plan.json"]).next_step == "clarify"
+    return clarifies == (spec.name == "plan_clarification")
+
+
+def _missing_need(spec: PhaseSpec, manifest: Manifest) -> str:
+    return next((need for need in spec.needs if not manifest.finished(need)), "")
+
+
+def _index(kit: Kit, turn: Turn) -> None:
+    kit.index.put([row_of(turn.manifest, turn.context)])

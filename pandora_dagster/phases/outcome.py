@@ -1,0 +1,62 @@
+"""What a phase's run comes to: its report for people, and the part of it that the manifest keeps."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pandora_dagster.contracts.calls import CallResult, GateVerdict
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.contracts.words import InterventionType
+from pandora_dagster.phases.desk import Desk, Written
+from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.text.sections import ContextDocument
+
+_GATE_OF = {
+    InterventionType.SCHEMA_VIOLATION: "schema_validation",
+    InterventionType.LOW_CONFIDENCE: "confidence_threshold",
+    InterventionType.MISSING_EVIDENCE: "evidence_required",
+    InterventionType.TIMEOUT: "timeout_ms",
+}
+"""Why a turn halted -> the gate that shows it."""
+
+
+def worst_verdicts(verdicts: Sequence[GateVerdict]) -> tuple[GateVerdict, ...]:
+    """One verdict a gate: the failed one where any call failed it, else the lowest value."""
+    worst: dict[str, GateVerdict] = {}
+    for verdict in verdicts:
+        known = worst.get(verdict.gate)
+        if known is None or _rank(verdict) < _rank(known):
+            worst[verdict.gate] = verdict
+    return tuple(worst.values())
+
+
+def _rank(verdict: GateVerdict) -> tuple[bool, float]:
+    return (verdict.passed, verdict.value if verdict.value is not None else 1.0)
+
+
+def made_report(
+    desk: Desk, turn: Turn, written: Written, verdicts: tuple[GateVerdict, ...], *, halt: Intervention | None = None
+) -> PhaseReport:
+    """The report of a phase that ran, halted or not."""
+    if halt and (gate := _GATE_OF.get(halt.type)):
+        verdicts = worst_verdicts([*verdicts, GateVerdict(gate, False, halt.message)])  # pyright: ignore[reportArgumentType] - the table holds gate names only
+    shown = "\n\n".join(ContextDocument.parse(turn.context).body(n) for n in sorted(written.sections)) or written.shown
+    calls = tuple(r.record for r in desk.results)
+    return PhaseReport(desk.phase, turn.key, turn.manifest, shown, calls, verdicts, dict(written.facts), halt=halt)
+
+
+def manifest_report(results: Sequence[CallResult], verdicts: Sequence[GateVerdict], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Per call the figures people ask for, the gates, and the phase's own facts."""
+    calls = [
+        {
+            "call_id": r.record.call_id,
+            "recipe": r.record.recipe,
+            "layer": r.record.model_layer.value,
+            "tokens": r.record.tokens.total,
+            "budget": r.record.tokens.budget,
+            "latency_ms": round(r.record.latency_ms, 1),
+            "retries": r.record.retries,
+        }
+        for r in results
+    ]
+    return {"calls": calls, "gates": {v.gate: v.passed for v in verdicts}, "facts": dict(facts)}

@@ -1,0 +1,42 @@
+"""Phase 3: the Planner reads sections 0 to 2 and decides what happens next (000 section 16.2, 004 section 8)."""
+
+from pandora_dagster.contracts.answers import TaskPlan
+from pandora_dagster.contracts.calls import InputDocument
+from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
+
+PLANNER = "pipeline/phase3_planner"
+
+
+async def task_plan(desk: Desk) -> Written:
+    """Section 3 and `ticket.md`: the next step and the tasks."""
+    result = await desk.ask(PLANNER, [tools_document(desk, PLANNER)])
+    plan = answer_of(result, TaskPlan)
+    body = render_plan(plan)
+    ticket = f"# Ticket {desk.turn.key.turn_id}\n\n{body}\n"
+    return Written(
+        sections={3: body},
+        files={"task_plan.json": as_json(plan), "ticket.md": ticket},
+        facts={"next_step": plan.next_step, "tasks": len(plan.tasks)},
+    )
+
+
+def tools_document(desk: Desk, stem: str) -> InputDocument:
+    """The document `tools`: those the recipe names and that exist (DECISIONS 23)."""
+    named = desk.kit.cookbook.get(stem, desk.mode).recipe.tools_available
+    known = [desk.kit.tools[name] for name in named if name in desk.kit.tools]
+    lines = [line({"name": t.name, "description": t.description, "parameters": dict(t.parameters), "writes": t.writes}) for t in known]
+    return InputDocument("tools", "\n".join(lines))
+
+
+def render_plan(plan: TaskPlan) -> str:
+    """Section 3 as people and later phases read it."""
+    lines = [f"**Next step:** {plan.next_step}", f"**Confidence:** {plan.confidence:.2f}"]
+    if plan.reasoning:
+        lines.append(f"**Reasoning:** {plan.reasoning}")
+    if plan.question:
+        lines.append(f"**Question:** {plan.question}")
+    tasks = [
+        f"{n}. {' '.join(t.description.split())}" + (f" (`{t.tool}` {line(t.arguments)})" if t.tool else "")
+        for n, t in enumerate(plan.tasks, 1)
+    ]
+    return "\n".join(lines) + ("\n\n" + "\n".join(tasks) if tasks else "")

@@ -1,0 +1,70 @@
+"""Phase 7 and what follows it: save, summarise, index (000 section 9, 004 section 11); and the saving of a question back."""
+
+from pandora_dagster.contracts.answers import Reflection, TaskPlan, TurnSummary
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DocumentError, HaltError
+from pandora_dagster.phases.answering import turn_sources
+from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
+from pandora_dagster.text.citations import cited
+from pandora_dagster.text.sections import ContextDocument
+from pandora_dagster.text.tables import table
+
+SUMMARIZER = "pipeline/phase7_summarizer"
+_EXPECTED = ("query_analysis.json", "reflection.json", "task_plan.json", "toolresults.md", "response.md", "validation.json")
+
+
+async def saved_turn(desk: Desk) -> Written:
+    """Check that the turn is whole, and mark it saved."""
+    missing = [name for name in _EXPECTED if name not in desk.turn.files]
+    missing += [f"section {n}" for n in range(7) if desk.context.section(n) is None]
+    if missing:
+        raise DocumentError(f"{desk.turn.key}: {', '.join(missing)}: missing; a saved turn has them all", missing=True)
+    rows = [(name, desk.kit.counter.count(text)) for name, text in (("context.md", desk.turn.context), *desk.turn.files.items())]
+    shown = table(("Document", "Tokens"), rows)
+    return Written(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(desk.context)})
+
+
+async def turn_summary(desk: Desk) -> Written:
+    """The summary for the turn index (004 section 11.2)."""
+    result = await desk.ask(SUMMARIZER)
+    summary = answer_of(result, TurnSummary)
+    return Written(
+        files={"turn_summary.json": as_json(summary)},
+        manifest={"summary": summary.model_dump(mode="json")},
+        facts={"topics": list(summary.topics), "intent": summary.intent},
+        shown=f"{summary.summary}\n\n*{', '.join(summary.topics)}*",
+    )
+
+
+async def clarification(desk: Desk) -> Written:
+    """Ask the person back after reflection: the turn ends with its question (DECISIONS 11)."""
+    return await _asked_back(desk, desk.read("reflection.json", Reflection).question)
+
+
+async def plan_clarification(desk: Desk) -> Written:
+    """Ask the person back after the Planner."""
+    return await _asked_back(desk, desk.read("task_plan.json", TaskPlan).question)
+
+
+async def _asked_back(desk: Desk, question: str | None) -> Written:
+    asked = question or "Could you tell me more about what you need?"
+    context = desk.context.with_section(5, asked)
+    files = {"response.md": asked + "\n"}
+    manifest: dict[str, object] = {}
+    try:
+        summary = answer_of(await desk.ask(SUMMARIZER, context=context), TurnSummary)
+        files["turn_summary.json"] = as_json(summary)
+        manifest["summary"] = summary.model_dump(mode="json")
+    except HaltError as halt:  # the question stands without its summary; the intervention says why there is none
+        manifest["intervention"] = halt.intervention_id
+    return Written(sections={5: asked}, files=files, state=TurnState.CLARIFY, manifest=manifest)
+
+
+def citations(context: ContextDocument) -> list[dict[str, object]]:
+    """What the answer cites: label, path below the user's folder, and turn id, in order of first mention."""
+    known = {s.label: s for s in turn_sources(context)}
+    return [
+        {"label": label, "path": known[label].path, "turn_id": known[label].turn_id or ""}
+        for label in cited(context.body(5))
+        if label in known
+    ]

@@ -1,0 +1,125 @@
+"""Section 2 in 004 section 5's dual format: Markdown for people and models, `_meta` YAML for code."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pandora_dagster.contracts.answers import GatheredContext, PriorTurn
+from pandora_dagster.contracts.calls import Item, Source
+from pandora_dagster.contracts.ports import CountsTokens, MemoryEntry
+from pandora_dagster.text.citations import reference_list
+from pandora_dagster.text.meta import meta_block
+from pandora_dagster.text.tables import cell, table
+
+_WORTH = {"high": 3, "medium": 2, "low": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was loaded for SYNTHESIS, and under which labels it may be cited."""
+
+    items: tuple[Item, ...]
+    sources: tuple[Source, ...]
+    memory: tuple[MemoryEntry, ...]
+    left_out: tuple[str, ...]
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Section2:
+    text: str
+    quality: float
+    left_out: tuple[str, ...] = ()
+
+
+def fitting_section2(gathered: GatheredContext, loaded: Loaded, *, room: int, counter: CountsTokens) -> Section2:
+    """Section 2 within `room` tokens: the least relevant key facts stay out first, and it says so (001 section 5)."""
+    left: list[str] = []
+    section = _section2(gathered, loaded, left)
+    while counter.count(section.text) > room and (shorter := _without_least(gathered, left)) is not None:
+        gathered = shorter
+        section = _section2(gathered, loaded, left)
+    return replace(section, left_out=tuple(left))
+
+
+def _without_least(gathered: GatheredContext, left: list[str]) -> GatheredContext | None:
+    """The gathered context less its last key fact of the least relevant turn; then less that turn; None at the end."""
+    if not gathered.prior_turns:
+        return None
+    turns = list(gathered.prior_turns)
+    place = min(range(len(turns)), key=lambda i: (_WORTH[turns[i].relevance], -i))
+    turn = turns[place]
+    if len(turn.key_facts) > 1 or (turn.key_facts and len(turns) == 1):
+        left.append(f"turn {turn.turn}: {turn.key_facts[-1][:60]}")
+        turns[place] = turn.model_copy(update={"key_facts": turn.key_facts[:-1]})
+    elif len(turns) > 1:
+        left.append(f"turn {turn.turn}")
+        del turns[place]
+    else:
+        return None
+    return gathered.model_copy(update={"prior_turns": tuple(turns)})
+
+
+def _section2(gathered: GatheredContext, loaded: Loaded, left_out: Sequence[str]) -> Section2:
+    labels = {s.turn_id: s.label for s in loaded.sources if s.turn_id}
+    unlinked = [t.turn for t in gathered.prior_turns if f"turn_{t.turn:06d}" not in labels]
+    used = _used(gathered, loaded)
+    gaps = [f"turn {n} is not among the loaded sources" for n in unlinked] + ([] if used else ["no relevant source was found"])
+    quality = _quality(gathered, loaded) if used else 0.0
+    parts = [
+        _preferences(gathered.session_preferences, loaded.memory),
+        _prior_turns(gathered.prior_turns, labels),
+        reference_list(used) if used else "",
+        _assessment(quality, gaps, left_out),
+    ]
+    return Section2("\n\n".join(p for p in parts if p), quality)
+
+
+def _used(gathered: GatheredContext, loaded: Loaded) -> tuple[Source, ...]:
+    turns = {f"turn_{t.turn:06d}" for t in gathered.prior_turns}
+    return tuple(s for s in loaded.sources if s.turn_id in turns or (s.turn_id is None and bool(gathered.session_preferences)))
+
+
+def _quality(gathered: GatheredContext, loaded: Loaded) -> float:
+    """The mean confidence of what was gathered: a turn by its relevance, a preference by its stored confidence."""
+    by_relevance = {"high": 0.9, "medium": 0.7, "low": 0.4}
+    known = {e.key: e.confidence for e in loaded.memory}
+    values = [by_relevance[t.relevance] for t in gathered.prior_turns]
+    values += [known[k] for k in gathered.session_preferences if k in known]
+    return round(sum(values) / len(values), 2) if values else 0.0
+
+
+def _preferences(preferences: Mapping[str, Any], memory: Sequence[MemoryEntry]) -> str:
+    if not preferences:
+        return ""
+    known = {e.key: e for e in memory}
+    confidences = [known[k].confidence for k in preferences if k in known]
+    mean = round(sum(confidences) / len(confidences), 2) if confidences else 0.0
+    rows = [(k, v, f"Turn {known[k].source_turn}" if k in known else "not stored") for k, v in preferences.items()]
+    meta = meta_block({"type": "preferences", "count": len(preferences), "confidence": mean})
+    return f"### Session Preferences\n\n{meta}\n\n{table(('Preference', 'Value', 'Source'), rows)}"
+
+
+def _prior_turns(turns: Sequence[PriorTurn], labels: Mapping[str, str]) -> str:
+    if not turns:
+        return ""
+    highest = max(turns, key=lambda t: _WORTH[t.relevance]).relevance
+    meta = meta_block({"type": "turn_context", "relevant_turns": [t.turn for t in turns], "highest_relevance": highest})
+    rows = [
+        (f"{t.turn} {_label(labels, t.turn)}", t.relevance, t.summary, "; ".join(cell(f).rstrip(".;") for f in t.key_facts)) for t in turns
+    ]
+    return f"### Relevant Prior Turns\n\n{meta}\n\n{table(('Turn', 'Relevance', 'Summary', 'Key Facts'), rows)}"
+
+
+def _label(labels: Mapping[str, str], turn: int) -> str:
+    label = labels.get(f"turn_{turn:06d}")
+    return f"[{label}]" if label else "(unlinked)"
+
+
+def _assessment(quality: float, gaps: Sequence[str], left_out: Sequence[str]) -> str:
+    values: dict[str, Any] = {"type": "assessment", "context_quality": quality, "gaps_identified": list(gaps)}
+    if left_out:
+        values["left_out"] = len(left_out)
+    word = "High" if quality >= 0.8 else "Medium" if quality >= 0.5 else "Low"
+    told = "; ".join(gaps) if gaps else "None identified"
+    return f"### Context Assessment\n\n{meta_block(values)}\n\n**Context Quality:** {quality:.2f} ({word})\n**Gaps:** {told}"

@@ -1,0 +1,59 @@
+"""`doc.search`: the person's own earlier turns, searched. Writes nothing."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.contracts.calls import Source
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ports import CountsTokens, ToolOutcome, TurnIndex, TurnStore
+from pandora_dagster.selection.excerpts import Excerpt, Scores, excerpt
+
+BUDGET_TOKENS = 700
+"""What one search may add to section 4."""
+MOST_TURNS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DocSearch:
+    """Finds earlier turns by words and gives their best pieces, each under its source."""
+
+    turns: TurnStore
+    index: TurnIndex
+    counter: CountsTokens
+    scores: Scores
+    name: str = "doc.search"
+    description: str = "Search the person's earlier conversations and documents by words. Returns the best pieces with their sources."
+    writes: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000}},
+            "required": ["query"],
+            "additionalProperties": False,
+        }
+
+    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
+        query = str(arguments["query"])
+        found = self.index.candidates(user, query, limit=MOST_TURNS, before=turn.number)
+        parts: list[str] = []
+        sources: list[Source] = []
+        raw: list[dict[str, object]] = []
+        room = BUDGET_TOKENS
+        for candidate in found:
+            key = TurnKey(user, candidate.row.number)
+            piece = self._piece(key, query, room)
+            if not piece.text:
+                continue
+            room -= piece.tokens
+            sources.append(Source("", f"turns/{key.turn_id}/context.md", candidate.row.summary, key.turn_id))
+            parts.append(f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{piece.text}")
+            raw.append({"turn_id": key.turn_id, "score": round(candidate.score, 4), "text": piece.text, "left_out": piece.left_out})
+        return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw, ensure_ascii=False, indent=1), tuple(sources))
+
+    def _piece(self, key: TurnKey, query: str, room: int) -> Excerpt:
+        context = self.turns.load(key).context
+        return excerpt(context, query, limit=min(room, BUDGET_TOKENS // 2), counter=self.counter, scores=self.scores)

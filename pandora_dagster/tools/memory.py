@@ -1,0 +1,87 @@
+"""`memory.query` and `memory.create`: the person's stored preferences and facts (004 section 3.4)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.contracts.calls import Source
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ports import Clock, MemoryEntry, MemoryStore, ToolOutcome
+from pandora_dagster.selection.excerpts import Scores
+from pandora_dagster.text.tables import cell
+
+STATED_CONFIDENCE = 0.9
+"""Confidence of what the person said outright."""
+_FILES = {"preference": "preferences.md", "fact": "facts.md"}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuery:
+    """Finds stored preferences and facts by words."""
+
+    memory: MemoryStore
+    scores: Scores
+    name: str = "memory.query"
+    description: str = "Look up the person's stored preferences and facts by words; an empty query lists all."
+    writes: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {"query": {"type": "string", "maxLength": 2000}},
+            "required": ["query"],
+            "additionalProperties": False,
+        }
+
+    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
+        query, entries = str(arguments["query"]), self.memory.entries(user)
+        scores = self.scores(query, [f"{e.key.replace('_', ' ')} {e.value}" for e in entries])
+        chosen = [e for e, score in zip(entries, scores, strict=True) if score > 0 or not query.strip()]
+        files = sorted({_FILES[e.kind] for e in chosen})
+        lines = [f"- {e.key}: {cell(e.value)} [source {files.index(_FILES[e.kind]) + 1}]" for e in chosen]
+        raw = json.dumps([{"key": e.key, "value": e.value, "kind": e.kind} for e in chosen], ensure_ascii=False)
+        return ToolOutcome(True, "\n".join(lines), raw, tuple(Source("", f, "Stored memory") for f in files))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCreate:
+    """Stores one preference or fact that the person stated. The same key again replaces its value."""
+
+    memory: MemoryStore
+    clock: Clock
+    name: str = "memory.create"
+    description: str = "Store one preference or fact that the person stated, under a short key."
+    writes: bool = True
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {
+                "key": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$"},
+                "value": {"type": "string", "minLength": 1, "maxLength": 2000},
+                "kind": {"enum": ["preference", "fact"]},
+            },
+            "required": ["key", "value", "kind"],
+            "additionalProperties": False,
+        }
+
+    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
+        entry = MemoryEntry(
+            key=str(arguments["key"]),
+            value=str(arguments["value"]),
+            confidence=STATED_CONFIDENCE,
+            source_turn=turn.number,
+            last_updated=self.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            kind=str(arguments["kind"]),
+        )
+        self.memory.put(user, entry)
+        file = _FILES[entry.kind]
+        return ToolOutcome(
+            True,
+            f"Stored {entry.kind} {entry.key}: {entry.value} [source 1]",
+            json.dumps(dict(arguments)),
+            (Source("", file, "Stored memory"),),
+        )

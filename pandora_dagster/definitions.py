@@ -7,9 +7,9 @@ from pandora_dagster.defs.jobs import new_turn_job
 from pandora_dagster.defs.resources import Pandora
 from pandora_dagster.defs.run import TURN_JOB
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_cookbook
+from pandora_dagster.wiring import open_house
 
-_TURN_ASSETS = turn_assets(open_cookbook(load_settings()))
+_TURN_ASSETS = turn_assets(open_house(load_settings()).kit.cookbook)
 
 defs = dg.Definitions(
     assets=_TURN_ASSETS,

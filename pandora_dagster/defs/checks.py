@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import dagster as dg
 
 from pandora_dagster.contracts.calls import GateVerdict
-from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.defs.recipes import PhaseRecipes
 from pandora_dagster.phases.report import PhaseReport
 
@@ -17,12 +16,6 @@ GATES = {
     "confidence_threshold": "The answer is as sure of itself as its recipe asks.",
     "evidence_required": "Every claim cites, and every citation resolves to a source that was given.",
 }
-_HALTED_BY = {
-    InterventionType.SCHEMA_VIOLATION: "schema_validation",
-    InterventionType.LOW_CONFIDENCE: "confidence_threshold",
-    InterventionType.MISSING_EVIDENCE: "evidence_required",
-}
-"""The gate that a HALT of this type failed; the other types are no gate of a recipe."""
 
 
 def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
@@ -45,20 +38,12 @@ def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.Asse
     """A result for each asked gate: its verdict, or that no call was made (an empty tool run asks no model)."""
     verdicts = {v.gate: v for v in report.verdicts}
     for gate in asked:
-        verdict = verdicts.get(gate)
-        yield _result(report, gate, verdict) if verdict else _result(report, gate, None, passed=True, reason="no call was made")
+        yield _result(report, gate, verdicts.get(gate))
 
 
 def halt_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
-    """The results of a phase that HALTed: what was judged before it, and the gate that stopped it."""
-    stopped = _HALTED_BY.get(report.halt.type) if report.halt else None
-    verdicts = {v.gate: v for v in report.verdicts}
-    for gate in asked:
-        verdict = verdicts.get(gate)
-        if gate == stopped and report.halt and (verdict is None or verdict.passed):
-            yield _result(report, gate, None, passed=False, reason=report.halt.message)
-        elif verdict:
-            yield _result(report, gate, verdict)
+    """The results of a phase that HALTed: what was judged, the gate that stopped it among them; the others say nothing."""
+    return (_result(report, v.gate, v) for v in report.verdicts if v.gate in asked)
 
 
 def _described(gate: str, recipes: PhaseRecipes) -> str:
@@ -68,15 +53,14 @@ def _described(gate: str, recipes: PhaseRecipes) -> str:
     return f"{GATES[gate]} Threshold: {' or '.join(f'{t:g}' for t in thresholds)}."
 
 
-def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None, *, passed: bool = False, reason: str = "") -> dg.AssetCheckResult:
+def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.AssetCheckResult:
     metadata: dict[str, str | float] = {"turn": str(report.key)}
     if verdict and verdict.value is not None:
         metadata["value"] = verdict.value
     return dg.AssetCheckResult(
         asset_key=report.phase,
         check_name=gate,
-        passed=verdict.passed if verdict else passed,
-        severity=dg.AssetCheckSeverity.ERROR,
-        description=(verdict.reason if verdict else reason) or None,
+        passed=verdict.passed if verdict else True,
+        description=(verdict.reason or None) if verdict else "no call was made",
         metadata=metadata,
     )

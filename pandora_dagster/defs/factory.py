@@ -56,7 +56,7 @@ def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
         kinds={layer.lower() for layer in recipes.layers} or {"python"},
         code_version=spec.revision,
         skippable=spec.branch,
-        tags={"pandora/phase": spec.number},
+        tags={"pandora/phase": spec.number} if spec.number else {},
         metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.loaded},
     )
 

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,9 +39,9 @@ def opened(home: Path, shipped: Path) -> Generator[dg.DagsterInstance]:
         yield instance
 
 
-def add_partition(instance: dg.DagsterInstance, key: TurnKey) -> None:
-    """Make a turn known to Dagster; one that is known already stays as it is."""
-    instance.add_dynamic_partitions(str(TURNS.name), [str(key)])
+def add_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> None:
+    """Make turns known to Dagster; one that is known already stays as it is."""
+    instance.add_dynamic_partitions(str(TURNS.name), [str(key) for key in keys])
 
 
 def _furnish(home: Path, shipped: Path) -> None:

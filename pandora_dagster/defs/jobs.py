@@ -10,16 +10,17 @@ from pandora_dagster.defs.resources import RunsPhases
 from pandora_dagster.defs.run import RunOutcome, execute_turn
 from pandora_dagster.errors import PandoraError
 
-_EXAMPLE = "Which laptop did we look at last time, and what did it cost?"
+_EXAMPLE = {"query": "Which chair did we order, and what did it cost?", "user": "example", "mode": "chat", "session": ""}
+"""Runs as it stands over the shipped example history."""
 
 
 class NewTurn(dg.Config):
     """What a person fills in to start a turn."""
 
     query: str = Field(description="What to ask, in plain words.")
-    user: str = Field("demo", description="Whose history is read and continued.")
+    user: str = Field("", description="Whose history is read and continued; empty: PANDORA_USER.")
     mode: str = Field("chat", description="chat or code.")
-    session: str = Field("main", description="The conversation that the turn belongs to.")
+    session: str = Field("", description="The conversation that the turn belongs to; empty: one a day.")
 
 
 def new_turn_job(assets: list[dg.AssetsDefinition]) -> dg.JobDefinition:
@@ -29,7 +30,7 @@ def new_turn_job(assets: list[dg.AssetsDefinition]) -> dg.JobDefinition:
     @dg.job(
         name="new_turn",
         description="Ask something: the turn gets its number and its partition, and runs through all phases.",
-        config=dg.RunConfig(ops={op.name: NewTurn(query=_EXAMPLE, user="demo", mode="chat", session="main")}),
+        config=dg.RunConfig(ops={op.name: NewTurn(**_EXAMPLE)}),
     )
     def new_turn() -> None:
         op()
@@ -43,11 +44,11 @@ def new_turn_op(assets: list[dg.AssetsDefinition]) -> dg.OpDefinition:
     @dg.op(name="ask", description="Starts a turn and runs it.")
     def ask(context: dg.OpExecutionContext, config: NewTurn, pandora: dg.ResourceParam[RunsPhases]) -> None:
         try:
-            key = pandora.start_turn(config.query, user=config.user, session=config.session, mode=config.mode)
+            key = pandora.start(config.query, user=config.user, session=config.session, mode=config.mode)
         except PandoraError as error:
             raise dg.Failure(f"new_turn: {error}", allow_retries=False) from error
-        context.instance.add_run_tags(context.run_id, run_tags(key, config.session))
-        outcome = execute_turn(assets, pandora, key, context.instance, session=config.session)
+        context.instance.add_run_tags(context.run_id, run_tags(key, pandora.session(key)))
+        outcome = execute_turn(assets, pandora, key, context.instance)
         _tell(context, pandora, outcome)
 
     return ask

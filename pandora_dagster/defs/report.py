@@ -7,14 +7,14 @@ import dagster as dg
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports import Cookbook
 from pandora_dagster.defs.checks import check_results, gates, halt_results
-from pandora_dagster.defs.instance import add_partition
+from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.metadata import data_version, halt_metadata, phase_metadata
 from pandora_dagster.defs.recipes import phase_recipes
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
 
 
-def report_turn(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], *, cookbook: Cookbook, folder: str) -> None:
+def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], *, cookbook: Cookbook, folder: str) -> None:
     """Runless events for the phases of one turn: materialisations with their checks; a HALT as an observation.
 
     A runless event can not fail a partition: the failed check and the observation name the intervention.
@@ -23,7 +23,7 @@ def report_turn(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], *,
     for report in reports:
         if report.skipped:
             continue
-        add_partition(instance, report.key)
+        add_keys(instance, [report.key])
         asked = gates(phase_recipes(specs[report.phase], cookbook))
         instance.report_runless_asset_event(_halt(report, report.halt, folder) if report.halt else _materialisation(report, folder))
         for result in (halt_results if report.halt else check_results)(report, asked):

@@ -1,5 +1,6 @@
 """The one resource of the graph. Knows how to open the house; knows nothing of phases beyond running one by name."""
 
+import os
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -17,7 +18,8 @@ from pandora_dagster.wiring import House, open_house
 class RunsPhases(Protocol):
     """What the assets need of the house. A test replaces it by any object with these methods."""
 
-    def start_turn(self, query: str, *, user: str, session: str, mode: str) -> TurnKey: ...
+    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey: ...
+    def session(self, key: TurnKey) -> str: ...
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport: ...
     def folder(self, key: TurnKey, revision: int) -> str: ...
 
@@ -28,14 +30,17 @@ class HousePhases:
 
     house: House
 
-    def start_turn(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
-        return flow.start_turn(query, user, session, mode, self.house.kit)
+    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
+        return self.house.start(query, user=user, session=session, mode=mode)
+
+    def session(self, key: TurnKey) -> str:
+        return self.house.kit.turns.manifest(key).session_id
 
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
         return self.house.run(flow.run_phase(name, key, self.house.kit))
 
     def folder(self, key: TurnKey, revision: int) -> str:
-        return self.house.turns.path(key, revision=revision)
+        return self.house.kit.turns.path(key, revision=revision)
 
 
 class Pandora(dg.ConfigurableResource[None]):
@@ -44,8 +49,11 @@ class Pandora(dg.ConfigurableResource[None]):
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
     runtime: str = Field("", description="Runtime: extractive or sglang; empty: as the settings say.")
 
-    def start_turn(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
-        return self._phases.start_turn(query, user=user, session=session, mode=mode)
+    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
+        return self._phases.start(query, user=user, session=session, mode=mode)
+
+    def session(self, key: TurnKey) -> str:
+        return self._phases.session(key)
 
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
         return self._phases.run_phase(name, key)
@@ -61,4 +69,5 @@ class Pandora(dg.ConfigurableResource[None]):
 @cache
 def _house(root: str, runtime: str) -> House:
     """A process opens a house once: Dagster makes the resource anew for every run."""
-    return open_house(load_settings(root=root or None, runtime=runtime or None))
+    over = {"PANDORA_ROOT": root, "PANDORA_RUNTIME": runtime}
+    return open_house(load_settings({**os.environ, **{name: value for name, value in over.items() if value}}))

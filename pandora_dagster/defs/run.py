@@ -2,8 +2,10 @@
 # (signatures of dg.job and dg.define_asset_job name a bare PathLike)
 """A turn through the graph, in this process. Knows how a run starts and ends; what a phase does is not here."""
 
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 
 import dagster as dg
@@ -12,11 +14,13 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.factory import run_tags
-from pandora_dagster.defs.instance import add_partition, open_instance
+from pandora_dagster.defs.instance import add_keys, open_instance
+from pandora_dagster.defs.report import report_phases
 from pandora_dagster.defs.resources import HousePhases, RunsPhases
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.settings import Settings
 from pandora_dagster.wiring import House
 
 TURN_JOB = dg.define_asset_job(
@@ -25,8 +29,13 @@ TURN_JOB = dg.define_asset_job(
     description="All phases of an existing turn. A saved turn is never overwritten: its re-run is a numbered revision beside it.",
 )
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+Hears = Callable[[PhaseReport], None]
 _ONE_RUN = Lock()
 """Two runs at once in one process hang (4 of 4 times, Dagster 1.13.27); two processes do not."""
+
+
+def ignore(report: PhaseReport) -> None:
+    """The ear of a caller that reads the outcome only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +55,42 @@ class RunOutcome:
         return self.reports[-1].halt if self.reports else None
 
 
-def run_turn(house: House, key: TurnKey, *, select: Collection[str] = (), instance: dg.DagsterInstance | None = None) -> RunOutcome:
-    """Run a turn's phases through the graph, on the instance of DAGSTER_HOME unless one is given.
+def run_turn(house: House, key: TurnKey, *, select: Collection[str] = (), on_report: Hears = ignore) -> RunOutcome:
+    """Run what is left of a turn through the graph, on the instance of DAGSTER_HOME; with `select` these phases and what follows.
 
-    `select` names phases to run together with all that follow them (resume); empty: the whole turn.
+    `on_report` hears of each phase at once (DECISIONS 16). A HALT is in the outcome; any other error is raised.
     """
-    assets = turn_assets(house.cookbook)
-    if instance:
-        return execute_turn(assets, HousePhases(house), key, instance, select=select)
-    with open_instance(house.settings) as own:
-        return execute_turn(assets, HousePhases(house), key, own, select=select)
+    phases = following(select) if select else house.left_to_do(key)
+    with open_instance(house.settings) as instance:
+        outcome = execute_turn(turn_assets(house.kit.cookbook), HousePhases(house), key, instance, select=phases, on_report=on_report)
+    if outcome.error:
+        raise outcome.error
+    return outcome
+
+
+def add_partitions(house: House, keys: Iterable[TurnKey]) -> None:
+    """Make turns known to Dagster, all at once (imported ones: DECISIONS 30)."""
+    with open_instance(house.settings) as instance:
+        add_keys(instance, keys)
+
+
+def report_turn(house: House, key: TurnKey, reports: Iterable[PhaseReport]) -> None:
+    """Tell Dagster of a turn that ran outside it (chat, an API), after the answer."""
+    folder = house.kit.turns.path(key)
+    with open_instance(house.settings) as instance:
+        report_phases(instance, reports, cookbook=house.kit.cookbook, folder=folder)
+
+
+def ui_command(settings: Settings, *, host: str, port: int) -> tuple[list[str], dict[str, str]]:
+    """The command of Dagster's web page, and what its environment needs beside this process's own.
+
+    It opens the `workspace.yaml` of the working directory, or in an installed package without one the module itself.
+    """
+    with open_instance(settings) as instance:
+        home = instance.root_directory
+    what = ["-w", "workspace.yaml"] if Path("workspace.yaml").is_file() else ["-m", "pandora_dagster.definitions"]
+    command = [sys.executable, "-m", "dagster_webserver", *what, "-h", host, "-p", str(port)]
+    return command, {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}
 
 
 def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: RunsPhases) -> dg.JobDefinition:
@@ -70,18 +105,18 @@ def execute_turn(
     instance: dg.DagsterInstance,
     *,
     select: Collection[str] = (),
-    session: str = "",
+    on_report: Hears = ignore,
 ) -> RunOutcome:
-    """One run of the job `turn` for one turn. Never raises for what a phase raised: see RunOutcome."""
-    add_partition(instance, key)
-    heard = Heard(pandora)
+    """One run of the job `turn` for one turn: exactly the phases `select`, or all. What a phase raised is in the outcome."""
+    add_keys(instance, [key])
+    heard = Heard(pandora, on_report)
     with _ONE_RUN:
         result = resolved_turn_job(assets, heard).execute_in_process(
             run_config=_QUIET,
             instance=instance,
             partition_key=str(key),
-            asset_selection=[dg.AssetKey(name) for name in following(select)] if select else None,
-            tags=run_tags(key, session) if session else None,
+            asset_selection=[dg.AssetKey(name) for name in select] if select else None,
+            tags=run_tags(key, pandora.session(key)),
             raise_on_error=False,
         )
     return RunOutcome(key, result.run_id, result.success, tuple(heard.reports), heard.error or _fault(result))
@@ -114,19 +149,26 @@ class Heard:
     """RunsPhases that remembers what it passed on, so that the caller gets reports and errors as they were."""
 
     phases: RunsPhases
+    on_report: Hears
     reports: list[PhaseReport] = field(default_factory=list[PhaseReport])
     error: Exception | None = None
 
-    def start_turn(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
-        return self.phases.start_turn(query, user=user, session=session, mode=mode)
+    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
+        return self.phases.start(query, user=user, session=session, mode=mode)
+
+    def session(self, key: TurnKey) -> str:
+        return self.phases.session(key)
 
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
         try:
-            self.reports.append(self.phases.run_phase(name, key))
+            report = self.phases.run_phase(name, key)
         except Exception as error:
             self.error = error
             raise
-        return self.reports[-1]
+        self.reports.append(report)
+        if not report.skipped:
+            self.on_report(report)
+        return report
 
     def folder(self, key: TurnKey, revision: int) -> str:
         return self.phases.folder(key, revision)

@@ -13,7 +13,7 @@ from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import ContentType, InterventionType, TurnState
 from pandora_dagster.defs.assets_turn import turn_assets
-from pandora_dagster.defs.run import RunOutcome, execute_turn
+from pandora_dagster.defs.run import RunOutcome, execute_turn, following
 from pandora_dagster.errors import PandoraError, RecipeValidationError
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
@@ -71,11 +71,14 @@ class FakePhases:
     ran: list[str] = field(default_factory=list)
     started: list[tuple[str, str, str, str]] = field(default_factory=list)
 
-    def start_turn(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
+    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
         if "start" in self.raises:
             raise self.raises["start"]
         self.started.append((query, user, session, mode))
         return TurnKey(user_id(user), len(self.started))
+
+    def session(self, key: TurnKey) -> str:
+        return "s1"
 
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
         if name in self.raises:
@@ -94,7 +97,8 @@ class FakePhases:
             return PhaseReport(name, key, manifest, skipped=True)
         self.ran.append(name)
         if name in self.halts:
-            return PhaseReport(name, key, manifest, halt=self.halts[name])
+            verdict = GateVerdict("confidence_threshold", False, "confidence 0.42 is under 0.7", 0.42)
+            return PhaseReport(name, key, manifest, verdicts=(verdict,), halt=self.halts[name])
         spec = next(p for p in PHASES if p.name == name)
         calls = (call(name, spec.recipe),) if spec.recipe else ()
         verdicts = (GateVerdict("schema_validation", True), GateVerdict("confidence_threshold", True, value=0.9)) if calls else ()
@@ -159,8 +163,8 @@ class Graph:
     instance: dg.DagsterInstance
     key: TurnKey
 
-    def run(self, *, select: tuple[str, ...] = (), session: str = "") -> RunOutcome:
-        return execute_turn(self.assets, self.phases, self.key, self.instance, select=select, session=session)
+    def run(self, *, select: tuple[str, ...] = ()) -> RunOutcome:
+        return execute_turn(self.assets, self.phases, self.key, self.instance, select=following(select))
 
     def materialised(self, run_id: str) -> list[str]:
         return [e.asset_key.to_user_string() for e in self.events(run_id) if e.is_step_materialization and e.asset_key]

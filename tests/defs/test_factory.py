@@ -111,12 +111,19 @@ def test_an_error_of_the_project_is_one_clear_sentence(graph):
     assert failure.metadata["hint"].value == "List them: pandora turns"
 
 
-def test_a_run_is_found_by_user_session_and_turn(graph):
-    """The tags stand on the run whether its starter knew the session or not."""
-    for session in ("", "s1"):
-        run = graph.instance.get_run_by_id(graph.run(session=session).run_id)
-        assert {k: v for k, v in run.tags.items() if k.startswith("pandora/")} == {
-            "pandora/user": "ann",
-            "pandora/session": "s1",
-            "pandora/turn": "turn_000811",
-        }
+@pytest.mark.parametrize("from_the_ui", [False, True])
+def test_a_run_is_found_by_user_session_and_turn(graph, from_the_ui):
+    """The tags stand on the run whether its starter knew the turn or only the partition."""
+    if from_the_ui:
+        job = dg.Definitions(graph.assets, resources={"pandora": graph.phases}).resolve_implicit_global_asset_job_def()
+        run_id = job.execute_in_process(
+            instance=graph.instance, partition_key=str(graph.key), asset_selection=[dg.AssetKey("reflection")]
+        ).run_id
+    else:
+        run_id = graph.run().run_id
+    tags = graph.instance.get_run_by_id(run_id).tags
+    assert {k: v for k, v in tags.items() if k.startswith("pandora/")} == {
+        "pandora/user": "ann",
+        "pandora/session": "s1",
+        "pandora/turn": "turn_000811",
+    }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dagster._core.run_coordinator import DefaultRunCoordinator
 
-from pandora_dagster.defs.instance import add_partition, opened
+from pandora_dagster.defs.instance import add_keys, opened
 
 SHIPPED = Path(__file__).parents[2] / "data" / "dagster.yaml"
 
@@ -30,8 +30,8 @@ def test_a_dagster_yaml_that_is_there_stays(tmp_path):
 def test_a_partition_is_added_once(tmp_path, key):
     """Adding a known turn again changes nothing."""
     with opened(tmp_path, SHIPPED) as instance:
-        add_partition(instance, key)
-        add_partition(instance, key)
+        add_keys(instance, [key])
+        add_keys(instance, [key])
         assert list(instance.get_dynamic_partitions("turns")) == ["ann:turn_000811"]
 
 
@@ -47,4 +47,4 @@ def _open_and_add(home, number):
     from pandora_dagster.contracts.ids import TurnKey, user_id
 
     with opened(Path(home), SHIPPED) as instance:
-        add_partition(instance, TurnKey(user_id("ann"), number))
+        add_keys(instance, [TurnKey(user_id("ann"), number)])

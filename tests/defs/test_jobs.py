@@ -70,4 +70,4 @@ def test_the_launchpad_opens_with_an_example(graph):
     job = new_turn_job(graph.assets)
     done = job.execute_in_process(instance=graph.instance, resources={"pandora": graph.phases})
     assert done.success
-    assert graph.phases.started[0][1:] == ("demo", "main", "chat")
+    assert graph.phases.started[0][1:] == ("example", "", "chat")

@@ -3,13 +3,13 @@
 import dagster as dg
 
 from pandora_dagster.defs.checks import GATES
-from pandora_dagster.defs.report import report_turn
+from pandora_dagster.defs.report import report_phases
 
 
 def test_a_chat_turn_appears_as_materialisations_with_checks(graph, cookbook, key):
     """Each phase that ran has its materialisation under the turn's partition; a skipped one has none."""
     reports = [graph.phases.run_phase(name, key) for name in ("turn_request", "reflection", "clarification")]
-    report_turn(graph.instance, reports, cookbook=cookbook, folder="/t")
+    report_phases(graph.instance, reports, cookbook=cookbook, folder="/t")
     assert list(graph.instance.get_dynamic_partitions("turns")) == [str(key)]
     assert graph.instance.get_materialized_partitions(dg.AssetKey("reflection")) == {str(key)}
     assert graph.metadata("reflection")["tokens_prompt"] == 300
@@ -20,7 +20,7 @@ def test_a_chat_turn_appears_as_materialisations_with_checks(graph, cookbook, ke
 def test_a_halt_is_an_observation_with_its_failed_check(graph, cookbook, key, halt):
     """A runless event can not fail a partition; the observation names the intervention."""
     graph.phases.halts = {"reflection": halt}
-    report_turn(graph.instance, [graph.phases.run_phase("reflection", key)], cookbook=cookbook, folder="/t")
+    report_phases(graph.instance, [graph.phases.run_phase("reflection", key)], cookbook=cookbook, folder="/t")
     assert not graph.instance.get_materialized_partitions(dg.AssetKey("reflection"))
     seen = graph.instance.fetch_observations(dg.AssetKey("reflection"), limit=1).records[0]
     assert seen.asset_observation.metadata["intervention"].value == "int_0002"

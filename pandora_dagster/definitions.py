@@ -1,0 +1,19 @@
+"""Dagster's entry point: the whole graph in one value. `workspace.yaml` and `[tool.dg.project]` name it."""
+
+import dagster as dg
+
+from pandora_dagster.defs.assets_turn import turn_assets
+from pandora_dagster.defs.jobs import new_turn_job
+from pandora_dagster.defs.resources import Pandora
+from pandora_dagster.defs.run import TURN_JOB
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house
+
+_TURN_ASSETS = turn_assets(open_house(load_settings()).kit.cookbook)
+
+defs = dg.Definitions(
+    assets=_TURN_ASSETS,
+    jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS)],
+    resources={"pandora": Pandora(root="", runtime="")},
+    executor=dg.in_process_executor,
+)

@@ -1,0 +1,66 @@
+"""Quality gates as asset checks. Knows the gates' names; decides nothing: a verdict comes from the phase's report.
+
+Checks are unpartitioned and do not block: the turn stands in the result's metadata, and a HALT is a failure of its own.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+
+from pandora_dagster.contracts.calls import GateVerdict
+from pandora_dagster.defs.recipes import PhaseRecipes
+from pandora_dagster.phases.report import PhaseReport
+
+GATES = {
+    "schema_validation": "Every answer parses and fits its recipe's output schema (000 section 14).",
+    "confidence_threshold": "The answer is as sure of itself as its recipe asks.",
+    "evidence_required": "Every claim cites, and every citation resolves to a source that was given.",
+}
+
+
+def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
+    """The gates that the phase's recipes set, in the order of GATES."""
+    kinds = [r.recipe.quality_gates for r in recipes.loaded]
+    asked = {
+        "schema_validation": bool(kinds),
+        "confidence_threshold": any(g.confidence_threshold is not None for g in kinds),
+        "evidence_required": any(g.evidence_required for g in kinds),
+    }
+    return tuple(gate for gate in GATES if asked[gate])
+
+
+def check_specs(phase: str, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
+    """One check per gate of the phase's recipes."""
+    return [dg.AssetCheckSpec(gate, asset=phase, description=_described(gate, recipes)) for gate in gates(recipes)]
+
+
+def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
+    """A result for each asked gate: its verdict, or that no call was made (an empty tool run asks no model)."""
+    verdicts = {v.gate: v for v in report.verdicts}
+    for gate in asked:
+        yield _result(report, gate, verdicts.get(gate))
+
+
+def halt_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
+    """The results of a phase that HALTed: what was judged, the gate that stopped it among them; the others say nothing."""
+    return (_result(report, v.gate, v) for v in report.verdicts if v.gate in asked)
+
+
+def _described(gate: str, recipes: PhaseRecipes) -> str:
+    thresholds = sorted({t for r in recipes.loaded if (t := r.recipe.quality_gates.confidence_threshold) is not None})
+    if gate != "confidence_threshold":
+        return GATES[gate]
+    return f"{GATES[gate]} Threshold: {' or '.join(f'{t:g}' for t in thresholds)}."
+
+
+def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.AssetCheckResult:
+    metadata: dict[str, str | float] = {"turn": str(report.key)}
+    if verdict and verdict.value is not None:
+        metadata["value"] = verdict.value
+    return dg.AssetCheckResult(
+        asset_key=report.phase,
+        check_name=gate,
+        passed=verdict.passed if verdict else True,
+        description=(verdict.reason or None) if verdict else "no call was made",
+        metadata=metadata,
+    )

@@ -1,0 +1,106 @@
+"""One asset from one phase. Knows Dagster's side of a phase: spec, checks, skip, HALT; what the phase does is not here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.defs.checks import check_results, check_specs, gates, halt_results
+from pandora_dagster.defs.metadata import data_version, halt_metadata, phase_metadata
+from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.defs.recipes import PhaseRecipes
+from pandora_dagster.defs.resources import RunsPhases
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.phases.flow import PhaseSpec
+from pandora_dagster.phases.report import PhaseReport
+
+GROUP = "turn"
+Yielded = dg.MaterializeResult[Any] | dg.AssetCheckResult
+
+
+def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
+    """The asset of one phase. A branch that the turn did not take yields nothing: it and what follows it are skipped."""
+    asked = gates(recipes)
+
+    @dg.multi_asset(
+        name=spec.name,
+        specs=[asset_spec(spec, recipes)],
+        check_specs=check_specs(spec.name, recipes),
+        partitions_def=TURNS,
+        can_subset=spec.branch,
+    )
+    def phase(context: dg.AssetExecutionContext, pandora: dg.ResourceParam[RunsPhases]) -> Iterator[Yielded]:
+        report = _run(spec.name, context.partition_key, pandora)
+        _tag_run(context, report)
+        folder = pandora.folder(report.key, report.manifest.revision)
+        if report.skipped:
+            context.log.info(f"{spec.name}: the turn took the other branch")
+        elif report.halt:
+            yield from halt_results(report, asked)
+            raise halted(report, report.halt, folder)
+        else:
+            yield materialised(report, folder, asked)
+
+    return phase
+
+
+def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
+    """What the graph shows of a phase."""
+    return dg.AssetSpec(
+        spec.name,
+        deps=list(spec.needs),
+        description=_described(spec, recipes),
+        group_name=GROUP,
+        kinds={layer.lower() for layer in recipes.layers} or {"python"},
+        code_version=spec.revision,
+        skippable=spec.branch,
+        tags={"pandora/phase": spec.number} if spec.number else {},
+        metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.loaded},
+    )
+
+
+def materialised(report: PhaseReport, folder: str, asked: tuple[str, ...]) -> dg.MaterializeResult[Any]:
+    """A phase that went through, with its checks."""
+    return dg.MaterializeResult(
+        asset_key=report.phase,
+        metadata=phase_metadata(report, folder),
+        check_results=list(check_results(report, asked)),
+        data_version=data_version(report),
+    )
+
+
+def halted(report: PhaseReport, halt: Intervention, folder: str) -> dg.Failure:
+    """A HALT as Dagster knows it: a red partition whose message names the intervention, never retried."""
+    return dg.Failure(
+        f"HALT at {report.phase}: {halt.message} (intervention {halt.id})",
+        metadata=halt_metadata(report, halt, folder),
+        allow_retries=False,
+    )
+
+
+def run_tags(key: TurnKey, session: str) -> dict[str, str]:
+    """By these a run of a turn is found in the UI."""
+    return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id}
+
+
+def _run(phase: str, partition_key: str, pandora: RunsPhases) -> PhaseReport:
+    try:
+        return pandora.run_phase(phase, TurnKey.parse(partition_key))
+    except PandoraError as error:
+        hint = {"hint": error.hint} if error.hint else {}
+        raise dg.Failure(f"{phase}: {error}", metadata=hint, allow_retries=False) from error
+
+
+def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:
+    """Runs launched from the UI carry only the partition; runs of several turns keep to that."""
+    if "pandora/turn" not in context.run.tags:
+        context.instance.add_run_tags(context.run.run_id, run_tags(report.key, report.manifest.session_id))
+
+
+def _described(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
+    lines = [spec.description]
+    lines += [f"`{r.path}` ({r.recipe.model_layer.value}): {r.recipe.description}" for r in recipes.loaded]
+    lines += [f"**This phase HALTs: its recipe can not be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]
+    return "\n\n".join(lines)

@@ -1,0 +1,52 @@
+"""Dagster's own records. Knows where they lie and how they are set up; the documents do not depend on them."""
+
+import os
+import shutil
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+from filelock import FileLock
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.settings import Settings
+
+_FILE = "dagster.yaml"
+
+
+@contextmanager
+def open_instance(settings: Settings) -> Generator[dg.DagsterInstance]:
+    """The instance that `make ui` shows, made where it does not exist yet. Its folder is DAGSTER_HOME (DECISIONS 31)."""
+    with opened(settings.dagster_home, settings.data / _FILE) as instance:
+        yield instance
+
+
+@contextmanager
+def opened(home: Path, shipped: Path) -> Generator[dg.DagsterInstance]:
+    """The instance of the folder `home`; a missing `dagster.yaml` is copied from `shipped`.
+
+    One process at a time opens it: two that make the same SQLite tables at once would stumble over each other.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    with FileLock(home / "opening.lock"):
+        _furnish(home, shipped)
+        instance = dg.DagsterInstance.from_config(str(home))
+        instance.get_runs_count()
+        instance.has_dynamic_partition(str(TURNS.name), "")
+    with instance:
+        yield instance
+
+
+def add_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> None:
+    """Make turns known to Dagster; one that is known already stays as it is."""
+    instance.add_dynamic_partitions(str(TURNS.name), [str(key) for key in keys])
+
+
+def _furnish(home: Path, shipped: Path) -> None:
+    if (home / _FILE).exists():
+        return
+    fresh = home / f".{_FILE}.{os.getpid()}"
+    shutil.copyfile(shipped, fresh)
+    fresh.replace(home / _FILE)

@@ -1,0 +1,174 @@
+# pyright: reportUnknownMemberType=false
+# (signatures of dg.job and dg.define_asset_job name a bare PathLike)
+"""A turn through the graph, in this process. Knows how a run starts and ends; what a phase does is not here."""
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+import dagster as dg
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.defs.assets_turn import turn_assets
+from pandora_dagster.defs.factory import run_tags
+from pandora_dagster.defs.instance import add_keys, open_instance
+from pandora_dagster.defs.report import report_phases
+from pandora_dagster.defs.resources import HousePhases, RunsPhases
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.phases.flow import PHASES
+from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.settings import Settings
+from pandora_dagster.wiring import House
+
+TURN_JOB = dg.define_asset_job(
+    "turn",
+    selection=[p.name for p in PHASES],
+    description="All phases of an existing turn. A saved turn is never overwritten: its re-run is a numbered revision beside it.",
+)
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+Hears = Callable[[PhaseReport], None]
+_ONE_RUN = Lock()
+"""Two runs at once in one process hang (4 of 4 times, Dagster 1.13.27); two processes do not."""
+
+
+def ignore(report: PhaseReport) -> None:
+    """The ear of a caller that reads the outcome only."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run of a turn ended. Success means that no phase failed: a turn that asks back (CLARIFY) is one."""
+
+    key: TurnKey
+    run_id: str
+    success: bool
+    reports: tuple[PhaseReport, ...]
+    """One per phase that ran, in order; the last one holds a HALT."""
+    error: Exception | None = None
+    """What stopped the run where it was no HALT."""
+
+    @property
+    def halt(self) -> Intervention | None:
+        return self.reports[-1].halt if self.reports else None
+
+
+def run_turn(house: House, key: TurnKey, *, select: Collection[str] = (), on_report: Hears = ignore) -> RunOutcome:
+    """Run what is left of a turn through the graph, on the instance of DAGSTER_HOME; with `select` these phases and what follows.
+
+    `on_report` hears of each phase at once (DECISIONS 16). A HALT is in the outcome; any other error is raised.
+    """
+    phases = following(select) if select else house.left_to_do(key)
+    with open_instance(house.settings) as instance:
+        outcome = execute_turn(turn_assets(house.kit.cookbook), HousePhases(house), key, instance, select=phases, on_report=on_report)
+    if outcome.error:
+        raise outcome.error
+    return outcome
+
+
+def add_partitions(house: House, keys: Iterable[TurnKey]) -> None:
+    """Make turns known to Dagster, all at once (imported ones: DECISIONS 30)."""
+    with open_instance(house.settings) as instance:
+        add_keys(instance, keys)
+
+
+def report_turn(house: House, key: TurnKey, reports: Iterable[PhaseReport]) -> None:
+    """Tell Dagster of a turn that ran outside it (chat, an API), after the answer."""
+    folder = house.kit.turns.path(key)
+    with open_instance(house.settings) as instance:
+        report_phases(instance, reports, cookbook=house.kit.cookbook, folder=folder)
+
+
+def ui_command(settings: Settings, *, host: str, port: int) -> tuple[list[str], dict[str, str]]:
+    """The command of Dagster's web page, and what its environment needs beside this process's own.
+
+    It opens the `workspace.yaml` of the working directory, or in an installed package without one the module itself.
+    """
+    with open_instance(settings) as instance:
+        home = instance.root_directory
+    what = ["-w", "workspace.yaml"] if Path("workspace.yaml").is_file() else ["-m", "pandora_dagster.definitions"]
+    command = [sys.executable, "-m", "dagster_webserver", *what, "-h", host, "-p", str(port)]
+    return command, {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}
+
+
+def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: RunsPhases) -> dg.JobDefinition:
+    """The job `turn` over these assets and this resource (about 10 ms: made anew for each run)."""
+    return dg.Definitions(assets=assets, jobs=[TURN_JOB], resources={"pandora": pandora}).resolve_job_def(TURN_JOB.name)
+
+
+def execute_turn(
+    assets: Sequence[dg.AssetsDefinition],
+    pandora: RunsPhases,
+    key: TurnKey,
+    instance: dg.DagsterInstance,
+    *,
+    select: Collection[str] = (),
+    on_report: Hears = ignore,
+) -> RunOutcome:
+    """One run of the job `turn` for one turn: exactly the phases `select`, or all. What a phase raised is in the outcome."""
+    add_keys(instance, [key])
+    heard = Heard(pandora, on_report)
+    with _ONE_RUN:
+        result = resolved_turn_job(assets, heard).execute_in_process(
+            run_config=_QUIET,
+            instance=instance,
+            partition_key=str(key),
+            asset_selection=[dg.AssetKey(name) for name in select] if select else None,
+            tags=run_tags(key, pandora.session(key)),
+            raise_on_error=False,
+        )
+    return RunOutcome(key, result.run_id, result.success, tuple(heard.reports), heard.error or _fault(result))
+
+
+def _fault(result: dg.ExecuteInProcessResult) -> PandoraError | None:
+    """What failed outside the phases themselves (a HALT is told by its report)."""
+    for event in result.all_events:
+        failed = event.step_failure_data if event.is_step_failure else None
+        if failed and failed.error and not failed.user_failure_data:
+            return PandoraError(
+                f"{event.step_key}: {failed.error.message.strip()} {failed.error.cause.message if failed.error.cause else ''}".strip()
+            )
+    return None
+
+
+def following(select: Collection[str]) -> tuple[str, ...]:
+    """The selected phases and all that need them, in the order of the flow; raises ValueError for an unknown one."""
+    if unknown := set(select) - {p.name for p in PHASES}:
+        raise ValueError(f"select: {sorted(unknown)}: expected phases of the flow")
+    chosen: list[str] = []
+    for spec in PHASES:
+        if spec.name in select or any(need in chosen for need in spec.needs):
+            chosen.append(spec.name)
+    return tuple(chosen)
+
+
+@dataclass(slots=True)
+class Heard:
+    """RunsPhases that remembers what it passed on, so that the caller gets reports and errors as they were."""
+
+    phases: RunsPhases
+    on_report: Hears
+    reports: list[PhaseReport] = field(default_factory=list[PhaseReport])
+    error: Exception | None = None
+
+    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
+        return self.phases.start(query, user=user, session=session, mode=mode)
+
+    def session(self, key: TurnKey) -> str:
+        return self.phases.session(key)
+
+    def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
+        try:
+            report = self.phases.run_phase(name, key)
+        except Exception as error:
+            self.error = error
+            raise
+        self.reports.append(report)
+        if not report.skipped:
+            self.on_report(report)
+        return report
+
+    def folder(self, key: TurnKey, revision: int) -> str:
+        return self.phases.folder(key, revision)

@@ -1,0 +1,197 @@
+"""Fakes for the Dagster room: phases without a store, a cookbook without files, a run on an instance in memory."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.contracts.calls import CallRecord, CallTokens, GateVerdict
+from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.contracts.words import ContentType, InterventionType, TurnState
+from pandora_dagster.defs.assets_turn import turn_assets
+from pandora_dagster.defs.run import RunOutcome, execute_turn, following
+from pandora_dagster.errors import PandoraError, RecipeValidationError
+from pandora_dagster.phases.flow import PHASES
+from pandora_dagster.phases.report import PhaseReport
+
+GATES = {
+    "phase1_reflection": {"confidence_threshold": 0.7},
+    "phase5_synthesizer": {"evidence_required": True},
+    "phase6_validator": {"confidence_threshold": 0.7, "evidence_required": True},
+}
+
+
+@dataclass
+class FakeCookbook:
+    """One recipe per phase, two for the planner; `broken` stems raise as a faulty file would."""
+
+    broken: tuple[str, ...] = ()
+
+    def get(self, phase: str, mode: str) -> LoadedRecipe:
+        if phase in self.broken:
+            raise RecipeValidationError([f"recipes/pipeline/{phase}.yaml:7: token_budget: 6250 is over total 5750"])
+        stem = f"{phase}_{mode}" if phase == "phase3_planner" else phase
+        recipe = Recipe.model_validate(
+            {
+                "name": stem,
+                "description": f"What {stem} does.",
+                "model_layer": "VOICE" if phase == "phase5_synthesizer" else "MIND",
+                "token_budget": {"total": 100, "prompt": 10, "input": 50, "output": 40},
+                "system_prompt": "Answer.",
+                "input_sections": ("§0",),
+                "output_format": "text",
+                "quality_gates": GATES.get(phase, {}),
+            }
+        )
+        prompts = ((PromptFile(path="prompts/pipeline/answer.md"), "Answer."),)
+        return LoadedRecipe(recipe=recipe, path=f"pipeline/{stem}", version="ab12", prompt_version="cd34", prompts=prompts, policy="")
+
+    def load(self, name: str) -> LoadedRecipe:
+        return self.get(name.removeprefix("pipeline/"), "chat")
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"pipeline/{p.recipe}" for p in PHASES if p.recipe)
+
+    def compressor(self, content_type: ContentType) -> LoadedRecipe:
+        return self.get(f"compress_{content_type}", "chat")
+
+
+@dataclass
+class FakePhases:
+    """RunsPhases in memory: asks back, HALTs or breaks as a test says; remembers what ran."""
+
+    asks_at: str = ""
+    """`reflection` or `task_plan`: the turn asks back there."""
+    halts: Mapping[str, Intervention] = field(default_factory=dict)
+    raises: Mapping[str, PandoraError] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+    started: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
+        if "start" in self.raises:
+            raise self.raises["start"]
+        self.started.append((query, user, session, mode))
+        return TurnKey(user_id(user), len(self.started))
+
+    def session(self, key: TurnKey) -> str:
+        return "s1"
+
+    def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
+        if name in self.raises:
+            raise self.raises[name]
+        taken = {"clarification": self.asks_at == "reflection", "retrieval_plan": self.asks_at != "reflection"}
+        taken |= {"plan_clarification": self.asks_at == "task_plan", "tool_results": self.asks_at != "task_plan"}
+        manifest = Manifest(
+            user_id=key.user,
+            turn_id=key.turn_id,
+            session_id="s1",
+            state=TurnState.SAVED,
+            created_at="2026-01-04T14:30:00Z",
+            last_activity="2026-01-04T14:30:00Z",
+        )
+        if not taken.get(name, True):
+            return PhaseReport(name, key, manifest, skipped=True)
+        self.ran.append(name)
+        if name in self.halts:
+            verdict = GateVerdict("confidence_threshold", False, "confidence 0.42 is under 0.7", 0.42)
+            return PhaseReport(name, key, manifest, verdicts=(verdict,), halt=self.halts[name])
+        spec = next(p for p in PHASES if p.name == name)
+        calls = (call(name, spec.recipe),) if spec.recipe else ()
+        verdicts = (GateVerdict("schema_validation", True), GateVerdict("confidence_threshold", True, value=0.9)) if calls else ()
+        return PhaseReport(name, key, manifest, section=f"What **{name}** wrote.", calls=calls, verdicts=verdicts)
+
+    def folder(self, key: TurnKey, revision: int) -> str:
+        return f"/store/users/{key.user}/turns/{key.turn_id}"
+
+
+def call(phase: str, recipe: str, **changed: object) -> CallRecord:
+    """One call as its record says it."""
+    values = {
+        "call_id": "c1",
+        "timestamp": "2026-01-04T14:30:00Z",
+        "recipe": f"pipeline/{recipe}",
+        "recipe_version": "ab12",
+        "prompt_version": "cd34",
+        "model_layer": "MIND",
+        "runtime": "extractive",
+        "user_id": "ann",
+        "phase": phase,
+        "tokens": CallTokens(prompt=300, input=120, output=80, cached=30, total=500, budget=1500),
+        "latency_ms": 12.34,
+        "success": True,
+    }
+    return CallRecord.model_validate(values | changed)
+
+
+def intervention(type: InterventionType = InterventionType.LOW_CONFIDENCE) -> Intervention:
+    return Intervention(
+        id="int_0002", type=type, message="confidence 0.42 is under 0.7", hint="Ask more precisely.", created_at="2026-01-04T14:30:00Z"
+    )
+
+
+@pytest.fixture
+def cookbook() -> FakeCookbook:
+    return FakeCookbook()
+
+
+@pytest.fixture
+def phases() -> FakePhases:
+    return FakePhases()
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def key() -> TurnKey:
+    return TurnKey(user_id("ann"), 811)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The turn graph over fakes: `run` gives the outcome, `result` what Dagster kept of the last run."""
+
+    assets: list[dg.AssetsDefinition]
+    phases: FakePhases
+    instance: dg.DagsterInstance
+    key: TurnKey
+
+    def run(self, *, select: tuple[str, ...] = ()) -> RunOutcome:
+        return execute_turn(self.assets, self.phases, self.key, self.instance, select=following(select))
+
+    def materialised(self, run_id: str) -> list[str]:
+        return [e.asset_key.to_user_string() for e in self.events(run_id) if e.is_step_materialization and e.asset_key]
+
+    def checks(self, run_id: str) -> dict[tuple[str, str], bool]:
+        kept = [e.asset_check_evaluation_data for e in self.events(run_id) if e.event_type_value == "ASSET_CHECK_EVALUATION"]
+        return {(c.asset_key.to_user_string(), c.check_name): c.passed for c in kept}
+
+    def metadata(self, phase: str) -> dict[str, object]:
+        found = self.instance.get_latest_materialization_event(dg.AssetKey(phase))
+        assert found is not None
+        assert found.asset_materialization is not None
+        return {name: value.value for name, value in found.asset_materialization.metadata.items()}
+
+    def failure(self, run_id: str, phase: str) -> dg.Failure:
+        event = next(e for e in self.events(run_id) if e.is_step_failure and e.step_key == phase)
+        return event.step_failure_data.user_failure_data
+
+    def events(self, run_id: str) -> list[dg.DagsterEvent]:
+        return [e.dagster_event for e in self.instance.all_logs(run_id) if e.dagster_event]
+
+
+@pytest.fixture
+def graph(cookbook: FakeCookbook, phases: FakePhases, instance: dg.DagsterInstance, key: TurnKey) -> Graph:
+    return Graph(turn_assets(cookbook), phases, instance, key)
+
+
+@pytest.fixture
+def halt() -> Intervention:
+    return intervention()

@@ -1,0 +1,50 @@
+"""Dagster's own records on a real disk."""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from dagster._core.run_coordinator import DefaultRunCoordinator
+
+from pandora_dagster.defs.instance import add_keys, opened
+
+SHIPPED = Path(__file__).parents[2] / "data" / "dagster.yaml"
+
+
+def test_a_home_is_made_with_the_shipped_settings(tmp_path):
+    """Telemetry and the first-run dialog are off, runs start at once."""
+    with opened(tmp_path / "dagster", SHIPPED) as instance:
+        assert not instance.telemetry_enabled
+        assert not instance.nux_enabled
+        assert isinstance(instance.run_coordinator, DefaultRunCoordinator)
+        assert Path(instance.root_directory) == tmp_path / "dagster"
+
+
+def test_a_dagster_yaml_that_is_there_stays(tmp_path):
+    """What a person wrote into DAGSTER_HOME is theirs."""
+    (tmp_path / "dagster.yaml").write_text("nux: {enabled: true}\n")
+    with opened(tmp_path, SHIPPED) as instance:
+        assert instance.nux_enabled
+
+
+def test_a_partition_is_added_once(tmp_path, key):
+    """Adding a known turn again changes nothing."""
+    with opened(tmp_path, SHIPPED) as instance:
+        add_keys(instance, [key])
+        add_keys(instance, [key])
+        assert list(instance.get_dynamic_partitions("turns")) == ["ann:turn_000811"]
+
+
+def test_processes_that_open_a_new_home_at_once_all_succeed(tmp_path):
+    """Two `ask` at once on a fresh machine do not stumble over each other's tables."""
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
+        assert list(pool.map(_open_and_add, [str(tmp_path)] * 3, range(1, 4))) == [None] * 3
+    with opened(tmp_path, SHIPPED) as instance:
+        assert sorted(instance.get_dynamic_partitions("turns")) == [f"ann:turn_{n:06d}" for n in range(1, 4)]
+
+
+def _open_and_add(home, number):
+    from pandora_dagster.contracts.ids import TurnKey, user_id
+
+    with opened(Path(home), SHIPPED) as instance:
+        add_keys(instance, [TurnKey(user_id("ann"), number)])

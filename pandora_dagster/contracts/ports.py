@@ -94,6 +94,9 @@ class CallLog(Protocol):
     """Call records as JSON lines beside the turn they belong to; DuckDB is their index."""
 
     def append(self, record: CallRecord) -> None: ...
+    def settle(self, key: TurnKey, revision: int) -> None:
+        """Take the records of a turn into the index."""
+        ...
 
 
 class Vault(Protocol):

@@ -63,9 +63,10 @@ def _placed(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[st
         "dagster_home": root / "dagster",
     }
     places = {field: _absolute(given[field], cwd) if field in given else defaults[field] for field in _PLACES}
+    good_root = _may_be_folder(places["root"])
     usable = {
-        "root": _may_be_folder(places["root"]),
-        "dagster_home": _may_be_folder(places["dagster_home"]),
+        "root": good_root,
+        "dagster_home": _may_be_folder(places["dagster_home"]) or not (good_root or "dagster_home" in given),
         "runtime_file": "runtime_file" not in given or places["runtime_file"].is_file(),
         "cookbook_root": "cookbook_root" not in given or places["cookbook_root"].is_dir(),
     }

@@ -15,6 +15,7 @@ from pandora_dagster.contracts.calls import (
     PromptPack,
     Source,
 )
+from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe
@@ -32,6 +33,12 @@ class CountsTokens(Protocol):
     """000 section 21.1."""
 
     def count(self, text: str) -> int: ...
+
+
+class CountsMany(CountsTokens, Protocol):
+    """Counts a batch side by side."""
+
+    def count_many(self, texts: Sequence[str]) -> list[int]: ...
 
 
 class Cookbook(Protocol):
@@ -148,6 +155,29 @@ class TurnStore(Protocol):
 
     def path(self, key: TurnKey, *, revision: int | None = None) -> str:
         """The folder of a turn's revision, for people."""
+        ...
+
+
+class Recordings(Protocol):
+    """Where finished turns of imported conversations go."""
+
+    def allocate(self, user: UserId, count: int) -> range:
+        """`count` numbers in a row, given atomically and never reused."""
+        ...
+
+    def place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> None:
+        """The whole turn appears at once (one rename); one that stands there already is left as it is.
+        `files` holds `context.md` and the other documents, without `turn.json`."""
+        ...
+
+
+class Sessions(Protocol):
+    """Records of imported conversations, one per user and session; `save` is all-or-nothing."""
+
+    def find(self, user: UserId, session: SessionId) -> SessionRecord | None: ...
+    def save(self, record: SessionRecord) -> None: ...
+    def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
+        """By user, then by first turn."""
         ...
 
 

@@ -1,0 +1,26 @@
+"""What may run: recipes and prompts from disk, checked, versioned and catalogued. Calls no model, fills no pack."""
+
+from pandora_dagster.cookbook.lint import Checked, check_all
+from pandora_dagster.cookbook.places import shipped_folder
+from pandora_dagster.cookbook.prompts import fill, io_schema, select_prompts
+from pandora_dagster.cookbook.registry import check_registry, write_registry
+from pandora_dagster.cookbook.schema_file import check_schema_file, write_schema_file
+from pandora_dagster.cookbook.shelf import Shelf, check_file, get_recipe, load_recipe, open_shelf
+
+__all__ = [
+    "Checked",
+    "Shelf",
+    "check_all",
+    "check_file",
+    "check_registry",
+    "check_schema_file",
+    "fill",
+    "get_recipe",
+    "io_schema",
+    "load_recipe",
+    "open_shelf",
+    "select_prompts",
+    "shipped_folder",
+    "write_registry",
+    "write_schema_file",
+]

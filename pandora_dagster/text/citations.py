@@ -7,14 +7,15 @@ from pandora_dagster.contracts.calls import Source
 from pandora_dagster.text.meta import subsections
 
 REFERENCES_TITLE = "Source References"
-_CITED = re.compile(r"\[(\d{1,4})\](?![(\[:])")
+_CITED = re.compile(r"(?<!^)\[([0-9]{1,4})\](?!\()|^\[([0-9]{1,4})\](?![(:])", re.MULTILINE)
+"""`[1]`, also in `[1][2]` and `as [1]: says`; not the link `[1](...)` and not the link definition `[1]: ...` that begins a line."""
 _REFERENCE = re.compile(r"^- \[(\d{1,4})\] `([^`\n]+)`(?: - (.*))?$", re.MULTILINE)
 _TURN_PATH = re.compile(r"^turns/(turn_\d{6,9})/")
 
 
 def cited(text: str) -> tuple[str, ...]:
     """Labels cited in `text`, each once, in order."""
-    return tuple(dict.fromkeys(_CITED.findall(text)))
+    return tuple(dict.fromkeys(found.group(1) or found.group(2) for found in _CITED.finditer(text)))
 
 
 def references(body: str) -> tuple[Source, ...]:

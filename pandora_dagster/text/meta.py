@@ -8,13 +8,28 @@ import yaml
 
 from pandora_dagster.errors import DocumentError
 
-_BLOCK = re.compile(r"^```yaml\n(_meta:\n.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```yaml\n(_meta:[ \t\n].*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _SUBSECTION = re.compile(r"^### (.+?)[ \t]*$", re.MULTILINE)
+
+
+class _Lines(dict[str, Any]):
+    """A mapping that is written one key a line, as 004 section 5.2 shows it, whatever its values are."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that knows `_Lines` and repeats a value rather than naming it: people read this."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_Dumper.add_representer(_Lines, lambda dumper, values: dumper.represent_mapping("tag:yaml.org,2002:map", values.items(), flow_style=False))
 
 
 def meta_block(values: Mapping[str, Any]) -> str:
     """A fenced YAML block that holds `values` under `_meta`, in the given order."""
-    plain = yaml.safe_dump({"_meta": dict(values)}, sort_keys=False, allow_unicode=True, default_flow_style=None, width=10_000)
+    outer = {"_meta": _Lines(values)}
+    plain = yaml.dump(outer, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=10_000)
     return f"```yaml\n{plain}```"
 
 
@@ -27,10 +42,10 @@ def read_meta(text: str) -> dict[str, Any]:
         value = yaml.safe_load(found.group(1))
     except yaml.YAMLError as error:
         raise DocumentError(f"_meta block: not YAML: {str(error).splitlines()[0]}") from error
-    meta = cast("dict[str, Any]", value)["_meta"]
+    meta = cast(dict[str, object], value).get("_meta") if isinstance(value, dict) else None
     if not isinstance(meta, dict):
         raise DocumentError("_meta block: expected a mapping under `_meta:`")
-    return cast("dict[str, Any]", meta)
+    return cast(dict[str, Any], meta)
 
 
 def subsections(body: str) -> dict[str, str]:

@@ -72,15 +72,16 @@ class ContextDocument:
     def query(self) -> str:
         """Section 0 exactly as the person wrote it."""
         found = self.section(0)
-        return read(found.body)[1:-2] if found else ""
+        return read(found.body).removeprefix("\n").removesuffix("\n\n") if found else ""
 
     def with_section(self, number: int, body: str) -> "ContextDocument":
         """A copy in which section `number` says `body`, in its place by number. Section 0 can not be replaced."""
         if number == 0 and self.section(0):
             raise ValueError("section 0 is never altered")
         new = Section(number, f"## {number}. {SECTION_TITLES[number]}\n", f"\n{written(body)}\n\n")
-        others = [s for s in self.sections if s.number != number]
-        return ContextDocument(self.preamble, tuple(sorted([*others, new], key=lambda s: s.number)))
+        others = [_ended(s) for s in self.sections if s.number != number]
+        preamble = self.preamble if self.preamble.endswith("\n") or not self.preamble else f"{self.preamble}\n"
+        return ContextDocument(preamble, tuple(sorted([*others, new], key=lambda s: s.number)))
 
     def upto(self, number: int) -> "ContextDocument":
         """A copy with the sections numbered below `number` only."""
@@ -90,6 +91,11 @@ class ContextDocument:
         """The text of the chosen sections; section 0 is always among them (000 section 12.2)."""
         chosen = {0, *numbers}
         return "".join(s.text for s in self.sections if s.number in chosen)
+
+
+def _ended(section: Section) -> Section:
+    """The section with its last line ended, so that a heading can follow; what `with_section` writes is ended already."""
+    return section if section.text.endswith("\n") else Section(section.number, section.heading, f"{section.body}\n")
 
 
 def new_context(query: str) -> ContextDocument:

@@ -1,0 +1,153 @@
+"""What can be checked of recipes and prompts without a model. Knows their conventions; people read the rest.
+
+Conventions of a prompt: a line beginning `If evidence is missing:`; a line with the word `Example`, and after it a fenced block that holds
+an answer, for JSON one that the output schema takes; every property of the output schema named outside the fenced blocks.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.cookbook.output_schema import example_faults, grammar_faults
+from pandora_dagster.cookbook.places import prompt_files
+from pandora_dagster.cookbook.prompts import KNOWN_VARIABLES, cases, io_schema, select_prompts, variables_in
+from pandora_dagster.cookbook.registry import check_registry
+from pandora_dagster.cookbook.schema_file import check_schema_file
+from pandora_dagster.cookbook.shelf import Shelf
+from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
+from pandora_dagster.text.schema_text import property_names
+
+_EXAMPLE = re.compile(r"^[^\n`]*\bExample\b[^\n]*\n.*?^(`{3,})\w*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
+_MISSING_EVIDENCE = re.compile(r"^If evidence is missing:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Faults fail a check, notices do not. Each is one line `recipe: what: what was expected`."""
+
+    faults: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def check_all(shelf: Shelf, tools: Collection[str], counter: CountsTokens) -> Checked:
+    """Everything that can be checked of a cookbook: each recipe, the prompts' use, `registry.yaml` and `schema.json`."""
+    faults: list[str] = list(check_schema_file(shelf))
+    notices: list[str] = []
+    sound: list[LoadedRecipe] = []
+    for name in shelf.names():
+        try:
+            sound.append(shelf.load(name))
+        except (RecipeValidationError, RecipeNotFoundError) as error:
+            faults.extend(str(error).splitlines())
+    for loaded in sound:
+        faults.extend(check_recipe(loaded, counter))
+        notices.extend(notices_of(loaded, tools))
+    if len(sound) == len(shelf.names()):
+        faults.extend([*unused_prompts(shelf, sound), *check_registry(shelf, counter)])
+    return Checked(tuple(faults), tuple(notices))
+
+
+def check_recipe(loaded: LoadedRecipe, counter: CountsTokens) -> tuple[str, ...]:
+    """Faults of one sound recipe against the conventions of prompts."""
+    rules: tuple[Callable[[LoadedRecipe], Iterator[str]], ...] = (_query, _variables, _explained, _example, _evidence, _grammar)
+    found = [*_budget(loaded, counter), *(fault for rule in rules for fault in rule(loaded))]
+    return tuple(f"recipes/{loaded.path}.yaml: {fault}" for fault in dict.fromkeys(found))
+
+
+def notices_of(loaded: LoadedRecipe, tools: Collection[str]) -> tuple[str, ...]:
+    """What is allowed but worth knowing: tools that do not exist (DECISIONS 23), JSON without a schema."""
+    recipe = loaded.recipe
+    absent = [f"tools_available: {tool} does not exist: it is never offered" for tool in recipe.tools_available if tool not in tools]
+    free = recipe.output_format in (OutputFormat.JSON, OutputFormat.YAML) and recipe.output_schema is None
+    schemaless = ["output_schema: none: any JSON object passes"] if free else []
+    return tuple(f"recipes/{loaded.path}.yaml: {notice}" for notice in [*absent, *schemaless])
+
+
+def unused_prompts(shelf: Shelf, sound: Collection[LoadedRecipe]) -> Iterator[str]:
+    """Prompt files that no recipe uses; the policy is used by all."""
+    used = {entry.path for loaded in sound for entry, _ in loaded.prompts}
+    for name in prompt_files(shelf.prompts):
+        if name not in used and not name.startswith("prompts/policy/"):
+            yield f"{name}: used by no recipe: expected at least one, or the file in prompts/archive/"
+
+
+def static_prefix(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) -> str:
+    """What stands first in the pack, as it is sent: policy, role prompt, IO schema."""
+    role = select_prompts(loaded, mode=mode, intent=intent, policy=policy)
+    return "\n\n".join([loaded.policy, *role, io_schema(loaded.recipe)])
+
+
+def prefix_tokens(loaded: LoadedRecipe, counter: CountsTokens) -> int:
+    """Tokens of the longest static prefix over all cases."""
+    return max(counter.count(static_prefix(loaded, **case)) for case in cases(loaded))
+
+
+def _budget(loaded: LoadedRecipe, counter: CountsTokens) -> Iterator[str]:
+    used, room = prefix_tokens(loaded, counter), loaded.recipe.token_budget.prompt
+    if used > room:
+        yield f"token_budget.prompt: policy, prompt and IO schema take {used} tokens: expected at most {room}"
+
+
+def _query(loaded: LoadedRecipe) -> Iterator[str]:
+    sections = loaded.recipe.input_sections
+    if sections and "§0" not in sections:
+        yield "input_sections: §0 is missing: expected it always (000 section 12.2)"
+
+
+def _variables(loaded: LoadedRecipe) -> Iterator[str]:
+    known = {*KNOWN_VARIABLES, *loaded.recipe.variables}
+    texts = [*(text for _, text in loaded.prompts), *loaded.recipe.variables.values()]
+    for name in dict.fromkeys(n for text in texts for n in variables_in(text)):
+        if name not in known:
+            yield f"variables: {{{{{name}}}}} is not declared: expected it under variables"
+
+
+def _explained(loaded: LoadedRecipe) -> Iterator[str]:
+    for case in cases(loaded):
+        prose = _FENCED.sub("", _role(loaded, case))
+        for name in property_names(loaded.recipe.output_schema or {}):
+            if not re.search(rf"\b{re.escape(name)}\b", prose):
+                yield f"prompt: {name} is not explained: expected every property of the output schema to be named"
+
+
+def _example(loaded: LoadedRecipe) -> Iterator[str]:
+    for case in cases(loaded):
+        examples = answers_in(_role(loaded, case))
+        if not examples:
+            yield "prompt: no example: expected a line with the word Example and a fenced block after it"
+        if loaded.recipe.output_format is OutputFormat.JSON:
+            yield from (fault for text in examples for fault in _json_faults(loaded, text))
+
+
+def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        yield f"prompt: example is not JSON ({error}): expected an answer that the output schema takes"
+        return
+    for fault in example_faults(loaded.recipe.output_schema or {}, value):
+        yield f"prompt: example: {fault}: expected an answer that the output schema takes"
+
+
+def answers_in(prompt: str) -> tuple[str, ...]:
+    """The answers that a prompt's examples show: the first fenced block after each line with the word `Example`."""
+    return tuple(found[2] for found in _EXAMPLE.finditer(prompt))
+
+
+def _evidence(loaded: LoadedRecipe) -> Iterator[str]:
+    for case in cases(loaded):
+        if not _MISSING_EVIDENCE.search(_role(loaded, case)):
+            yield "prompt: what to do without evidence is not said: expected a line beginning `If evidence is missing:`"
+
+
+def _grammar(loaded: LoadedRecipe) -> Iterator[str]:
+    yield from (f"output_schema: {fault}" for fault in grammar_faults(loaded.recipe.output_schema or {}))
+
+
+def _role(loaded: LoadedRecipe, case: dict[str, str]) -> str:
+    return "\n\n".join(select_prompts(loaded, **case))

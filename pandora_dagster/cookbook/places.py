@@ -1,0 +1,54 @@
+"""Where recipes and prompts lie, and what their names look like. Knows paths; reads no recipe."""
+
+import re
+from pathlib import Path
+
+from pandora_dagster.errors import RecipeNotFoundError
+
+POLICY = "prompts/policy/shared.md"
+"""The policy that stands before every role prompt (000 section 5.2)."""
+ARCHIVE = "archive"
+"""Category of deprecated recipes and prompts; nothing in it is ever loaded (000 section 9)."""
+_NAME = re.compile(r"([a-z][a-z0-9_]{0,63})/([a-z][a-z0-9_]{0,63})(?:\.yaml)?")
+_PHASE_PREFIX = re.compile(r"^phase\d_")
+
+
+def shipped_folder() -> Path:
+    """The folder that holds the shipped `recipes/`, `prompts/` and `data/`: in a wheel `pandora_dagster/shipped`, else the repository."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "shipped"
+    return inside if inside.is_dir() else package.parent
+
+
+def cookbook_root(file: Path) -> Path:
+    """The nearest folder above `file` with both `recipes/` and `prompts/`; the shipped one where there is none."""
+    above = (p for p in file.resolve().parents if (p / "recipes").is_dir() and (p / "prompts").is_dir())
+    return next(above, shipped_folder())
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """`{category}/{name}` as its two words; raises RecipeNotFoundError for anything else (000 section 9)."""
+    found = _NAME.fullmatch(name)
+    if not found:
+        raise RecipeNotFoundError(f"{name[:80]!r}: not a recipe name: expected {{category}}/{{name}} in small letters, digits and _")
+    if found[1] == ARCHIVE:
+        raise RecipeNotFoundError(f"{name}: archived: expected a recipe outside recipes/{ARCHIVE}/")
+    return found[1], found[2]
+
+
+def short_stem(stem: str) -> str:
+    """A file's stem without its phase: `phase3_planner_chat` is `planner_chat`."""
+    return _PHASE_PREFIX.sub("", stem)
+
+
+def recipe_files(recipes: Path) -> dict[str, Path]:
+    """`{category}/{name}` -> file, sorted, for every recipe that may be loaded."""
+    files = sorted(p for p in recipes.glob("*/*.yaml") if p.parent.name != ARCHIVE)
+    return {f"{p.parent.name}/{p.stem}": p for p in files}
+
+
+def prompt_files(prompts: Path) -> dict[str, Path]:
+    """`prompts/...` as recipes write it -> file, sorted, the archive left out."""
+    files = sorted(prompts.rglob("*.md"))
+    named = {f"prompts/{p.relative_to(prompts).as_posix()}": p for p in files}
+    return {name: p for name, p in named.items() if not name.startswith(f"prompts/{ARCHIVE}/")}

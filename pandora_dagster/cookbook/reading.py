@@ -1,0 +1,141 @@
+"""One recipe file -> a LoadedRecipe, or every fault it has (000 section 18). Knows files and the Recipe model; knows no registry."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.cookbook.output_schema import schema_faults
+from pandora_dagster.cookbook.places import POLICY
+from pandora_dagster.cookbook.source import Fault, Source, dotted, read_text, read_yaml
+from pandora_dagster.errors import RecipeValidationError
+
+_INSTEAD_OF_PROMPTS = "expected exactly one of system_prompt and prompt_files"
+_INSTEAD_OF_INPUT = "expected input_docs or input_sections"
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeFile:
+    """Where a recipe lies: `shown` is how its faults name it, `path` how its records do, `prompts` where its prompts lie."""
+
+    file: Path
+    shown: str
+    path: str
+    prompts: Path
+
+
+def read_recipe(place: RecipeFile) -> LoadedRecipe:
+    """Load one recipe; raises RecipeValidationError with every fault as `file:line: field: what: what was expected`."""
+    text = read_text(place.file)
+    source = Source(None, (text,)) if isinstance(text, Fault) else read_yaml(text)
+    recipe, faults = _validated(source)
+    named = _named_prompts(source.data or {})
+    texts = {name: read_prompt(place.prompts, name) for name in named}
+    policy = read_prompt(place.prompts, POLICY)
+    missing = [Fault(source.line(named[name]), f"{dotted(named[name])}: {t.text}") for name, t in texts.items() if isinstance(t, Fault)]
+    found = [*source.faults, *faults, *missing, *([policy] if isinstance(policy, Fault) else [])]
+    if found or recipe is None or isinstance(policy, Fault):
+        raise RecipeValidationError([f"{place.shown}:{f.line}: {f.text}" for f in sorted(found, key=lambda f: f.line)])
+    return _loaded(recipe, place.path, {name: t for name, t in texts.items() if isinstance(t, str)}, policy)
+
+
+def read_prompt(prompts: Path, name: str) -> str | Fault:
+    """The text of `prompts/...`, without the blank lines around it."""
+    text = read_text(prompts / name.removeprefix("prompts/"))
+    if isinstance(text, Fault):
+        return Fault(1, f"{name}: {text.text}")
+    return text.strip()
+
+
+def _validated(source: Source) -> tuple[Recipe | None, list[Fault]]:
+    if source.data is None:
+        return None, []
+    faults = [*_choices(source), *_output_faults(source)]
+    try:
+        return Recipe.model_validate(source.data), faults
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False)
+        return None, [*faults, *(_fault(source, d) for d in details if d["loc"])]
+
+
+def _choices(source: Source) -> Iterator[Fault]:
+    """What the model checks only once every field is sound, so that all faults come at once."""
+    data = source.data or {}
+    if (data.get("system_prompt") is None) == (not data.get("prompt_files")):
+        both = data.get("system_prompt") is not None
+        yield Fault(source.line(("system_prompt",)) if both else 1, f"prompt: {'both' if both else 'none'} given: {_INSTEAD_OF_PROMPTS}")
+    if not data.get("input_docs") and not data.get("input_sections"):
+        yield Fault(1, f"input: none given: {_INSTEAD_OF_INPUT}")
+
+
+def _output_faults(source: Source) -> Iterator[Fault]:
+    schema: Any = (source.data or {}).get("output_schema")
+    if isinstance(schema, dict):
+        schema = cast(dict[str, Any], schema)
+        for place, text in schema_faults(schema):
+            at = ("output_schema", *place)
+            yield Fault(source.line(at), f"{dotted(at)}: {text}")
+
+
+def _fault(source: Source, detail: ErrorDetails) -> Fault:
+    place = detail["loc"]
+    line = source.line(place[:-1] if detail["type"] == "missing" else place)
+    return Fault(line, f"{dotted(place)}: {_told(detail)}")
+
+
+def _told(detail: ErrorDetails) -> str:
+    """What is wrong and what was expected, in our words."""
+    if detail["type"] == "missing":
+        return "missing: expected this required field"
+    if detail["type"] == "extra_forbidden":
+        return "unknown field: expected a field of the recipe schema"
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if detail["type"] == "value_error":
+        return message
+    shown = json.dumps(detail["input"], ensure_ascii=False, default=str)
+    return f"{shown if len(shown) <= 60 else shown[:57] + '...'}: expected {message[0].lower() + message[1:]}"
+
+
+def _named_prompts(data: Mapping[str, Any]) -> dict[str, tuple[str | int, ...]]:
+    """Prompt files that a recipe names in the right form -> where it names them."""
+    listed: Any = data.get("prompt_files")
+    named: dict[str, tuple[str | int, ...]] = {}
+    for index, item in enumerate(cast(list[Any], listed) if isinstance(listed, list) else []):
+        try:
+            entry = PromptFile.model_validate({"path": item} if isinstance(item, str) else item)
+        except ValidationError:
+            continue  # told as a fault of the recipe itself
+        named.setdefault(entry.path, ("prompt_files", index))
+    return named
+
+
+def _loaded(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str) -> LoadedRecipe:
+    if recipe.system_prompt is not None:
+        prompts = ((PromptFile(path=INLINE_PROMPT), recipe.system_prompt.strip()),)
+    else:
+        prompts = tuple((entry, texts[entry.path]) for entry in recipe.prompt_files)
+    words = [policy, *(text for _, text in prompts)]
+    return LoadedRecipe(
+        recipe=recipe,
+        path=path,
+        version=digest([recipe.model_dump(mode="json"), words]),
+        prompt_version=digest(words),
+        prompts=prompts,
+        policy=policy,
+    )
+
+
+INLINE_PROMPT = "prompts/inline/system_prompt.md"
+"""Stands for a recipe's own `system_prompt` in LoadedRecipe.prompts; no such file exists."""
+
+
+def digest(value: object) -> str:
+    """The first 12 hex digits of the sha256 of `value` as canonical JSON."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

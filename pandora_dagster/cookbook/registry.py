@@ -1,0 +1,118 @@
+"""`recipes/registry.yaml`: the catalogue of all recipes and prompts, generated from their files (000 section 5.1). Never edited."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import yaml
+
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
+from pandora_dagster.cookbook.places import POLICY, prompt_files
+from pandora_dagster.cookbook.reading import digest, read_prompt
+from pandora_dagster.cookbook.shelf import Shelf
+from pandora_dagster.cookbook.source import Fault
+
+REGISTRY_FILE = "registry.yaml"
+_HEAD = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"
+_SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
+
+
+def registry(shelf: Shelf, counter: CountsTokens) -> dict[str, Any]:
+    """Every recipe and prompt with its metadata, read from the files; raises RecipeValidationError for a broken recipe."""
+    loaded = [shelf.load(name) for name in shelf.names()]
+    return {
+        "recipes": {item.path: _recipe_entry(item) for item in loaded},
+        "prompts": {name: _prompt_entry(shelf, name, loaded, counter) for name in prompt_files(shelf.prompts)},
+    }
+
+
+def registry_text(shelf: Shelf, counter: CountsTokens) -> str:
+    """What `recipes/registry.yaml` must hold."""
+    plain = yaml.safe_dump(registry(shelf, counter), sort_keys=False, allow_unicode=True, default_flow_style=None, width=140)
+    return _HEAD + plain
+
+
+def write_registry(shelf: Shelf, counter: CountsTokens) -> None:
+    """Generate `recipes/registry.yaml`."""
+    (shelf.recipes / REGISTRY_FILE).write_text(registry_text(shelf, counter), encoding="utf-8", newline="\n")
+
+
+def check_registry(shelf: Shelf, counter: CountsTokens) -> tuple[str, ...]:
+    """Every entry in which `recipes/registry.yaml` and the files differ; empty where they agree."""
+    file = shelf.recipes / REGISTRY_FILE
+    if not file.is_file():
+        return (f"recipes/{REGISTRY_FILE}: missing: expected the generated registry",)
+    written = file.read_text(encoding="utf-8")
+    if written == registry_text(shelf, counter):
+        return ()
+    differing = tuple(_differences(_parsed(written), registry(shelf, counter)))
+    return differing or (f"recipes/{REGISTRY_FILE}: edited by hand: expected the generated text",)
+
+
+def _differences(written: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
+    for kind in ("recipes", "prompts"):
+        was, now = written.get(kind), files[kind]
+        known: Mapping[str, Any] = cast(Mapping[str, Any], was) if isinstance(was, Mapping) else {}
+        for name in sorted({*known, *now}):
+            if known.get(name) != now.get(name):
+                state = "not listed" if name not in known else "no such file" if name not in now else "differs from its file"
+                yield f"recipes/{REGISTRY_FILE}: {name}: {state}: expected the registry to be written again"
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return {}
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
+
+
+def _recipe_entry(loaded: LoadedRecipe) -> dict[str, Any]:
+    recipe = loaded.recipe
+    return {
+        "name": recipe.name,
+        "role": recipe.role,
+        "purpose": recipe.description,
+        "layer": str(recipe.model_layer),
+        "mode": str(recipe.mode) if recipe.mode else None,
+        "risk_level": recipe.risk_level,
+        "version": loaded.version,
+        "prompt_version": loaded.prompt_version,
+        "budget": recipe.token_budget.model_dump(),
+        "io": {
+            "documents": list(recipe.input_docs),
+            "sections": list(recipe.input_sections),
+            "format": str(recipe.output_format),
+            "output": output_fields(recipe),
+        },
+        "prompts": [entry.path for entry in recipe.prompt_files] or ["system_prompt"],
+    }
+
+
+def output_fields(recipe: Recipe) -> list[str]:
+    """The answer's fields, those that may be left out with a `?` after the name."""
+    schema = recipe.output_schema or {}
+    required = schema.get("required", ())
+    return [name if name in required else f"{name}?" for name in schema.get("properties", {})]
+
+
+def _prompt_entry(shelf: Shelf, name: str, loaded: list[LoadedRecipe], counter: CountsTokens) -> dict[str, Any]:
+    text = read_prompt(shelf.prompts, name)
+    words = "" if isinstance(text, Fault) else text
+    users = [r.path for r in loaded if name in [entry.path for entry, _ in r.prompts]]
+    return {
+        "purpose": purpose(words),
+        "tokens": counter.count(words),
+        "version": digest(words),
+        "used_by": ["every recipe"] if name == POLICY else users,
+    }
+
+
+def purpose(prompt: str) -> str:
+    """A prompt's first heading, or its first sentence."""
+    first = prompt.split("\n\n", 1)[0].strip()
+    if first.startswith("#"):
+        return first.splitlines()[0].lstrip("# ").strip()
+    sentence = _SENTENCE.match(first)
+    return " ".join((sentence[1] if sentence else first).split())

@@ -1,0 +1,139 @@
+"""The cookbook on disk, as the `Cookbook` port asks for it. Knows which file answers to which name, and what it has read already."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import ContentType, Mode
+from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, shipped_folder, short_stem, split_name
+from pandora_dagster.cookbook.reading import RecipeFile, read_recipe
+from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
+
+_NAMED = re.compile(rb"^name:[ \t]*['\"]?([\w-]+)", re.MULTILINE)
+Stamp = tuple[int, int]
+"""A file's modification time and size."""
+_NO_FILE: Stamp = (0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A recipe as it was read, with the stamps of the files it came from."""
+
+    loaded: LoadedRecipe
+    stamps: dict[Path, Stamp]
+
+
+class Shelf:
+    """Loads recipes (000 sections 9, 17, 18): no fallback, no archive; an edited file is seen, an unchanged one is read once."""
+
+    def __init__(self, recipes: Path, prompts: Path) -> None:
+        self.recipes = recipes
+        self.prompts = prompts
+        self._kept: dict[str, _Kept] = {}
+        self._recipe_names: dict[Path, tuple[Stamp, str]] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """`{category}/{name}` of every recipe file."""
+        return tuple(recipe_files(self.recipes))
+
+    def load(self, name: str) -> LoadedRecipe:
+        """The recipe `{category}/{name}`; raises RecipeNotFoundError or RecipeValidationError with all its faults."""
+        path = "/".join(split_name(name))
+        files = recipe_files(self.recipes)
+        if path not in files:
+            raise RecipeNotFoundError(
+                f"{path}: no recipe: expected the file {self.recipes / path}.yaml", hint="`pandora recipes list` names them all"
+            )
+        self._refuse_shared_name(path, files)
+        kept = self._kept.get(path)
+        if kept is None or any(_stamp(file) != stamp for file, stamp in kept.stamps.items()):
+            kept = self._kept[path] = self._read(path, files[path])
+        return kept.loaded
+
+    def get(self, phase: str, mode: str) -> LoadedRecipe:
+        """The variant for `mode` of `pipeline/phase3_planner`, `phase3_planner` or `planner`, else the recipe without a mode."""
+        if mode not in tuple(Mode):
+            raise RecipeNotFoundError(f"{mode!r}: not a mode: expected {' or '.join(Mode)}")
+        for wanted in (f"{phase}_{mode}", phase):
+            if found := self._fitting(wanted):
+                loaded = self.load(found)
+                if loaded.recipe.mode in (None, mode):
+                    return loaded
+        raise RecipeNotFoundError(f"{phase}: no recipe for mode {mode}: expected one in {self.recipes}")
+
+    def compressor(self, content_type: ContentType) -> LoadedRecipe:
+        """The one recipe in `compression/` for a content type (000 section 23)."""
+        shelved = (self.load(n) for n in self.names() if n.startswith("compression/"))
+        fitting = [loaded for loaded in shelved if loaded.recipe.content_type is content_type]
+        if len(fitting) != 1:
+            names = ", ".join(loaded.path for loaded in fitting) or "none"
+            raise RecipeNotFoundError(f"content type {content_type}: {names}: expected exactly one recipe in compression/")
+        return fitting[0]
+
+    def _fitting(self, wanted: str) -> str | None:
+        """The one file that `wanted` names, with or without its category and its phase."""
+        category, _, stem = wanted.rpartition("/")
+        shelved = [n.rpartition("/") for n in self.names()]
+        found = [f"{c}/{s}" for c, _, s in shelved if stem in (s, short_stem(s)) and category in ("", c)]
+        if len(found) > 1:
+            raise RecipeNotFoundError(f"{wanted}: fits {', '.join(found)}: expected {{category}}/{{name}}")
+        return found[0] if found else None
+
+    def _read(self, path: str, file: Path) -> _Kept:
+        """Stamps are taken before the reading: a file edited meanwhile is read again."""
+        before = {f: _stamp(f) for f in (file, *prompt_files(self.prompts).values())}
+        loaded = read_recipe(RecipeFile(file, f"recipes/{path}.yaml", path, self.prompts))
+        named = [self.prompts / n.removeprefix("prompts/") for n in (POLICY, *(entry.path for entry, _ in loaded.prompts))]
+        return _Kept(loaded, {f: before.get(f, _NO_FILE) for f in (file, *named)})
+
+    def _refuse_shared_name(self, path: str, files: dict[str, Path]) -> None:
+        """Recipe names are unique (000 section 10.1): records tell recipes apart by name."""
+        mine = self._recipe_name(files[path])
+        others = [p for p, file in files.items() if p != path and mine and self._recipe_name(file) == mine]
+        if others:
+            raise RecipeValidationError(
+                [f"recipes/{path}.yaml:1: name: {mine} is also the name of {', '.join(others)}: expected a unique name"]
+            )
+
+    def _recipe_name(self, file: Path) -> str:
+        stamp = _stamp(file)
+        known = self._recipe_names.get(file)
+        if known is None or known[0] != stamp:
+            found = _NAMED.search(file.read_bytes() if stamp != _NO_FILE else b"")
+            known = self._recipe_names[file] = (stamp, found[1].decode() if found else "")
+        return known[1]
+
+
+def _stamp(file: Path) -> Stamp:
+    try:
+        stat = file.stat()
+    except OSError:
+        return _NO_FILE
+    return (stat.st_mtime_ns, stat.st_size)
+
+
+def open_shelf(folder: Path | None = None) -> Shelf:
+    """The cookbook in `folder`, which holds `recipes/` and `prompts/`; the shipped one by default."""
+    root = folder or shipped_folder()
+    return Shelf(root / "recipes", root / "prompts")
+
+
+def load_recipe(name: str, folder: Path | None = None) -> LoadedRecipe:
+    """`load_recipe("pipeline/phase3_planner_chat")` (000 section 9)."""
+    return open_shelf(folder).load(name)
+
+
+def get_recipe(phase: str, mode: str, folder: Path | None = None) -> LoadedRecipe:
+    """`get_recipe("pipeline/phase3_planner", "chat")` (000 section 17)."""
+    return open_shelf(folder).get(phase, mode)
+
+
+def check_file(path: Path) -> tuple[str, ...]:
+    """Every fault of one recipe file, wherever it lies, without the registry; empty for a sound one."""
+    root = cookbook_root(path)
+    try:
+        read_recipe(RecipeFile(path, str(path), str(path), root / "prompts"))
+    except RecipeValidationError as error:
+        return error.faults
+    return ()

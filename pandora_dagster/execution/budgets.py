@@ -1,0 +1,141 @@
+"""Step 3 of 000 section 15: how many tokens a call has, and which items fit. Knows numbers and items; knows no recipe file.
+
+Recipe budgets are planned in cl100k tokens. What the served model can take is held against a corrected bound: its tokenizer and chat
+template count differently (DECISIONS 22).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pandora_dagster.contracts.calls import InputDocument, framed
+from pandora_dagster.contracts.recipes import TokenBudget
+from pandora_dagster.contracts.words import ModelLayer
+
+Count = Callable[[str], int]
+TEMPLATE_TOKENS = 64
+"""Allowed for a chat template around two messages; Qwen3 and Llama 3 templates take 10 to 40."""
+FIRST_RATIO = 1.1
+"""Served tokens per cl100k token until a layer has answered once."""
+_SMALLEST_SAMPLE = 200
+
+
+class Correction:
+    """Served tokens per cl100k token, per layer: the highest ratio seen, never below 1."""
+
+    def __init__(self) -> None:
+        self._ratios: dict[ModelLayer, float] = {}
+
+    def learn(self, layer: ModelLayer, *, counted: int, served: int) -> None:
+        """Take in one answer's usage; small prompts say too little."""
+        if counted >= _SMALLEST_SAMPLE and served > 0:
+            ratio = max(1.0, (served - TEMPLATE_TOKENS) / counted)
+            self._ratios[layer] = max(self._ratios.get(layer, 1.0), ratio)
+
+    def planned(self, layer: ModelLayer, *, served: int) -> int:
+        """The cl100k tokens that surely fit into `served` tokens of the layer's model."""
+        return max(0, math.floor((served - TEMPLATE_TOKENS) / self._ratios.get(layer, FIRST_RATIO)))
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Tokens for the two messages of one call on one layer."""
+
+    prompt: int
+    """For the shared parts."""
+    both: int
+    """For shared parts and input together; feedback may use what they leave."""
+    input: int
+    """Largest input the recipe allows, whatever the prompt takes."""
+
+    def input_beside(self, prompt_tokens: int) -> int:
+        """What is left for the input beside a prompt of `prompt_tokens`; negative where nothing is."""
+        return min(self.input, self.both - prompt_tokens)
+
+
+def room_for(budget: TokenBudget, *, served: int | None, layer: ModelLayer, correction: Correction) -> Room:
+    """The room of a call: prompt + input + output + reserve stays within `total` and the served context (DECISIONS 21)."""
+    both = budget.total - budget.output - budget.response_reserve
+    if served is not None:
+        both = min(both, correction.planned(layer, served=served - budget.output - budget.response_reserve))
+    return Room(prompt=budget.prompt, both=both, input=budget.input)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Documents with the items that fit, and the names of those that stay out (DECISIONS 2)."""
+
+    documents: tuple[InputDocument, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def text_of(document: InputDocument) -> str:
+    """A document as its part says it. Items that are single lines (JSON lines) stand line under line, others apart."""
+    between = "\n\n" if any("\n" in item.text for item in document.items) else "\n"
+    items = between.join(item.text for item in document.items)
+    return "\n\n".join(piece for piece in (document.text, document.header, items) if piece)
+
+
+def framed_tokens(document: InputDocument, count: Count) -> int:
+    """Tokens of a document in its frame with the blank line after it; 0 for one that says nothing."""
+    text = text_of(document)
+    return count(framed("document", document.name, text) + "\n\n") if text else 0
+
+
+def without_items(document: InputDocument) -> InputDocument:
+    """The part of a document that is no choice: its text."""
+    return replace(document, items=(), header="") if document.items else document
+
+
+def choose(documents: Sequence[InputDocument], *, room: int, count: Count) -> Choice:
+    """As many whole items as `room` tokens let in: highest priority first, ties as given; order in the documents stays as given.
+
+    An item too large for what is left is passed over and the next one tried. The documents' own texts must fit already.
+    """
+    if sum(framed_tokens(d, count) for d in documents) <= room:
+        return Choice(tuple(documents))
+    return _Packing(documents, room, count).choice()
+
+
+class _Packing:
+    """One choice in the making. Items are added by what each counts alone; the whole is then counted as it stands."""
+
+    def __init__(self, documents: Sequence[InputDocument], room: int, count: Count) -> None:
+        self._documents, self._count, self._room = documents, count, room
+        self._in: list[set[int]] = [set() for _ in documents]
+        self._taken: list[tuple[int, int]] = []
+        self._left = room - self._cost()
+
+    def choice(self) -> Choice:
+        order = sorted((-item.priority, d, i) for d, document in enumerate(self._documents) for i, item in enumerate(document.items))
+        for _, d, i in order:
+            self._take(d, i)
+        while self._taken and self._cost() > self._room:
+            d, i = self._taken.pop()
+            self._in[d].remove(i)
+        names = [self._name(d, i) for d, i in sorted((d, i) for _, d, i in order if i not in self._in[d])]
+        return Choice(tuple(self._chosen(d) for d in range(len(self._documents))), tuple(names))
+
+    def _take(self, d: int, i: int) -> None:
+        document = self._documents[d]
+        cost = self._count(document.items[i].text + "\n\n")
+        if not self._in[d]:
+            opened = framed("document", document.name, document.header + "\n\n") + "\n\n"
+            cost += self._count(opened) if not document.text else self._count(document.header + "\n\n")
+        if cost <= self._left:
+            self._left -= cost
+            self._in[d].add(i)
+            self._taken.append((d, i))
+
+    def _cost(self) -> int:
+        return sum(framed_tokens(self._chosen(d), self._count) for d in range(len(self._documents)))
+
+    def _name(self, d: int, i: int) -> str:
+        return self._documents[d].items[i].name or f"{self._documents[d].name}#{i + 1}"
+
+    def _chosen(self, d: int) -> InputDocument:
+        document = self._documents[d]
+        if not document.items:
+            return document
+        items = tuple(item for i, item in enumerate(document.items) if i in self._in[d])
+        return replace(document, items=items, header=document.header if items else "")

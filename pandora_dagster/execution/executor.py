@@ -1,0 +1,193 @@
+"""The executor: runs one recipe call in the seven steps of 000 section 15, and is the only caller of a model.
+
+It is what 000 section 21.4 calls SmartSummarizer: every call is budgeted here, and compressed where it must be, without its caller's
+doing. It knows recipes, budgets and gates; it knows no phase, no disk and no server.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Set
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, GateVerdict, ModelAnswer, PromptPack
+from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, Vault
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import InterventionType, ModelLayer
+from pandora_dagster.errors import ConfigurationError, HaltError, ModelError, StoreError
+from pandora_dagster.execution.account import Account, site_fields
+from pandora_dagster.execution.budgets import Correction
+from pandora_dagster.execution.faults import CallFaultError, Fault
+from pandora_dagster.execution.fitting import Fitting, Target
+from pandora_dagster.execution.gates import confidence_of
+from pandora_dagster.execution.inputs import Inputs, gather
+from pandora_dagster.execution.invocation import fault_of, invoke, pause_s
+from pandora_dagster.execution.judging import Judged, judge
+from pandora_dagster.execution.packs import Packable, kept_pack, pack_of
+from pandora_dagster.execution.recipe_cache import RecipeCache
+
+LARGER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
+"""Layer -> the next larger one, asked once where confidence is too low; MIND and EYES have none (DECISIONS 13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call under way."""
+
+    request: CallRequest
+    loaded: LoadedRecipe
+    account: Account
+    tools: tuple[str, ...]
+
+
+class Executor:
+    """Fills the `Executes` port. Everything it needs comes in; it holds only caches and what it learned about tokenizers."""
+
+    def __init__(
+        self,
+        *,
+        cookbook: Cookbook,
+        runtime: ModelRuntime,
+        counter: CountsTokens,
+        log: CallLog,
+        vault: Vault,
+        interventions: Interventions,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]],
+        new_call_id: Callable[[], str],
+        fitter: Fitter | None = None,
+        tools: Set[str] = frozenset(),
+    ) -> None:
+        self._cookbook, self._runtime, self._log = cookbook, runtime, log
+        self._vault, self._interventions = vault, interventions
+        self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
+        self._tools, self._count = tools, counter.count
+        self._cache, self._correction = RecipeCache(counter.count), Correction()
+        self._fitting = Fitting(counter.count, self._cache, self._correction, fitter)
+
+    def use_fitter(self, fitter: Fitter) -> None:
+        """Give the executor its compression, which itself calls through this executor (DECISIONS 8)."""
+        self._fitting = Fitting(self._count, self._cache, self._correction, fitter)
+
+    async def call(self, request: CallRequest) -> CallResult:
+        """Run one recipe; raises HaltError after writing the intervention. One record is logged, failures included."""
+        loaded = self._loaded(request)
+        call = self._opened(request, loaded)
+        try:
+            judged = await self._answered(call)
+        except CallFaultError as fault:
+            raise self._halted(call, fault.fault) from fault
+        except HaltError as halt:
+            self._logged(call.account.record(self._clock(), success=False, error=f"compression: {halt}"))
+            raise
+        return self._returned(call, judged)
+
+    def _loaded(self, request: CallRequest) -> LoadedRecipe:
+        """Step 1. A recipe that can not be loaded never ran: its intervention is all the trace it leaves (000 section 18.1)."""
+        try:
+            return self._cookbook.load(request.recipe)
+        except ConfigurationError as error:
+            opened = self._interventions.open(InterventionType.CONFIG_ERROR, str(error), hint=error.hint, **site_fields(request))
+            raise HaltError(str(error), intervention_id=opened.id, hint=error.hint) from error
+
+    def _opened(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
+        tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
+        account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, loaded.recipe.model_layer)
+        return _Call(request, loaded, account, tools)
+
+    async def _answered(self, call: _Call) -> Judged:
+        """Steps 2 to 6: an answer that passes, or one whose low confidence the caller handles; raises CallFaultError."""
+        inputs = gather(call.request, call.loaded, call.tools)
+        recipe = call.loaded.recipe
+        first = await self._tried(call, inputs, recipe.model_layer, "")
+        larger = LARGER.get(recipe.model_layer)
+        if first.doubt is None or larger is None:
+            return _sure_enough(call, first)
+        call.account.escalated = True
+        return _sure_enough(call, await self._tried(call, inputs, larger, f"{recipe.model_layer.value} answered: {first.doubt.reason}."))
+
+    async def _tried(self, call: _Call, inputs: Inputs, layer: ModelLayer, feedback: str) -> Judged:
+        """Attempts on one layer, each told only the last error, until one passes or `max_retries` of the call are used up."""
+        packable = await self._fitting.packable(call.request, call.loaded, inputs, self._target(call, layer))
+        while True:
+            outcome = await self._attempted(call, packable, feedback)
+            if isinstance(outcome, Judged):
+                return outcome
+            if not outcome.retryable or call.account.retries >= call.loaded.recipe.quality_gates.max_retries:
+                raise CallFaultError(outcome)
+            call.account.retries += 1
+            feedback = outcome.feedback or feedback
+            if outcome.wait:
+                await self._sleep(pause_s(call.account.call_id, call.account.retries))
+
+    def _target(self, call: _Call, layer: ModelLayer) -> Target:
+        own = call.loaded.recipe.temperature
+        temperature = self._runtime.temperature(layer) if own is None else own
+        return Target(layer, self._runtime.context_limit(layer), temperature, call.tools)
+
+    async def _attempted(self, call: _Call, packable: Packable, feedback: str) -> Judged | Fault:
+        """Steps 4 to 6 once."""
+        pack = pack_of(packable, call.account.call_id, feedback, self._count)
+        call.account.begin(packable, pack, self._kept(call, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
+        gates = call.loaded.recipe.quality_gates
+        try:
+            answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms, clock=self._clock)
+        except ModelError as error:
+            fault = fault_of(error)
+            if fault.type is InterventionType.TIMEOUT:
+                call.account.judged(GateVerdict("timeout_ms", False, fault.message))
+            return fault
+        return self._judged(call, pack, answer)
+
+    def _judged(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> Judged | Fault:
+        account, recipe = call.account, call.loaded.recipe
+        account.answered(answer, self._kept(call, "answer", answer.text), answer.usage.output or self._count(answer.text))
+        self._correction.learn(pack.layer, counted=account.prompt + account.input, served=answer.usage.prompt)
+        judged = judge(answer, recipe, self._cache.validator(call.loaded), call.request.sources)
+        for verdict in judged.verdicts:
+            account.judged(verdict)
+        checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
+        account.schema_valid = account.gates["schema_validation"] if checked else None
+        account.confidence = confidence_of(judged.parsed)
+        return judged.fault or judged
+
+    def _kept(self, call: _Call, kind: str, text: str) -> str:
+        """A vault that fails costs the copy, not the call."""
+        try:
+            return self._vault.keep(call.request.site.user, kind, text)
+        except StoreError as error:
+            _say(f"call {call.account.call_id}: {kind} not kept: {error}")
+            return ""
+
+    def _returned(self, call: _Call, judged: Judged) -> CallResult:
+        """Step 7. A log that fails is said, in the result's record too; the answer stays."""
+        doubt = judged.doubt
+        record = call.account.record(self._clock(), success=doubt is None, error=doubt.reason if doubt else "")
+        return CallResult(judged.text, judged.parsed, self._logged(record), judged.verdicts)
+
+    def _logged(self, record: CallRecord) -> CallRecord:
+        try:
+            self._log.append(record)
+        except StoreError as error:
+            _say(f"call {record.call_id}: not logged: {error}")
+            return record.model_copy(update={"error": "; ".join(filter(None, (record.error, f"not logged: {error}")))})
+        return record
+
+    def _halted(self, call: _Call, fault: Fault) -> HaltError:
+        """Log the failure, write the intervention, and give the exception that names it."""
+        message = fault.message if fault.message.startswith(call.loaded.name) else f"{call.loaded.name}: {fault.message}"
+        if call.account.retries:
+            message += f" (after {call.account.retries} {'retry' if call.account.retries == 1 else 'retries'})"
+        self._logged(call.account.record(self._clock(), success=False, error=message))
+        opened = self._interventions.open(fault.type, message, hint=fault.hint, **call.account.fields())
+        return HaltError(message, intervention_id=opened.id, hint=fault.hint)
+
+
+def _sure_enough(call: _Call, judged: Judged) -> Judged:
+    """The answer itself, unless its confidence is too low and its caller can not go on with that."""
+    if judged.doubt is not None and call.request.halt_on_low_confidence:
+        raise CallFaultError(Fault(InterventionType.LOW_CONFIDENCE, judged.doubt.reason))
+    return judged
+
+
+def _say(message: str) -> None:
+    """Standard logging: it goes to stderr unless the process sets it up otherwise."""
+    logging.getLogger(__name__).warning(message)

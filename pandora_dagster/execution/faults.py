@@ -1,0 +1,31 @@
+"""Why an attempt or a whole call failed. Knows what can be retried; writes nothing."""
+
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.words import InterventionType
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One failed attempt. `feedback` is what the model is told on the next one, "" where it could not do anything about it."""
+
+    type: InterventionType
+    message: str
+    retryable: bool = False
+    feedback: str = ""
+    wait: bool = False
+    """Pause before the next attempt: the endpoint, not the answer, was at fault."""
+    hint: str = ""
+
+
+class CallFaultError(Exception):
+    """Leaves the steps of a call with the fault that ends it; never leaves the room."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def stop(type: InterventionType, message: str, *, hint: str = "") -> CallFaultError:
+    """The exception for a fault that no further attempt can help."""
+    return CallFaultError(Fault(type, message, hint=hint))

@@ -1,0 +1,123 @@
+"""Step 3 of 000 section 15 for one call: shared parts counted, fixed input compressed if it must be, items chosen.
+
+Knows budgets and the Fitter port; knows no runtime beyond the tokens that it takes. What does not fit is never cut: the call stops.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.calls import CallRequest, InputDocument, Part
+from pandora_dagster.contracts.ports import Fitter
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import InterventionType, ModelLayer
+from pandora_dagster.errors import BudgetError
+from pandora_dagster.execution.budgets import Choice, Correction, Count, Room, choose, framed_tokens, room_for, without_items
+from pandora_dagster.execution.faults import CallFaultError, stop
+from pandora_dagster.execution.inputs import Inputs
+from pandora_dagster.execution.packs import Packable, input_parts
+from pandora_dagster.execution.recipe_cache import RecipeCache, Shared
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The layer a pack is made for, as the runtime serves it."""
+
+    layer: ModelLayer
+    served: int | None
+    temperature: float
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Makes calls fit."""
+
+    count: Count
+    cache: RecipeCache
+    correction: Correction
+    fitter: Fitter | None
+
+    async def packable(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, target: Target) -> Packable:
+        """Everything for a pack within every budget; raises CallFaultError `budget_exceeded` naming the part and the tokens."""
+        budget = loaded.recipe.token_budget
+        room = room_for(budget, served=target.served, layer=target.layer, correction=self.correction)
+        shared = self.cache.shared(loaded, inputs.prompts)
+        _check_prompt(loaded, shared, room)
+        input_room = room.input_beside(shared.tokens)
+        around = sum(part.tokens for part in input_parts(inputs.variables, (), inputs.query, self.count))
+        documents, saved = await self._fixed(request, loaded, inputs, input_room - around)
+        choice = choose(documents, room=input_room - around, count=self.count)
+        parts = input_parts(inputs.variables, choice.documents, inputs.query, self.count)
+        return _packable(request, loaded, target, room, shared, parts, choice, saved)
+
+    async def _fixed(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, room: int) -> tuple[tuple[InputDocument, ...], int]:
+        """The documents, their own texts fitting `room`: as they are, or compressed; with the tokens that saved."""
+        if self._tokens(inputs.documents) <= room:
+            return inputs.documents, 0
+        if self.fitter is None or not loaded.recipe.compression.enabled or room <= 0:
+            raise self._over(loaded, inputs, room)
+        whole = [without_items(d) for d in inputs.documents if d.text]
+        try:
+            fitted = await self.fitter.fit(whole, room=room, recipe=loaded, request=request)
+        except BudgetError as error:
+            raise stop(InterventionType.BUDGET_EXCEEDED, f"{loaded.name}: input: {error}", hint=error.hint) from error
+        documents = _replaced(inputs.documents, fitted.documents)
+        if self._tokens(documents) > room:
+            raise self._over(loaded, Inputs(inputs.prompts, inputs.variables, documents, inputs.query), room)
+        return documents, fitted.tokens_saved
+
+    def _tokens(self, documents: Sequence[InputDocument]) -> int:
+        return sum(framed_tokens(without_items(d), self.count) for d in documents)
+
+    def _over(self, loaded: LoadedRecipe, inputs: Inputs, room: int) -> CallFaultError:
+        """Says what takes the tokens, largest first, and how many are too many."""
+        fixed = tuple(without_items(d) for d in inputs.documents)
+        parts = input_parts(inputs.variables, fixed, inputs.query, self.count)
+        around = sum(p.tokens for p in parts if p.kind != "document")
+        tokens = sum(p.tokens for p in parts)
+        listed = ", ".join(f"{p.name} {p.tokens}" for p in sorted(parts, key=lambda p: -p.tokens))
+        return stop(
+            InterventionType.BUDGET_EXCEEDED,
+            f"{loaded.name}: input: {tokens} tokens ({listed}) are {tokens - room - around} over: expected at most {max(0, room + around)}",
+            hint="Shorten the largest part, or give the recipe a larger token_budget.input or a model with a larger context.",
+        )
+
+
+def _check_prompt(loaded: LoadedRecipe, shared: Shared, room: Room) -> None:
+    allowed = min(room.prompt, max(0, room.both))
+    if shared.tokens > allowed:
+        message = f"{loaded.name}: prompt: {shared.tokens} tokens are {shared.tokens - allowed} over: expected at most {allowed}"
+        raise stop(InterventionType.BUDGET_EXCEEDED, message, hint="Shorten the prompt files, or use a model with a larger context.")
+
+
+def _replaced(given: Sequence[InputDocument], fitted: Sequence[InputDocument]) -> tuple[InputDocument, ...]:
+    """The given documents in their order, with the texts that compression gave them; their items stay a choice."""
+    texts = {document.name: document.text for document in fitted}
+    return tuple(InputDocument(d.name, texts.get(d.name, d.text), d.items, d.header) for d in given)
+
+
+def _packable(
+    request: CallRequest,
+    loaded: LoadedRecipe,
+    target: Target,
+    room: Room,
+    shared: Shared,
+    parts: tuple[Part, ...],
+    choice: Choice,
+    saved: int,
+) -> Packable:
+    tokens = sum(part.tokens for part in parts)
+    return Packable(
+        request=request,
+        loaded=loaded,
+        layer=target.layer,
+        temperature=target.temperature,
+        tools=target.tools,
+        shared=shared.parts,
+        input=parts,
+        prompt_tokens=shared.tokens,
+        input_tokens=tokens,
+        feedback_room=room.both - shared.tokens - tokens,
+        left_out=choice.left_out,
+        tokens_saved=saved,
+    )

@@ -1,0 +1,100 @@
+"""The quality gates of 000 section 14, as verdicts on one parsed answer. Knows an answer and its recipe; calls nothing."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from jsonschema.protocols import Validator
+
+from pandora_dagster.contracts.calls import GateVerdict, Source
+from pandora_dagster.contracts.recipes import Recipe
+from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.text.answers import strings
+from pandora_dagster.text.citations import cited
+
+LABEL_LISTS = ("checked_citations", "evidence")
+"""Array properties of an answer that hold citation labels."""
+_SHOWN_FAULTS = 3
+_LONGEST_FAULT = 160
+_CODE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_LABEL = re.compile(r"\[?(\d{1,4})\]?")
+
+
+def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> GateVerdict:
+    """Whether the answer fits `output_schema`; with a confidence threshold, `confidence` must be a number from 0 to 1."""
+    faults = list(_schema_faults(parsed, validator) if validator else ())
+    if recipe.quality_gates.confidence_threshold is not None and confidence_of(parsed) is None:
+        given = cast("dict[str, object]", parsed).get("confidence") if isinstance(parsed, dict) else None
+        faults.append(f"$.confidence: {_short(repr(given))}: expected a number from 0 to 1")
+    if not faults:
+        return GateVerdict("schema_validation", True)
+    more = f"; and {len(faults) - _SHOWN_FAULTS} more" if len(faults) > _SHOWN_FAULTS else ""
+    return GateVerdict("schema_validation", False, "answer: " + "; ".join(dict.fromkeys(faults[:_SHOWN_FAULTS])) + more)
+
+
+def _schema_faults(parsed: object, validator: Validator) -> Iterator[str]:
+    for error in sorted(validator.iter_errors(parsed), key=lambda e: e.json_path):
+        yield f"{error.json_path}: {_short(error.message)}"
+
+
+def _short(message: str) -> str:
+    """jsonschema quotes the whole faulty value: the sentence keeps its beginning and its end."""
+    half = _LONGEST_FAULT // 2
+    return message if len(message) <= _LONGEST_FAULT else f"{message[:half]} ... {message[-half:]}"
+
+
+def confidence_of(parsed: object) -> float | None:
+    """The answer's own confidence, None where it is absent or no number from 0 to 1."""
+    value = cast("dict[str, object]", parsed).get("confidence") if isinstance(parsed, dict) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        return None
+    return float(value)
+
+
+def confidence_gate(parsed: object, threshold: float) -> GateVerdict:
+    """Whether the answer is as sure as its recipe asks."""
+    value = confidence_of(parsed)
+    if value is not None and value >= threshold:
+        return GateVerdict("confidence_threshold", True, value=value)
+    return GateVerdict("confidence_threshold", False, f"confidence {value} is under {threshold}", value)
+
+
+def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source]) -> GateVerdict:
+    """Whether every citation leads to a source of the call; where there are sources, a written answer cites at least one."""
+    given = {source.label for source in sources}
+    labels = _labels(parsed, recipe.output_schema)
+    if unknown := [label for label in labels if label not in given]:
+        known = ", ".join(f"[{label}]" for label in sorted(given, key=_numerically)) or "no source"
+        return GateVerdict("evidence_required", False, f"answer: cites {_bracketed(unknown)}: expected only what was given: {known}")
+    written = recipe.output_format in (OutputFormat.MARKDOWN, OutputFormat.TEXT)
+    if written and given and not labels:
+        return GateVerdict("evidence_required", False, "answer: cites nothing: expected every claim to name its source, e.g. [1]")
+    return GateVerdict("evidence_required", True, value=float(len(labels)))
+
+
+def _labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Labels that an answer cites, each once: `[n]` in its strings, code left out, and the lists that hold labels."""
+    found = [label for text in strings(parsed) for label in cited(_CODE.sub("", text))]
+    if isinstance(parsed, dict):
+        for name in _label_lists(schema or {}):
+            listed = cast("dict[str, object]", parsed).get(name)
+            found += [_label(value) for value in cast("list[object]", listed)] if isinstance(listed, list) else []
+    return tuple(dict.fromkeys(found))
+
+
+def _label_lists(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    properties = cast("Mapping[str, Mapping[str, object]]", schema.get("properties", {}))
+    return tuple(name for name in LABEL_LISTS if properties.get(name, {}).get("type") == "array")
+
+
+def _label(value: object) -> str:
+    found = _LABEL.fullmatch(str(value).strip())
+    return found.group(1) if found else str(value)[:40]
+
+
+def _bracketed(labels: Iterable[str]) -> str:
+    return ", ".join(f"[{label}]" for label in labels)
+
+
+def _numerically(label: str) -> tuple[int, str]:
+    return (int(label) if label.isdigit() else 0, label)

@@ -1,0 +1,93 @@
+"""Step 2 of 000 section 15: the documents, sections and variables of one call. Knows names; counts nothing.
+
+A document the recipe names and the request does not offer is left out: there is nothing to say (no earlier turns, no tool ran).
+`context.md` is the exception: a recipe that reads sections can not run without it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.calls import CallRequest, InputDocument
+from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
+from pandora_dagster.contracts.words import InterventionType
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.execution.faults import stop
+from pandora_dagster.execution.prompt_text import fill, names_in, select_prompts
+from pandora_dagster.text.sections import checked
+
+CONTEXT = "context.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What goes into the pack of one call, before any budget."""
+
+    prompts: tuple[tuple[str, str], ...]
+    """Path -> filled prompt text of the blocks that apply."""
+    variables: str
+    """`name: value` lines, "" where the recipe shows none."""
+    documents: tuple[InputDocument, ...]
+    query: str
+
+
+def gather(request: CallRequest, loaded: LoadedRecipe, tools: tuple[str, ...]) -> Inputs:
+    """Resolve everything the recipe names; raises CallFaultError with all missing variable names at once."""
+    recipe = loaded.recipe
+    chosen = select_prompts(loaded, mode=request.mode, intent=request.intent, policy=request.policy)
+    known = {**_given(request, tools), **request.variables}
+    _check_names(recipe, [text for _, text in chosen], known)
+    shown = {name: fill(text, known) for name, text in recipe.variables.items()}
+    prompts = tuple((file.path, fill(text, {**known, **shown})) for file, text in chosen)
+    return Inputs(prompts, _lines(shown), _documents(request, recipe), request.query)
+
+
+def _check_names(recipe: Recipe, prompts: list[str], known: Mapping[str, str]) -> None:
+    needed = dict.fromkeys((*names_in(recipe.variables.values()), *(n for n in names_in(prompts) if n not in recipe.variables)))
+    if missing := [f"{{{{{name}}}}}" for name in needed if name not in known]:
+        raise stop(
+            InterventionType.CONFIG_ERROR, f"{recipe.name}: variables without a value: {', '.join(missing)}: expected all to be given"
+        )
+
+
+def _given(request: CallRequest, tools: tuple[str, ...]) -> dict[str, str]:
+    """Variables that every call has."""
+    site = request.site
+    return {
+        "mode": request.mode,
+        "intent": request.intent,
+        "policy": request.policy,
+        "phase": site.phase,
+        "user_id": site.user,
+        "session_id": site.session,
+        "turn_id": site.turn.turn_id if site.turn else "",
+        "tools": ", ".join(tools),
+    }
+
+
+def _lines(variables: Mapping[str, str]) -> str:
+    """One variable a line; further lines of a value are indented, so that a value never looks like another variable."""
+    return "\n".join(f"{name}: " + "\n  ".join(value.splitlines()) for name, value in variables.items())
+
+
+def _documents(request: CallRequest, recipe: Recipe) -> tuple[InputDocument, ...]:
+    offered = {document.name: document for document in request.documents}
+    names = dict.fromkeys(recipe.input_docs)
+    if recipe.input_sections and CONTEXT not in names:
+        names = dict.fromkeys((CONTEXT, *names))
+    if CONTEXT in names:
+        offered[CONTEXT] = _context(offered.get(CONTEXT), recipe)
+    found = (offered[name] for name in names if name in offered)
+    return tuple(document for document in found if document.text.strip() or document.items)
+
+
+def _context(document: InputDocument | None, recipe: Recipe) -> InputDocument:
+    """context.md with the sections that the recipe reads; section 0 always (000 section 12.2)."""
+    if document is None:
+        raise stop(InterventionType.MISSING_DOCUMENT, f"{recipe.name}: {CONTEXT}: expected it among the documents of the call")
+    try:
+        parsed = checked(document.text, where=CONTEXT)
+    except DocumentError as error:
+        raise stop(InterventionType.CORRUPT_DOCUMENT, f"{recipe.name}: {error}") from error
+    if not recipe.input_sections:
+        return document
+    return InputDocument(CONTEXT, parsed.only(int(mark[1:]) for mark in recipe.input_sections).rstrip("\n"))

@@ -1,0 +1,73 @@
+"""Step 6 of 000 section 15: a raw answer becomes a parsed, judged one or a fault. Knows formats and gates; retries nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema.protocols import Validator
+
+from pandora_dagster.contracts.calls import GateVerdict, ModelAnswer, Source
+from pandora_dagster.contracts.recipes import Recipe
+from pandora_dagster.contracts.words import InterventionType, OutputFormat
+from pandora_dagster.errors import BadAnswerError
+from pandora_dagster.execution.faults import Fault
+from pandora_dagster.execution.gates import confidence_gate, evidence_gate, schema_gate
+from pandora_dagster.text.answers import read_answer
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One answer after its gates: usable where `fault` is None, though its confidence may still be too low."""
+
+    text: str
+    parsed: Any
+    verdicts: tuple[GateVerdict, ...]
+    fault: Fault | None = None
+
+    @property
+    def doubt(self) -> GateVerdict | None:
+        """The failed confidence verdict of an otherwise good answer."""
+        return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
+
+
+def judge(answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sources: Sequence[Source]) -> Judged:
+    """Parse, validate and gate an answer that came in time."""
+    in_time = GateVerdict("timeout_ms", True, value=answer.latency_ms)
+    try:
+        parsed = read_answer(answer.text, recipe.output_format, finish_reason=answer.finish_reason, mapping=_wants_mapping(recipe))
+    except BadAnswerError as error:
+        unreadable = GateVerdict("schema_validation", False, str(error))
+        return Judged(answer.text, None, (unreadable, in_time), _told(InterventionType.SCHEMA_VIOLATION, str(error)))
+    verdicts = tuple(_verdicts(parsed, recipe, validator, sources))
+    text = parsed if isinstance(parsed, str) and recipe.output_format is not OutputFormat.JSON else answer.text
+    return Judged(text, parsed, (*verdicts, in_time), _fault(verdicts))
+
+
+def _wants_mapping(recipe: Recipe) -> bool:
+    return (recipe.output_schema or {}).get("type", "object") == "object"
+
+
+def _verdicts(parsed: object, recipe: Recipe, validator: Validator | None, sources: Sequence[Source]) -> list[GateVerdict]:
+    """The verdicts of the recipe's gates; an answer that breaks its schema is not judged further."""
+    gates = recipe.quality_gates
+    verdicts = [schema_gate(parsed, validator if gates.schema_validation else None, recipe)]
+    if not verdicts[0].passed:
+        return verdicts
+    if gates.evidence_required:
+        verdicts.append(evidence_gate(parsed, recipe, sources))
+    if gates.confidence_threshold is not None:
+        verdicts.append(confidence_gate(parsed, gates.confidence_threshold))
+    return verdicts
+
+
+def _fault(verdicts: Sequence[GateVerdict]) -> Fault | None:
+    for verdict in verdicts:
+        if not verdict.passed and verdict.gate == "schema_validation":
+            return _told(InterventionType.SCHEMA_VIOLATION, verdict.reason)
+        if not verdict.passed and verdict.gate == "evidence_required":
+            return _told(InterventionType.MISSING_EVIDENCE, verdict.reason)
+    return None
+
+
+def _told(type: InterventionType, reason: str) -> Fault:
+    return Fault(type, reason, retryable=True, feedback=reason)

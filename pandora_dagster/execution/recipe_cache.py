@@ -1,0 +1,83 @@
+"""What stays the same between calls of a recipe: its compiled schema and its counted shared parts. Bounded, per executor."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from jsonschema import Draft202012Validator
+from jsonschema.protocols import Validator
+from jsonschema.validators import validator_for
+
+from pandora_dagster.contracts.calls import Part, PartKind
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.execution.budgets import Count
+from pandora_dagster.execution.prompt_text import render_schema
+
+Value = TypeVar("Value")
+REMEMBERED = 128
+"""Entries kept; the shipped recipes are about 25, each in a few cases of mode and intent."""
+
+
+class Remembered(Generic[Value]):
+    """The most recently used values by key, no more than `REMEMBERED`."""
+
+    def __init__(self, most: int = REMEMBERED) -> None:
+        self._most = most
+        self._kept: OrderedDict[Hashable, Value] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of `key`, made where it is not known."""
+        if key not in self._kept:
+            self._kept[key] = make()
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The parts that stand first in every pack of a recipe, with their tokens and the blank line after them."""
+
+    parts: tuple[Part, ...]
+    tokens: int
+
+
+class RecipeCache:
+    """Compiled schemas and shared parts by recipe version."""
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+        self._shared: Remembered[Shared] = Remembered()
+        self._validators: Remembered[Validator] = Remembered()
+
+    def shared(self, loaded: LoadedRecipe, prompts: tuple[tuple[str, str], ...]) -> Shared:
+        """Policy, role prompts and IO schema, in this order (000 section 6)."""
+        return self._shared.get((loaded.path, loaded.version, prompts), lambda: self._made(loaded, prompts))
+
+    def validator(self, loaded: LoadedRecipe) -> Validator | None:
+        """The compiled output schema, None where the recipe has none."""
+        schema = loaded.recipe.output_schema
+        return None if schema is None else self._validators.get((loaded.path, loaded.version), lambda: _compiled(schema))
+
+    def _made(self, loaded: LoadedRecipe, prompts: tuple[tuple[str, str], ...]) -> Shared:
+        texts: list[tuple[PartKind, str, str]] = [("policy", "policy", loaded.policy)]
+        texts.extend(("role", path, text) for path, text in prompts)
+        texts.append(("schema", "schema", schema_text(loaded)))
+        parts = tuple(Part(kind, name, text, self._count(text)) for kind, name, text in texts if text.strip())
+        return Shared(parts, self._count("\n\n".join(part.text for part in parts) + "\n\n") if parts else 0)
+
+
+def schema_text(loaded: LoadedRecipe) -> str:
+    """The IO schema with the sentence that says what it is, "" where the recipe has none."""
+    schema = loaded.recipe.output_schema
+    if schema is None:
+        return ""
+    language = "YAML" if loaded.recipe.output_format is OutputFormat.YAML else "JSON"
+    return f"Answer with {language} of this form and nothing else:\n{render_schema(schema)}"
+
+
+def _compiled(schema: Mapping[str, Any]) -> Validator:
+    return validator_for(schema, default=Draft202012Validator)(dict(schema))

@@ -1,0 +1,68 @@
+"""Stored turns as conversations in OpenAI message format. Imported ones leave as they came, live ones by session."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, Protocol
+
+from pandora_dagster.contracts.conversations import SessionRecord
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ports import Sessions
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.recorded_turn import MESSAGES_FILE
+from pandora_dagster.text.conversations import join_turns, read_message_lines
+from pandora_dagster.text.sections import ContextDocument
+
+_RESPONSE_FILE = "response.md"
+_ANSWER_SECTION = 5
+
+
+class StoredTurns(Protocol):
+    """What an export reads of the turn store."""
+
+    def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
+    def manifest(self, key: TurnKey) -> Manifest: ...
+    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
+
+
+def exported(turns: StoredTurns, sessions: Sessions, user: UserId | None = None) -> Iterator[dict[str, Any]]:
+    """Conversations as JSON objects: the imported ones, each equal to its line, then live turns by session.
+
+    Live turns that went on in an imported session stand as a conversation of their own, `<id>.live`, so that the imported
+    one keeps its messages. A conversation whose import was cut off is left out: its file brings it back. Raises DocumentError.
+    """
+    imported: set[tuple[str, str]] = set()
+    for record in sessions.records(user):
+        imported.add((record.user_id, record.session_id))
+        if record.state == "complete":
+            yield _imported(record, turns)
+    yield from _live(turns, imported, user)
+
+
+def _imported(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
+    said = [_messages(turns.load(TurnKey(UserId(record.user_id), number), revision=0)) for number in record.numbers]
+    head = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
+    return {**head, "messages": [dict(m) for m in join_turns(record.preamble, said)], **record.extra}
+
+
+def _messages(turn: Turn) -> tuple[Any, ...]:
+    text = turn.files.get(MESSAGES_FILE)
+    if text is None:
+        raise DocumentError(f"{turn.key}: {MESSAGES_FILE}: missing, expected the messages of a recorded turn", missing=True)
+    return read_message_lines(text, where=f"{turn.key}: {MESSAGES_FILE}")
+
+
+def _live(turns: StoredTurns, imported: set[tuple[str, str]], user: UserId | None) -> Iterator[dict[str, Any]]:
+    found = [(m.user_id, m.session_id, key) for key in turns.keys(user) if not (m := turns.manifest(key)).recorded]
+    for (owner, session), group in groupby(sorted(found), key=lambda item: item[:2]):
+        loaded = [turns.load(key) for _, _, key in group]
+        name = f"{session}.live" if (owner, session) in imported else session
+        messages = [message for turn in loaded for message in _said(turn)]
+        yield {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at, "messages": messages}
+
+
+def _said(turn: Turn) -> list[dict[str, str]]:
+    document = ContextDocument.parse(turn.context)
+    answer = turn.files.get(_RESPONSE_FILE) or document.body(_ANSWER_SECTION)
+    words = [{"role": "user", "content": document.query()}]
+    return [*words, {"role": "assistant", "content": answer}] if answer else words

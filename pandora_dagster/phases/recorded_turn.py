@@ -1,0 +1,94 @@
+"""A recorded turn's documents and its manifest, made from messages alone. Knows no store and calls no model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+
+from pandora_dagster.contracts.conversations import Conversation, Message, RecordedTurn
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.turns import Manifest, PhaseRecord
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.selection.recorded_summary import summarise, summary_fields
+from pandora_dagster.text.conversations import message_lines, words_of
+from pandora_dagster.text.dates import moment, stamp
+from pandora_dagster.text.recorded_context import answer_of, context_of
+from pandora_dagster.text.sections import ContextDocument
+from pandora_dagster.text.words import TermReader
+
+RECORDED_RUNTIME = "recorded"
+RECORDING_PHASE = "recording"
+CONTEXT_FILE = "context.md"
+MESSAGES_FILE = "messages.jsonl"
+_TIME_FIELDS = ("created_at", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One turn of a conversation, ready but for its token count."""
+
+    key: TurnKey
+    session: str
+    created_at: str
+    context: str
+    messages: str
+    summary: Mapping[str, object]
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        return {CONTEXT_FILE: self.context, MESSAGES_FILE: self.messages}
+
+
+def draft(conversation: Conversation, turn: RecordedTurn, number: int, preamble: Sequence[Message], reader: TermReader) -> Draft:
+    """The documents of one recorded turn; the first one of a conversation also shows what was said before it."""
+    before = preamble if turn.first_index == len(preamble) else ()
+    summary = summarise(words_of(turn.messages[0]), answer_of(turn.messages), _tools(turn.messages), reader=reader)
+    return Draft(
+        key=TurnKey(UserId(conversation.user_id), number),
+        session=conversation.id,
+        created_at=_created(turn.messages[0], conversation.created_at),
+        context=context_of(turn.messages, preamble=before),
+        messages=message_lines(turn.messages),
+        summary=summary_fields(summary),
+    )
+
+
+def manifest_of(item: Draft, *, tokens: int, now: datetime) -> Manifest:
+    """The manifest of a recorded turn: always saved, its last activity is when it happened (DECISIONS 30)."""
+    recording = PhaseRecord(
+        phase=RECORDING_PHASE, finished_at=stamp(now), runtimes=(RECORDED_RUNTIME,), files={MESSAGES_FILE: _sha(item.messages)}
+    )
+    return Manifest(
+        user_id=item.key.user,
+        turn_id=item.key.turn_id,
+        session_id=item.session,
+        state=TurnState.SAVED,
+        created_at=item.created_at,
+        last_activity=item.created_at,
+        recorded=True,
+        runtime=RECORDED_RUNTIME,
+        sections={str(s.number): _sha(s.text) for s in ContextDocument.parse(item.context).sections},
+        context_sha=_sha(item.context),
+        phases=(recording,),
+        summary=item.summary,
+        tokens=tokens,
+    )
+
+
+def _sha(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def _tools(messages: Sequence[Message]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()))
+
+
+def _created(message: Message, otherwise: str) -> str:
+    """The message's own time where it carries one that can be read, else the conversation's."""
+    for name in _TIME_FIELDS:
+        if isinstance(value := message.get(name), str):
+            try:
+                return stamp(moment(value))
+            except (ValueError, OverflowError):
+                continue
+    return stamp(moment(otherwise))

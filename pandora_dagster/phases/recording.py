@@ -1,0 +1,159 @@
+"""Conversations in and out: imported ones become recorded turns, and every turn leaves as part of a conversation.
+
+Knows the order of an import's steps (numbers, session record, turns, index, session complete), so that one that was cut off
+goes on without duplicates. Knows nothing of files: the ports it is given do.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from json import dumps
+
+from pandora_dagster.contracts.conversations import Conversation, Message, SessionRecord
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.ports import Clock, CountsMany, Recordings, Sessions, TurnIndex
+from pandora_dagster.contracts.turns import TurnRow
+from pandora_dagster.errors import ConversationError
+from pandora_dagster.phases.recorded_turn import Draft, draft, manifest_of
+from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.text.conversations import parse_conversation, split_turns
+from pandora_dagster.text.words import TermReader
+
+_BATCH = 500
+"""Turns that are counted and indexed together: the memory of an import is this many turns and one conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingDesk:
+    """What an import works with."""
+
+    recordings: Recordings
+    sessions: Sessions
+    index: TurnIndex
+    counter: CountsMany
+    clock: Clock
+    reader: TermReader
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did so far. `conversations` and `turns` are new ones; `keys` are the new turns."""
+
+    lines: int = 0
+    conversations: int = 0
+    turns: int = 0
+    unchanged: int = 0
+    faults: tuple[str, ...] = ()
+    keys: tuple[TurnKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A conversation whose session record is written and whose turns are not yet placed."""
+
+    record: SessionRecord
+    drafts: tuple[Draft, ...]
+
+
+def import_conversations(
+    lines: Iterable[bytes],
+    desk: RecordingDesk,
+    *,
+    where: str,
+    progress: Callable[[ImportReport], None] = lambda report: None,
+) -> ImportReport:
+    """Import one conversation per line; a faulty line is named as `where:line` in the report and the rest imported.
+
+    Raises StoreError where the disk or the index refuses: importing the same lines again goes on from there.
+    """
+    report = ImportReport()
+    pending: list[_Opened] = []
+    for number, line in enumerate(lines, 1):
+        report = replace(report, lines=number)
+        if line.strip():
+            report = _take(line, f"{where}:{number}", desk, pending, report)
+        if sum(len(p.drafts) for p in pending) >= _BATCH:
+            report = _store(pending, desk, report)
+        progress(report)
+    report = _store(pending, desk, report)
+    progress(report)
+    return report
+
+
+def content_sha(conversation: Conversation) -> str:
+    """sha256 of a conversation's values; the order of keys does not matter."""
+    values = [conversation.id, conversation.user_id, conversation.created_at, conversation.messages, conversation.extra]
+    return sha256(dumps(values, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _take(line: bytes, where: str, desk: RecordingDesk, pending: list[_Opened], report: ImportReport) -> ImportReport:
+    try:
+        conversation = parse_conversation(line, where=where)
+        if any(p.record.session_id == conversation.id and p.record.user_id == conversation.user_id for p in pending):
+            report = _store(pending, desk, report)
+        opened = _open(conversation, desk, where)
+    except ConversationError as error:
+        return replace(report, faults=(*report.faults, str(error)))
+    if opened is None:
+        return replace(report, unchanged=report.unchanged + 1)
+    pending.append(opened)
+    return report
+
+
+def _open(conversation: Conversation, desk: RecordingDesk, where: str) -> _Opened | None:
+    """The conversation ready to be placed, its numbers and its session record written; None where it is there already."""
+    sha = content_sha(conversation)
+    user, session = UserId(conversation.user_id), SessionId(conversation.id)
+    known = desk.sessions.find(user, session)
+    if known and known.content_sha != sha:
+        raise ConversationError(
+            f"{where}: conversation {conversation.id!r} of {user}: other content is stored under this id, kept as it is"
+        )
+    if known and known.state == "complete":
+        return None
+    preamble, turns = split_turns(conversation.messages)
+    record = known or _new_record(conversation, sha, preamble, desk.recordings.allocate(user, len(turns)) if turns else range(0))
+    if not known:
+        desk.sessions.save(record)
+    return _Opened(record, tuple(draft(conversation, t, n, preamble, desk.reader) for t, n in zip(turns, record.numbers, strict=True)))
+
+
+def _new_record(conversation: Conversation, sha: str, preamble: tuple[Message, ...], numbers: range) -> SessionRecord:
+    return SessionRecord(
+        user_id=conversation.user_id,
+        session_id=conversation.id,
+        created_at=conversation.created_at,
+        state="importing",
+        content_sha=sha,
+        first_turn=numbers.start,
+        turn_count=len(numbers),
+        preamble=preamble,
+        extra=conversation.extra,
+    )
+
+
+def _store(pending: list[_Opened], desk: RecordingDesk, report: ImportReport) -> ImportReport:
+    """Place the turns, index them, then call their sessions complete."""
+    drafts = [d for opened in pending for d in opened.drafts]
+    if drafts:
+        desk.index.put(_placed(drafts, desk))
+    for opened in pending:
+        desk.sessions.save(opened.record.model_copy(update={"state": "complete"}))
+    done = replace(
+        report,
+        conversations=report.conversations + len(pending),
+        turns=report.turns + len(drafts),
+        keys=(*report.keys, *(d.key for d in drafts)),
+    )
+    pending.clear()
+    return done
+
+
+def _placed(drafts: Sequence[Draft], desk: RecordingDesk) -> list[TurnRow]:
+    counts = desk.counter.count_many([d.context for d in drafts])
+    rows: list[TurnRow] = []
+    for item, tokens in zip(drafts, counts, strict=True):
+        manifest = manifest_of(item, tokens=tokens, now=desk.clock())
+        desk.recordings.place(item.key, item.files, manifest)
+        rows.append(row_of(manifest, item.context))
+    return rows

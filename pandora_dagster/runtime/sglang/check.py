@@ -1,0 +1,111 @@
+"""How the servers of `runtime.yaml` stand, for `pandora doctor` and the start of a run. Asks; changes nothing."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.errors import ModelError, ModelRejectedError, RuntimeUnreachableError
+from pandora_dagster.runtime.sglang.connections import Connection, Connections
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
+from pandora_dagster.runtime.sglang.failures import failure, timed_out
+
+
+@dataclass(frozen=True, slots=True)
+class LayerStatus:
+    """One layer. An empty `message` says that all is well; `remedy` is what a person can do otherwise."""
+
+    layer: ModelLayer
+    endpoint: str
+    model: str
+    reachable: bool
+    right_model: bool
+    context: int | None
+    """Tokens that the server says it can take; None where it does not say."""
+    message: str = ""
+    remedy: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.message
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    id: str
+    max_model_len: int | None = None
+
+
+class _Models(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    data: tuple[_Model, ...]
+
+
+async def look_at(endpoints: Endpoints, connections: Connections, *, timeout_s: float) -> tuple[LayerStatus, ...]:
+    """Every layer's status in the stack's order; a server that several layers share is asked once."""
+    every = tuple(endpoints[layer] for layer in ModelLayer)
+    servers = {endpoint.server: endpoint for endpoint in every}
+    answers = await asyncio.gather(*(_served(endpoint, connections, timeout_s) for endpoint in servers.values()))
+    seen = dict(zip(servers, answers, strict=True))
+    return tuple(_status(endpoint, seen[endpoint.server]) for endpoint in every)
+
+
+async def _served(endpoint: Endpoint, connections: Connections, timeout_s: float) -> Mapping[str, int | None] | ModelError:
+    """Model name -> context length, as the server lists them; or why it does not."""
+    try:
+        connection = await connections.to(endpoint)
+        async with asyncio.timeout(timeout_s):
+            return await _listed(connection, endpoint)
+    except TimeoutError:
+        return timed_out(endpoint, timeout_s)
+    except ModelError as known:
+        return known
+
+
+async def _listed(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
+    url = endpoint.server.base_url
+    try:
+        try:
+            await connection.get(re.sub(r"/v1$", "/health", url))
+        except Exception as fault:
+            # only "not ready" counts: a gateway before the server may not know /health
+            found = failure(fault, endpoint, secret=connection.secret)
+            if found is None or isinstance(found, RuntimeUnreachableError):
+                raise
+        body = await connection.get(f"{url}/models")
+        return {model.id: model.max_model_len for model in _Models.model_validate_json(body).data}
+    except ValidationError:
+        raise ModelRejectedError(
+            f"{endpoint}: /v1/models lists no models: expected SGLang's API there", hint="Correct base_url in runtime.yaml."
+        ) from None
+    except Exception as fault:
+        found = failure(fault, endpoint, secret=connection.secret)
+        if found is None:
+            raise
+        raise found from None
+
+
+def _status(endpoint: Endpoint, seen: Mapping[str, int | None] | ModelError) -> LayerStatus:
+    layer, server = endpoint.layer, endpoint.server
+    told = (layer, server.base_url, server.model)
+    if isinstance(seen, ModelError):
+        message = f"{endpoint}{str(seen)[str(seen).index(': ') :]}"  # a shared server's fault, told for this layer
+        return LayerStatus(
+            *told, reachable=isinstance(seen, ModelRejectedError), right_model=False, context=None, message=message, remedy=seen.hint
+        )
+    if server.model not in seen:
+        # SGLang takes any model name and echoes it: nothing but this list shows the difference
+        listed = ", ".join(sorted(seen)[:5]) or "none"
+        message = f"{endpoint}: serves {listed}: expected {server.model}"
+        return LayerStatus(
+            *told, True, False, None, message, "Set model in runtime.yaml to the served name, or start the server with that model."
+        )
+    context = seen[server.model]
+    if context is not None and context < server.context_length:
+        message = f"{endpoint}: takes {context} tokens: expected the {server.context_length} of runtime.yaml"
+        remedy = f"Set context_length to {context}, or start the server with --context-length {server.context_length}."
+        return LayerStatus(*told, True, True, context, message, remedy)
+    return LayerStatus(*told, True, True, context)

@@ -1,0 +1,182 @@
+"""Clients of the model servers: one a server and event loop. Knows openai and its HTTP client; knows no recipe.
+
+openai takes half a second to import, so it is imported where the first connection is made.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
+from pandora_dagster.runtime.sglang.failures import BodyTooLargeError, EndpointRefusedError
+from pandora_dagster.runtime.sglang.requests import Request
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+LARGEST_ANSWER = 8 * 1024 * 1024
+"""Bytes of a response; the largest recipe's answer is under 100 kB."""
+_LARGEST_REFUSAL = 64 * 1024
+_CONNECT_S = 5.0
+
+
+class _Response(Protocol):
+    """What is used of a response, whichever HTTP package openai stands on."""
+
+    @property
+    def is_success(self) -> bool: ...
+    @property
+    def status_code(self) -> int: ...
+    def aiter_bytes(self) -> AsyncIterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A server's client, and the places for calls under way at once."""
+
+    client: "AsyncOpenAI"
+    http: "DefaultAsyncHttpxClient"
+    places: asyncio.Semaphore
+    secret: str
+    """The server's key, for taking it out of messages; "" where it has none."""
+
+    async def send(self, request: Request) -> bytes:
+        """The body of the answer, as the server sent it; at most LARGEST_ANSWER bytes."""
+        if request.chat:
+            call = self.client.chat.completions.with_streaming_response.create(
+                model=request.model,
+                messages=[
+                    *([{"role": "system", "content": request.system}] if request.system else []),
+                    {"role": "user", "content": request.user},
+                ],
+                temperature=request.temperature,
+                max_tokens=request.max_tokens,
+                extra_body=request.extra,
+            )
+            async with call as response:
+                return await _bounded(response.iter_bytes())
+        plain = self.client.completions.with_streaming_response.create(
+            model=request.model,
+            prompt=request.prompt,
+            temperature=request.temperature,
+            max_tokens=request.max_tokens,
+            extra_body=request.extra,
+        )
+        async with plain as response:
+            return await _bounded(response.iter_bytes())
+
+    async def get(self, url: str) -> bytes:
+        """The body behind `url` of this server."""
+        headers = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
+        async with self.http.stream("GET", url, headers=headers) as response:
+            return await _bounded(response.aiter_bytes())
+
+
+class Connections:
+    """Opens connections when they are first needed and keeps them for their event loop's life.
+
+    A client belongs to the loop it was made on. The connections of a loop close with `aclose`, or with the loop itself
+    where it is shut down as `asyncio.run` does.
+    """
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        self._keys = keys
+        self._by_loop: dict[asyncio.AbstractEventLoop, tuple[dict[Server, Connection], AsyncGenerator[None]]] = {}
+
+    async def to(self, endpoint: Endpoint) -> Connection:
+        """The running loop's connection to the endpoint's server; raises ModelRejectedError where its key is missing."""
+        opened = await self._of_this_loop()
+        server = endpoint.server
+        if server not in opened:
+            opened[server] = _connection(server, _secret(endpoint, self._keys))
+        return opened[server]
+
+    async def _of_this_loop(self) -> dict[Server, Connection]:
+        loop = asyncio.get_running_loop()
+        if loop not in self._by_loop:
+            for gone in [known for known in self._by_loop if known.is_closed()]:
+                del self._by_loop[gone]
+            opened: dict[Server, Connection] = {}
+            keeper = _closing(opened)
+            self._by_loop[loop] = (opened, keeper)
+            await anext(keeper)
+        return self._by_loop[loop][0]
+
+    async def aclose(self) -> None:
+        """Closes the running loop's connections."""
+        held = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if held is not None:
+            await held[1].aclose()
+
+
+async def _closing(opened: Mapping[Server, Connection]) -> AsyncGenerator[None]:
+    """Closes what is open when it is closed itself; a loop closes its generators on its way out."""
+    try:
+        yield
+    finally:
+        for connection in opened.values():
+            await connection.http.aclose()
+
+
+def _connection(server: Server, secret: str) -> Connection:
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+
+    http = DefaultAsyncHttpxClient(
+        # a proxy of the environment is not meant for this machine's own servers
+        trust_env=not _on_this_machine(server.base_url),
+        timeout=Timeout(None, connect=_CONNECT_S),  # the rest has one deadline, the caller's
+        follow_redirects=False,
+        event_hooks={"response": [_refusals]},
+    )
+    client = AsyncOpenAI(
+        base_url=server.base_url,
+        api_key=secret or "EMPTY",
+        max_retries=0,
+        timeout=Timeout(None, connect=_CONNECT_S),
+        http_client=http,
+    )
+    return Connection(client, http, asyncio.Semaphore(server.max_connections), secret)
+
+
+async def _refusals(response: _Response) -> None:
+    """Takes every response that is no success before the client reads its body, however long that is."""
+    if response.is_success:
+        return
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > _LARGEST_REFUSAL:
+            break
+    raise EndpointRefusedError(response.status_code, bytes(body))
+
+
+async def _bounded(chunks: AsyncIterable[bytes]) -> bytes:
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > LARGEST_ANSWER:
+            raise BodyTooLargeError(LARGEST_ANSWER)
+    return bytes(body)
+
+
+def _secret(endpoint: Endpoint, keys: Mapping[str, str]) -> str:
+    name = endpoint.server.api_key_env
+    if name is None:
+        return ""
+    secret = keys.get(name, "").strip()
+    if not secret or not secret.isascii() or not secret.isprintable():
+        state = "has characters that no key has" if secret else "is not set"
+        raise ModelRejectedError(f"{endpoint}: {name} {state}: expected the server's key", hint=f"Set {name}.")
+    return secret
+
+
+def _on_this_machine(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

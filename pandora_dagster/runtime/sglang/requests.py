@@ -1,0 +1,66 @@
+"""A prompt pack -> the body of one request. Knows SGLang's fields; knows no socket."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.calls import PromptPack
+from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.runtime.sglang.endpoints import Endpoint
+from pandora_dagster.runtime.sglang.schema_for_grammar import schema_for_grammar
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. `extra` holds what is SGLang's own or has no counterpart on both of its endpoints."""
+
+    chat: bool
+    model: str
+    system: str
+    user: str
+    temperature: float
+    max_tokens: int
+    extra: Mapping[str, object]
+
+    @property
+    def prompt(self) -> str:
+        """The plain text for a model without chat template (DECISIONS 26)."""
+        return "\n\n".join(text for text in (self.system, self.user) if text)
+
+
+def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int) -> Request:
+    """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process."""
+    server = endpoint.server
+    return Request(
+        chat=server.chat,
+        model=server.model,
+        system=pack.system,
+        user=pack.user,
+        temperature=endpoint.temperature if pack.temperature is None else pack.temperature,
+        max_tokens=pack.max_output_tokens,
+        extra={"rid": request_id(pack.call_id, attempt), **_format(pack), **_thinking(pack, endpoint)},
+    )
+
+
+def request_id(call_id: str, attempt: int) -> str:
+    """An id of which no other id is a prefix: SGLang aborts waiting requests by prefix.
+
+    A timed-out request lives on for seconds on the server, so a call's next attempt needs an id of its own.
+    """
+    return f"{call_id.replace('/', '_')}/{attempt}/"
+
+
+def _format(pack: PromptPack) -> dict[str, object]:
+    if pack.output_format is not OutputFormat.JSON:
+        return {}
+    if pack.output_schema is None:
+        return {"response_format": {"type": "json_object"}}
+    schema = {"name": pack.recipe.rpartition("/")[2], "schema": schema_for_grammar(pack.output_schema), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _thinking(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
+    """Under a grammar a thinking model can spend all its tokens before the first character of JSON."""
+    if not endpoint.server.chat:
+        return {}
+    allowed = endpoint.thinking and pack.output_format is not OutputFormat.JSON
+    return {"chat_template_kwargs": {"enable_thinking": allowed}}

@@ -1,0 +1,91 @@
+"""The `sglang` runtime: one model call, classified. Knows endpoints and connections; knows no recipe and never retries."""
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.runtime.sglang.answers import Reply, reply_in
+from pandora_dagster.runtime.sglang.check import LayerStatus, look_at
+from pandora_dagster.runtime.sglang.connections import Connection, Connections
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
+from pandora_dagster.runtime.sglang.failures import failure, timed_out
+from pandora_dagster.runtime.sglang.requests import Request, request_for
+
+_log = logging.getLogger(__name__)
+
+
+class SglangRuntime:
+    """`ModelRuntime` over SGLang's servers. `keys`: environment variables that may hold the servers' keys.
+
+    May be used from several event loops, each with connections of its own.
+    """
+
+    name = "sglang"
+
+    def __init__(self, endpoints: Endpoints, *, keys: Mapping[str, str], timer: Callable[[], float] = time.perf_counter) -> None:
+        self._endpoints = endpoints
+        self._connections = Connections(keys)
+        self._timer = timer
+        self._attempts = itertools.count(1)
+        self._uncounted: set[Server] = set()
+
+    def model(self, layer: ModelLayer) -> str:
+        """The name of the model that answers for `layer`."""
+        return self._endpoints[layer].server.model
+
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        """Tokens of one request, prompt and answer together, as `runtime.yaml` says (DECISIONS 21)."""
+        return self._endpoints[layer].server.context_length
+
+    def temperature(self, layer: ModelLayer) -> float:
+        """The layer's temperature, for recipes that name none."""
+        return self._endpoints[layer].temperature
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+        """One answer to `pack` within `timeout_s` seconds; raises ModelError as its failure classes say (000 section 15).
+
+        Where `max_connections` calls are under way the call waits its turn; its deadline starts after that.
+        """
+        endpoint = self._endpoints[pack.layer]
+        request = request_for(pack, endpoint, attempt=next(self._attempts))
+        connection = await self._connections.to(endpoint)
+        async with connection.places:
+            began = self._timer()
+            body = await _exchange(connection, request, endpoint, timeout_s)
+            reply = reply_in(body, endpoint)
+            latency_ms = (self._timer() - began) * 1_000
+        return ModelAnswer(reply.text, reply.finish_reason, self._counted(reply, endpoint), self.name, endpoint.server.model, latency_ms)
+
+    def _counted(self, reply: Reply, endpoint: Endpoint) -> Usage:
+        """The server's counts; without them 0, said once a server."""
+        if reply.usage is None and endpoint.server not in self._uncounted:
+            self._uncounted.add(endpoint.server)
+            _log.warning("%s: answers without usage: its tokens are counted as 0", endpoint)
+        return reply.usage or Usage()
+
+    async def check(self, *, timeout_s: float = 5.0) -> tuple[LayerStatus, ...]:
+        """How each layer's server stands; faults are told, never raised."""
+        return await look_at(self._endpoints, self._connections, timeout_s=timeout_s)
+
+    async def aclose(self) -> None:
+        """Closes the running loop's connections."""
+        await self._connections.aclose()
+
+
+async def _exchange(connection: Connection, request: Request, endpoint: Endpoint, timeout_s: float) -> bytes:
+    """The answer's body; every fault of the way becomes its ModelError."""
+    deadline = asyncio.timeout(timeout_s)
+    try:
+        async with deadline:
+            return await connection.send(request)
+    except Exception as fault:
+        if deadline.expired():
+            raise timed_out(endpoint, timeout_s) from None
+        found = failure(fault, endpoint, secret=connection.secret)
+        if found is None:
+            raise
+        raise found from None  # the chain below may quote headers

@@ -1,0 +1,122 @@
+"""All settings, each with its environment name, bounds and meaning. Knows shapes and limits; reads nothing.
+
+A value is what its environment variable says, as text; `load.py` gives paths their place and words the faults.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from pandora_dagster.contracts.ids import UserId, user_id
+from pandora_dagster.errors import BadIdError
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """The environment variable behind a field: its name, what it must look like, and its default in words."""
+
+    name: str
+    expected: str
+    default: str = ""
+    """For defaults that depend on another setting; plain defaults speak for themselves."""
+
+
+def _user(text: str) -> UserId:
+    try:
+        return user_id(text)
+    except BadIdError as fault:
+        raise ValueError(str(fault)) from None
+
+
+def _zone(name: str) -> str:
+    if name != "UTC" and name not in available_timezones():
+        raise ValueError(f"{name} is not a known time zone")
+    return name
+
+
+_TOKENS = "a whole number of tokens from {} to 1000000"
+_FOLDER = "a folder, or a path where one can be made"
+_SWITCH = "true or false"
+
+
+class Settings(BaseModel):
+    """Everything a person can set, checked. Paths are absolute; tokens in cl100k; times in the unit the name says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    root: Annotated[Path, Variable("PANDORA_ROOT", _FOLDER, "data/panda-system-docs below the current folder")] = Field(
+        description="The store: every document, index and intervention lies below it."
+    )
+    runtime: Annotated[Literal["extractive", "sglang"], Variable("PANDORA_RUNTIME", "extractive or sglang")] = Field(
+        "extractive", description="Who answers model calls: the embedded runtime, or the servers of the runtime file."
+    )
+    runtime_file: Annotated[
+        Path, Variable("PANDORA_RUNTIME_FILE", "an existing file", "<root>/runtime.yaml where it exists, else the shipped one")
+    ] = Field(description="Which model server answers for which layer (used with PANDORA_RUNTIME=sglang).")
+    cookbook_root: Annotated[
+        Path, Variable("PANDORA_RECIPES", "an existing folder that holds recipes/ and prompts/", "the shipped recipes and prompts")
+    ] = Field(description="The folder that holds `recipes/` and `prompts/`.")
+    dagster_home: Annotated[Path, Variable("DAGSTER_HOME", _FOLDER, "<root>/dagster")] = Field(
+        description="Dagster's own storage: runs, events, schedules."
+    )
+    user: Annotated[UserId, AfterValidator(_user), Variable("PANDORA_USER", "a user id: letters, digits, _ - @ + or single dots")] = Field(
+        UserId("me"), description="The user of commands that are given none."
+    )
+    timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
+        "UTC", description="Whose midnight separates the day partitions."
+    )
+    keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _SWITCH)] = Field(
+        True, description="Whether prompt packs and raw answers are kept, credentials redacted."
+    )
+    keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
+        Field(90, description="Days after which kept packs and raw answers may be deleted.")
+    )
+    index_lock_wait_s: Annotated[
+        float,
+        Field(gt=0, le=3_600, allow_inf_nan=False),
+        Variable("PANDORA_INDEX_LOCK_WAIT", "seconds, over 0 and up to 3600"),
+    ] = Field(30.0, description="Seconds to wait for another process that holds the index.")
+
+    default_context_budget: Annotated[int, Field(ge=100, le=1_000_000), Variable("DEFAULT_CONTEXT_BUDGET", _TOKENS.format(100))] = Field(
+        12_000, description="Tokens of a call that has no recipe budget."
+    )
+    response_token_reserve: Annotated[
+        int, Field(ge=0, le=1_000_000), Variable("RESPONSE_TOKEN_RESERVE", _TOKENS.format(0) + ", under DEFAULT_CONTEXT_BUDGET")
+    ] = Field(2_000, description="Tokens kept free for the answer of a call that has no recipe budget.")
+    compression_threshold: Annotated[
+        float, Field(gt=0, le=1, allow_inf_nan=False), Variable("COMPRESSION_THRESHOLD", "a share over 0 and up to 1")
+    ] = Field(0.9, description="Share of a budget above which compression starts.")
+    compression_enabled: Annotated[bool, Variable("COMPRESSION_ENABLED", _SWITCH)] = Field(
+        True, description="Whether documents over their budget are compressed; off, such a call halts."
+    )
+    compression_cache_ttl_s: Annotated[
+        int, Field(ge=0, le=31_536_000), Variable("COMPRESSION_CACHE_TTL", "a whole number of seconds, 0 to 31536000")
+    ] = Field(300, description="Seconds for which a compressed document is reused.")
+    min_compression_savings: Annotated[int, Field(ge=0, le=1_000_000), Variable("MIN_COMPRESSION_SAVINGS", _TOKENS.format(0))] = Field(
+        500, description="Tokens that compression must save at the soft levels to be worth it."
+    )
+    compression_model_layer: Annotated[Literal["NERVES"], Variable("COMPRESSION_MODEL_LAYER", "NERVES")] = Field(
+        "NERVES", description="The model layer that compresses; always NERVES."
+    )
+
+    @field_validator("response_token_reserve")
+    @classmethod
+    def _leaves_room(cls, reserve: int, info: ValidationInfo) -> int:
+        budget = info.data.get("default_context_budget")
+        if budget is not None and reserve >= budget:
+            raise ValueError(f"{reserve} leaves nothing of {budget}")
+        return reserve
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """`timezone` as an object."""
+        return ZoneInfo(self.timezone)
+
+
+def variables() -> dict[str, Variable]:
+    """Field name -> its environment variable, in the order of `Settings`."""
+    marked = ((field, mark) for field, about in Settings.model_fields.items() for mark in about.metadata)
+    return {field: mark for field, mark in marked if isinstance(mark, Variable)}

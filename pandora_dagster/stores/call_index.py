@@ -1,0 +1,175 @@
+"""Call records as a table: the index over the JSON lines that lie beside the turns (000 section 27).
+
+Knows files of call records, how far each was read, and sums over them. The lines are the truth; a file that grew is read on
+from where the last reading ended, a file that shrank or was made anew is read again, and no call counts twice.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pandora_dagster.contracts.calls import CallRecord
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.duck import DuckFile, Schema
+
+_COLUMNS = {
+    "call_id": "VARCHAR",
+    "timestamp": "VARCHAR",
+    "recipe": "VARCHAR",
+    "recipe_version": "VARCHAR",
+    "layer": "VARCHAR",
+    "runtime": "VARCHAR",
+    "model": "VARCHAR",
+    "user_id": "VARCHAR",
+    "session_id": "VARCHAR",
+    "turn_id": "VARCHAR",
+    "revision": "INTEGER",
+    "phase": "VARCHAR",
+    "prompt_tokens": "BIGINT",
+    "input_tokens": "BIGINT",
+    "output_tokens": "BIGINT",
+    "cached_tokens": "BIGINT",
+    "total_tokens": "BIGINT",
+    "budget": "BIGINT",
+    "latency_ms": "DOUBLE",
+    "success": "BOOLEAN",
+    "retries": "INTEGER",
+    "error": "VARCHAR",
+    "record": "VARCHAR",
+}
+SCHEMA = Schema(
+    version=1,
+    statements=(
+        f"CREATE TABLE calls ({', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})",
+        "CREATE TABLE files_read (path VARCHAR, bytes_read BIGINT)",
+    ),
+)
+_INSERT = (
+    f"INSERT INTO calls SELECT * FROM (SELECT {', '.join(f'unnest(?::{kind}[]) AS {name}' for name, kind in _COLUMNS.items())}) AS given "  # noqa: S608 - names from the table above
+    "ANTI JOIN calls USING (call_id)"
+)
+_OF_TURN = "user_id = ? AND turn_id = ? AND (? IS NULL OR revision = ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class CallTotals:
+    """Sums over calls; tokens as the runtime counted them, `latency_ms` all together."""
+
+    calls: int
+    failed: int
+    prompt_tokens: int
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    retries: int
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class DuckCallIndex:
+    """The `calls` table in one DuckDB file. Every method opens, works and closes; raises StoreError."""
+
+    file: DuckFile
+
+    @classmethod
+    def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckCallIndex":
+        return cls(DuckFile(path, SCHEMA, wait_s))
+
+    def absorb(self, paths: Iterable[Path]) -> int:
+        """Read what is new in files of call records; returns the calls added. A half-written last line waits for its end."""
+        before = self._marks()
+        news = [new for path in paths if (new := _news(path, before.get(str(path), 0)))]
+        if not news:
+            return 0
+        records = list({record.call_id: record for new in news for record in new.records}.values())
+        with self.file.writing() as db:
+            count = _number(db.execute("SELECT count(*) FROM calls").fetchone())
+            if records:
+                rows = [_values(record) for record in records]
+                db.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
+            db.execute("DELETE FROM files_read WHERE path IN (SELECT unnest(?::VARCHAR[]))", [[n.path for n in news]])
+            db.execute(
+                "INSERT INTO files_read SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])", [[n.path for n in news], [n.read for n in news]]
+            )
+            return _number(db.execute("SELECT count(*) FROM calls").fetchone()) - count
+
+    def totals(self, key: TurnKey | None = None, *, revision: int | None = None) -> CallTotals:
+        """Sums over one turn's calls, or over all calls."""
+        where, given = _filter(key, revision)
+        with self.file.reading() as db:
+            found = db.execute(
+                "SELECT count(*), count(*) FILTER (NOT success), coalesce(sum(prompt_tokens), 0)::BIGINT, "  # noqa: S608 - a fixed filter
+                "coalesce(sum(input_tokens), 0)::BIGINT, coalesce(sum(output_tokens), 0)::BIGINT, coalesce(sum(total_tokens), 0)::BIGINT, "
+                f"coalesce(sum(retries), 0)::BIGINT, coalesce(sum(latency_ms), 0) FROM calls WHERE {where}",
+                given,
+            ).fetchone()
+        return CallTotals(*found) if found else CallTotals(0, 0, 0, 0, 0, 0, 0, 0.0)
+
+    def recipes(self) -> tuple[tuple[str, int, int], ...]:
+        """Recipe, calls, failed calls; by recipe."""
+        with self.file.reading() as db:
+            return tuple(
+                db.execute("SELECT recipe, count(*), count(*) FILTER (NOT success) FROM calls GROUP BY recipe ORDER BY recipe").fetchall()
+            )
+
+    def records(self, key: TurnKey | None = None, *, revision: int | None = None) -> tuple[CallRecord, ...]:
+        """The records themselves, oldest first."""
+        where, given = _filter(key, revision)
+        with self.file.reading() as db:
+            found = db.execute(f"SELECT record FROM calls WHERE {where} ORDER BY timestamp, call_id", given).fetchall()  # noqa: S608
+        return tuple(CallRecord.model_validate_json(text) for (text,) in found)
+
+    def _marks(self) -> dict[str, int]:
+        with self.file.reading() as db:
+            return dict(db.execute("SELECT path, bytes_read FROM files_read").fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    path: str
+    read: int
+    records: tuple[CallRecord, ...]
+
+
+def _news(path: Path, start: int) -> _News | None:
+    """The whole lines of `path` after byte `start`; None where there are none."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            begin = file.seek(start if size >= start else 0)
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{path}: cannot read call records: {error.strerror}") from error
+    whole = data[: data.rfind(b"\n") + 1]
+    if not whole:
+        return None
+    return _News(str(path), begin + len(whole), tuple(_record(line, path) for line in whole.splitlines() if line.strip()))
+
+
+def _record(line: bytes, path: Path) -> CallRecord:
+    try:
+        return CallRecord.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "line"
+        raise StoreError(f"{path}: call record: {field}: {first['msg']}, expected a record as 000 section 27") from error
+
+
+def _values(record: CallRecord) -> tuple[object, ...]:
+    plain = {"layer": record.model_layer.value, "budget": record.tokens.budget, "record": record.model_dump_json()}
+    tokens = {f"{name}_tokens": count for name, count in record.tokens.model_dump().items()}
+    fields = record.model_dump() | tokens | plain
+    return tuple(fields[name] for name in _COLUMNS)
+
+
+def _filter(key: TurnKey | None, revision: int | None) -> tuple[str, list[object]]:
+    return ("TRUE", []) if key is None else (_OF_TURN, [key.user, key.turn_id, revision, revision])
+
+
+def _number(row: tuple[int, ...] | None) -> int:
+    return row[0] if row else 0

@@ -1,0 +1,85 @@
+"""Call records as JSON lines beside the turn they belong to (000 section 27). Appends and reads; counts nothing."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pandora_dagster.contracts.calls import CallRecord
+from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number, user_id
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.directory import keys
+from pandora_dagster.stores.files import disk_errors, inside
+from pandora_dagster.stores.layout import CALLS, REVISIONS, Layout
+from pandora_dagster.text.credentials import redacted
+
+
+class CallFiles:
+    """The CallLog port. A record without a turn goes to `users/<user>/calls/<date>.jsonl`."""
+
+    def __init__(self, root: Path) -> None:
+        self._layout = Layout(root)
+
+    def append(self, record: CallRecord) -> None:
+        """Add one line, credentials taken out of its error; raises StoreError. Several processes may append at once."""
+        path = inside(self._layout.root, self._path(record))
+        line = record.model_copy(update={"error": redacted(record.error)}).model_dump_json().encode() + b"\n"
+        with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _append(path, line)
+
+    def of_turn(self, key: TurnKey, *, revision: int = 0, report: Callable[[str], None]) -> Iterator[CallRecord]:
+        """The records of one revision of a turn. `report` is told of each line that is no record, as one sentence."""
+        yield from _records(inside(self._layout.root, self._layout.turn(key, revision) / CALLS), report)
+
+    def read(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[CallRecord]:
+        """All records of a user: those of turns and their revisions first, those without a turn after them."""
+        for key in keys(self._layout, user):
+            folder = self._layout.turn(key)
+            for path in (folder / CALLS, *sorted(folder.glob(f"{REVISIONS}/*/{CALLS}"), key=_revision)):
+                yield from _records(inside(self._layout.root, path), report)
+        for path in sorted((self._layout.user(user) / "calls").glob("*.jsonl")):
+            yield from _records(inside(self._layout.root, path), report)
+
+    def _path(self, record: CallRecord) -> Path:
+        user = user_id(record.user_id)
+        if record.turn_id:
+            folder = self._layout.turn(TurnKey(user, turn_number(record.turn_id)), record.revision)
+            if folder.is_dir():
+                return folder / CALLS
+        date = record.timestamp[:10]
+        return self._layout.user(user) / "calls" / f"{date if _is_date(date) else 'undated'}.jsonl"
+
+
+def _append(path: Path, line: bytes) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            line = b"\n" + line  # a killed process left half a line: it must not swallow this one
+        if os.write(descriptor, line) != len(line):
+            raise StoreError(f"{path}: the disk took only part of a call record: expected room for {len(line)} bytes")
+    finally:
+        os.close(descriptor)
+
+
+def _records(path: Path, report: Callable[[str], None]) -> Iterator[CallRecord]:
+    if not path.is_file():
+        return
+    with disk_errors(path, "cannot read"), path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield CallRecord.model_validate_json(line)
+            except ValidationError:
+                what = "no call record" if line.endswith(b"\n") else "half a call record, left by a process that was killed"
+                report(f"{path}:{number}: {what}: expected one JSON object")
+
+
+def _is_date(text: str) -> bool:
+    return len(text) == 10 and text.replace("-", "").isdigit() and text.isascii()
+
+
+def _revision(path: Path) -> tuple[int, str]:
+    name = path.parent.name
+    return (int(name) if name.isascii() and name.isdigit() else 0, name)

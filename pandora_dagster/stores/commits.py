@@ -1,0 +1,128 @@
+"""What a commit changes: the next manifest and the bytes to write, worked out before the disk is touched. Writes nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.files import encoded, sha
+from pandora_dagster.stores.layout import CONTEXT, document_name
+from pandora_dagster.stores.manifests import settled
+from pandora_dagster.stores.verify import section_hashes
+from pandora_dagster.text.sections import ContextDocument, checked
+
+_NEXT = {
+    TurnState.OPEN: frozenset({TurnState.HALTED, TurnState.CLARIFY, TurnState.SAVED}),
+    TurnState.HALTED: frozenset({TurnState.OPEN}),
+    TurnState.CLARIFY: frozenset({TurnState.ARCHIVED}),
+    TurnState.SAVED: frozenset({TurnState.ARCHIVED}),
+    TurnState.ARCHIVED: frozenset({TurnState.SAVED, TurnState.CLARIFY}),
+}
+"""State -> the states a commit may lead to; staying is always allowed, and only `reopen` makes a finished turn open."""
+_CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", "recorded"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A commit, ready to be written: the turn as it will stand, its new documents, and what they replace."""
+
+    turn: Turn
+    documents: Mapping[str, bytes]
+    """Name -> bytes, in the order of writing; context.md last."""
+    replaced: Mapping[str, str]
+    """Name -> committed text that `documents` takes away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller of a commit wants changed."""
+
+    phase: PhaseRecord | None
+    context: str | None
+    files: Mapping[str, str]
+    state: TurnState | None
+    fields: Mapping[str, Any]
+    """Manifest fields by name; their values are those of Manifest."""
+
+
+def change(turn: Turn, wanted: Request, *, where: str, now: datetime, counter: CountsTokens) -> Change:
+    """The commit that `wanted` makes of `turn`; raises DocumentError or StoreError before anything is written."""
+    _check_fields(wanted.fields)
+    files = {document_name(name): text for name, text in wanted.files.items() if turn.files.get(name) != text}
+    context = turn.context if wanted.context is None else wanted.context
+    fields: dict[str, object] = {**wanted.fields, "last_activity": iso(now), "state": _state(turn.manifest, wanted.state, where)}
+    fields["phases"] = _phases(turn, wanted.phase, wanted.files, where)
+    documents = {name: encoded(f"{where}/{name}", text) for name, text in files.items()}
+    if context != turn.context:
+        documents[CONTEXT] = encoded(f"{where}/{CONTEXT}", context)
+        fields |= context_fields(context, where=f"{where}/{CONTEXT}", counter=counter)
+    after = Turn(turn.key, settled(turn.manifest, fields), context, {**turn.files, **files})
+    _check_query(turn.manifest, after.manifest, f"{where}/{CONTEXT}")
+    return Change(after, documents, _replaced(turn, after))
+
+
+def context_fields(context: str, *, where: str, counter: CountsTokens) -> dict[str, object]:
+    """The manifest fields that describe a context.md: hashes and tokens. Raises DocumentError where it is not sound."""
+    encoded(where, context)
+    document = checked(context, where=where)
+    return {"sections": section_hashes(document), "context_sha": sha(context), "tokens": counter.count(context)}
+
+
+def iso(moment: datetime) -> str:
+    """`2026-01-04T14:30:00Z`: UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _check_fields(fields: Mapping[str, Any]) -> None:
+    if unknown := sorted(set(fields) - _CALLER_FIELDS):
+        raise TypeError(f"commit: {', '.join(unknown)}: expected only {', '.join(sorted(_CALLER_FIELDS))}")
+
+
+def _replaced(before: Turn, after: Turn) -> dict[str, str]:
+    """Committed documents that the commit takes away. A context.md that only gained sections still shows its old ones."""
+    files = {name: text for name, text in before.files.items() if after.files[name] != text}
+    gained = before.manifest.sections.items() <= after.manifest.sections.items()
+    preamble = ContextDocument.parse(before.context).preamble == ContextDocument.parse(after.context).preamble
+    return files if gained and preamble else {**files, CONTEXT: before.context}
+
+
+def _check_query(before: Manifest, after: Manifest, where: str) -> None:
+    if after.sections.get("0") != before.sections.get("0"):
+        raise DocumentError(f"{where}: section 0 was altered: expected the person's words as they were written at the start")
+
+
+def _state(manifest: Manifest, wanted: TurnState | None, where: str) -> TurnState:
+    if wanted is None or wanted == manifest.state or wanted in _NEXT[manifest.state]:
+        return wanted or manifest.state
+    possible = ", ".join(sorted(_NEXT[manifest.state]))
+    raise StoreError(f"{where}: state {manifest.state} can not become {wanted}: expected {possible}", hint="reopen the turn first")
+
+
+def _phases(turn: Turn, phase: PhaseRecord | None, files: Mapping[str, str], where: str) -> tuple[PhaseRecord, ...]:
+    """The phase records after the commit. A document belongs to the phase that wrote it first; a later one may rewrite it."""
+    hashes = {name: sha(text) for name, text in files.items()}
+    owned = {name for record in turn.manifest.phases for name in record.files}
+    updated = [r.model_copy(update={"files": {n: hashes.get(n, h) for n, h in r.files.items()}}) for r in turn.manifest.phases]
+    new = {name: value for name, value in hashes.items() if name not in owned}
+    if phase is None:
+        if new and not updated:
+            raise DocumentError(f"{where}: {', '.join(sorted(new))}: written by no phase: expected a phase record with them")
+        return (*updated[:-1], _with_files(updated[-1], new)) if updated else ()
+    if unknown := sorted(set(phase.files) - owned - set(hashes)):
+        raise DocumentError(f"{where}: phase {phase.phase} names {', '.join(unknown)}: expected the texts of all new documents")
+    return _placed(updated, phase.model_copy(update={"files": new}))
+
+
+def _placed(records: list[PhaseRecord], phase: PhaseRecord) -> tuple[PhaseRecord, ...]:
+    """`phase` after the others, or in the place of its earlier record, whose documents it keeps."""
+    if all(r.phase != phase.phase for r in records):
+        return (*records, phase)
+    return tuple(_with_files(phase, {**r.files, **phase.files}) if r.phase == phase.phase else r for r in records)
+
+
+def _with_files(record: PhaseRecord, files: Mapping[str, str]) -> PhaseRecord:
+    return record.model_copy(update={"files": {**record.files, **files}})

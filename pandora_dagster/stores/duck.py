@@ -1,0 +1,171 @@
+"""One DuckDB file that several processes share. Knows locks, schemas and damage; knows nothing of what the tables mean.
+
+DuckDB lets one process write, and while it does no other may even read. So a connection is short, and an OS lock stands around
+open, use and close. The wait is bounded. What lies in such a file is an index: it can be made again from the documents.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+from filelock import FileLock, Timeout
+
+from pandora_dagster.errors import StoreError
+
+_POLL_S = 0.005
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,  # nothing is ever downloaded
+    "autoload_known_extensions": False,
+    "enable_external_access": False,
+    "threads": 2,
+}
+_REMEDY = "run `pandora index rebuild`: it keeps this file aside and makes the index again from the documents"
+_DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException, duckdb.FatalException, duckdb.CatalogException)
+_VERSION_TABLE = "CREATE TABLE schema_version (version INTEGER)"
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of a file and the number of their design; a file of another design is rebuilt, not migrated."""
+
+    version: int
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DuckFile:
+    """A DuckDB file with its lock file beside it. `wait_s` bounds how long another process is waited for."""
+
+    path: Path
+    schema: Schema
+    wait_s: float = 30.0
+
+    @contextmanager
+    def writing(self) -> Generator[duckdb.DuckDBPyConnection]:
+        """A connection inside one transaction: all of it is stored, or nothing where an error leaves the block."""
+        with self.locked():
+            self._made()
+            with self._opened(read_only=False) as connection:
+                connection.execute("BEGIN TRANSACTION")
+                yield connection
+                connection.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Generator[duckdb.DuckDBPyConnection]:
+        """A connection that only reads; a file that is not there yet is made first."""
+        with self.locked():
+            self._made()
+            with self._opened(read_only=True) as connection:
+                yield connection
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Held by one process and thread at a time; raises StoreError after `wait_s` seconds."""
+        lock = self._lock()
+        try:
+            lock.acquire(timeout=self.wait_s, poll_interval=_POLL_S)
+        except Timeout as error:
+            raise StoreError(
+                f"{self.path}: in use by another process for over {self.wait_s:g} s, expected it to be free",
+                hint="try again when the other command has finished",
+            ) from error
+        except OSError as error:
+            raise StoreError(f"{self.path}: cannot lock: {error.strerror}, expected a writable folder") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def set_aside(self) -> Path | None:
+        """Rename the file and its log to the next free `.damaged-N`; None where there is no file. Call it under `locked`."""
+        log = _log_of(self.path)
+        if not self.path.exists():
+            log.unlink(missing_ok=True)
+            return None
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+            number += 1
+        self.path.rename(aside)
+        if log.exists():
+            log.rename(_log_of(aside))
+        return aside
+
+    def discard(self) -> None:
+        """Take the file away, as nothing in it is the only copy. Call it under `locked`."""
+        for path in (self.path, _log_of(self.path)):
+            path.unlink(missing_ok=True)
+
+    def make(self) -> None:
+        """Make the file with empty tables where it is not there."""
+        with self.locked():
+            self._made()
+
+    def take(self, fresh: "DuckFile") -> Path | None:
+        """Put `fresh` in the place of this file; a damaged one is kept aside and its new path returned."""
+        with self.locked():
+            aside = self.set_aside() if self._damaged() else None
+            _log_of(self.path).unlink(missing_ok=True)
+            fresh.path.replace(self.path)
+            return aside
+
+    def _damaged(self) -> bool:
+        try:
+            if self.path.exists():
+                with self._opened(read_only=True):
+                    pass
+        except StoreError:
+            return True
+        return False
+
+    def _lock(self) -> FileLock:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self.path.parent}: cannot make the folder: {error.strerror}") from error
+        return FileLock(self.path.with_name(self.path.name + ".lock"), thread_local=False)
+
+    def _made(self) -> None:
+        """Make the file where it is not there, beside its place first: a file that exists has its tables."""
+        if self.path.exists():
+            return
+        fresh = self.path.with_name(self.path.name + ".making")
+        for left in (fresh, _log_of(fresh), _log_of(self.path)):
+            left.unlink(missing_ok=True)
+        try:
+            with duckdb.connect(fresh, config=_CONFIG) as connection:
+                for statement in (*self.schema.statements, _VERSION_TABLE):
+                    connection.execute(statement)
+                connection.execute("INSERT INTO schema_version VALUES (?)", [self.schema.version])
+            fresh.replace(self.path)
+        except duckdb.Error as error:
+            raise self._fault(error) from error
+
+    @contextmanager
+    def _opened(self, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
+        try:
+            with duckdb.connect(self.path, read_only=read_only, config=_CONFIG) as connection:
+                self._check(connection)
+                yield connection
+        except duckdb.Error as error:
+            raise self._fault(error) from error
+
+    def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
+        found = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+        if not found or found[0] != self.schema.version:
+            raise StoreError(f"{self.path}: index design {found and found[0]}, expected {self.schema.version}; {_REMEDY}", hint=_REMEDY)
+
+    def _fault(self, error: duckdb.Error) -> StoreError:
+        said = str(error).splitlines()[0][:200]
+        if "lock" in said.lower() and isinstance(error, duckdb.IOException):
+            return StoreError(f"{self.path}: open in another program: {said}", hint="close the program that holds the file open")
+        if any(word in said for word in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
+            return StoreError(f"{self.path}: the disk refused: {said}", hint="free some space or make the folder writable")
+        if isinstance(error, _DAMAGE):
+            return StoreError(f"{self.path}: damaged or not an index: {said}; {_REMEDY}", hint=_REMEDY)
+        return StoreError(f"{self.path}: the index refused: {said}")
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + ".wal")

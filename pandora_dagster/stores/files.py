@@ -1,0 +1,168 @@
+"""Files under the store root: written whole or not at all, read within a bound. Knows nothing of what they mean."""
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+
+from pandora_dagster.errors import DocumentError, StoreError
+
+MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+"""A larger document is neither written nor read: context.md holds about 8,000 tokens, raw tool results some megabytes."""
+_PART = ".part"
+_STRAY_SECONDS = 3_600.0
+"""A temporary file older than this belongs to a process that is gone: a write takes milliseconds."""
+_REASONS = {
+    errno.EROFS: ("the disk is mounted read-only", "name a store root that can be written with PANDORA_ROOT"),
+    errno.ENOSPC: ("the disk is full", "free some space, then run the same command again; nothing was half written"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space, then run the same command again; nothing was half written"),
+    errno.EFBIG: ("the file is larger than the disk or a limit allows", "raise the limit (ulimit -f) or free some space"),
+    errno.EACCES: ("no permission", "give this user the right to write there, or name another store root with PANDORA_ROOT"),
+    errno.EPERM: ("no permission", "give this user the right to write there, or name another store root with PANDORA_ROOT"),
+    errno.ENOTDIR: ("a file stands where a folder is expected", "move that file away, or name another store root with PANDORA_ROOT"),
+    errno.EEXIST: ("something of that name stands there already", "look at it and move it away"),
+    errno.ENAMETOOLONG: ("the path is too long", "name a shorter store root with PANDORA_ROOT"),
+}
+
+
+def sha(text: str) -> str:
+    """sha256 of a text's UTF-8 bytes, as 64 hex digits."""
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+@contextmanager
+def disk_errors(path: Path, doing: str = "cannot write") -> Generator[None]:
+    """Turn what the disk refuses into a StoreError with path, reason and remedy."""
+    try:
+        yield
+    except OSError as error:
+        reason, hint = _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
+        raise StoreError(f"{error.filename or path}: {doing}: {reason}", hint=hint) from error
+
+
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write one file all-or-nothing: whoever reads `path` finds the old bytes or the new ones, also after a power cut.
+
+    `durable=False` leaves out the waiting for the disk; the file is still never seen half written. Raises StoreError.
+    """
+    write_all(path.parent, {path.name: data}, durable=durable)
+
+
+def write_all(folder: Path, contents: Mapping[str, bytes], *, durable: bool = True) -> None:
+    """Write several files of one folder, each all-or-nothing, put in place in the given order."""
+    with disk_errors(folder):
+        written: list[tuple[Path, Path]] = []
+        try:
+            for name, data in contents.items():
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                written.append((_part(path), path))
+                write_new(written[-1][0], data, durable=durable)
+            for part, path in written:
+                os.replace(part, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
+        except BaseException:
+            _forget(part for part, _ in written)
+            raise
+        if durable:
+            for parent in dict.fromkeys(path.parent for _, path in written):
+                sync_folder(parent)
+
+
+def write_new(path: Path, data: bytes, *, durable: bool) -> None:
+    """Write a file that nobody looks at yet; raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or a folder's names are on the disk; raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+sync_folder = sync
+
+
+def read_text(path: Path, *, limit: int = MAX_DOCUMENT_BYTES, may_be_empty: bool = False) -> str:
+    """The text of a document, line ends as they are; raises DocumentError (`missing` where there is none)."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError as error:
+        raise DocumentError(f"{path}: missing: expected the document its manifest names", missing=True) from error
+    except OSError as error:
+        raise DocumentError(f"{path}: cannot be read: {error.strerror}: expected a readable file") from error
+    if len(data) > limit:
+        raise DocumentError(f"{path}: {size:,} bytes: expected at most {limit:,}")
+    if not data and not may_be_empty:
+        raise DocumentError(f"{path}: empty: expected a document")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{path}: byte {error.start}: not UTF-8: expected UTF-8 text") from error
+
+
+def encoded(name: str, text: str) -> bytes:
+    """A document's bytes as they go to the disk; raises DocumentError where it could not be read back."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise DocumentError(f"{name}: character {error.start}: a lone surrogate: expected Unicode text") from error
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise DocumentError(f"{name}: {len(data):,} bytes: expected at most {MAX_DOCUMENT_BYTES:,}")
+    return data
+
+
+def inside(root: Path, path: Path) -> Path:
+    """`path`, unless a link on the way leads out of `root`: then StoreError."""
+    real_root, real = os.path.realpath(root), os.path.realpath(path)
+    if real != real_root and not real.startswith(real_root + os.sep):
+        raise StoreError(f"{path}: a link leads to {real}: expected a place inside {real_root}", hint="remove the link")
+    return path
+
+
+def remove_strays(folder: Path, *, now: float) -> int:
+    """Delete what crashed writes left in `folder`; young ones may belong to a living process and stay. Returns the number."""
+    with disk_errors(folder, "cannot clean up"):
+        found = [entry for entry in folder.iterdir() if is_stray(entry.name)] if folder.is_dir() else []
+        old = [entry for entry in found if _modified(entry) < now - _STRAY_SECONDS]
+        _forget(old)
+    return len(old)
+
+
+def is_stray(name: str) -> bool:
+    """Whether a file of this name is a temporary one."""
+    return name.startswith(".") and name.endswith(_PART)
+
+
+def _part(path: Path) -> Path:
+    # The random part only keeps two writers apart; nothing depends on its value.
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}{_PART}")
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _forget(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -1,0 +1,90 @@
+"""Interventions: one JSON file each (DECISIONS 14). Knows how they are named, written and found; not why a turn halts."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.ports import Clock
+from pandora_dagster.contracts.words import InterventionType
+from pandora_dagster.errors import DocumentError, InputError
+from pandora_dagster.stores.commits import iso
+from pandora_dagster.stores.files import encoded, inside, read_text, write_whole
+from pandora_dagster.stores.layout import Layout
+from pandora_dagster.stores.locks import held
+from pandora_dagster.text.credentials import redacted
+
+_ID = re.compile(r"int_[0-9]{8}_[0-9]{6}_[0-9a-f]{4,12}")
+
+
+class InterventionFiles:
+    """The Interventions port over `<root>/interventions/`. `random_hex(n)` gives n bytes as hex (`secrets.token_hex`)."""
+
+    def __init__(self, root: Path, *, clock: Clock, random_hex: Callable[[int], str]) -> None:
+        self._layout = Layout(root)
+        self._clock = clock
+        self._random_hex = random_hex
+
+    def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
+        """Write a new intervention, on the disk when this returns; its message is kept without credentials."""
+        now = self._clock()
+        with held(self._layout.interventions / ".lock", what="interventions", seconds=10.0):
+            number = self._free(f"int_{now.strftime('%Y%m%d_%H%M%S')}")
+            new = Intervention.model_validate(
+                {**fields, "id": number, "type": type, "message": redacted(message), "created_at": iso(now)},
+            )
+            self._write(new)
+        return new
+
+    def show(self, intervention_id: str) -> Intervention:
+        """One intervention; raises InputError where there is none, DocumentError where its file is damaged."""
+        path = self._path(intervention_id)
+        try:
+            return self._read(path)
+        except DocumentError as error:
+            if error.missing:
+                raise InputError(f"intervention {intervention_id}: there is no {path}: expected one that exists") from error
+            raise
+
+    def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
+        """Oldest first; raises DocumentError naming a damaged file, since a halt must not be overlooked."""
+        folder = inside(self._layout.root, self._layout.interventions)
+        paths = sorted(folder.glob("int_*.json")) if folder.is_dir() else []
+        found = tuple(self._read(path) for path in paths)
+        return tuple(i for i in found if state in (None, i.state) and user in (None, i.user_id))
+
+    def resolve(self, intervention_id: str, resolution: str) -> Intervention:
+        """Close an intervention with what a person decided; resolving it again replaces the words and keeps the first time."""
+        with held(self._layout.interventions / ".lock", what="interventions", seconds=10.0):
+            known = self.show(intervention_id)
+            when = known.resolved_at or iso(self._clock())
+            changed = known.model_copy(update={"state": "resolved", "resolution": redacted(resolution), "resolved_at": when})
+            self._write(changed)
+        return changed
+
+    def _free(self, stem: str) -> str:
+        while True:
+            number = f"{stem}_{self._random_hex(2)}"
+            if not self._path(number).exists():
+                return number
+
+    def _path(self, intervention_id: str) -> Path:
+        if not _ID.fullmatch(intervention_id):
+            raise InputError(f"intervention {intervention_id[:60]!r}: expected an id like int_20260104_143000_1a2b")
+        return inside(self._layout.root, self._layout.interventions / f"{intervention_id}.json")
+
+    def _read(self, path: Path) -> Intervention:
+        try:
+            found = Intervention.model_validate_json(read_text(inside(self._layout.root, path)))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            raise DocumentError(f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}: expected an intervention") from error
+        if found.id != path.stem:
+            raise DocumentError(f"{path}: it holds intervention {found.id}: expected {path.stem}")
+        return found
+
+    def _write(self, intervention: Intervention) -> None:
+        path = self._path(intervention.id)
+        write_whole(path, encoded(path.name, intervention.model_dump_json(indent=1) + "\n"))

@@ -1,0 +1,62 @@
+"""Where things lie under the store root. Paths are built from checked ids and fixed names only; nothing is opened here."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, user_id
+from pandora_dagster.errors import DocumentError
+
+CONTEXT = "context.md"
+MANIFEST = "turn.json"
+CALLS = "calls.jsonl"
+REVISIONS = "revisions"
+KEPT = ".kept"
+"""Folder for what a commit is about to replace, named by sha256: it undoes a commit that was cut off."""
+_OWN_NAMES = frozenset({CONTEXT, MANIFEST, CALLS})
+_DOCUMENT = re.compile(r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)")
+
+
+def document_name(name: str) -> str:
+    """`name` as the name of a turn's document; raises DocumentError where it is none."""
+    if not _DOCUMENT.fullmatch(name) or name in _OWN_NAMES:
+        raise DocumentError(
+            f"document name {name[:80]!r}: expected lower-case letters, digits, '_' or '-' and .md, .json, .jsonl, .txt or .html, "
+            f"also below webpage_cache/<slug>/, and none of {', '.join(sorted(_OWN_NAMES))}"
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The folders of a store."""
+
+    root: Path
+
+    @property
+    def users(self) -> Path:
+        return self.root / "users"
+
+    @property
+    def interventions(self) -> Path:
+        return self.root / "interventions"
+
+    def user(self, user: str) -> Path:
+        return self.users / user_id(user)
+
+    def turns(self, user: UserId) -> Path:
+        return self.user(user) / "turns"
+
+    def incoming(self, user: UserId) -> Path:
+        """Where a folder is built before one rename puts it in its place; on the same disk by construction."""
+        return self.user(user) / ".incoming"
+
+    def turn(self, key: TurnKey, revision: int = 0) -> Path:
+        folder = self.turns(key.user) / key.turn_id
+        return folder / REVISIONS / str(revision) if revision else folder
+
+    def session(self, user: UserId, session: SessionId) -> Path:
+        return self.user(user) / "sessions" / session
+
+    def vault(self, user: UserId) -> Path:
+        return self.user(user) / "vault"

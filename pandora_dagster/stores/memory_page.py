@@ -1,0 +1,109 @@
+"""preferences.md and facts.md as text: Markdown for people, with one YAML block of records (DECISIONS 20, 004 section 3.4).
+
+Reads strictly, with lines; replaces the block and leaves every other byte. Knows nothing of a disk.
+"""
+
+import io
+import re
+from collections.abc import Iterable
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.error import YAMLError
+
+from pandora_dagster.contracts.ports import MemoryEntry
+from pandora_dagster.errors import DocumentError
+
+_BLOCK = re.compile(r"^```ya?ml[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
+_INTRODUCTIONS = {
+    "preference": "# Preferences\n\nWhat the assistant remembers of what you like. Change it as you wish; the block below is read back.\n",
+    "fact": "# Facts\n\nWhat the assistant remembers about you. Change it as you wish; the block below is read back.\n",
+}
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    value: Any
+    confidence: float = Field(ge=0, le=1)
+    source_turn: int | None = None
+    last_updated: str = ""
+
+
+class _Words(SafeConstructor):
+    """Dates stay the words that stand there."""
+
+
+_Words.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)  # pyright: ignore[reportUnknownMemberType]
+
+
+def entries(page: str, *, kind: str, where: str) -> tuple[MemoryEntry, ...]:
+    """The records of a page, in order; raises DocumentError with the line."""
+    block = _block(page, where)
+    if block is None:
+        return ()
+    raw = _mapping(block.group(1), where, page.count("\n", 0, block.start(1)))
+    return tuple(_entry(key, value, kind, where) for key, value in raw.items())
+
+
+def with_entries(page: str, records: Iterable[MemoryEntry], *, kind: str, where: str) -> str:
+    """The page with `records` in its block; a page without block gets one at its end, an empty page its introduction too."""
+    text = f"```yaml\n{_dumped(records)}```"
+    block = _block(page, where)
+    if block is not None:
+        tail = "\r" if block.group(0).endswith("\r") else ""
+        return page[: block.start()] + text + tail + page[block.end() :]
+    before = page or _INTRODUCTIONS[kind]
+    return before + ("" if before.endswith("\n") else "\n") + f"\n{text}\n"
+
+
+def _block(page: str, where: str) -> re.Match[str] | None:
+    found = list(_BLOCK.finditer(page))
+    if len(found) > 1:
+        line = page.count("\n", 0, found[1].start()) + 1
+        raise DocumentError(f"{where}:{line}: a second YAML block: expected one, with all records in it")
+    if not found and re.search(r"^```ya?ml", page, re.MULTILINE):
+        raise DocumentError(f"{where}: its YAML block has no end: expected a line ```")
+    return found[0] if found else None
+
+
+def _mapping(text: str, where: str, first: int) -> dict[object, object]:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _Words
+    try:
+        raw: object = yaml.load(text)  # pyright: ignore[reportUnknownMemberType]
+    except YAMLError as error:
+        # ruamel leaves its errors' fields untyped: a mark has `line`, counted from 0.
+        line = first + 1 + int(getattr(getattr(error, "problem_mark", None), "line", 0))
+        raise DocumentError(f"{where}:{line}: {getattr(error, 'problem', None) or error}: expected YAML with each key once") from error
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise DocumentError(f"{where}:{first + 1}: {type(raw).__name__}: expected a mapping of keys to records")
+    return cast(dict[object, object], raw)
+
+
+def _entry(key: object, value: object, kind: str, where: str) -> MemoryEntry:
+    if not isinstance(key, str) or not key:
+        raise DocumentError(f"{where}: key {key!r}: expected a word")
+    try:
+        record = _Record.model_validate(value)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise DocumentError(f"{where}: {key}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}: expected value and confidence") from error
+    return MemoryEntry(key, record.value, record.confidence, record.source_turn, record.last_updated, kind)
+
+
+def _dumped(records: Iterable[MemoryEntry]) -> str:
+    raw = {
+        r.key: {"value": r.value, "confidence": r.confidence, "source_turn": r.source_turn, "last_updated": r.last_updated} for r in records
+    }
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = None
+    yaml.allow_unicode = True
+    yaml.sort_base_mapping_type_on_output = False  # pyright: ignore[reportAttributeAccessIssue]
+    yaml.width = 10_000
+    out = io.StringIO()
+    yaml.dump(raw, out)  # pyright: ignore[reportUnknownMemberType]
+    return out.getvalue()

@@ -1,0 +1,111 @@
+"""Whole turn folders put in place: built aside, on the disk with all their bytes, then one rename each."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.commits import context_fields
+from pandora_dagster.stores.files import disk_errors, encoded, inside, sha, sync, write_new
+from pandora_dagster.stores.layout import CONTEXT, MANIFEST, Layout, document_name
+from pandora_dagster.stores.manifests import rendered, settled
+from pandora_dagster.stores.verify import named_files
+
+Placed = tuple[TurnKey, Mapping[str, str], Manifest]
+RECORDED = "recorded"
+"""The phase that owns an imported turn's documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFolder:
+    """A folder that does not exist yet: where it goes, where it is built, what it holds."""
+
+    target: Path
+    workshop: Path
+    contents: Mapping[str, bytes]
+
+
+def recorded(item: Placed, *, counter: CountsTokens) -> Turn:
+    """The turn that an importer's texts and manifest make, hashes and tokens filled in; raises DocumentError."""
+    key, texts, manifest = item
+    if (manifest.user_id, manifest.turn_id) != (key.user, key.turn_id):
+        raise DocumentError(f"manifest of {manifest.user_id}:{manifest.turn_id}: expected that of {key}")
+    context = texts.get(CONTEXT)
+    if context is None:
+        raise DocumentError(f"turn {key}: {CONTEXT} is missing: expected it among the files")
+    files = {document_name(name): text for name, text in texts.items() if name != CONTEXT}
+    fields = context_fields(context, where=f"{key}: {CONTEXT}", counter=counter)
+    return Turn(key, settled(manifest, {**fields, "phases": _owning(manifest, files)}), context, files)
+
+
+def folder_of(layout: Layout, turn: Turn) -> NewFolder:
+    """The folder that `turn` becomes."""
+    documents = {**turn.files, CONTEXT: turn.context, MANIFEST: rendered(turn.manifest)}
+    contents = {name: encoded(f"{turn.key}: {name}", text) for name, text in documents.items()}
+    return NewFolder(layout.turn(turn.key, turn.manifest.revision), layout.incoming(turn.key.user), contents)
+
+
+def place(layout: Layout, folders: Sequence[NewFolder]) -> None:
+    """Put new folders in place. Raises StoreError; then none of those not yet in place has left anything behind.
+
+    All bytes are written first and waited for afterwards: the disk takes them in fewer, larger steps than one file at a time.
+    """
+    built: list[tuple[Path, NewFolder]] = []
+    with disk_errors(layout.root):
+        try:
+            for folder in folders:
+                built.append((_workplace(layout, folder), folder))
+                _write(*built[-1])
+            for made, folder in built:
+                _wait(made, folder)
+            for made, folder in built:
+                _appear(made, folder)
+            for parent in dict.fromkeys(folder.target.parent for folder in folders):
+                sync(parent)
+        finally:
+            for made, _ in built:
+                shutil.rmtree(made, ignore_errors=True)
+
+
+def _workplace(layout: Layout, folder: NewFolder) -> Path:
+    inside(layout.root, folder.target.parent).mkdir(parents=True, exist_ok=True)
+    inside(layout.root, folder.workshop).mkdir(parents=True, exist_ok=True)
+    made = folder.workshop / f".{folder.target.name}.{secrets.token_hex(6)}.part"
+    made.mkdir()
+    return made
+
+
+def _write(made: Path, folder: NewFolder) -> None:
+    for name, data in folder.contents.items():
+        (made / name).parent.mkdir(exist_ok=True)
+        write_new(made / name, data, durable=False)
+
+
+def _wait(made: Path, folder: NewFolder) -> None:
+    for name in folder.contents:
+        sync(made / name)
+    for parent in dict.fromkeys((made / name).parent for name in folder.contents):
+        sync(parent)
+
+
+def _appear(made: Path, folder: NewFolder) -> None:
+    if folder.target.exists():
+        raise StoreError(f"{folder.target}: stands there already: expected a number that no turn has")
+    os.rename(made, folder.target)  # noqa: PTH104 - one primitive, the same that the kill tests count
+
+
+def _owning(manifest: Manifest, files: Mapping[str, str]) -> tuple[PhaseRecord, ...]:
+    """The manifest's phases with today's hashes; documents that none of them names belong to a phase `recorded`."""
+    if missing := sorted(set(named_files(manifest)) - set(files)):
+        raise DocumentError(f"turn {manifest.turn_id}: {', '.join(missing)}: named by a phase: expected them among the files")
+    named = [p.model_copy(update={"files": {n: sha(files[n]) for n in p.files}}) for p in manifest.phases]
+    rest = {name: sha(text) for name, text in files.items() if name not in named_files(manifest)}
+    if not rest:
+        return tuple(named)
+    return (PhaseRecord(phase=RECORDED, finished_at=manifest.last_activity, files=rest), *named)

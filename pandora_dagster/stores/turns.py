@@ -1,0 +1,193 @@
+"""The TurnStore port over folders: the documents, which are the truth (docs/architecture.md). Knows the order of writes.
+
+A commit is files, then context.md, then `turn.json`; a folder appears complete by one rename. A process killed between any
+two writes leaves each turn as of its last commit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.ports import Clock, CountsTokens
+from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
+from pandora_dagster.stores import directory, placing
+from pandora_dagster.stores.commits import Request, change, context_fields, iso
+from pandora_dagster.stores.files import disk_errors, encoded, inside, remove_strays, write_all
+from pandora_dagster.stores.layout import MANIFEST, REVISIONS, Layout
+from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.manifests import rendered, settled
+from pandora_dagster.stores.numbering import allocate
+from pandora_dagster.stores.placing import Placed
+from pandora_dagster.stores.replacing import keep_replaced, release_replaced
+from pandora_dagster.stores.revisions import UNFINISHED, Dropped, PhaseTable, reduced
+from pandora_dagster.stores.verify import TurnFolder
+from pandora_dagster.text.sections import new_context
+
+
+class Turns:
+    """The turns under one store root. `lock_seconds` is how long a lock is waited for."""
+
+    def __init__(self, root: Path, *, counter: CountsTokens, clock: Clock, phases: PhaseTable, lock_seconds: float = 10.0) -> None:
+        self._layout = Layout(root)
+        self._counter = counter
+        self._clock = clock
+        self._phases = phases
+        self._lock_seconds = lock_seconds
+
+    def start(self, user: UserId, query: str, *, session: SessionId, mode: str, now: datetime, replies_to: str | None = None) -> Turn:
+        """A new open turn with section 0, complete on the disk when this returns."""
+        context = _asked(query)
+        remove_strays(inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
+        key = TurnKey(user, self.allocate(user, 1)[0])
+        manifest = Manifest(
+            user_id=user,
+            turn_id=key.turn_id,
+            session_id=session,
+            mode=cast(Literal["chat", "code"], mode),
+            created_at=iso(now),
+            last_activity=iso(now),
+            replies_to=replies_to,
+        )
+        manifest = settled(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
+        turn = Turn(key, manifest, context)
+        placing.place(self._layout, [placing.folder_of(self._layout, turn)])
+        return turn
+
+    def allocate(self, user: UserId, count: int) -> range:
+        """`count` new turn numbers, given to nobody else."""
+        inside(self._layout.root, self._layout.turns(user))
+        return allocate(self._layout, user, count, seconds=self._lock_seconds)
+
+    def place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> Turn:
+        """A recorded turn put in place by one rename; `files` holds context.md. See `place_many` for more than a few."""
+        return self.place_many([(key, files, manifest)])[0]
+
+    def place_many(self, turns: Iterable[Placed]) -> tuple[Turn, ...]:
+        """Recorded turns, all of their bytes on the disk before the first of them appears; a few hundred at a time is fastest.
+
+        Hashes, tokens and the owner of documents that no phase names (the phase `recorded`) are filled in.
+        """
+        made = tuple(placing.recorded(item, counter=self._counter) for item in turns)
+        placing.place(self._layout, [placing.folder_of(self._layout, turn) for turn in made])
+        return made
+
+    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        """The newest revision unless told, held against its manifest; raises UnknownTurnError or DocumentError."""
+        return self._folder(key, revision).turn()
+
+    def manifest(self, key: TurnKey) -> Manifest:
+        """The newest revision's manifest; the documents are not read."""
+        return self._folder(key, None).manifest()
+
+    def commit(
+        self,
+        turn: Turn,
+        *,
+        phase: PhaseRecord | None,
+        context: str | None = None,
+        files: Mapping[str, str] | None = None,
+        state: TurnState | None = None,
+        **manifest_fields: Any,
+    ) -> Turn:
+        """Files first, context.md next, `turn.json` last; returns the turn as it now stands.
+
+        `manifest_fields` are intervention, runtime, summary, replies_to, recorded. Raises DocumentError (section 0 altered,
+        a name or text that cannot be stored) and StoreError (the disk, a state that does not follow, a commit in between).
+        """
+        folder = self._folder(turn.key, turn.manifest.revision)
+        wanted = Request(phase, context, files or {}, state, manifest_fields)
+        planned = change(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
+        _check_newest(folder, turn.manifest)
+        keep_replaced(folder.path, planned.replaced)
+        write_all(inside(self._layout.root, folder.path), planned.documents)
+        self._seal(folder, planned.turn.manifest)
+        return planned.turn
+
+    def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
+        """The turn made ready to run `phase`: that phase and all after it in `order` are dropped.
+
+        Open and halted turns change in place. A finished turn is not touched: a numbered revision beside it takes the re-run;
+        it stays `saved` where only phases after saving are dropped. Nothing finished dropped = nothing changed but the state.
+        """
+        newest = turn if turn.manifest.state in UNFINISHED else self.load(turn.key)
+        dropped = Dropped.by(phase, order)
+        finished = newest.manifest.state not in UNFINISHED
+        if not dropped.anything_of(newest.manifest, self._phases):
+            if newest.manifest.state != TurnState.HALTED:
+                return newest if finished else turn
+            return self._rewritten(newest, settled(newest.manifest, {"state": TurnState.OPEN, "intervention": None}))
+        after = reduced(newest, dropped, self._phases, counter=self._counter)
+        return self._revision(after) if finished else self._rewritten(newest, after.manifest, after)
+
+    def lock(self, key: TurnKey) -> AbstractContextManager[None]:
+        """Held while a phase runs; raises StoreError where another process holds it too long."""
+        self._folder(key, 0)
+        return held(self._layout.turn(key) / ".lock", what=f"turn {key}", seconds=self._lock_seconds)
+
+    def keys(self, user: UserId | None = None) -> Iterable[TurnKey]:
+        """All turns, by user and number; from folder names alone."""
+        return directory.keys(self._layout, user)
+
+    def users(self) -> tuple[UserId, ...]:
+        """Users that have a folder, by name."""
+        return directory.users(self._layout)
+
+    def resolve(self, text: str) -> TurnKey:
+        """`<user>:turn_000811`, or `turn_000811` / `811` where one user has it; raises UnknownTurnError or BadIdError."""
+        return directory.resolve(self._layout, text)
+
+    def path(self, key: TurnKey, *, revision: int | None = None) -> str:
+        """The folder of a turn's revision (the newest unless told), for people."""
+        return str(self._folder(key, revision).path)
+
+    def _folder(self, key: TurnKey, revision: int | None) -> TurnFolder:
+        base = inside(self._layout.root, self._layout.turn(key))
+        if not base.is_dir():
+            raise UnknownTurnError(f"turn {key}: there is no {base}: expected a turn that exists")
+        number = directory.newest_revision(base) if revision is None else revision
+        folder = self._layout.turn(key, number)
+        if not folder.is_dir():
+            raise UnknownTurnError(f"turn {key}: it has no revision {number}: expected 0 to {directory.newest_revision(base)}")
+        return TurnFolder(self._layout.root, folder, key, number)
+
+    def _rewritten(self, before: Turn, manifest: Manifest, after: Turn | None = None) -> Turn:
+        folder = self._folder(before.key, before.manifest.revision)
+        _check_newest(folder, before.manifest)
+        changed = settled(manifest, {"last_activity": iso(self._clock())})
+        self._seal(folder, changed)
+        shown = after or before
+        return Turn(before.key, changed, shown.context, shown.files)
+
+    def _revision(self, after: Turn) -> Turn:
+        base = self._layout.turn(after.key)
+        fields = {"revision": directory.newest_revision(base) + 1, "last_activity": iso(self._clock())}
+        turn = Turn(after.key, settled(after.manifest, fields), after.context, after.files)
+        with disk_errors(base):
+            (base / REVISIONS).mkdir(exist_ok=True)
+        placing.place(self._layout, [placing.folder_of(self._layout, turn)])
+        return turn
+
+    def _seal(self, folder: TurnFolder, manifest: Manifest) -> None:
+        write_all(inside(self._layout.root, folder.path), {MANIFEST: rendered(manifest).encode()})
+        release_replaced(folder.path)
+        remove_strays(folder.path, now=self._clock().timestamp())
+
+
+def _asked(query: str) -> str:
+    context = new_context(query).render()
+    try:
+        encoded("query", context)
+    except DocumentError as error:
+        raise InputError(str(error)) from error
+    return context
+
+
+def _check_newest(folder: TurnFolder, known: Manifest) -> None:
+    if folder.manifest() != known:
+        message = f"{folder.path / MANIFEST}: another process committed since this turn was loaded: expected it unchanged"
+        raise StoreError(message, hint="load the turn again")

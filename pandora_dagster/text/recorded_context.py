@@ -1,0 +1,87 @@
+"""context.md of a recorded turn: the person's words, tool calls with their results, the assistant's words.
+
+Knows which message goes into which section; knows nothing of files. What a message says stands there verbatim.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pandora_dagster.contracts.conversations import Message
+from pandora_dagster.text.conversations import words_of
+from pandora_dagster.text.sections import new_context
+
+_BACKTICKS = re.compile(r"`{3,}")
+GREETING_TITLE = "Before This Turn"
+
+
+def context_of(messages: Sequence[Message], *, preamble: Sequence[Message] = ()) -> str:
+    """context.md with sections 0, 4 and 5, and 2 where something was said before the first user message.
+
+    `preamble` is given for the first turn only. Its system messages stay with the session: they are rules, not talk.
+    """
+    document = new_context(words_of(messages[0]))
+    if said := _said(m for m in preamble if m["role"] != "system"):
+        document = document.with_section(2, f"### {GREETING_TITLE}\n\n{said}")
+    if results := tool_results(messages):
+        document = document.with_section(4, "\n\n".join(results))
+    if answer := answer_of(messages):
+        document = document.with_section(5, answer)
+    return document.render()
+
+
+def answer_of(messages: Sequence[Message]) -> str:
+    """All that the assistant said in the turn, in order."""
+    return _said(m for m in messages if m["role"] == "assistant")
+
+
+def tool_results(messages: Sequence[Message]) -> tuple[str, ...]:
+    """One `### Result N: tool` per call with its arguments and result; then results whose call stands in an earlier turn."""
+    waiting = [m for m in messages if m["role"] == "tool"]
+    calls: list[tuple[Mapping[str, Any], Message | None]] = []
+    for message in messages:
+        calls += [(call, _taken(waiting, call["id"])) for call in message.get("tool_calls") or ()]
+    blocks = [_block(n, _name(call, result), call["function"].get("arguments"), result) for n, (call, result) in enumerate(calls, 1)]
+    late = [_block(n, str(result.get("name", "tool")), None, result) for n, result in enumerate(waiting, len(blocks) + 1)]
+    return (*blocks, *late)
+
+
+def fenced(text: str, *, language: str = "") -> str:
+    """`text` verbatim in a fence longer than any fence inside it."""
+    longest = max((len(f) for f in _BACKTICKS.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _said(messages: Iterable[Message]) -> str:
+    return "\n\n".join(text for m in messages if (text := words_of(m)))
+
+
+def _taken(waiting: list[Message], call_id: str) -> Message | None:
+    for place, message in enumerate(waiting):
+        if message.get("tool_call_id") == call_id:
+            return waiting.pop(place)
+    return None
+
+
+def _name(call: Mapping[str, Any], result: Message | None) -> str:
+    return " ".join(str(call["function"]["name"] or (result or {}).get("name", "tool")).split())
+
+
+def _block(number: int, name: str, arguments: object, result: Message | None) -> str:
+    parts = [f"### Result {number}: {name}"]
+    if arguments is not None:
+        parts.append(_arguments(arguments))
+    parts.append("No result was recorded." if result is None else "Result:\n" + fenced(words_of(result)))
+    return "\n\n".join(parts)
+
+
+def _arguments(given: object) -> str:
+    """On one line as JSON; what is no JSON stands verbatim in a fence."""
+    try:
+        value: object = json.loads(given) if isinstance(given, str) else given
+    except ValueError:
+        return "Arguments:\n" + fenced(str(given))
+    line = given if isinstance(given, str) and "\n" not in given else json.dumps(value, ensure_ascii=False)
+    return f"Arguments: {line}"

@@ -1,0 +1,92 @@
+"""Terms of a text: what the index stores and a query asks for. Knows tokens, stop words and stems; knows nothing of ranking.
+
+Words are lower-cased and stemmed (Snowball, English). Numbers stay whole (`1,234.50` is `1234.5`, `$697.00` is `697`), and so do
+identifiers (`4WQ150`, `mia_li_3668`, `2024-05-26`); an identifier also gives the words in it, a date its year, month and day.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Protocol, cast
+
+import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
+
+from pandora_dagster.text.dates import MONTHS
+from pandora_dagster.text.stopwords import STOP_WORDS
+
+_TOKEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?![^\W_]|[-_][^\W_])|[^\W_]+(?:[-_][^\W_]+)*")
+_NUMBER = re.compile(r"[\d,.]+")
+_ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_PARTS = re.compile(r"[-_]")
+_MONEY = re.compile(r"[$€£¥]\s?\d|\b\d[\d,.]*\s?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b", re.IGNORECASE)
+MONEY = "#money"
+"""The term of a text that names an amount of money; a question about a price asks for it."""
+_LONGEST_TERM = 64
+_REMEMBERED = 100_000
+_WIDE = 0x2E80
+"""From this code point on, scripts write without spaces between words: every pair of signs is a term."""
+
+
+class _Stems(Protocol):
+    def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
+
+
+class TermReader:
+    """Reads the terms of texts and remembers the stems it has made."""
+
+    def __init__(self) -> None:
+        self._stemmer = cast(_Stems, snowballstemmer.stemmer("english"))  # pyright: ignore[reportUnknownMemberType]
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def terms(self, text: str) -> list[str]:
+        """Terms of `text` in order, with repeats."""
+        found: list[str] = []
+        known = self._known
+        for token in _TOKEN.findall(text.lower()):
+            terms = known.get(token)
+            found += self._learn(token) if terms is None else terms
+        return found
+
+    def counts(self, text: str) -> Counter[str]:
+        """How often each term stands in `text`, with `#money` where it names an amount."""
+        counts = Counter(self.terms(text))
+        if _MONEY.search(text):
+            counts[MONEY] = 1
+        return counts
+
+    def stem(self, word: str) -> str:
+        return self._stemmer.stemWord(word)
+
+    def _learn(self, token: str) -> tuple[str, ...]:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        terms = tuple(t for t in self._terms_of(token) if len(t) <= _LONGEST_TERM)
+        self._known[token] = terms
+        return terms
+
+    def _terms_of(self, token: str) -> Iterable[str]:
+        if _NUMBER.fullmatch(token):
+            return (_plain_number(token),)
+        if date := _ISO_DATE.fullmatch(token):
+            return (token, date[1], *MONTHS[int(date[2]) - 1 : int(date[2])], str(int(date[3])))
+        if ord(max(token)) >= _WIDE:
+            return _pairs(token)
+        parts = _PARTS.split(token)
+        if len(parts) == 1:
+            return self._word(token)
+        whole = (token,) if "_" in token or any(c.isdigit() for c in token) else ()
+        return (*whole, *(t for p in parts if p.isalpha() and len(p) > 1 for t in self._word(p)))
+
+    def _word(self, word: str) -> tuple[str, ...]:
+        if word in STOP_WORDS:
+            return ()
+        return (self.stem(word) if word.isalpha() else word,)
+
+
+def _plain_number(token: str) -> str:
+    plain = token.replace(",", "")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _pairs(token: str) -> tuple[str, ...]:
+    return (token,) if len(token) < 3 else tuple(token[i : i + 2] for i in range(len(token) - 1))

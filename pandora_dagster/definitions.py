@@ -1,15 +1,17 @@
 """Dagster's entry point: the whole graph in one value. `workspace.yaml` and `[tool.dg.project]` name it."""
 
+import os
+
 import dagster as dg
 
+from pandora_dagster.cookbook import open_shelf
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.jobs import new_turn_job
 from pandora_dagster.defs.resources import Pandora
 from pandora_dagster.defs.run import TURN_JOB
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
 
-_TURN_ASSETS = turn_assets(open_house(load_settings()).kit.cookbook)
+_TURN_ASSETS = turn_assets(open_shelf(load_settings(os.environ).cookbook_root))
 
 defs = dg.Definitions(
     assets=_TURN_ASSETS,

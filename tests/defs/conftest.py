@@ -19,9 +19,9 @@ from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
 
 GATES = {
-    "phase1_reflection": {"confidence_threshold": 0.7},
-    "phase5_synthesizer": {"evidence_required": True},
-    "phase6_validator": {"confidence_threshold": 0.7, "evidence_required": True},
+    "pipeline/phase1_reflection": {"confidence_threshold": 0.7},
+    "pipeline/phase5_synthesizer": {"evidence_required": True},
+    "pipeline/phase6_validator": {"confidence_threshold": 0.7, "evidence_required": True},
 }
 
 
@@ -33,13 +33,14 @@ class FakeCookbook:
 
     def get(self, phase: str, mode: str) -> LoadedRecipe:
         if phase in self.broken:
-            raise RecipeValidationError([f"recipes/pipeline/{phase}.yaml:7: token_budget: 6250 is over total 5750"])
-        stem = f"{phase}_{mode}" if phase == "phase3_planner" else phase
+            raise RecipeValidationError([f"recipes/{phase}.yaml:7: token_budget: 6250 is over total 5750"])
+        path = f"{phase}_{mode}" if phase == "pipeline/phase3_planner" else phase
+        stem = path.rpartition("/")[2]
         recipe = Recipe.model_validate(
             {
                 "name": stem,
                 "description": f"What {stem} does.",
-                "model_layer": "VOICE" if phase == "phase5_synthesizer" else "MIND",
+                "model_layer": "VOICE" if phase == "pipeline/phase5_synthesizer" else "MIND",
                 "token_budget": {"total": 100, "prompt": 10, "input": 50, "output": 40},
                 "system_prompt": "Answer.",
                 "input_sections": ("§0",),
@@ -48,16 +49,16 @@ class FakeCookbook:
             }
         )
         prompts = ((PromptFile(path="prompts/pipeline/answer.md"), "Answer."),)
-        return LoadedRecipe(recipe=recipe, path=f"pipeline/{stem}", version="ab12", prompt_version="cd34", prompts=prompts, policy="")
+        return LoadedRecipe(recipe=recipe, path=path, version="ab12", prompt_version="cd34", prompts=prompts, policy="")
 
     def load(self, name: str) -> LoadedRecipe:
-        return self.get(name.removeprefix("pipeline/"), "chat")
+        return self.get(name, "chat")
 
     def names(self) -> tuple[str, ...]:
-        return tuple(f"pipeline/{p.recipe}" for p in PHASES if p.recipe)
+        return tuple(p.recipe for p in PHASES if p.recipe)
 
     def compressor(self, content_type: ContentType) -> LoadedRecipe:
-        return self.get(f"compress_{content_type}", "chat")
+        return self.get(f"compression/compress_{content_type}", "chat")
 
 
 @dataclass
@@ -113,7 +114,7 @@ def call(phase: str, recipe: str, **changed: object) -> CallRecord:
     values = {
         "call_id": "c1",
         "timestamp": "2026-01-04T14:30:00Z",
-        "recipe": f"pipeline/{recipe}",
+        "recipe": recipe,
         "recipe_version": "ab12",
         "prompt_version": "cd34",
         "model_layer": "MIND",

@@ -12,7 +12,7 @@ def test_every_phase_is_an_asset_with_the_flows_dependencies(graph):
 
 def test_a_broken_recipe_leaves_the_graph_whole_and_says_so_at_its_asset(cookbook):
     """The definitions load; the asset's description carries the error with file and line (DECISIONS 17)."""
-    cookbook.broken = ("phase2_retrieval",)
+    cookbook.broken = ("pipeline/phase2_retrieval",)
     described = {a.key.to_user_string(): a.descriptions_by_key[a.key] for a in turn_assets(cookbook)}
     assert len(described) == len(PHASES)
     assert "recipes/pipeline/phase2_retrieval.yaml:7: token_budget: 6250 is over total 5750" in described["retrieval_plan"]

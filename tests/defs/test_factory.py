@@ -92,7 +92,7 @@ def test_one_phase_can_run_alone(graph):
 
 def test_a_broken_recipe_halts_its_phase(graph, cookbook, halt):
     """The asset of a recipe that can not be loaded is there, and running it is a HALT."""
-    cookbook.broken = ("phase2_retrieval",)
+    cookbook.broken = ("pipeline/phase2_retrieval",)
     graph.phases.halts = {"retrieval_plan": halt.model_copy(update={"type": InterventionType.CONFIG_ERROR})}
     broken = type(graph)(turn_assets(cookbook), graph.phases, graph.instance, graph.key)
     outcome = broken.run()
@@ -115,6 +115,7 @@ def test_an_error_of_the_project_is_one_clear_sentence(graph):
 def test_a_run_is_found_by_user_session_and_turn(graph, from_the_ui):
     """The tags stand on the run whether its starter knew the turn or only the partition."""
     if from_the_ui:
+        graph.instance.add_dynamic_partitions("turns", [str(graph.key)])
         job = dg.Definitions(graph.assets, resources={"pandora": graph.phases}).resolve_implicit_global_asset_job_def()
         run_id = job.execute_in_process(
             instance=graph.instance, partition_key=str(graph.key), asset_selection=[dg.AssetKey("reflection")]

@@ -83,7 +83,7 @@ class Executor:
     def _loaded(self, request: CallRequest) -> LoadedRecipe:
         """Step 1. A recipe that can not be loaded never ran: its intervention is all the trace it leaves (000 section 18.1)."""
         try:
-            return self._cookbook.load(request.recipe)
+            return self._cookbook.get(request.recipe, request.mode)
         except ConfigurationError as error:
             opened = self._interventions.open(InterventionType.CONFIG_ERROR, str(error), hint=error.hint, **site_fields(request))
             raise HaltError(str(error), intervention_id=opened.id, hint=error.hint) from error

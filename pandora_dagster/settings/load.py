@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.settings.model import Settings, Variable, variables
-from pandora_dagster.settings.shipped import shipped_root
+from pandora_dagster.cookbook.places import shipped_folder
 
 _PREFIX = "PANDORA_"
 _CREDENTIAL = "_KEY"
@@ -25,7 +25,7 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shippe
     known = variables()
     given = {field: environ[v.name] for field, v in known.items() if environ.get(v.name)}
     faults = list(_unknown(environ, known.values()))
-    values, misplaced = _placed(given, cwd or Path.cwd(), shipped or shipped_root())
+    values, misplaced = _placed(given, cwd or Path.cwd(), shipped or shipped_folder())
     faults += [_fault(known[field], given.get(field, str(values[field]))) for field in misplaced]
     try:
         settings = Settings.model_validate(values)

@@ -6,7 +6,7 @@ import secrets
 from datetime import UTC, datetime
 
 from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime, Tool
-from pandora_dagster.cookbook import Shelf
+from pandora_dagster.cookbook import Shelf, shipped_folder
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.phases.flow import SECTION_OF
 from pandora_dagster.phases.kit import Kit
@@ -44,7 +44,7 @@ def open_cookbook(settings: Settings) -> Shelf:
 
 def open_counter(settings: Settings) -> TokenCounter:
     """The token counter over the shipped vocabulary; raises ConfigurationError."""
-    return TokenCounter(settings.shipped / "data" / "tokenizer" / "cl100k_base.tiktoken")
+    return TokenCounter(shipped_folder() / "data" / "tokenizer" / "cl100k_base.tiktoken")
 
 
 def open_runtime(settings: Settings, counter: CountsTokens) -> ModelRuntime:

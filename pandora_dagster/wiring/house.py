@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
 from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore, Vault
+from pandora_dagster.cookbook import shipped_folder
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases import flow
 from pandora_dagster.phases.answers import Answered, answered
@@ -82,7 +83,7 @@ class House:
 
     def import_example(self) -> ImportReport:
         """The shipped example history."""
-        path = self.settings.shipped / "data" / "example" / "conversations.jsonl"
+        path = shipped_folder() / "data" / "example" / "conversations.jsonl"
         with path.open("rb") as lines:
             return self.import_conversations(lines, where=path.name)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pandora_dagster.cookbook import Shelf, check_all, check_file, write_registry, write_schema
+from pandora_dagster.cookbook import Shelf, check_all, check_file, write_registry, write_schema_file
 from pandora_dagster.settings import Settings
 from pandora_dagster.wiring.building import open_cookbook, open_counter
 
@@ -32,14 +32,13 @@ def check_cookbook(settings: Settings) -> Outcome:
 
 def check_files(settings: Settings, files: Sequence[Path]) -> Outcome:
     """These files alone, wherever they lie, without the registry."""
-    shipped = settings.cookbook_root
-    return Outcome(len(files), tuple(fault for file in files for fault in check_file(file, shipped)))
+    return Outcome(len(files), tuple(fault for file in files for fault in check_file(file)))
 
 
 def write_generated(settings: Settings) -> None:
     """Generate `registry.yaml` and `schema.json` from the recipe files."""
     shelf = open_cookbook(settings)
-    write_schema(shelf.recipes)
+    write_schema_file(shelf)
     write_registry(shelf, open_counter(settings))
 
 

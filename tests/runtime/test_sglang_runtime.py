@@ -1,54 +1,21 @@
-"""The SGLang runtime against a server on a real socket."""
+"""The SGLang runtime against a server on a real socket: what is sent, what comes back, and what stays in order."""
 
 import asyncio
 import json
 import logging
 import subprocess
 import sys
-import time
-from collections.abc import Awaitable, Callable
 from itertools import permutations
 from typing import Any
 
 import pytest
 
-from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.calls import ModelAnswer, Usage
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat
-from pandora_dagster.errors import BadAnswerError, ModelError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.errors import ModelRejectedError, ModelTimeoutError
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
-from tests.runtime.fake_sglang import FakeSglang, drips, error, hangs, resets, response, sends
-from tests.runtime.sglang_packs import endpoints, pack
-
-KEY = "sk-a-very-secret-key"
-
-
-def run(work: Callable[[], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        return await work()
-
-    return asyncio.run(main())
-
-
-async def ask(server: FakeSglang, given: PromptPack | None = None, *, timeout_s: float = 5, **told: Any) -> ModelAnswer:
-    runtime = SglangRuntime(endpoints(server.base_url, **told), keys={"SGLANG_API_KEY": KEY})
-    try:
-        return await runtime.complete(given or pack(), timeout_s=timeout_s)
-    finally:
-        await runtime.aclose()
-
-
-def exchange(server: FakeSglang, given: PromptPack | None = None, **told: Any) -> ModelAnswer:
-    async def work() -> ModelAnswer:
-        async with server:
-            return await ask(server, given, **told)
-
-    return run(work)
-
-
-def failing(server: FakeSglang, given: PromptPack | None = None, **told: Any) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        exchange(server, given, **told)
-    return caught.value
+from tests.runtime.fake_sglang import FakeSglang, hangs, response, sends
+from tests.runtime.sglang_packs import KEY, ask, endpoints, exchange, failing, pack, run
 
 
 def test_answers_with_text_usage_model_and_latency() -> None:
@@ -144,102 +111,6 @@ def test_no_request_id_begins_with_another() -> None:
     ids = [sent["rid"] for sent in server.requests]
     assert len(set(ids)) == 5
     assert not [(a, b) for a, b in permutations(ids, 2) if b.startswith(a)]
-
-
-HTML = b"<html><body><h1>Internal Server Error</h1></body></html>"
-FULL = json.dumps(error(503, "ServiceUnavailableError", "The request queue is full.")).encode()
-
-FAILURES = {
-    "cut": (FakeSglang(says=lambda _: "word " * 99), BadAnswerError, "the answer was cut"),
-    "aborted": (FakeSglang(finish_reason="abort"), RuntimeUnreachableError, "aborted the request"),
-    "unknown end": (FakeSglang(finish_reason="tired"), BadAnswerError, "'tired': expected 'stop'"),
-    "no end": (FakeSglang(finish_reason=None), BadAnswerError, "'None': expected 'stop'"),
-    "empty": (FakeSglang(says=lambda _: ""), BadAnswerError, "an empty answer: expected text"),
-    "blank": (FakeSglang(says=lambda _: " \n\t"), BadAnswerError, "an empty answer: expected text"),
-    "no content": (FakeSglang(says=lambda _: None), BadAnswerError, "an empty answer: expected text"),
-    "thought only": (FakeSglang(says=lambda _: None, thinks="hmm"), BadAnswerError, "only thoughts and no answer"),
-    "queue full": (FakeSglang(max_running=0, max_queued=0), RuntimeUnreachableError, "status 503: The request queue is full."),
-    "503 without body": (FakeSglang(misbehaves=sends(response(503, b""))), RuntimeUnreachableError, "status 503: expected"),
-    "too many": (FakeSglang(misbehaves=sends(response(429, b"{}"))), RuntimeUnreachableError, "status 429"),
-    "prompt too long": (FakeSglang(context=5), ModelRejectedError, "status 400: The input (8 tokens) is longer than the model's"),
-    "answer too long": (FakeSglang(context=20), ModelRejectedError, "status 400: Requested token count exceeds"),
-    "native form": (FakeSglang(misbehaves=sends(response(400, b'{"error": {"message": "no"}}'))), ModelRejectedError, "status 400: no: "),
-    "no key": (FakeSglang(api_key=KEY), ModelRejectedError, "status 401: Unauthorized: expected the key to be accepted"),
-    "forbidden": (FakeSglang(misbehaves=sends(response(403, b"{}"))), ModelRejectedError, "status 403"),
-    "not found": (FakeSglang(misbehaves=sends(response(404, b'{"detail": "Not Found"}'))), ModelRejectedError, "404: Not Found: "),
-    "redirect": (FakeSglang(misbehaves=sends(response(302, b""))), ModelRejectedError, "not a redirect"),
-    "500 in HTML": (FakeSglang(misbehaves=sends(response(500, HTML, kind="text/html"))), RuntimeUnreachableError, "status 500: exp"),
-    "200 in HTML": (FakeSglang(misbehaves=sends(response(200, HTML, kind="text/html"))), RuntimeUnreachableError, "are no completion"),
-    "200 in JSON": (FakeSglang(misbehaves=sends(response(200, b'{"choices": []}'))), RuntimeUnreachableError, "are no completion"),
-    "half a body": (FakeSglang(misbehaves=sends(response(200, b'{"cho', length=99))), RuntimeUnreachableError, "the exchange failed"),
-    "closed at once": (FakeSglang(misbehaves=sends(b"")), RuntimeUnreachableError, "the exchange failed"),
-    "not HTTP": (FakeSglang(misbehaves=sends(b"220 mail.example.org ESMTP\r\n")), RuntimeUnreachableError, "the exchange failed"),
-    "reset": (FakeSglang(misbehaves=resets()), RuntimeUnreachableError, "expected a reachable SGLang server"),
-    "endless answer": (FakeSglang(misbehaves=drips(b"x" * 500_000, every_s=0)), RuntimeUnreachableError, "over 8388608 bytes"),
-    "endless refusal": (FakeSglang(misbehaves=drips(b"x" * 50_000, every_s=0, status=500)), RuntimeUnreachableError, "status 500"),
-}
-
-
-@pytest.mark.parametrize("case", FAILURES)
-def test_failure_classes(case: str) -> None:
-    """Each failure has its class and one sentence with layer, endpoint and what was expected."""
-    server, kind, said = FAILURES[case]
-    server.port = 0
-    fault = failing(server)
-    assert type(fault) is kind
-    assert str(fault).startswith(f"MIND at {server.base_url}: ")
-    assert said in str(fault) and "expected" in str(fault) and "\n" not in str(fault)
-
-
-@pytest.mark.parametrize(
-    "misbehaves",
-    [hangs(), drips(b" " * 10, every_s=0.05), drips(b" " * 10, every_s=0.05, status=500)],
-    ids=["silent", "200 bytes a second", "slow refusal"],
-)
-def test_the_deadline_holds_over_everything(misbehaves: Any) -> None:
-    """However the server dawdles, the call ends at its deadline."""
-    began = time.monotonic()
-    fault = failing(FakeSglang(misbehaves=misbehaves), timeout_s=0.3)
-    assert type(fault) is ModelTimeoutError and "no complete answer within 0.3 s" in str(fault)
-    assert time.monotonic() - began < 3
-
-
-def test_nothing_listens() -> None:
-    """A port where nothing listens is unreachable, with the remedy."""
-    closed = FakeSglang()
-
-    async def work() -> None:
-        async with closed:
-            pass
-        await ask(closed)
-
-    with pytest.raises(RuntimeUnreachableError, match="refused the connection: expected") as caught:
-        run(work)
-    assert caught.value.hint == "Start the server, or correct base_url in runtime.yaml."
-
-
-def test_unknown_host() -> None:
-    """A host that no name service knows is unreachable, and said to be unknown."""
-    runtime = SglangRuntime(endpoints("http://sglang.invalid:30000/v1"), keys={})
-    with pytest.raises(RuntimeUnreachableError, match=r"MIND at http://sglang\.invalid:30000/v1: "):
-        run(lambda: runtime.complete(pack(), timeout_s=20))
-
-
-def test_tls_against_a_plain_server() -> None:
-    """https to a server that speaks http fails as TLS, not as a riddle."""
-
-    async def speaks_http(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
-        await writer.wait_closed()
-
-    async def work() -> None:
-        async with await asyncio.start_server(speaks_http, "127.0.0.1", 0) as plain:
-            runtime = SglangRuntime(endpoints(f"https://127.0.0.1:{plain.sockets[0].getsockname()[1]}/v1"), keys={})
-            await runtime.complete(pack(), timeout_s=5)
-
-    with pytest.raises(RuntimeUnreachableError, match="TLS failed"):
-        run(work)
 
 
 def test_a_key_opens_the_server_and_stays_secret(caplog: pytest.LogCaptureFixture) -> None:
@@ -344,6 +215,13 @@ def test_one_runtime_on_several_loops() -> None:
             return (await runtimes[0].complete(pack(), timeout_s=5)).text
 
     assert [run(work) for _ in range(3)] == ['{"answer": "yes"}'] * 3
+
+
+def test_a_proxy_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy named in the environment does not come between us and a server on loopback."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    assert exchange(FakeSglang()).text
 
 
 def test_what_a_layer_is() -> None:

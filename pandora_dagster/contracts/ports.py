@@ -62,7 +62,8 @@ class ModelRuntime(Protocol):
 
     def temperature(self, layer: ModelLayer) -> float: ...
     async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
-        """One answer; raises ModelError. Never retries by itself what the recipe's gates decide about."""
+        """One answer; raises ModelError, a ModelTimeoutError after `timeout_s` seconds from when the call has its place at
+        the server. Never retries by itself what the recipe's gates decide about."""
         ...
 
     async def aclose(self) -> None: ...

@@ -129,7 +129,7 @@ class Executor:
         call.account.begin(packable, pack, self._kept(call, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
         gates = call.loaded.recipe.quality_gates
         try:
-            answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms, clock=self._clock)
+            answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms)
         except ModelError as error:
             fault = fault_of(error)
             if fault.type is InterventionType.TIMEOUT:

@@ -15,7 +15,7 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer
-from pandora_dagster.errors import RecipeNotFoundError, StoreError
+from pandora_dagster.errors import ModelTimeoutError, RecipeNotFoundError, StoreError
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -68,7 +68,7 @@ class FakeCookbook:
         return self.recipes[name]
 
     def get(self, phase: str, mode: str) -> LoadedRecipe:
-        return self.load(f"{phase}_{mode}")
+        return self.load(phase)
 
     def names(self) -> tuple[str, ...]:
         return tuple(self.recipes)
@@ -84,6 +84,7 @@ class FakeRuntime:
     script: list[Any]
     limits: Mapping[ModelLayer, int] = field(default_factory=dict)
     served: int = 0
+    latency_ms: float = 1.0
     packs: list[PromptPack] = field(default_factory=list)
     name: str = "fake"
 
@@ -102,10 +103,10 @@ class FakeRuntime:
         if isinstance(step, Exception):
             raise step
         if isinstance(step, float):
-            await asyncio.sleep(step)
-            step = GOOD
+            await asyncio.sleep(min(step, timeout_s))
+            raise ModelTimeoutError(f"no answer within {timeout_s * 1000:.0f} ms")
         text, reason = step if isinstance(step, tuple) else (step, "stop")
-        return ModelAnswer(text, reason, Usage(prompt=self.served, output=0), self.name, self.model(pack.layer), 1.0)
+        return ModelAnswer(text, reason, Usage(prompt=self.served, output=0), self.name, self.model(pack.layer), self.latency_ms)
 
     async def aclose(self) -> None: ...
 
@@ -177,15 +178,15 @@ def rig(counter: TokenCounter) -> Callable[..., Rig]:
         recipe: LoadedRecipe | None = None,
         limits: Mapping[ModelLayer, int] | None = None,
         served: int = 0,
-        tick_ms: int = 1,
+        latency_ms: float = 1.0,
         broken: bool = False,
         **extra: Any,
     ) -> Rig:
-        runtime, stores, pauses = FakeRuntime(list(script) or [GOOD], limits or {}, served), FakeStores(broken=broken), []
+        runtime, stores, pauses = FakeRuntime(list(script) or [GOOD], limits or {}, served, latency_ms), FakeStores(broken=broken), []
         now = [datetime(2026, 1, 4, 14, 30, tzinfo=UTC)]
 
         def clock() -> datetime:
-            now[0] += timedelta(milliseconds=tick_ms)
+            now[0] += timedelta(milliseconds=1)
             return now[0]
 
         async def sleep(seconds: float) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.cookbook import shipped_folder
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
-from pandora_dagster.settings.shipped import shipped_root
 
-SHIPPED = shipped_root() / "data" / "runtime.yaml"
+SHIPPED = shipped_folder() / "data" / "runtime.yaml"
 GOOD = """\
 preset: p
 presets:

@@ -12,7 +12,7 @@ from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
 from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.execution.faults import stop
-from pandora_dagster.execution.prompt_text import fill, names_in, select_prompts
+from pandora_dagster.execution.prompt_text import fill, select_prompts, variables_in
 from pandora_dagster.text.sections import checked
 
 CONTEXT = "context.md"
@@ -22,8 +22,8 @@ CONTEXT = "context.md"
 class Inputs:
     """What goes into the pack of one call, before any budget."""
 
-    prompts: tuple[tuple[str, str], ...]
-    """Path -> filled prompt text of the blocks that apply."""
+    prompts: tuple[str, ...]
+    """Filled texts of the prompt blocks that apply, in order."""
     variables: str
     """`name: value` lines, "" where the recipe shows none."""
     documents: tuple[InputDocument, ...]
@@ -35,14 +35,16 @@ def gather(request: CallRequest, loaded: LoadedRecipe, tools: tuple[str, ...]) -
     recipe = loaded.recipe
     chosen = select_prompts(loaded, mode=request.mode, intent=request.intent, policy=request.policy)
     known = {**_given(request, tools), **request.variables}
-    _check_names(recipe, [text for _, text in chosen], known)
+    _check_names(recipe, chosen, known)
     shown = {name: fill(text, known) for name, text in recipe.variables.items()}
-    prompts = tuple((file.path, fill(text, {**known, **shown})) for file, text in chosen)
+    prompts = tuple(fill(text, {**known, **shown}) for text in chosen)
     return Inputs(prompts, _lines(shown), _documents(request, recipe), request.query)
 
 
-def _check_names(recipe: Recipe, prompts: list[str], known: Mapping[str, str]) -> None:
-    needed = dict.fromkeys((*names_in(recipe.variables.values()), *(n for n in names_in(prompts) if n not in recipe.variables)))
+def _check_names(recipe: Recipe, prompts: tuple[str, ...], known: Mapping[str, str]) -> None:
+    in_variables = [name for text in recipe.variables.values() for name in variables_in(text)]
+    in_prompts = [name for text in prompts for name in variables_in(text) if name not in recipe.variables]
+    needed = dict.fromkeys((*in_variables, *in_prompts))
     if missing := [f"{{{{{name}}}}}" for name in needed if name not in known]:
         raise stop(
             InterventionType.CONFIG_ERROR, f"{recipe.name}: variables without a value: {', '.join(missing)}: expected all to be given"

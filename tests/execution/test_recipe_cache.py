@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from pandora_dagster.execution.recipe_cache import RecipeCache, Remembered, schema_text
+from pandora_dagster.execution.prompt_text import io_schema
+from pandora_dagster.execution.recipe_cache import RecipeCache, Remembered
 
 
 def test_only_the_most_recently_used_values_stay() -> None:
@@ -19,23 +20,19 @@ def test_shared_parts_are_counted_once_per_version_and_prompts(make_recipe: Any)
     counted: list[str] = []
     cache = RecipeCache(lambda text: counted.append(text) or len(text.split()))
     recipe = make_recipe()
-    first = cache.shared(recipe, (("p", "one"),))
+    first = cache.shared(recipe, ("one",))
     before = len(counted)
-    assert cache.shared(recipe, (("p", "one"),)) is first and len(counted) == before
-    assert cache.shared(recipe, (("p", "two"),)) is not first
+    assert cache.shared(recipe, ("one",)) is first and len(counted) == before
+    assert cache.shared(recipe, ("two",)) is not first
     assert [part.kind for part in first.parts] == ["policy", "role", "schema"]
     assert cache.validator(recipe) is cache.validator(recipe)
     assert cache.validator(recipe) is not cache.validator(recipe.model_copy(update={"version": "ffffffffffff"}))
 
 
-def test_an_empty_policy_and_no_schema_leave_no_parts(make_recipe: Any) -> None:
-    """What says nothing takes no place."""
+def test_an_empty_policy_leaves_no_part(make_recipe: Any) -> None:
+    """What says nothing takes no place; without a schema the last shared part is the format alone."""
     recipe = make_recipe(policy="", output_format="markdown", output_schema=None)
-    shared = RecipeCache(len).shared(recipe, (("p", "role text"),))
-    assert [part.kind for part in shared.parts] == ["role"] and shared.tokens == len("role text\n\n")
-    assert schema_text(recipe) == "" and RecipeCache(len).validator(recipe) is None
-
-
-def test_the_schema_is_introduced_in_the_recipes_language(make_recipe: Any) -> None:
-    """JSON and YAML recipes ask for their own language."""
-    assert "with JSON" in schema_text(make_recipe()) and "with YAML" in schema_text(make_recipe(output_format="yaml"))
+    shared = RecipeCache(len).shared(recipe, ("role text",))
+    assert [(part.kind, part.text) for part in shared.parts] == [("role", "role text"), ("schema", io_schema(recipe.recipe))]
+    assert shared.tokens == len("\n\n".join(part.text for part in shared.parts))
+    assert RecipeCache(len).validator(recipe) is None

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from pandora_dagster.errors import RecipeNotFoundError
+from pandora_dagster.shipped import shipped_folder
 
 POLICY = "prompts/policy/shared.md"
 """The policy that stands before every role prompt (000 section 5.2)."""
@@ -11,13 +12,6 @@ ARCHIVE = "archive"
 """Category of deprecated recipes and prompts; nothing in it is ever loaded (000 section 9)."""
 _NAME = re.compile(r"([a-z][a-z0-9_]{0,63})/([a-z][a-z0-9_]{0,63})(?:\.yaml)?")
 _PHASE_PREFIX = re.compile(r"^phase\d_")
-
-
-def shipped_folder() -> Path:
-    """The folder that holds the shipped `recipes/`, `prompts/` and `data/`: in a wheel `pandora_dagster/shipped`, else the repository."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "shipped"
-    return inside if inside.is_dir() else package.parent
 
 
 def cookbook_root(file: Path) -> Path:

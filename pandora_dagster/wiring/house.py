@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeVar, cast
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
 from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore, Vault
-from pandora_dagster.cookbook import shipped_folder
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases import flow
 from pandora_dagster.phases.answers import Answered, answered
@@ -17,6 +16,7 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import Settings
+from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.wiring.examination import Finding, examined

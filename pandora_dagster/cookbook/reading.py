@@ -95,7 +95,7 @@ def _told(detail: ErrorDetails) -> str:
         return "missing: expected this required field"
     if detail["type"] == "extra_forbidden":
         return "unknown field: expected a field of the recipe schema"
-    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("String should ", "a string to ")
     if detail["type"] == "value_error":
         return message
     shown = json.dumps(detail["input"], ensure_ascii=False, default=str)

@@ -8,13 +8,12 @@ import yaml
 
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
-from pandora_dagster.cookbook.places import POLICY, prompt_files
+from pandora_dagster.cookbook.places import POLICY, REGISTRY_FILE, prompt_files
 from pandora_dagster.cookbook.reading import digest, read_prompt
 from pandora_dagster.cookbook.shelf import Shelf
 from pandora_dagster.cookbook.source import Fault
 from pandora_dagster.text.schema_text import render_schema
 
-REGISTRY_FILE = "registry.yaml"
 _HEAD = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"
 _SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 

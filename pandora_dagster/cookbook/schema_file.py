@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 from pandora_dagster.contracts.recipes import Recipe
+from pandora_dagster.cookbook.places import SCHEMA_FILE
 from pandora_dagster.cookbook.shelf import Shelf
-
-SCHEMA_FILE = "schema.json"
 
 
 def recipe_schema() -> dict[str, Any]:

@@ -99,3 +99,13 @@ def test_answers_in_finds_the_block_after_each_example() -> None:
     """A longer fence may hold a shorter one; blocks that follow no example are not answers."""
     prompt = "Example one\n````markdown\na\n```ini\nb\n```\n````\n```\nno\n```\nExample `two`\nwords\n```json\n{}\n```\n"
     assert answers_in(prompt) == ("a\n```ini\nb\n```\n", "{}\n")
+
+
+@pytest.mark.parametrize("stray", ["pipeline/other.yml", "other.yaml", "pipeline/deep/other.yaml"])
+def test_a_file_that_is_never_loaded_is_a_fault(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter, stray: str) -> None:
+    """A recipe in the wrong place is not passed over in silence; one in the archive is meant to rest."""
+    write_schema_file(shelf)
+    write_registry(shelf, counter)
+    put("recipes/archive/old.yaml", recipe)
+    put(f"recipes/{stray}", recipe)
+    assert check_all(shelf, set(), counter).faults == (f"recipes/{stray}: never loaded: expected {{category}}/{{name}}.yaml",)

@@ -84,8 +84,8 @@ def static_prefix(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) 
 
 
 def prefix_tokens(loaded: LoadedRecipe, counter: CountsTokens) -> int:
-    """Tokens of the longest static prefix over all cases."""
-    return max(counter.count(static_prefix(loaded, **case)) for case in cases(loaded))
+    """Tokens of the longest static prefix over all cases, with the blank line that parts it from the rest."""
+    return max(counter.count(static_prefix(loaded, **case) + "\n\n") for case in cases(loaded))
 
 
 def _budget(loaded: LoadedRecipe, counter: CountsTokens) -> Iterator[str]:

@@ -204,3 +204,11 @@ def test_intents_in_conditions_exist(shipped: Shelf) -> None:
     whens = [entry.when for name in shipped.names() for entry in shipped.load(name).recipe.prompt_files if entry.when]
     assert whens
     assert {intent for when in whens for intent in when.intent or ()} <= set(get_args(answers.Intent))
+
+
+def test_every_object_says_whether_more_may_follow(shipped: Shelf) -> None:
+    """The model server's grammar takes a missing `additionalProperties` for false, our validation for true: none is left to chance."""
+    schemas = [schema for name in shipped.names() if (schema := shipped.load(name).recipe.output_schema)]
+    found = [node for schema in schemas for _, node in objects(schema, {})]
+    assert len(found) > len(schemas)
+    assert all("additionalProperties" in node for node in found)

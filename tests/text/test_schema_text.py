@@ -32,6 +32,7 @@ OBJECT = {"type": "object", "required": ["a"], "properties": {"a": {"type": "str
         ({"type": "object", "additionalProperties": False}, "{}"),
         ({"type": "object", "additionalProperties": {"type": "boolean"}}, '{"<key>": boolean}'),
         (OBJECT, '{\n"a": string,\n"b"?: integer\n}'),
+        ({**OBJECT, "additionalProperties": True}, '{\n"a": string,\n"b"?: integer,\n...\n}'),
         ({"properties": {"x": OBJECT}}, '{\n"x"?: {"a": string, "b"?: integer}\n}'),
         ({"$defs": {"T": {"type": "string"}}, "properties": {"x": {"$ref": "#/$defs/T"}}}, '{\n"x"?: string\n}'),
         ({"$defs": {"T": {"properties": {"t": {"$ref": "#/$defs/T"}}}}, "$ref": "#/$defs/T"}, '{"t"?: T}'),

@@ -44,7 +44,7 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
 def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[RecordedTurn, ...]]:
     """The preamble, and one turn from each user message up to the next one."""
     starts = [i for i, message in enumerate(messages) if message["role"] == "user"]
-    ends = [*starts[1:], len(messages)]
+    ends = [*starts[1:], len(messages)] if starts else []
     preamble = tuple(messages[: starts[0]] if starts else messages)
     return preamble, tuple(RecordedTurn(tuple(messages[s:e]), s) for s, e in zip(starts, ends, strict=True))
 
@@ -120,7 +120,7 @@ def _check_message(value: object, called: set[str], where: str) -> None:
         raise ConversationError(f"{where}: content: {_kind(cast(object, content))}, expected a string, null or a list of parts with a type")
     called.update(call["id"] for call in _checked_calls(message.get("tool_calls"), where))
     answered = message.get("tool_call_id")
-    if role == "tool" and answered not in called:
+    if role == "tool" and (not isinstance(answered, str) or answered not in called):
         raise ConversationError(f"{where}: tool result without its call: tool_call_id {str(answered)[:60]!r} names no earlier tool call")
 
 

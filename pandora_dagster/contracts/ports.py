@@ -175,6 +175,10 @@ class Sessions(Protocol):
     """Records of imported conversations, one per user and session; `save` is all-or-nothing."""
 
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None: ...
+    def begin(self, record: SessionRecord) -> SessionRecord:
+        """Writes the record unless one stands there; returns what stands there now (two imports at once share its numbers)."""
+        ...
+
     def save(self, record: SessionRecord) -> None: ...
     def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
         """By user, then by first turn."""

@@ -104,17 +104,15 @@ def _open(conversation: Conversation, desk: RecordingDesk, where: str) -> _Opene
     """The conversation ready to be placed, its numbers and its session record written; None where it is there already."""
     sha = content_sha(conversation)
     user, session = UserId(conversation.user_id), SessionId(conversation.id)
-    known = desk.sessions.find(user, session)
-    if known and known.content_sha != sha:
-        raise ConversationError(
-            f"{where}: conversation {conversation.id!r} of {user}: other content is stored under this id, kept as it is"
-        )
-    if known and known.state == "complete":
-        return None
     preamble, turns = split_turns(conversation.messages)
-    record = known or _new_record(conversation, sha, preamble, desk.recordings.allocate(user, len(turns)) if turns else range(0))
-    if not known:
-        desk.sessions.save(record)
+    record = desk.sessions.find(user, session)
+    if record is None:
+        numbers = desk.recordings.allocate(user, len(turns)) if turns else range(0)
+        record = desk.sessions.begin(_new_record(conversation, sha, preamble, numbers))
+    if record.content_sha != sha:
+        raise ConversationError(f"{where}: conversation {session!r} of {user}: other content is stored under this id, kept as it is")
+    if record.state == "complete":
+        return None
     return _Opened(record, tuple(draft(conversation, t, n, preamble, desk.reader) for t, n in zip(turns, record.numbers, strict=True)))
 
 

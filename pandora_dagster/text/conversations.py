@@ -4,7 +4,8 @@ Knows messages and the sections they become; knows nothing of files, numbers of 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import isinf
 from typing import Any, NoReturn, cast
 
 from pandora_dagster.contracts.conversations import Conversation, Message, RecordedTurn
@@ -13,6 +14,7 @@ from pandora_dagster.errors import BadIdError, ConversationError
 from pandora_dagster.text.dates import moment
 
 ROLES = ("system", "user", "assistant", "tool")
+_DEEPEST = 64
 _FIELDS = ("id", "user_id", "created_at", "messages")
 
 
@@ -76,7 +78,8 @@ def read_message_lines(text: str, *, where: str) -> tuple[Message, ...]:
 def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
     try:
         text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
-        value: object = json.loads(text, parse_constant=_no_constant)
+        value: object = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        _check_depth(value)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
@@ -90,6 +93,24 @@ def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ConversationError(f"{where}: {_kind(value)}, expected a JSON object")
     return cast(dict[str, Any], value)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return number
+
+
+def _check_depth(value: object, level: int = 0) -> None:
+    """What is nested without end could be read, but not written again."""
+    if level > _DEEPEST:
+        raise ValueError(f"nested deeper than {_DEEPEST} levels")
+    inner: object = cast(dict[str, object], value).values() if isinstance(value, dict) else value
+    if isinstance(value, (dict, list)):
+        for item in cast(Iterable[object], inner):
+            if isinstance(item, (dict, list)):
+                _check_depth(cast(object, item), level + 1)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -31,6 +31,9 @@ class _Store:
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None:
         return None
 
+    def begin(self, record: SessionRecord) -> SessionRecord:
+        return record
+
     def save(self, record: SessionRecord) -> None:
         self.kept.append(record)
 

@@ -43,6 +43,11 @@ class _Disk:
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None:
         return self.sessions.get((user, session))
 
+    def begin(self, record: SessionRecord) -> SessionRecord:
+        if (record.user_id, record.session_id) not in self.sessions:
+            self.save(record)
+        return self.sessions[record.user_id, record.session_id]
+
     def save(self, record: SessionRecord) -> None:
         self._burn()
         self.sessions[record.user_id, record.session_id] = SessionRecord.model_validate_json(record.model_dump_json())
@@ -198,6 +203,20 @@ def test_an_index_that_refuses_leaves_the_import_to_be_taken_up(disk: _Disk, ind
     assert list(exported(disk, disk)) == []
     assert import_conversations(raw, desk, where="f").turns == 2
     assert (len(index.rows()), len(disk.turns)) == (2, 2)
+
+
+def test_two_imports_at_once_make_each_turn_once(disk: _Disk, index: DuckTurnIndex) -> None:
+    """Another import wrote the session record between the look and the write: its numbers hold for both."""
+
+    class Late(_Disk):
+        def find(self, user: UserId, session: SessionId) -> SessionRecord | None:
+            return None
+
+    late = Late()
+    late.turns, late.sessions, late.last = disk.turns, disk.sessions, disk.last
+    _import(disk, index, _FULL)
+    report = import_conversations([json.dumps(_FULL).encode()], _desk(late, index), where="f")
+    assert (report.unchanged, report.faults, len(disk.turns), len(index.rows())) == (1, (), 2, 2)
 
 
 def test_a_conversation_without_a_user_message_is_kept_as_a_preamble(disk: _Disk, index: DuckTurnIndex) -> None:

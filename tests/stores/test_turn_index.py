@@ -109,6 +109,12 @@ def test_dates_are_terms(index: DuckTurnIndex) -> None:
     assert _found(index, "2026-01-02") == [1]
 
 
+def test_a_date_inside_a_text_is_found_by_its_month_and_day(index: DuckTurnIndex) -> None:
+    """A flight of 2024-05-26 answers to `26 May`."""
+    index.put([_row(1, "flight on 2024-05-26", session="a"), _row(2, "flight on 2024-06-26", session="b")])
+    assert _found(index, "the flight of 26 May")[0] == 1
+
+
 def test_a_price_question_prefers_turns_that_name_an_amount(index: DuckTurnIndex) -> None:
     """What did it cost: the turn with the amount wins."""
     index.put([_row(1, "the reservation costs $340", session="a"), _row(2, "what the reservation costs is open", session="b")])

@@ -17,6 +17,8 @@ from pandora_dagster.text.words import MONEY, TermReader
         ("flight HAT113 of mia_li_3668", ["flight", "hat113", "mia_li_3668", "mia", "li"]),
         ("5RJ7UH", ["5rj7uh"]),
         ("on 2024-05-26", ["2024-05-26", "2024", "may", "26"]),
+        ("2024-01-05", ["2024-01-05", "2024", "januari", "5"]),
+        ("2024-00-05", ["2024-00-05", "2024", "5"]),
         ("on 2024-13-26", ["2024-13-26", "2024", "26"]),
         ("a well-known e-mail", ["known", "mail"]),
         ("don't, what's, I'll", []),

@@ -68,6 +68,26 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     assert len(_values(file)) == 15
 
 
+def test_a_killed_writer_leaves_a_sound_file(tmp_path: Path) -> None:
+    """A process that is killed while it writes holds no lock and breaks nothing: what it stored is there."""
+    file = _file(tmp_path)
+    worker = multiprocessing.get_context("spawn").Process(target=_add_for_ever, args=(file.path,))
+    worker.start()
+    while not file.path.exists() or len(_values(file)) < 3:
+        worker.join(0.01)
+    worker.kill()
+    worker.join(30)
+    stored = _values(file)
+    _add(file.path, 1_000_000)
+    assert stored == list(range(len(stored)))
+    assert len(_values(file)) == len(stored) + 5
+
+
+def _add_for_ever(path: Path) -> None:
+    for start in range(0, 100_000, 5):
+        _add(path, start)
+
+
 def test_the_wait_for_another_is_bounded(tmp_path: Path) -> None:
     """Who holds the file too long is told of, not waited for."""
     with _file(tmp_path).locked(), pytest.raises(StoreError, match=r"in use by another process for over 0.05 s"):

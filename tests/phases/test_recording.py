@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import StoreError
+from pandora_dagster.errors import StoreError, UnknownTurnError
 from pandora_dagster.phases.exporting import exported
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.stores.index_rebuild import verify
@@ -36,9 +35,16 @@ class _Disk:
         self.last[user] += count
         return range(self.last[user] - count + 1, self.last[user] + 1)
 
-    def place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> None:
+    def place_many(self, turns: Iterable[tuple[TurnKey, Mapping[str, str], Manifest]]) -> tuple[Turn, ...]:
+        return tuple(self._place(*turn) for turn in turns)
+
+    def _place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> Turn:
         self._burn()
-        self.turns.setdefault(key, Turn(key, manifest, files["context.md"], dict(files)))
+        if key in self.turns:
+            raise StoreError(f"{key}: stands there already")
+        filled = manifest.model_copy(update={"context_sha": files["context.md"][:20], "tokens": len(files["context.md"])})
+        self.turns[key] = Turn(key, filled, files["context.md"], {name: text for name, text in files.items() if name != "context.md"})
+        return self.turns[key]
 
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None:
         return self.sessions.get((user, session))
@@ -62,20 +68,14 @@ class _Disk:
         return self.turns[key].manifest
 
     def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        if key not in self.turns:
+            raise UnknownTurnError(f"{key}: there is no such turn")
         return self.turns[key]
 
     def _burn(self) -> None:
         self.fuse -= 1
         if self.fuse < 0:
             raise StoreError("disk: full")
-
-
-class _Words:
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-    def count_many(self, texts: Iterable[str]) -> list[int]:
-        return [self.count(text) for text in texts]
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def index(tmp_path: Path) -> DuckTurnIndex:
 
 
 def _desk(disk: _Disk, index: DuckTurnIndex) -> RecordingDesk:
-    return RecordingDesk(disk, disk, index, _Words(), lambda: datetime(2026, 11, 21, tzinfo=UTC), TermReader())
+    return RecordingDesk(disk, disk, index, TermReader())
 
 
 def _import(disk: _Disk, index: DuckTurnIndex, *lines: object) -> ImportReport:
@@ -125,7 +125,7 @@ def test_a_conversation_becomes_recorded_turns(disk: _Disk, index: DuckTurnIndex
     assert manifest.summary["runtime"] == "extractive"
     assert checked(first.context, where="t").query() == "Which flight did I book?"
     assert "HAT113 for $340" in checked(first.context, where="t").body(4)
-    assert set(first.files) == {"context.md", "messages.jsonl"}
+    assert set(first.files) == {"messages.jsonl"}
     assert [c.row.turn_id for c in index.candidates("ann", "what did HAT113 cost", limit=1)] == ["turn_000001"]
     assert verify(disk, index) == ()
 
@@ -199,7 +199,7 @@ def test_an_index_that_refuses_leaves_the_import_to_be_taken_up(disk: _Disk, ind
     raw = [json.dumps(_FULL).encode()]
     desk = _desk(disk, index)
     with pytest.raises(StoreError):
-        import_conversations(raw, RecordingDesk(disk, disk, Refusing(), desk.counter, desk.clock, desk.reader), where="f")
+        import_conversations(raw, RecordingDesk(disk, disk, Refusing(), desk.reader), where="f")
     assert list(exported(disk, disk)) == []
     assert import_conversations(raw, desk, where="f").turns == 2
     assert (len(index.rows()), len(disk.turns)) == (2, 2)

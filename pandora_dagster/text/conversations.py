@@ -9,13 +9,15 @@ from math import isinf
 from typing import Any, NoReturn, cast
 
 from pandora_dagster.contracts.conversations import Conversation, Message, RecordedTurn
-from pandora_dagster.contracts.ids import session_id, user_id
+from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.errors import BadIdError, ConversationError
 from pandora_dagster.text.dates import moment
 
 ROLES = ("system", "user", "assistant", "tool")
 _DEEPEST = 64
 _FIELDS = ("id", "user_id", "created_at", "messages")
+_LONGEST_ID = 300
+"""Characters of a conversation's id; it never becomes a path as it is."""
 
 
 def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
@@ -27,8 +29,9 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
     for name in _FIELDS[:3]:
         if not isinstance(value[name], str):
             raise ConversationError(f"{where}: {name}: {_kind(value[name])}, expected a string")
+    if not 0 < len(value["id"]) <= _LONGEST_ID or not value["id"].isprintable():
+        raise ConversationError(f"{where}: id: {value['id'][:60]!r}, expected 1 to {_LONGEST_ID} printable characters")
     try:
-        session_id(value["id"])
         user_id(value["user_id"])
     except BadIdError as error:
         raise ConversationError(f"{where}: {error}") from error

@@ -119,7 +119,7 @@ class Turns:
         finished = newest.manifest.state not in UNFINISHED
         if not dropped.anything_of(newest.manifest, self._phases):
             if newest.manifest.state != TurnState.HALTED:
-                return newest if finished else turn
+                return newest
             return self._rewritten(newest, settled(newest.manifest, {"state": TurnState.OPEN, "intervention": None}))
         after = reduced(newest, dropped, self._phases, counter=self._counter)
         return self._revision(after) if finished else self._rewritten(newest, after.manifest, after)

@@ -377,3 +377,13 @@ def test_a_manifest_of_format_0_is_brought_up_to_date():
     raw = {"user_id": "anna", "turn_id": "turn_000001", "session_id": "s", "created_at": "2026-01-04T14:30:00Z"}
     manifest = parse_manifest(json.dumps(raw), where="turn.json")
     assert (manifest.format_version, manifest.last_activity, manifest.revision, manifest.recorded) == (1, raw["created_at"], 0, False)
+
+
+def test_many_folders_are_placed_with_few_open_files(turns):
+    """More recorded turns than a process may hold files open, documents in folders among them."""
+    keys = [TurnKey("anna", n) for n in turns.allocate("anna", 400)]
+    items = [(key, {**files, "webpage_cache/shop-1/page.md": "x"}, manifest) for key, files, manifest in map(recorded_turn, keys)]
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    placed = turns.place_many(items)
+    assert list(turns.keys("anna")) == keys and turns.load(keys[-1]) == placed[-1]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

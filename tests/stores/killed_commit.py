@@ -49,6 +49,15 @@ def act(root: Path, action: str) -> None:
         turns.start("anna", "again", session="s", mode="chat", now=datetime(2026, 1, 4, 15, tzinfo=UTC))
 
 
+def commit_often(root: Path) -> None:
+    """Rewrite an answer a hundred times, as fast as it goes."""
+    turns = store(root)
+    turn = turns.load(TurnKey("anna", 1))
+    for number in range(100):
+        context = ContextDocument.parse(turn.context).with_section(5, f"answer {number}").render()
+        turn = turns.commit(turn, phase=None, context=context, files={"response.md": f"answer {number}"})
+
+
 def dying_at(number: int) -> list[int]:
     """From now on this process kills itself before disk step `number`; the list counts the steps."""
     count = [0]

@@ -187,6 +187,21 @@ def test_four_processes_get_a_hundred_different_numbers(tmp_path):
     assert [key.number for key in store(tmp_path).keys("anna")] == list(range(1, 101))
 
 
+def test_a_reader_beside_a_writer_sees_whole_commits_only(tmp_path):
+    """Loading without the lock while another process rewrites section and file: always both of one commit, never damage."""
+    prepared(tmp_path)
+    code = "import sys, pathlib; sys.path.insert(0, sys.argv[2]); import killed_commit as k; k.commit_often(pathlib.Path(sys.argv[1]))"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parent)]
+    seen = set()
+    with subprocess.Popen(command, env=environment) as process:
+        while process.poll() is None:
+            turn = store(tmp_path).load(KEY)
+            assert ContextDocument.parse(turn.context).body(5) in (turn.files["response.md"], "response")
+            seen.add(turn.context)
+    assert process.returncode == 0 and len(seen) > 5
+
+
 def test_the_lock_of_a_killed_process_is_free(tmp_path):
     """A turn's lock is held by a living process only, and a held one is reported in bounded time."""
     prepared(tmp_path)

@@ -88,6 +88,18 @@ def test_a_query_that_is_no_text_is_refused(turns):
     assert list(turns.keys()) == []
 
 
+BAD_STARTS = [{"user": "../x"}, {"user": "a" * 300}, {"user": "a\0"}, {"session": "../s"}, {"session": ""}, {"mode": "voice"}]
+
+
+@pytest.mark.parametrize("bad", BAD_STARTS)
+def test_ids_that_must_not_become_paths_are_refused(turns, tmp_path, bad):
+    """InputError before a number is given or anything is written."""
+    wanted = {"user": "anna", "session": "s", "mode": "chat", **bad}
+    with pytest.raises(InputError, match="expected"):
+        turns.start(wanted["user"], "q", session=wanted["session"], mode=wanted["mode"], now=NOW)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_numbers_are_never_given_again(turns, tmp_path):
     """Not after the newest folder is erased, not after a bulk allocation, not where folders run ahead of the counter."""
     first = begun(turns).key

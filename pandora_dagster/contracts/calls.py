@@ -68,7 +68,7 @@ class CallRequest:
     """One call as a phase asks for it."""
 
     recipe: str
-    """`{category}/{name}`"""
+    """`{category}/{name}`, or its stem: the recipe of `mode` is taken (000 section 17)."""
     query: str
     """The words of the person, verbatim: always part of the pack (000 section 6)."""
     site: CallSite

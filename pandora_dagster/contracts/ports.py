@@ -62,7 +62,8 @@ class ModelRuntime(Protocol):
 
     def temperature(self, layer: ModelLayer) -> float: ...
     async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
-        """One answer; raises ModelError. Never retries by itself what the recipe's gates decide about."""
+        """One answer; raises ModelError, a ModelTimeoutError after `timeout_s` seconds from when the call has its place at
+        the server. Never retries by itself what the recipe's gates decide about."""
         ...
 
     async def aclose(self) -> None: ...
@@ -94,6 +95,9 @@ class CallLog(Protocol):
     """Call records as JSON lines beside the turn they belong to; DuckDB is their index."""
 
     def append(self, record: CallRecord) -> None: ...
+    def settle(self, key: TurnKey, revision: int) -> None:
+        """Take the records of a turn into the index."""
+        ...
 
 
 class Vault(Protocol):

@@ -10,10 +10,10 @@ import dagster as dg
 from filelock import FileLock
 
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.cookbook.places import shipped_folder
 from pandora_dagster.defs.history import relax_history
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.settings import Settings
-from pandora_dagster.settings.shipped import shipped_root
 
 _FILE = "dagster.yaml"
 
@@ -21,7 +21,7 @@ _FILE = "dagster.yaml"
 @contextmanager
 def open_instance(settings: Settings) -> Generator[dg.DagsterInstance]:
     """The instance that `make ui` shows, made where it does not exist yet. Its folder is DAGSTER_HOME (DECISIONS 31)."""
-    with opened(settings.dagster_home, shipped_root() / "data" / _FILE) as instance:
+    with opened(settings.dagster_home, shipped_folder() / "data" / _FILE) as instance:
         yield instance
 
 

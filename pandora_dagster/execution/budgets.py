@@ -70,10 +70,14 @@ class Choice:
 
 
 def text_of(document: InputDocument) -> str:
-    """A document as its part says it. Items that are single lines (JSON lines) stand line under line, others apart."""
+    """A document as its part says it: header, text, items; "" for a header alone.
+
+    Items that are single lines (JSON lines) stand line under line, others with a blank line between.
+    """
     between = "\n\n" if any("\n" in item.text for item in document.items) else "\n"
     items = between.join(item.text for item in document.items)
-    return "\n\n".join(piece for piece in (document.text, document.header, items) if piece)
+    said = [piece for piece in (document.text, items) if piece]
+    return "\n\n".join([document.header, *said] if document.header and said else said)
 
 
 def framed_tokens(document: InputDocument, count: Count) -> int:
@@ -83,8 +87,8 @@ def framed_tokens(document: InputDocument, count: Count) -> int:
 
 
 def without_items(document: InputDocument) -> InputDocument:
-    """The part of a document that is no choice: its text."""
-    return replace(document, items=(), header="") if document.items else document
+    """The part of a document that is no choice: its text, under its header."""
+    return replace(document, items=()) if document.items else document
 
 
 def choose(documents: Sequence[InputDocument], *, room: int, count: Count) -> Choice:
@@ -120,8 +124,7 @@ class _Packing:
         document = self._documents[d]
         cost = self._count(document.items[i].text + "\n\n")
         if not self._in[d]:
-            opened = framed("document", document.name, document.header + "\n\n") + "\n\n"
-            cost += self._count(opened) if not document.text else self._count(document.header + "\n\n")
+            cost += 0 if document.text else self._count(framed("document", document.name, document.header + "\n\n") + "\n\n")
         if cost <= self._left:
             self._left -= cost
             self._in[d].add(i)
@@ -138,4 +141,4 @@ class _Packing:
         if not document.items:
             return document
         items = tuple(item for i, item in enumerate(document.items) if i in self._in[d])
-        return replace(document, items=items, header=document.header if items else "")
+        return replace(document, items=items)

@@ -83,7 +83,7 @@ class Executor:
     def _loaded(self, request: CallRequest) -> LoadedRecipe:
         """Step 1. A recipe that can not be loaded never ran: its intervention is all the trace it leaves (000 section 18.1)."""
         try:
-            return self._cookbook.load(request.recipe)
+            return self._cookbook.get(request.recipe, request.mode)
         except ConfigurationError as error:
             opened = self._interventions.open(InterventionType.CONFIG_ERROR, str(error), hint=error.hint, **site_fields(request))
             raise HaltError(str(error), intervention_id=opened.id, hint=error.hint) from error
@@ -129,7 +129,7 @@ class Executor:
         call.account.begin(packable, pack, self._kept(call, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
         gates = call.loaded.recipe.quality_gates
         try:
-            answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms, clock=self._clock)
+            answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms)
         except ModelError as error:
             fault = fault_of(error)
             if fault.type is InterventionType.TIMEOUT:

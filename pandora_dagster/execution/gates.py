@@ -33,7 +33,7 @@ def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> 
 
 
 def _schema_faults(parsed: object, validator: Validator) -> Iterator[str]:
-    for error in sorted(validator.iter_errors(parsed), key=lambda e: e.json_path):
+    for error in sorted(validator.iter_errors(cast(Any, parsed)), key=lambda e: e.json_path):
         yield f"{error.json_path}: {_short(error.message)}"
 
 

@@ -4,15 +4,15 @@ A document the recipe names and the request does not offer is left out: there is
 `context.md` is the exception: a recipe that reads sections can not run without it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.calls import CallRequest, InputDocument
 from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
 from pandora_dagster.contracts.words import InterventionType
+from pandora_dagster.cookbook.prompts import fill, select_prompts, variables_in
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.execution.faults import stop
-from pandora_dagster.execution.prompt_text import fill, names_in, select_prompts
 from pandora_dagster.text.sections import checked
 
 CONTEXT = "context.md"
@@ -22,8 +22,8 @@ CONTEXT = "context.md"
 class Inputs:
     """What goes into the pack of one call, before any budget."""
 
-    prompts: tuple[tuple[str, str], ...]
-    """Path -> filled prompt text of the blocks that apply."""
+    prompts: tuple[str, ...]
+    """Filled prompt texts of the blocks that apply, in order."""
     variables: str
     """`name: value` lines, "" where the recipe shows none."""
     documents: tuple[InputDocument, ...]
@@ -35,18 +35,22 @@ def gather(request: CallRequest, loaded: LoadedRecipe, tools: tuple[str, ...]) -
     recipe = loaded.recipe
     chosen = select_prompts(loaded, mode=request.mode, intent=request.intent, policy=request.policy)
     known = {**_given(request, tools), **request.variables}
-    _check_names(recipe, [text for _, text in chosen], known)
+    _check_names(recipe, chosen, known)
     shown = {name: fill(text, known) for name, text in recipe.variables.items()}
-    prompts = tuple((file.path, fill(text, {**known, **shown})) for file, text in chosen)
+    prompts = tuple(fill(text, {**known, **shown}) for text in chosen)
     return Inputs(prompts, _lines(shown), _documents(request, recipe), request.query)
 
 
-def _check_names(recipe: Recipe, prompts: list[str], known: Mapping[str, str]) -> None:
-    needed = dict.fromkeys((*names_in(recipe.variables.values()), *(n for n in names_in(prompts) if n not in recipe.variables)))
+def _check_names(recipe: Recipe, prompts: Sequence[str], known: Mapping[str, str]) -> None:
+    needed = dict.fromkeys((*_names(recipe.variables.values()), *(n for n in _names(prompts) if n not in recipe.variables)))
     if missing := [f"{{{{{name}}}}}" for name in needed if name not in known]:
         raise stop(
             InterventionType.CONFIG_ERROR, f"{recipe.name}: variables without a value: {', '.join(missing)}: expected all to be given"
         )
+
+
+def _names(texts: Iterable[str]) -> list[str]:
+    return [name for text in texts for name in variables_in(text)]
 
 
 def _given(request: CallRequest, tools: tuple[str, ...]) -> dict[str, str]:

@@ -11,9 +11,8 @@ from jsonschema.validators import validator_for
 
 from pandora_dagster.contracts.calls import Part, PartKind
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.cookbook import io_schema
 from pandora_dagster.execution.budgets import Count
-from pandora_dagster.execution.prompt_text import render_schema
 
 Value = TypeVar("Value")
 REMEMBERED = 128
@@ -53,7 +52,7 @@ class RecipeCache:
         self._shared: Remembered[Shared] = Remembered()
         self._validators: Remembered[Validator] = Remembered()
 
-    def shared(self, loaded: LoadedRecipe, prompts: tuple[tuple[str, str], ...]) -> Shared:
+    def shared(self, loaded: LoadedRecipe, prompts: tuple[str, ...]) -> Shared:
         """Policy, role prompts and IO schema, in this order (000 section 6)."""
         return self._shared.get((loaded.path, loaded.version, prompts), lambda: self._made(loaded, prompts))
 
@@ -62,21 +61,12 @@ class RecipeCache:
         schema = loaded.recipe.output_schema
         return None if schema is None else self._validators.get((loaded.path, loaded.version), lambda: _compiled(schema))
 
-    def _made(self, loaded: LoadedRecipe, prompts: tuple[tuple[str, str], ...]) -> Shared:
+    def _made(self, loaded: LoadedRecipe, prompts: tuple[str, ...]) -> Shared:
         texts: list[tuple[PartKind, str, str]] = [("policy", "policy", loaded.policy)]
-        texts.extend(("role", path, text) for path, text in prompts)
-        texts.append(("schema", "schema", schema_text(loaded)))
+        texts.extend(("role", "role", text) for text in prompts)
+        texts.append(("schema", "schema", io_schema(loaded.recipe)))
         parts = tuple(Part(kind, name, text, self._count(text)) for kind, name, text in texts if text.strip())
         return Shared(parts, self._count("\n\n".join(part.text for part in parts) + "\n\n") if parts else 0)
-
-
-def schema_text(loaded: LoadedRecipe) -> str:
-    """The IO schema with the sentence that says what it is, "" where the recipe has none."""
-    schema = loaded.recipe.output_schema
-    if schema is None:
-        return ""
-    language = "YAML" if loaded.recipe.output_format is OutputFormat.YAML else "JSON"
-    return f"Answer with {language} of this form and nothing else:\n{render_schema(schema)}"
 
 
 def _compiled(schema: Mapping[str, Any]) -> Validator:

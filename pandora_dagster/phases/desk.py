@@ -67,7 +67,7 @@ class Desk:
         manifest = self.turn.manifest
         whole = (context or self.context).render()
         request = CallRequest(
-            recipe=self.kit.recipe_path(recipe, self.mode),
+            recipe=recipe,
             query=self.query,
             site=CallSite(self.phase, manifest.user_id, manifest.session_id, self.turn.key, manifest.revision),
             documents=(InputDocument("context.md", whole), *documents),

@@ -209,3 +209,4 @@ def _missing_need(spec: PhaseSpec, manifest: Manifest) -> str:
 
 def _index(kit: Kit, turn: Turn) -> None:
     kit.index.put([row_of(turn.manifest, turn.context)])
+    kit.calls.settle(turn.key, turn.manifest.revision)

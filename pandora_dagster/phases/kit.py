@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ports import (
+    CallLog,
     Clock,
     Cookbook,
     CountsTokens,
@@ -14,7 +15,6 @@ from pandora_dagster.contracts.ports import (
     TurnIndex,
     TurnStore,
 )
-from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.selection.excerpts import Scores
 
 
@@ -26,6 +26,7 @@ class Kit:
     execution: Executes
     turns: TurnStore
     index: TurnIndex
+    calls: CallLog
     memory: MemoryStore
     interventions: Interventions
     counter: CountsTokens
@@ -38,10 +39,3 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
-
-    def recipe_path(self, stem: str, mode: str) -> str:
-        """The recipe that `stem` means in `mode`; a broken or missing one keeps its plain name, so that the call HALTs."""
-        try:
-            return self.cookbook.get(stem, mode).path
-        except ConfigurationError:
-            return stem

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pandora_dagster.cookbook.places import shipped_folder
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.settings.model import Settings, Variable, variables
-from pandora_dagster.settings.shipped import shipped_root
 
 _PREFIX = "PANDORA_"
 _CREDENTIAL = "_KEY"
@@ -25,7 +25,7 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shippe
     known = variables()
     given = {field: environ[v.name] for field, v in known.items() if environ.get(v.name)}
     faults = list(_unknown(environ, known.values()))
-    values, misplaced = _placed(given, cwd or Path.cwd(), shipped or shipped_root())
+    values, misplaced = _placed(given, cwd or Path.cwd(), shipped or shipped_folder())
     faults += [_fault(known[field], given.get(field, str(values[field]))) for field in misplaced]
     try:
         settings = Settings.model_validate(values)
@@ -63,9 +63,10 @@ def _placed(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[st
         "dagster_home": root / "dagster",
     }
     places = {field: _absolute(given[field], cwd) if field in given else defaults[field] for field in _PLACES}
+    good_root = _may_be_folder(places["root"])
     usable = {
-        "root": _may_be_folder(places["root"]),
-        "dagster_home": _may_be_folder(places["dagster_home"]),
+        "root": good_root,
+        "dagster_home": _may_be_folder(places["dagster_home"]) or not (good_root or "dagster_home" in given),
         "runtime_file": "runtime_file" not in given or places["runtime_file"].is_file(),
         "cookbook_root": "cookbook_root" not in given or places["cookbook_root"].is_dir(),
     }

@@ -85,7 +85,7 @@ class Settings(BaseModel):
     )
     response_token_reserve: Annotated[
         int, Field(ge=0, le=1_000_000), Variable("RESPONSE_TOKEN_RESERVE", _TOKENS.format(0) + ", under DEFAULT_CONTEXT_BUDGET")
-    ] = Field(2_000, description="Tokens kept free for the answer of a call that has no recipe budget.")
+    ] = Field(2_000, validate_default=True, description="Tokens kept free for the answer of a call that has no recipe budget.")
     compression_threshold: Annotated[
         float, Field(gt=0, le=1, allow_inf_nan=False), Variable("COMPRESSION_THRESHOLD", "a share over 0 and up to 1")
     ] = Field(0.9, description="Share of a budget above which compression starts.")

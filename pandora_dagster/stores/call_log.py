@@ -31,7 +31,11 @@ class CallFiles:
 
     def of_turn(self, key: TurnKey, *, revision: int = 0, report: Callable[[str], None]) -> Iterator[CallRecord]:
         """The records of one revision of a turn. `report` is told of each line that is no record, as one sentence."""
-        yield from _records(inside(self._layout.root, self._layout.turn(key, revision) / CALLS), report)
+        yield from _records(self.path_of(key, revision), report)
+
+    def path_of(self, key: TurnKey, revision: int) -> Path:
+        """The file of one revision of a turn; it need not exist."""
+        return inside(self._layout.root, self._layout.turn(key, revision) / CALLS)
 
     def read(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[CallRecord]:
         """All records of a user: those of turns and their revisions first, those without a turn after them."""

@@ -17,7 +17,7 @@ from pandora_dagster.text.citations import cited
 
 _FENCED = re.compile(r"^[ \t]*```([A-Za-z]*)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 _WRAPPED = re.compile(r"\A```(?:markdown|md)[ \t]*\n(.*)\n```\Z", re.DOTALL | re.IGNORECASE)
-_FENCE_LINE = re.compile(r"^[ \t]*```", re.MULTILINE)
+_FENCE_LINE = re.compile(r"^[ \t]*```[ \t]*(\S*)", re.MULTILINE)
 _NOT = r"(?:can(?:no|['’])t|can not|am (?:not able|unable) to|won['’]t|will not)"
 _LOOKED = r"(?! (?:find|see|locate|tell|say|determine|confirm|verify)\b)"
 _REFUSAL = re.compile(
@@ -76,8 +76,8 @@ def read_json(text: str) -> object:
             return _strict(candidate)
         except (ValueError, RecursionError) as error:
             first_fault = first_fault or str(error)[:120]
-    body = next(reversed(list(_json_candidates(text))))
-    if not body.startswith(("{", "[")):
+    body = next(_bracketed(text), "")
+    if not body:
         raise BadAnswerError("answer: no JSON in it: expected one JSON object and nothing else")
     if _unclosed(body):
         raise BadAnswerError(f"answer: JSON that stops in the middle ({first_fault}): expected one complete JSON object")
@@ -85,13 +85,18 @@ def read_json(text: str) -> object:
 
 
 def _json_candidates(text: str) -> Iterator[str]:
-    """The whole text, what stands in code fences, and what stands from the first bracket to the last."""
+    """The whole text, what stands in code fences, and what stands between brackets."""
     yield text
     yield from (body.strip() for language, body in _FENCED.findall(text) if language.lower() in ("", "json"))
-    opening = re.search(r"[{\[]", text)
-    if opening:
-        end = max(text.rfind("}"), text.rfind("]"))
-        yield text[opening.start() : end + 1] if end > opening.start() else text[opening.start() :]
+    yield from _bracketed(text)
+
+
+def _bracketed(text: str) -> Iterator[str]:
+    """From the first opening brace (then: bracket) to the last closing one, or to the end where there is none."""
+    for opening, closing in ("{}", "[]"):
+        start, end = text.find(opening), text.rfind(closing)
+        if start >= 0:
+            yield text[start : end + 1] if end > start else text[start:]
 
 
 def _strict(text: str) -> object:
@@ -154,9 +159,10 @@ def _has_aliases(text: str) -> bool:
 
 
 def _unwrapped(text: str) -> str:
-    """Markdown without the fence that a chatty model puts around the whole of it."""
+    """Markdown without the fence that a chatty model puts around the whole of it; fences within must open with a language."""
     wrapped = _WRAPPED.match(text)
-    if not wrapped or len(_FENCE_LINE.findall(wrapped.group(1))) % 2:
+    within: list[str] = _FENCE_LINE.findall(wrapped.group(1)) if wrapped else []
+    if not wrapped or len(within) % 2 or not all(within[::2]) or any(within[1::2]):
         return text
     inner = wrapped.group(1).strip()
     if not inner:

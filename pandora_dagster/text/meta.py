@@ -51,7 +51,7 @@ def read_meta(text: str) -> dict[str, Any]:
 def subsections(body: str) -> dict[str, str]:
     """`### Title` -> the text under it, in order. Text before the first title is left out."""
     heads = list(_SUBSECTION.finditer(body))
-    ends = [h.start() for h in heads[1:]] + [len(body)]
+    ends = [*(h.start() for h in heads[1:]), len(body)][: len(heads)]
     return {h.group(1): body[h.end() : end].strip("\n") for h, end in zip(heads, ends, strict=True)}
 
 

@@ -1,5 +1,6 @@
 """The fuse box: settings in, adapters out. The only place where adapters are built."""
 
-from pandora_dagster.wiring.house import House, open_house
+from pandora_dagster.wiring.building import open_house
+from pandora_dagster.wiring.house import House
 
 __all__ = ["House", "open_house"]

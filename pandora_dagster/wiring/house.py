@@ -1,14 +1,14 @@
-"""The house: every adapter, built once from settings. Knows constructors and order; knows nothing of what a turn does."""
+"""The house: every adapter of one store, open. Knows what belongs together; `building.py` knows the constructors."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
-from uuid import uuid4
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
-from pandora_dagster.contracts.ports import ModelRuntime
+from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore, Vault
+from pandora_dagster.cookbook import shipped_folder
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases import flow
 from pandora_dagster.phases.answers import Answered, answered
@@ -17,22 +17,92 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import Settings
+from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
+from pandora_dagster.stores.turn_index import DuckTurnIndex
+from pandora_dagster.wiring.examination import Finding, examined
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """An open house. One a process; `run` carries its async work, `close` ends it."""
+    """An open house, one a process. `run` carries its async work; `close` ends it."""
 
     settings: Settings
     kit: Kit
     runtime: ModelRuntime
+    vault: Vault
+    sessions: Sessions
+    turn_index: DuckTurnIndex
+    recording: RecordingDesk
     loop: asyncio.Runner
+
+    @property
+    def turns(self) -> TurnStore:
+        return self.kit.turns
+
+    @property
+    def interventions(self) -> Interventions:
+        return self.kit.interventions
+
+    @property
+    def cookbook(self) -> Cookbook:
+        return self.kit.cookbook
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run async work from sync code, always on the house's own loop."""
         return self.loop.run(work)
+
+    def start(self, query: str, *, user: str = "", session: str = "", mode: str = "chat") -> TurnKey:
+        """Open a turn; an empty user is PANDORA_USER, an empty session the day's. Raises InputError."""
+        if mode not in ("chat", "code"):
+            raise InputError(f"mode {mode!r}: expected chat or code")
+        who = user_id(user) if user else self.settings.user
+        where = session_id(session or self.new_session())
+        return flow.start_turn(self.kit, query, user=who, session=where, mode=cast(Literal["chat", "code"], mode))
+
+    def new_session(self) -> str:
+        """The session of turns that name none: one a day, in the configured time zone."""
+        return f"day-{self.kit.clock().astimezone(self.settings.zone):%Y-%m-%d}"
+
+    def left_to_do(self, key: TurnKey) -> tuple[str, ...]:
+        return flow.left_to_do(self.turns.manifest(key))
+
+    def run_turn(self, key: TurnKey, *, on_report: Callable[[PhaseReport], None]) -> PhaseReport:
+        """Run what is left of a turn without Dagster (chat)."""
+        return self.run(flow.run_turn(key, self.kit, on_report=on_report))
+
+    def answered(self, key: TurnKey) -> Answered:
+        return answered(self.kit, key)
+
+    def import_conversations(
+        self, lines: Iterable[bytes], *, where: str, progress: Callable[[ImportReport], None] = lambda report: None
+    ) -> ImportReport:
+        """Import conversations, one a line; faults are named in the report."""
+        return import_conversations(lines, self.recording, where=where, progress=progress)
+
+    def import_example(self) -> ImportReport:
+        """The shipped example history."""
+        path = shipped_folder() / "data" / "example" / "conversations.jsonl"
+        with path.open("rb") as lines:
+            return self.import_conversations(lines, where=path.name)
+
+    def exported(self, user: UserId | None) -> Iterator[dict[str, Any]]:
+        """Conversations as they leave: imported ones as they came."""
+        return exported(self.turns, self.sessions, user)
+
+    def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
+        return rebuild(self.turns, self.turn_index, progress=progress)
+
+    def verify_index(self) -> tuple[str, ...]:
+        return verify(self.turns, self.turn_index)
+
+    async def examine(self) -> tuple[Finding, ...]:
+        """What `pandora doctor` says."""
+        return await examined(self.settings, self.runtime, self.cookbook)
+
+    def folder(self, key: TurnKey) -> Path:
+        return Path(self.turns.path(key))
 
     def close(self) -> None:
         """Close what holds connections."""

@@ -1,1 +1,59 @@
 """The cookbook as the command line looks after it: checked, listed, generated. Opens no store and no runtime."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pandora_dagster.cookbook import Shelf, check_all, check_file, write_registry, write_schema_file
+from pandora_dagster.settings import Settings
+from pandora_dagster.wiring.building import open_cookbook, open_counter
+
+__all__ = ["Outcome", "check_cookbook", "check_files", "open_cookbook", "recipe_rows", "write_generated"]
+EXISTING_TOOLS = frozenset({"doc.search", "memory.query", "memory.create"})
+"""The names of the tools that `building.open_house` registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a check found: `count` recipes looked at."""
+
+    count: int
+    faults: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+
+
+def check_cookbook(settings: Settings) -> Outcome:
+    """The whole cookbook: recipes, prompts, registry and schema."""
+    shelf = open_cookbook(settings)
+    checked = check_all(shelf, EXISTING_TOOLS, open_counter(settings))
+    return Outcome(len(shelf.names()), checked.faults, checked.notices)
+
+
+def check_files(settings: Settings, files: Sequence[Path]) -> Outcome:
+    """These files alone, wherever they lie, without the registry."""
+    return Outcome(len(files), tuple(fault for file in files for fault in check_file(file)))
+
+
+def write_generated(settings: Settings) -> None:
+    """Generate `registry.yaml` and `schema.json` from the recipe files."""
+    shelf = open_cookbook(settings)
+    write_schema_file(shelf)
+    write_registry(shelf, open_counter(settings))
+
+
+def recipe_rows(settings: Settings) -> list[dict[str, Any]]:
+    """One row a recipe, for a table."""
+    return [_row(open_cookbook(settings), name) for name in open_cookbook(settings).names()]
+
+
+def _row(shelf: Shelf, name: str) -> dict[str, Any]:
+    loaded = shelf.load(name)
+    recipe, budget = loaded.recipe, loaded.recipe.token_budget
+    return {
+        "recipe": name,
+        "layer": recipe.model_layer.value,
+        "mode": recipe.mode.value if recipe.mode else "",
+        **budget.model_dump(),
+        "version": loaded.version,
+    }

@@ -1,14 +1,14 @@
 """How the servers of `runtime.yaml` stand, for `pandora doctor` and the start of a run. Asks; changes nothing."""
 
 import asyncio
-import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.errors import ModelError, ModelRejectedError, RuntimeUnreachableError
+from pandora_dagster.errors import ModelError, ModelRejectedError
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
 from pandora_dagster.runtime.sglang.failures import failure, timed_out
@@ -66,21 +66,26 @@ async def _served(endpoint: Endpoint, connections: Connections, timeout_s: float
 
 
 async def _listed(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
-    url = endpoint.server.base_url
+    await _ready(connection, endpoint)
+    body = await _got(connection, endpoint, f"{endpoint.server.base_url}/models")
     try:
-        try:
-            await connection.get(re.sub(r"/v1$", "/health", url))
-        except Exception as fault:
-            # only "not ready" counts: a gateway before the server may not know /health
-            found = failure(fault, endpoint, secret=connection.secret)
-            if found is None or isinstance(found, RuntimeUnreachableError):
-                raise
-        body = await connection.get(f"{url}/models")
         return {model.id: model.max_model_len for model in _Models.model_validate_json(body).data}
     except ValidationError:
         raise ModelRejectedError(
             f"{endpoint}: /v1/models lists no models: expected SGLang's API there", hint="Correct base_url in runtime.yaml."
         ) from None
+
+
+async def _ready(connection: Connection, endpoint: Endpoint) -> None:
+    """Raises where the server is away or still starting; a gateway before it need not know /health."""
+    with suppress(ModelRejectedError):
+        await _got(connection, endpoint, endpoint.server.base_url.removesuffix("/v1") + "/health")
+
+
+async def _got(connection: Connection, endpoint: Endpoint, url: str) -> bytes:
+    """What lies behind `url`; every fault of the way becomes its ModelError."""
+    try:
+        return await connection.get(url)
     except Exception as fault:
         found = failure(fault, endpoint, secret=connection.secret)
         if found is None:

@@ -97,12 +97,13 @@ def _resolved(branch: Schema, root: Schema, within: frozenset[str]) -> tuple[dic
 
 def _target(reference: str, root: Schema) -> Schema | None:
     """What a reference inside the document points at."""
-    node: object = root if reference.startswith("#/") else None
+    if not reference.startswith("#/"):
+        return None
+    node: Schema | None = root
     for step in reference[2:].split("/"):
-        if not isinstance(node, Mapping):
-            return None
-        node = cast(Mapping[str, object], node).get(step.replace("~1", "/").replace("~0", "~"))
-    return cast(Schema, node) if isinstance(node, Mapping) else None
+        inner = node.get(step.replace("~1", "/").replace("~0", "~")) if node is not None else None
+        node = cast(Schema, inner) if isinstance(inner, Mapping) else None
+    return node
 
 
 _CONFLICT = object()
@@ -110,7 +111,8 @@ _CONFLICT = object()
 
 def _merge(first: Schema, second: Schema) -> dict[str, object]:
     """What both ask for, as one schema; a keyword on which they differ beyond `_both` is dropped."""
-    both = {word: _both(word, first[word], second[word]) for word in first if word in second}
+    shared = [word for word in first if word in second]
+    both = {word: first[word] if first[word] == second[word] else _both(word, first[word], second[word]) for word in shared}
     merged = {word: value for word, value in {**first, **second, **both}.items() if value is not _CONFLICT}
     if ("additionalProperties" in first) != ("additionalProperties" in second) and "properties" in both:
         del merged["additionalProperties"]  # it spoke of one side's properties only
@@ -118,17 +120,16 @@ def _merge(first: Schema, second: Schema) -> dict[str, object]:
 
 
 def _both(word: str, one: object, other: object) -> object:
-    if one == other and type(one) is type(other):
-        return one
     if word == "required" and isinstance(one, Sequence) and isinstance(other, Sequence):
         return list(dict.fromkeys([*cast(Sequence[str], one), *cast(Sequence[str], other)]))
     if word in _NAMED and isinstance(one, Mapping) and isinstance(other, Mapping):
         return _both_named(cast(Schema, one), cast(Schema, other))
     if word in _HIGHER | _LOWER and isinstance(one, int | float) and isinstance(other, int | float):
-        return max(one, other) if word in _HIGHER else min(one, other)
+        bounds = (cast(float, one), cast(float, other))
+        return max(bounds) if word in _HIGHER else min(bounds)
     if word == "type" and (one, other) in (("integer", "number"), ("number", "integer")):
         return "integer"
-    return one if word in _NOTES else _CONFLICT
+    return _CONFLICT
 
 
 def _both_named(one: Schema, other: Schema) -> dict[str, object]:

@@ -1,0 +1,85 @@
+"""How a house is built from settings. The only place where adapters are constructed."""
+
+import asyncio
+import os
+import secrets
+from datetime import UTC, datetime
+
+from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime, Tool
+from pandora_dagster.cookbook import Shelf, shipped_folder
+from pandora_dagster.execution.executor import Executor
+from pandora_dagster.phases.flow import SECTION_OF
+from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.recording import RecordingDesk
+from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
+from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
+from pandora_dagster.selection.overlap import Overlap
+from pandora_dagster.settings import Settings
+from pandora_dagster.stores.call_index import DuckCallIndex
+from pandora_dagster.stores.call_log import CallFiles
+from pandora_dagster.stores.calls import Calls
+from pandora_dagster.stores.interventions import InterventionFiles
+from pandora_dagster.stores.memory import MemoryFiles
+from pandora_dagster.stores.revisions import PhaseTable
+from pandora_dagster.stores.sessions import SessionFiles
+from pandora_dagster.stores.turn_index import DuckTurnIndex
+from pandora_dagster.stores.turns import Turns
+from pandora_dagster.stores.vault import VaultFiles
+from pandora_dagster.text.tokens import TokenCounter
+from pandora_dagster.tools.documents import DocSearch
+from pandora_dagster.tools.memory import MemoryCreate, MemoryQuery
+from pandora_dagster.wiring.house import House
+
+
+def now() -> datetime:
+    """The clock of every adapter: aware, UTC."""
+    return datetime.now(UTC)
+
+
+def open_cookbook(settings: Settings) -> Shelf:
+    """The cookbook alone: what may run."""
+    return Shelf(settings.cookbook_root / "recipes", settings.cookbook_root / "prompts")
+
+
+def open_counter(settings: Settings) -> TokenCounter:
+    """The token counter over the shipped vocabulary; raises ConfigurationError."""
+    return TokenCounter(shipped_folder() / "data" / "tokenizer" / "cl100k_base.tiktoken")
+
+
+def open_runtime(settings: Settings, counter: CountsTokens) -> ModelRuntime:
+    """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
+    if settings.runtime == "sglang":
+        return SglangRuntime(load_endpoints(settings.runtime_file), keys=os.environ)
+    return ExtractiveRuntime(counter, now)
+
+
+def open_house(settings: Settings) -> House:
+    """Build every adapter. Nothing is written yet."""
+    root, counter, cookbook = settings.root, open_counter(settings), open_cookbook(settings)
+    runtime = open_runtime(settings, counter)
+    turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
+    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s)
+    calls = Calls(CallFiles(root), DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s))
+    memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
+    interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
+    scores = Overlap(index.reader).scores
+    tools: dict[str, Tool] = {
+        t.name: t for t in (DocSearch(turns, index, counter, scores), MemoryQuery(memory, scores), MemoryCreate(memory, now))
+    }
+    execution = Executor(
+        cookbook=cookbook,
+        runtime=runtime,
+        counter=counter,
+        log=calls,
+        vault=vault,
+        interventions=interventions,
+        clock=now,
+        sleep=asyncio.sleep,
+        new_call_id=lambda: f"call_{secrets.token_hex(12)}",
+        tools=frozenset(tools),
+    )
+    sessions = SessionFiles(root)
+    kit = Kit(cookbook, execution, turns, index, calls, memory, interventions, counter, now, tools, scores, runtime.name)
+    recording = RecordingDesk(turns, sessions, index, counter, now, index.reader)
+    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner())

@@ -1,0 +1,65 @@
+"""What `pandora doctor` looks at: the store, the cookbook, the runtime. Asks; changes nothing."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.ports import Cookbook, ModelRuntime
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.runtime.sglang.check import LayerStatus
+from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One part and how it stands; `remedy` says what to do where it does not."""
+
+    part: str
+    ok: bool
+    says: str
+    remedy: str = ""
+
+
+async def examined(settings: Settings, runtime: ModelRuntime, cookbook: Cookbook) -> tuple[Finding, ...]:
+    """Every finding, in the order in which a person would mend them."""
+    found = [_store(settings), *_recipes(cookbook)]
+    if isinstance(runtime, SglangRuntime):
+        found += [_layer(status, cookbook) for status in await runtime.check()]
+    else:
+        found.append(Finding("runtime", True, f"{runtime.name}: embedded, no model; every record says so"))
+    return tuple(found)
+
+
+def _store(settings: Settings) -> Finding:
+    there = settings.root if settings.root.exists() else next(p for p in settings.root.parents if p.exists())
+    if os.access(there, os.W_OK):
+        return Finding("store", True, str(settings.root))
+    return Finding("store", False, f"{settings.root}: cannot be written", "set PANDORA_ROOT to a folder that you can write")
+
+
+def _recipes(cookbook: Cookbook) -> Iterator[Finding]:
+    broken = 0
+    for name in cookbook.names():
+        try:
+            cookbook.load(name)
+        except PandoraError as error:
+            broken += 1
+            yield Finding(f"recipe {name}", False, str(error), "pandora recipes check names every fault")
+    if not broken:
+        yield Finding("recipes", True, f"{len(cookbook.names())} recipes load")
+
+
+def _layer(status: LayerStatus, cookbook: Cookbook) -> Finding:
+    part = f"layer {status.layer.value}"
+    if not status.ok:
+        return Finding(part, False, status.message, status.remedy)
+    largest = max((cookbook.load(n).recipe.token_budget.total for n in _of_layer(cookbook, status)), default=0)
+    if status.context is not None and status.context < largest:
+        remedy = "serve the model with a longer context, or expect the input of these calls to shrink"
+        return Finding(part, False, f"{status.endpoint}: context {status.context} is under the largest recipe budget {largest}", remedy)
+    return Finding(part, True, f"{status.endpoint}: {status.model}")
+
+
+def _of_layer(cookbook: Cookbook, status: LayerStatus) -> list[str]:
+    return [n for n in cookbook.names() if cookbook.load(n).recipe.model_layer is status.layer]

@@ -1,0 +1,221 @@
+"""Fakes around the executor: a cookbook of recipes built in memory, a runtime with scripted answers, stores that are lists."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer
+from pandora_dagster.errors import ModelTimeoutError, RecipeNotFoundError, StoreError
+from pandora_dagster.execution.executor import Executor
+from pandora_dagster.text.tokens import TokenCounter
+
+VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
+CONTEXT = "## 0. User Query\n\nwhich flight?\n\n## 2. Gathered Context\n\nFlight HAT136 [1].\n\n## 3. Task Plan\n\nAnswer.\n\n"
+PLAN_SCHEMA = {
+    "type": "object",
+    "required": ["next_step"],
+    "properties": {"next_step": {"enum": ["synthesis", "clarify"]}, "confidence": {"type": "number"}, "reasoning": {"type": "string"}},
+    "additionalProperties": False,
+}
+GOOD = '{"next_step": "synthesis", "confidence": 0.9}'
+
+
+def loaded(
+    *, prompts: tuple[tuple[PromptFile, str], ...] | None = None, policy: str = "Use the documents only.", **fields: Any
+) -> LoadedRecipe:
+    """A planner-like recipe, changed by `fields`."""
+    values: dict[str, Any] = {
+        "name": "planner_chat",
+        "description": "Plans.",
+        "model_layer": "MIND",
+        "token_budget": {"total": 2000, "prompt": 500, "input": 1000, "output": 500},
+        "system_prompt": "Plan the turn.",
+        "input_sections": ("§0", "§2"),
+        "output_format": "json",
+        "output_schema": PLAN_SCHEMA,
+    }
+    recipe = Recipe(**{**values, **fields})
+    texts = prompts or ((PromptFile(path="prompts/planner/plan.md"), recipe.system_prompt or "Plan."),)
+    return LoadedRecipe(
+        recipe=recipe, path="pipeline/plan", version="abc123def456", prompt_version="aaaabbbbcccc", prompts=texts, policy=policy
+    )
+
+
+def request(**fields: Any) -> CallRequest:
+    """A call of `pipeline/plan` with a context.md."""
+    site = CallSite(phase="task_plan", user="anna", session="s1", turn=TurnKey(user_id("anna"), 7))
+    base = CallRequest(recipe="pipeline/plan", query="which flight?", site=site, documents=(InputDocument("context.md", CONTEXT),))
+    return replace(base, **fields)
+
+
+@dataclass
+class FakeCookbook:
+    recipes: Mapping[str, LoadedRecipe]
+
+    def load(self, name: str) -> LoadedRecipe:
+        if name not in self.recipes:
+            raise RecipeNotFoundError(f"recipes/{name}.yaml: no such recipe")
+        return self.recipes[name]
+
+    def get(self, phase: str, mode: str) -> LoadedRecipe:
+        return self.load(phase)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.recipes)
+
+    def compressor(self, content_type: ContentType) -> LoadedRecipe:
+        return self.load(content_type)
+
+
+@dataclass
+class FakeRuntime:
+    """Gives its script's entries in turn, the last one for ever: a text, (text, finish_reason), an error, or seconds to wait."""
+
+    script: list[Any]
+    limits: Mapping[ModelLayer, int] = field(default_factory=dict)
+    served: int = 0
+    latency_ms: float = 1.0
+    packs: list[PromptPack] = field(default_factory=list)
+    name: str = "fake"
+
+    def model(self, layer: ModelLayer) -> str:
+        return f"model-of-{layer.value}"
+
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        return self.limits.get(layer)
+
+    def temperature(self, layer: ModelLayer) -> float:
+        return 0.5
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+        self.packs.append(pack)
+        step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if isinstance(step, Exception):
+            raise step
+        if isinstance(step, float):
+            await asyncio.sleep(min(step, timeout_s))
+            raise ModelTimeoutError(f"no answer within {timeout_s * 1000:.0f} ms")
+        text, reason = step if isinstance(step, tuple) else (step, "stop")
+        return ModelAnswer(text, reason, Usage(prompt=self.served, output=0), self.name, self.model(pack.layer), self.latency_ms)
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass
+class FakeStores:
+    """Log, vault and interventions in lists; `broken` makes log and vault refuse."""
+
+    records: list[CallRecord] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+    opened: list[Intervention] = field(default_factory=list)
+    broken: bool = False
+
+    def append(self, record: CallRecord) -> None:
+        if self.broken:
+            raise StoreError("calls.jsonl: disk full")
+        self.records.append(record)
+
+    def keep(self, user: str, kind: str, text: str) -> str:
+        if self.broken:
+            raise StoreError("vault: disk full")
+        ref = f"{user}/{kind}/{len(self.kept)}"
+        self.kept[ref] = text
+        return ref
+
+    def read(self, ref: str) -> str:
+        return self.kept[ref]
+
+    def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
+        made = Intervention(id=f"iv_{len(self.opened) + 1}", type=type, message=message, created_at="2026-01-04T14:30:00Z", **fields)
+        self.opened.append(made)
+        return made
+
+    def show(self, intervention_id: str) -> Intervention:
+        return next(i for i in self.opened if i.id == intervention_id)
+
+    def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
+        return tuple(self.opened)
+
+    def resolve(self, intervention_id: str, resolution: str) -> Intervention:
+        raise NotImplementedError
+
+
+@dataclass
+class Rig:
+    """An executor with its fakes at hand."""
+
+    executor: Executor
+    runtime: FakeRuntime
+    stores: FakeStores
+    pauses: list[float]
+
+    def call(self, **fields: Any) -> CallResult:
+        return asyncio.run(self.executor.call(request(**fields)))
+
+
+@pytest.fixture(scope="session")
+def counter() -> TokenCounter:
+    """The real cl100k counter."""
+    return TokenCounter(VOCABULARY)
+
+
+@pytest.fixture(scope="session")
+def rig(counter: TokenCounter) -> Callable[..., Rig]:
+    """Builds an executor on fakes: `rig(answers, recipe=..., limits=..., fitter=..., tools=...)`."""
+
+    def build(
+        *script: Any,
+        recipe: LoadedRecipe | None = None,
+        limits: Mapping[ModelLayer, int] | None = None,
+        served: int = 0,
+        latency_ms: float = 1.0,
+        broken: bool = False,
+        **extra: Any,
+    ) -> Rig:
+        runtime, stores, pauses = FakeRuntime(list(script) or [GOOD], limits or {}, served, latency_ms), FakeStores(broken=broken), []
+        now = [datetime(2026, 1, 4, 14, 30, tzinfo=UTC)]
+
+        def clock() -> datetime:
+            now[0] += timedelta(milliseconds=1)
+            return now[0]
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+
+        executor = Executor(
+            cookbook=FakeCookbook({"pipeline/plan": recipe or loaded()}),
+            runtime=runtime,
+            counter=counter,
+            log=stores,
+            vault=stores,
+            interventions=stores,
+            clock=clock,
+            sleep=sleep,
+            new_call_id=lambda: "call_1",
+            **extra,
+        )
+        return Rig(executor, runtime, stores, pauses)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def make_recipe() -> Callable[..., LoadedRecipe]:
+    """`make_recipe(**fields)`: the planner-like recipe, changed."""
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def good() -> dict[str, Any]:
+    """What the good answer says."""
+    return json.loads(GOOD)

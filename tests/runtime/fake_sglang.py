@@ -1,0 +1,193 @@
+"""A stand-in for SGLang 0.5.23 on a real socket: its answers, its refusals and its oddities, as measured on the real one."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Misbehaviour = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass
+class FakeSglang:
+    """One server for one model. `says` makes the answer's text; words stand for tokens."""
+
+    model: str = "tiny"
+    context: int = 4_096
+    lists_context: bool = True
+    api_key: str = ""
+    starting: bool = False
+    has_health: bool = True
+    max_running: int = 16
+    max_queued: int = 20
+    takes_s: float = 0.0
+    finish_reason: str | None = "stop"
+    reports_usage: bool = True
+    reports_cache: bool = True
+    thinks: str = ""
+    says: Callable[[Mapping[str, Any]], str | None] = lambda _: '{"answer": "yes"}'
+    misbehaves: Misbehaviour | None = None
+
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    running: int = 0
+    most_running: int = 0
+    connections: int = 0
+    port: int = 0
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    async def __aenter__(self) -> "FakeSglang":
+        self._open: set[asyncio.Task[None]] = set()
+        self._places = asyncio.Semaphore(self.max_running)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        await self._server.wait_closed()
+        await asyncio.sleep(0)  # the closed sockets' last callbacks
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+                headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in head[1:] if line)}
+                body = await reader.readexactly(int(headers.get("content-length", "0")))
+                method, path, _ = head[0].split(" ")
+                if self.misbehaves is not None:
+                    await self.misbehaves(writer)
+                    return
+                status, answer = await self._answer(method, path, headers, body)
+                writer.write(response(status, json.dumps(answer).encode()))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+        finally:
+            writer.close()
+
+    async def _answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, object]:
+        if self.api_key and headers.get("authorization") != f"Bearer {self.api_key}" and path != "/health":
+            return 401, {"error": "Unauthorized"}
+        if (method, path) == ("GET", "/health") and self.has_health:
+            return (503, {}) if self.starting else (200, {})
+        if (method, path) == ("GET", "/v1/models"):
+            length = {"max_model_len": self.context} if self.lists_context else {}
+            return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "sglang", **length}]}
+        if method == "POST" and path in ("/v1/chat/completions", "/v1/completions"):
+            self.headers.append(headers)
+            return await self._complete(json.loads(body), chat="chat" in path)
+        return 404, {"detail": "Not Found"}
+
+    async def _complete(self, body: dict[str, Any], *, chat: bool) -> tuple[int, object]:
+        self.requests.append(body)
+        refusal = self._refusal(body, chat=chat)
+        if refusal:
+            return 400, error(400, "BadRequestError", refusal)
+        if self.running >= self.max_running + self.max_queued:
+            return 503, error(503, "ServiceUnavailableError", "The request queue is full.")
+        self.running += 1
+        try:
+            async with self._places:
+                self.most_running = max(self.most_running, self.max_running - self._places._value)
+                await asyncio.sleep(self.takes_s)
+                return 200, self._completion(body, chat=chat)
+        finally:
+            self.running -= 1
+
+    def _refusal(self, body: dict[str, Any], *, chat: bool) -> str:
+        words = len(prompt_of(body, chat=chat).split())
+        if words >= self.context:
+            return f"The input ({words} tokens) is longer than the model's context length ({self.context} tokens)."
+        if words + body["max_tokens"] > self.context:
+            return f"Requested token count exceeds the model's maximum context length of {self.context} tokens."
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+        for word in ("uniqueItems", "multipleOf"):
+            if f'"{word}"' in json.dumps(schema):
+                return f"Failed to compile json grammar: {word} is not supported"
+        return ""
+
+    def _completion(self, body: dict[str, Any], *, chat: bool) -> dict[str, Any]:
+        text, finish = self.says(body), self.finish_reason
+        if text is not None and len(text.split()) > body["max_tokens"]:
+            text, finish = " ".join(text.split()[: body["max_tokens"]]), "length"
+        said = {"message": {"role": "assistant", "content": text, "reasoning_content": self.thinks or None}} if chat else {"text": text}
+        words = len(prompt_of(body, chat=chat).split())
+        details = {"cached_tokens": words - 1} if self.reports_cache else None
+        usage = {"prompt_tokens": words, "completion_tokens": len((text or "").split()), "prompt_tokens_details": details}
+        return {
+            "id": body["rid"],
+            "model": body["model"],  # whatever was asked for
+            "choices": [{"index": 0, "finish_reason": finish, "matched_stop": None, **said}],
+            **({"usage": usage} if self.reports_usage else {}),
+        }
+
+
+def prompt_of(body: Mapping[str, Any], *, chat: bool) -> str:
+    return "\n".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
+
+
+def error(code: int, kind: str, message: str) -> dict[str, Any]:
+    """An error body of the OpenAI-compatible endpoints."""
+    return {"object": "error", "message": message, "type": kind, "param": None, "code": code}
+
+
+def response(status: int, body: bytes, *, kind: str = "application/json", length: int | None = None) -> bytes:
+    head = f"HTTP/1.1 {status} Said\r\ncontent-type: {kind}\r\ncontent-length: {len(body) if length is None else length}\r\n\r\n"
+    return head.encode() + body
+
+
+def sends(data: bytes) -> Misbehaviour:
+    """Sends these bytes and closes."""
+
+    async def misbehave(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+
+    return misbehave
+
+
+def resets() -> Misbehaviour:
+    """Sends half a response and resets the connection."""
+
+    async def misbehave(writer: asyncio.StreamWriter) -> None:
+        writer.write(response(200, b'{"choices": [', length=1_000))
+        await writer.drain()
+        writer.transport.abort()
+
+    return misbehave
+
+
+def drips(chunk: bytes, *, every_s: float, status: int = 200) -> Misbehaviour:
+    """Sends a body that never ends, `chunk` by `chunk`."""
+
+    async def misbehave(writer: asyncio.StreamWriter) -> None:
+        writer.write(response(status, b"", length=10**12))
+        while True:
+            writer.write(chunk)
+            await writer.drain()
+            await asyncio.sleep(every_s)
+
+    return misbehave
+
+
+def hangs() -> Misbehaviour:
+    """Takes the request and never says a word."""
+
+    async def misbehave(_: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(3_600)
+
+    return misbehave

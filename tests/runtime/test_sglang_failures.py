@@ -1,0 +1,117 @@
+"""What goes wrong with a server, as the classes and sentences that `failures` and `answers` make of it."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.errors import BadAnswerError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.runtime.sglang.failures import failure
+from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from tests.runtime.fake_sglang import FakeSglang, drips, error, hangs, resets, response, sends
+from tests.runtime.sglang_packs import KEY, ask, endpoints, failing, pack, run
+
+HTML = b"<html><body><h1>Internal Server Error</h1></body></html>"
+FULL = json.dumps(error(503, "ServiceUnavailableError", "The request queue is full.")).encode()
+
+FAILURES = {
+    "cut": (FakeSglang(says=lambda _: "word " * 99), BadAnswerError, "the answer was cut"),
+    "aborted": (FakeSglang(finish_reason="abort"), RuntimeUnreachableError, "aborted the request"),
+    "unknown end": (FakeSglang(finish_reason="tired"), BadAnswerError, "'tired': expected 'stop'"),
+    "no end": (FakeSglang(finish_reason=None), BadAnswerError, "'None': expected 'stop'"),
+    "empty": (FakeSglang(says=lambda _: ""), BadAnswerError, "an empty answer: expected text"),
+    "blank": (FakeSglang(says=lambda _: " \n\t"), BadAnswerError, "an empty answer: expected text"),
+    "no content": (FakeSglang(says=lambda _: None), BadAnswerError, "an empty answer: expected text"),
+    "thought only": (FakeSglang(says=lambda _: None, thinks="hmm"), BadAnswerError, "only thoughts and no answer"),
+    "queue full": (FakeSglang(max_running=0, max_queued=0), RuntimeUnreachableError, "status 503: The request queue is full."),
+    "503 without body": (FakeSglang(misbehaves=sends(response(503, b""))), RuntimeUnreachableError, "status 503: expected"),
+    "too many": (FakeSglang(misbehaves=sends(response(429, b"{}"))), RuntimeUnreachableError, "status 429"),
+    "prompt too long": (FakeSglang(context=5), ModelRejectedError, "status 400: The input (8 tokens) is longer than the model's"),
+    "answer too long": (FakeSglang(context=20), ModelRejectedError, "status 400: Requested token count exceeds"),
+    "native form": (FakeSglang(misbehaves=sends(response(400, b'{"error": {"message": "no"}}'))), ModelRejectedError, "status 400: no: "),
+    "no key": (FakeSglang(api_key=KEY), ModelRejectedError, "status 401: Unauthorized: expected the key to be accepted"),
+    "forbidden": (FakeSglang(misbehaves=sends(response(403, b"{}"))), ModelRejectedError, "status 403"),
+    "not found": (FakeSglang(misbehaves=sends(response(404, b'{"detail": "Not Found"}'))), ModelRejectedError, "404: Not Found: "),
+    "redirect": (FakeSglang(misbehaves=sends(response(302, b""))), ModelRejectedError, "not a redirect"),
+    "500 in HTML": (FakeSglang(misbehaves=sends(response(500, HTML, kind="text/html"))), RuntimeUnreachableError, "status 500: exp"),
+    "200 in HTML": (FakeSglang(misbehaves=sends(response(200, HTML, kind="text/html"))), RuntimeUnreachableError, "are no completion"),
+    "200 in JSON": (FakeSglang(misbehaves=sends(response(200, b'{"choices": []}'))), RuntimeUnreachableError, "are no completion"),
+    "half a body": (FakeSglang(misbehaves=sends(response(200, b'{"cho', length=99))), RuntimeUnreachableError, "the exchange failed"),
+    "closed at once": (FakeSglang(misbehaves=sends(b"")), RuntimeUnreachableError, "the exchange failed"),
+    "not HTTP": (FakeSglang(misbehaves=sends(b"220 mail.example.org ESMTP\r\n")), RuntimeUnreachableError, "the exchange failed"),
+    "reset": (FakeSglang(misbehaves=resets()), RuntimeUnreachableError, "expected a reachable SGLang server"),
+    "endless answer": (FakeSglang(misbehaves=drips(b"x" * 500_000, every_s=0)), RuntimeUnreachableError, "over 8388608 bytes"),
+    "endless refusal": (FakeSglang(misbehaves=drips(b"x" * 50_000, every_s=0, status=500)), RuntimeUnreachableError, "status 500"),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_failure_classes(case: str) -> None:
+    """Each failure has its class and one sentence with layer, endpoint and what was expected."""
+    server, kind, said = FAILURES[case]
+    server.port = 0
+    fault = failing(server)
+    assert type(fault) is kind
+    assert str(fault).startswith(f"MIND at {server.base_url}: ")
+    assert said in str(fault) and "expected" in str(fault) and "\n" not in str(fault)
+
+
+@pytest.mark.parametrize(
+    "misbehaves",
+    [hangs(), drips(b" " * 10, every_s=0.05), drips(b" " * 10, every_s=0.05, status=500)],
+    ids=["silent", "200 bytes a second", "slow refusal"],
+)
+def test_the_deadline_holds_over_everything(misbehaves: Any) -> None:
+    """However the server dawdles, the call ends at its deadline."""
+    began = time.monotonic()
+    fault = failing(FakeSglang(misbehaves=misbehaves), timeout_s=0.3)
+    assert type(fault) is ModelTimeoutError and "no complete answer within 0.3 s" in str(fault)
+    assert time.monotonic() - began < 3
+
+
+def test_nothing_listens() -> None:
+    """A port where nothing listens is unreachable, with the remedy."""
+    closed = FakeSglang()
+
+    async def work() -> None:
+        async with closed:
+            pass
+        await ask(closed)
+
+    with pytest.raises(RuntimeUnreachableError, match="refused the connection: expected") as caught:
+        run(work)
+    assert caught.value.hint == "Start the server, or correct base_url in runtime.yaml."
+
+
+def test_unknown_host() -> None:
+    """A host that no name service knows is unreachable, and said to be unknown."""
+    runtime = SglangRuntime(endpoints("http://sglang.invalid:30000/v1"), keys={})
+    with pytest.raises(RuntimeUnreachableError, match=r"MIND at http://sglang\.invalid:30000/v1: the host name is unknown: "):
+        run(lambda: runtime.complete(pack(), timeout_s=20))
+
+
+def test_tls_against_a_plain_server() -> None:
+    """https to a server that speaks http fails as TLS, not as a riddle."""
+
+    async def speaks_http(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+    async def work() -> None:
+        async with await asyncio.start_server(speaks_http, "127.0.0.1", 0) as plain:
+            runtime = SglangRuntime(endpoints(f"https://127.0.0.1:{plain.sockets[0].getsockname()[1]}/v1"), keys={})
+            await runtime.complete(pack(), timeout_s=5)
+
+    with pytest.raises(RuntimeUnreachableError, match="TLS failed"):
+        run(work)
+
+
+def test_a_fault_of_our_own_is_no_failure_of_the_server() -> None:
+    """What has nothing to do with the connection is not dressed up as one."""
+    endpoint = endpoints("http://127.0.0.1:9/v1")[ModelLayer.MIND]
+    assert failure(TypeError("a bug"), endpoint) is None
+    assert failure(ConnectionResetError(), endpoint) is not None

@@ -33,8 +33,8 @@ SWITCHES = (
     "--disable-component-update",
     "--disable-sync",
 )
-GRAPH_SIZE: ViewportSize = {"width": 2600, "height": 720}
-"""Wide enough that the nodes show descriptions and statuses."""
+GRAPH_SIZE: ViewportSize = {"width": 2300, "height": 560}
+"""A turn is thirteen nodes in a row: wide and low."""
 TURN_SIZE: ViewportSize = {"width": 1500, "height": 1250}
 SHOWN = "response"
 """The phase whose materialisation is shown: it has an answer, a call and two gates."""
@@ -104,6 +104,9 @@ def browser() -> Generator[Browser]:
 def graph(page: Page, address: str, picture: Path) -> None:
     """The asset graph of a turn, as the group's lineage."""
     page.goto(f"{address}/locations/pandora_dagster/asset-groups/turn/lineage")
+    page.get_by_text("turn_summary").first.wait_for(timeout=60_000)
+    page.get_by_text("Hide navigation").click()
+    page.reload()
     page.get_by_text("turn_summary").first.wait_for(timeout=60_000)
     _settle(page)
     page.screenshot(path=picture)

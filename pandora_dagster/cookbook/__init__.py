@@ -1,7 +1,6 @@
 """What may run: recipes and prompts from disk, checked, versioned and catalogued. Calls no model, fills no pack."""
 
 from pandora_dagster.cookbook.lint import Checked, check_all
-from pandora_dagster.cookbook.places import shipped_folder
 from pandora_dagster.cookbook.prompts import fill, io_schema, select_prompts
 from pandora_dagster.cookbook.registry import check_registry, write_registry
 from pandora_dagster.cookbook.schema_file import check_schema_file, write_schema_file
@@ -20,7 +19,6 @@ __all__ = [
     "load_recipe",
     "open_shelf",
     "select_prompts",
-    "shipped_folder",
     "write_registry",
     "write_schema_file",
 ]

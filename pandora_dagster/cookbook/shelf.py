@@ -6,9 +6,10 @@ from pathlib import Path
 
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, Mode
-from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, shipped_folder, short_stem, split_name
+from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, short_stem, split_name
 from pandora_dagster.cookbook.reading import RecipeFile, read_recipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
+from pandora_dagster.shipped import shipped_folder
 
 _NAMED = re.compile(rb"^name:[ \t]*['\"]?([\w-]+)", re.MULTILINE)
 Stamp = tuple[int, int]

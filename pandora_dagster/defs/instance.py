@@ -10,10 +10,10 @@ import dagster as dg
 from filelock import FileLock
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.cookbook.places import shipped_folder
 from pandora_dagster.defs.history import relax_history
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.settings import Settings
+from pandora_dagster.shipped import shipped_folder
 
 _FILE = "dagster.yaml"
 

@@ -78,7 +78,7 @@ def _labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]
     if isinstance(parsed, dict):
         for name in _label_lists(schema or {}):
             listed = cast("dict[str, object]", parsed).get(name)
-            found += [_label(value) for value in cast("list[object]", listed)] if isinstance(listed, list) else []
+            found += [label for value in cast("list[object]", listed) if (label := _label(value))] if isinstance(listed, list) else []
     return tuple(dict.fromkeys(found))
 
 
@@ -88,8 +88,11 @@ def _label_lists(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _label(value: object) -> str:
+    """The label an entry of such a list is; "" for a sentence or an object, whose own `[n]` are found like all others."""
+    if isinstance(value, (dict, list)) or (cited(str(value)) and not _LABEL.fullmatch(str(value).strip())):
+        return ""
     found = _LABEL.fullmatch(str(value).strip())
-    return found.group(1) if found else str(value)[:40]
+    return found.group(1) if found else repr(value)[:40]
 
 
 def _bracketed(labels: Iterable[str]) -> str:

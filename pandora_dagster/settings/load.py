@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pandora_dagster.cookbook.places import shipped_folder
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.settings.model import Settings, Variable, variables
+from pandora_dagster.shipped import shipped_folder
 
 _PREFIX = "PANDORA_"
 _CREDENTIAL = "_KEY"

@@ -6,7 +6,7 @@ import secrets
 from datetime import UTC, datetime
 
 from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime, Tool
-from pandora_dagster.cookbook import Shelf, shipped_folder
+from pandora_dagster.cookbook import Shelf
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.phases.flow import SECTION_OF
 from pandora_dagster.phases.kit import Kit
@@ -16,6 +16,7 @@ from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.selection.overlap import Overlap
 from pandora_dagster.settings import Settings
+from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.stores.calls import Calls
@@ -81,5 +82,5 @@ def open_house(settings: Settings) -> House:
     )
     sessions = SessionFiles(root)
     kit = Kit(cookbook, execution, turns, index, calls, memory, interventions, counter, now, tools, scores, runtime.name)
-    recording = RecordingDesk(turns, sessions, index, counter, now, index.reader)
+    recording = RecordingDesk(turns, sessions, index, index.reader)
     return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner())

@@ -167,7 +167,7 @@ def test_retries_are_bounded_over_both_layers(rig: Any, make_recipe: Any) -> Non
 def test_a_late_answer_is_a_timeout(script: Any, latency_ms: float, rig: Any, make_recipe: Any) -> None:
     """A runtime that hangs cuts the call off; an answer of one that can not is found late by its own time."""
     made = rig(script, latency_ms=latency_ms, recipe=make_recipe(quality_gates={"timeout_ms": 20, "max_retries": 1}))
-    with pytest.raises(HaltError, match="20 ms"):
+    with pytest.raises(HaltError, match="20"):
         made.call()
     assert made.stores.opened[0].type == "timeout" and len(made.runtime.packs) == 2
     assert made.stores.records[0].gates == {"timeout_ms": False}

@@ -50,7 +50,7 @@ def test_variables_are_filled_from_the_call_and_its_site(make_recipe: Any) -> No
         variables={"limit": "{{n}} tokens", "note": "{{note}}", "where": "{{session_id}}"},
     )
     found = gather(_request(n="500", note="{{mode}}\nlimit: 9"), recipe, ("memory.query", "doc.search"))
-    assert found.prompts[0][1] == "chat 500 tokens memory.query, doc.search {{mode}}\nlimit: 9"
+    assert found.prompts[0] == "chat 500 tokens memory.query, doc.search {{mode}}\nlimit: 9"
     assert found.variables == "limit: 500 tokens\nnote: {{mode}}\n  limit: 9\nwhere: s1"
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import shipped_folder
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
+from pandora_dagster.shipped import shipped_folder
 
 SHIPPED = shipped_folder() / "data" / "runtime.yaml"
 GOOD = """\

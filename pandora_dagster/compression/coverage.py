@@ -25,54 +25,65 @@ class Unit:
 
 
 @dataclass(slots=True)
-class _State:
-    weights: Mapping[Hashable, float]
-    openings: Mapping[Hashable, float]
-    used: float = 0.0
-    covered: set[Hashable] = field(default_factory=set[Hashable])
-    open_groups: set[Hashable] = field(default_factory=set[Hashable])
-    standing: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
+class Selection:
+    """Which of the units stand. `extend` spends tokens; what did not fit is tried again by the next `extend`."""
 
-    def cost(self, unit: Unit, units: Sequence[Unit]) -> float | None:
+    units: Sequence[Unit]
+    weights: Mapping[Hashable, float]
+    openings: Mapping[Hashable, float] = field(default_factory=dict[Hashable, float])
+    least: float = 0.0
+    """The gain per token at and under which nothing is taken."""
+    _covered: set[Hashable] = field(default_factory=set[Hashable])
+    _open_groups: set[Hashable] = field(default_factory=set[Hashable])
+    _standing: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
+    _waiting: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+
+    def __post_init__(self) -> None:
+        self._waiting = [(-self._rate(unit), index) for index, unit in enumerate(self.units)]
+
+    @property
+    def picked(self) -> list[int]:
+        """Indexes of the standing units in the order they were picked."""
+        return list(self._standing.values())
+
+    def extend(self, budget: float) -> list[int]:
+        """Spend up to `budget` more tokens; gives all that stands then."""
+        heap, self._waiting = self._waiting, []
+        heapq.heapify(heap)
+        while heap:
+            _, index = heapq.heappop(heap)
+            unit = self.units[index]
+            cost = self._cost(unit)
+            if cost is None or (rate := self._gain(unit) / cost) <= self.least:
+                continue
+            if cost > budget:
+                self._waiting.append((-rate, index))
+            elif heap and rate < -heap[0][0] - 1e-12:
+                heapq.heappush(heap, (-rate, index))
+            else:
+                budget -= cost
+                self._take(index, unit)
+        return self.picked
+
+    def _rate(self, unit: Unit) -> float:
+        return self._gain(unit) / (self._cost(unit) or 1.0)
+
+    def _cost(self, unit: Unit) -> float | None:
         """Tokens that `unit` adds; None where its slot holds as much already."""
         cost = float(unit.tokens)
-        if unit.group is not None and unit.group not in self.open_groups:
+        if unit.group is not None and unit.group not in self._open_groups:
             cost += self.openings.get(unit.group, 0.0)
-        if unit.slot is not None and (current := self.standing.get(unit.slot)) is not None:
-            if units[current].level >= unit.level:
+        if unit.slot is not None and (current := self._standing.get(unit.slot)) is not None:
+            if self.units[current].level >= unit.level:
                 return None
-            cost -= units[current].tokens
+            cost -= self.units[current].tokens
         return max(cost, 1.0)
 
-    def gain(self, unit: Unit) -> float:
-        weights, covered = self.weights, self.covered
+    def _gain(self, unit: Unit) -> float:
+        weights, covered = self.weights, self._covered
         return unit.bonus + unit.factor * sum(weights[f] for f in unit.facts if f not in covered)
 
-    def take(self, index: int, unit: Unit, cost: float) -> None:
-        self.used += cost
-        self.covered.update(unit.facts)
-        self.open_groups.add(unit.group)
-        self.standing[unit.slot if unit.slot is not None else ("unit", index)] = index
-
-
-def choose(
-    units: Sequence[Unit], weights: Mapping[Hashable, float], openings: Mapping[Hashable, float], budget: float, *, least: float = 0.0
-) -> list[int]:
-    """Indexes of the kept units in the order they were picked. `least` is the gain per token under which nothing is taken."""
-    state = _State(weights, openings)
-    heap = [(-state.gain(unit) / (state.cost(unit, units) or 1.0), index) for index, unit in enumerate(units)]
-    heapq.heapify(heap)
-    while heap:
-        _, index = heapq.heappop(heap)
-        unit = units[index]
-        cost = state.cost(unit, units)
-        if cost is None or state.used + cost > budget:
-            continue
-        rate = state.gain(unit) / cost
-        if rate <= least:
-            continue
-        if heap and rate < -heap[0][0] - 1e-12:
-            heapq.heappush(heap, (-rate, index))
-            continue
-        state.take(index, unit, cost)
-    return list(state.standing.values())
+    def _take(self, index: int, unit: Unit) -> None:
+        self._covered.update(unit.facts)
+        self._open_groups.add(unit.group)
+        self._standing[unit.slot if unit.slot is not None else ("unit", index)] = index

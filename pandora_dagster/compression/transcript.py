@@ -7,7 +7,7 @@ a compaction merges instead of decaying. Weights: who mentions a value, how late
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.compression.coverage import Unit, choose
+from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.json_parts import shown
 from pandora_dagster.compression.mentions import Mentions, base_weight, is_word_list, recency
 from pandora_dagster.compression.messages import Call, Result, Said, contents, rendered, split_messages
@@ -53,7 +53,7 @@ def condense_transcript(
     weights = _weights(material, must)
     units = [_unit(draft, material, counter) for draft in material.drafts]
     openings: dict[Hashable, float] = {n: counter.count(t.header) + 1.0 for n, t in enumerate(material.tables)}
-    picked = choose(units, weights, openings, target - _MARGIN)
+    picked = Selection(units, weights, openings).extend(target - _MARGIN)
     filled = _fill(material, units, picked, target, counter)
     return _trimmed(material, filled, target, counter)
 

@@ -11,14 +11,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.compression.coverage import Selection, Unit
+from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
-SPEAKER_LINE = re.compile(r"^([^\W\d_][\w .'\-]{0,30}?): ?(?=\S)")
-_LEGEND = re.compile(r"\w{1,31}=[^;=\n]+(?:; \w{1,31}=[^;=\n]+)*")
 _SENTENCE = re.compile(r"(?<=[.!?。！？؟])[\"')\]]*\s+|(?<=[。！？؟])")
 _CLAUSE = re.compile(
     r"(?<=[,;:])\s+|\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before|to|with|for|from|at|about)\b)"
@@ -36,15 +35,6 @@ _STEMMED_FUNCTION_WORDS = frozenset(stem(w) for w in FUNCTION_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of talk; `speaker` is "" where nobody is named."""
-
-    number: int
-    speaker: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Piece:
     """A sentence or clause of a line, in one of its two forms."""
 
@@ -53,30 +43,6 @@ class Piece:
     text: str
     hard: frozenset[str]
     is_whole: bool
-
-
-def is_dialogue(text: str) -> bool:
-    """Whether most lines of a text name a speaker, and speakers speak again."""
-    lines = [line for line in text.split("\n", 400)[:400] if line.strip()]
-    speakers = [found.group(1) for line in lines if (found := SPEAKER_LINE.match(line))]
-    return len(speakers) >= 3 and len(speakers) * 2 > len(lines) and len(set(speakers)) * 2 <= len(speakers)
-
-
-def read_lines(text: str) -> list[Line]:
-    """Lines with their speakers; short names of a legend become whole names again."""
-    rows = text.split("\n")
-    legend: dict[str, str] = {}
-    if _LEGEND.fullmatch(rows[0]):
-        legend = dict(pair.split("=", 1) for pair in rows[0].split("; "))
-        rows = rows[1:]
-    found: list[Line] = []
-    for number, row in enumerate(rows):
-        match = SPEAKER_LINE.match(row)
-        speaker = match.group(1) if match else ""
-        body = row[match.end() :] if match else row
-        if body.strip():
-            found.append(Line(number, legend.get(speaker, speaker), body.strip()))
-    return found
 
 
 def condense_dialogue(

@@ -33,7 +33,7 @@ _FORMS = (
         rf"-?[$€£¥]\s?{_NUMBER}(?:\s?(?:[kKmM]|million|billion)\b)?|{_NUMBER}\s?(?:USD|EUR|GBP|JPY|CHF|dollars?|euros?|pounds?|cents?)\b",
     ),
     (FactKind.PERCENTAGE, rf"{_NUMBER}\s?(?:%|per\s?cent\b)"),
-    (FactKind.IDENTIFIER, r"#?(?=[\w\-./]*\d)(?=[\w\-./]*[A-Za-z_])\w[\w\-./]*\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]*/[\w\-./]*\.\w{1,5}\b"),
+    (FactKind.IDENTIFIER, r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b"),
     (FactKind.QUANTITY, rf"{_NUMBER}[\s\-]?{_UNIT}"),
     (FactKind.NUMBER, rf"-?{_NUMBER}(?!\w)"),
     (FactKind.QUOTE, r"\"[^\"\n]{2,120}\"|\u201c[^\u201d\n]{2,120}\u201d|\u00ab[^\u00bb\n]{2,120}\u00bb"),

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.compression.dialogue import SPEAKER_LINE
+from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.query_words import Question, Stemmer, read_question
 from pandora_dagster.compression.spans import best_spans, smoothed

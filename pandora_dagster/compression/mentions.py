@@ -13,7 +13,7 @@ from pandora_dagster.compression.messages import Call, Said
 from pandora_dagster.compression.normal import key, padded, stands_in
 
 _VALUE = re.compile(
-    r"[\w.+\-]+@[\w\-]+\.[\w.\-]+|\w[\w\-:./,]*\d[\w\-:.,]*[\w%]|\w*\d[\w\-]*\w|\$?\d[\d,.]*\d%?|\d+%?|\b\w+_\w+\b|\b[A-Z][\w'\u2019]+\b"
+    r"(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,64}\.[\w.\-]{1,64}|(?<!\w)(?:\w[\w\-:./,]{0,80}?\d[\w\-:.,]{0,80}[\w%]|\$?\d[\d,.]*\d%?|\d+%?|\w+_\w+\b|[A-Z][\w'\u2019]+)"
 )
 _DATE = re.compile(r"\d{4} \d\d \d\d")
 _ENUM = re.compile(r"[a-z]+(?: [a-z]+)*")

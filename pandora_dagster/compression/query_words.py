@@ -20,11 +20,11 @@ _INSTRUCTIONS = frozenset(
     "ideas thought thoughts believe believed belief consider considers considered considering consideration propose proposes proposed "
     "proposal suggest suggests suggested suggestion suggestions recommend recommended recommendation agree agreed agreement disagree "
     "disagreed disagreement argue argued conclude concluded conclusion conclusions decide decides decided decision decisions reason "
-    "reasons respond responded response introduce introduced introduction present presents presented presentation report reported "
-    "state stated point points issue issues matter topic topics subject aspect aspects part parts detail details information content "
+    "reasons respond responded response introduce introduced introduction present presents presented presentation "
+    "point points issue issues matter topic topics subject aspect aspects part parts detail details information content "
     "contents meeting meetings group team member members participant participants people person speaker speakers professor everyone "
     "main major overall general whole different several various concerning regarding related relate about according toward towards "
-    "plan plans planned result results outcome find finding findings show shows showed use used using useful".split()
+    "plan plans planned".split()
 )
 _CIRCUMSTANCE = re.compile(
     r"\b(?:when|while|during|in)\b (?:\w+ ){0,4}?"

@@ -18,6 +18,7 @@ OPTIONS = "options: "
 _NAME = r"[\w.\- ]+(?:[\[(][^|;]*[\])])?"
 _HEADER = re.compile(rf"# {_NAME}(?:\|{_NAME})*\|?(?: ; [\w.\- ]+=[^;]*)*")
 _CONSTANTS = re.compile(r" ; (?=[\w.\- ]+=)")
+_LONGEST_HEADER = 4_000
 _LAYOUT = re.compile(r"[\[(].*$")
 
 
@@ -43,7 +44,7 @@ class Reread:
 
 def reread(text: str) -> Reread:
     """Take the head of a text apart where an earlier compression wrote it; any other text comes back whole."""
-    if not _is_own(text.split("\n", 1)[0]):
+    if not is_own(text.split("\n", 1)[0]):
         return Reread(text)
     body = ROLE_LINE.search(text)
     head, rest = (text[: body.start()], text[body.start() :]) if body else (text, "")
@@ -73,8 +74,10 @@ def reread(text: str) -> Reread:
     return found
 
 
-def _is_own(first_line: str) -> bool:
+def is_own(first_line: str) -> bool:
     """Whether a text begins as an earlier compression does: a table's header has a second column, a mark or a constant."""
+    if len(first_line) > _LONGEST_HEADER:
+        return False
     has_mark = "|" in first_line or CONSTANT in first_line
     return first_line.startswith((ALSO_SEEN, ALSO_IN)) or (has_mark and bool(_HEADER.fullmatch(first_line)))
 

@@ -4,7 +4,7 @@ Knows text in and text out; pure and deterministic, linear in the text. It reads
 a compaction merges instead of decaying. Weights: who mentions a value, how late, and its form (no word lists of a domain).
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.compression.coverage import Selection, Unit
@@ -49,7 +49,7 @@ def condense_transcript(
     text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = ""
 ) -> str:
     """`text` in at most `target` tokens, where that is possible; `must` are keys of values that come first."""
-    material = _material(rendered(text), query)
+    material = _material(rendered(text), query, must)
     weights = _weights(material, must)
     units = [_unit(draft, material, counter) for draft in material.drafts]
     openings: dict[Hashable, float] = {n: counter.count(t.header) + 1.0 for n, t in enumerate(material.tables)}
@@ -58,7 +58,7 @@ def condense_transcript(
     return _trimmed(material, filled, target, counter)
 
 
-def _material(text: str, query: str) -> _Material:
+def _material(text: str, query: str, must: frozenset[str]) -> _Material:
     earlier = reread(text)
     messages = split_messages(earlier.text)
     found = tuple(contents(messages))
@@ -76,20 +76,20 @@ def _material(text: str, query: str) -> _Material:
             groups.append(group)
     mentions = Mentions(said, calls, len(messages), query)
     made = tables(row_list, mentions, earlier.layouts)
-    drafts = _drafts(made, mentions, earlier, groups, calls, said)
+    drafts = _drafts(made, mentions, earlier, groups, calls)
+    drafts += [draft for item in said for draft in sentence_drafts(item, must)]
     return _Material(made, tuple(drafts), mentions, len(messages))
 
 
 def _drafts(
-    made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call], said: Iterable[Said]
+    made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]
 ) -> list[Draft]:
     drafts = [draft for number, table in enumerate(made) for draft in table_drafts(number, table, mentions)]
     drafts += [loose_draft(loose) for loose in earlier.loose]
     drafts += [item_draft(loose) for loose in earlier.items]
     drafts += [earlier_draft(line) for line in earlier.earlier]
     drafts += [options_draft(group) for group in groups]
-    drafts += [call_draft(call) for call in calls]
-    return drafts + [draft for item in said for draft in sentence_drafts(item)]
+    return drafts + [call_draft(call) for call in calls]
 
 
 def _weights(material: _Material, must: frozenset[str]) -> dict[Hashable, float]:

@@ -19,6 +19,7 @@ from pandora_dagster.compression.tables import Entry, Table
 Kind = Literal["row", "earlier", "value", "item", "options", "call", "sentence"]
 _LONGEST_KEY = 80
 _LONGEST_LOOSE = 40
+_LONGEST_SENTENCE = 1_200
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,21 @@ def _compact(value: object) -> str:
     return shown(value)
 
 
-def sentence_drafts(said: Said) -> Iterator[Draft]:
+def sentence_drafts(said: Said, must: frozenset[str]) -> Iterator[Draft]:
+    """Sentences with their values; one that is itself a fact that must stay counts as a value too."""
     for sentence in sentences(said.text):
-        yield Draft("sentence", said.position, sentence, value_keys(sentence), said.role)
+        for piece in [sentence] if len(sentence) <= _LONGEST_SENTENCE else _stretches(sentence):
+            whole = frozenset((key(piece),)) & must
+            yield Draft("sentence", said.position, piece, value_keys(piece) | whole, said.role)
+
+
+def _stretches(sentence: str) -> Iterator[str]:
+    """Parts of a sentence that is longer than any, ended at white space where there is some."""
+    at = 0
+    while at < len(sentence):
+        end = at + _LONGEST_SENTENCE
+        space = sentence.rfind(" ", at + 1, end) if end < len(sentence) else -1
+        end = space if space > 0 else end
+        if piece := sentence[at:end].strip():
+            yield piece
+        at = end

@@ -1,0 +1,127 @@
+"""What a condensed text says that its source does not: numbers, names, addresses, and negations turned around.
+
+Knows source and candidate; knows nothing of ranks. Linear in both.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.facts import NUMERIC, FactKind
+from pandora_dagster.compression.finding import Found, find_values
+from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
+from pandora_dagster.compression.normal import key, padded, words
+from pandora_dagster.compression.values import canonical
+
+_REACH = 8
+_NEAR = 4
+
+
+class Source:
+    """An original, indexed once for any number of candidates."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.padded = padded(text)
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return self.padded.split()
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for number, word in enumerate(self._words):
+            places[word].append(number)
+        return places
+
+    @cached_property
+    def _spellings(self) -> frozenset[tuple[FactKind, str]]:
+        return frozenset((v.kind, canonical(v.kind, v.text)) for v in find_values(self.text) if v.kind in NUMERIC)
+
+    def has(self, found: Found) -> bool:
+        """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""
+        value = key(found.text.removesuffix("'s"))
+        parts = value.split()
+        if not parts:
+            return found.text in self.text
+        if any(part not in self._places for part in parts):
+            return found.kind in NUMERIC and (found.kind, canonical(found.kind, found.text)) in self._spellings
+        if len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded:
+            return True
+        return self._in_order(parts) or (found.kind, canonical(found.kind, found.text)) in self._spellings
+
+    def _in_order(self, parts: list[str]) -> bool:
+        rare = min(range(len(parts)), key=lambda i: len(self._places[parts[i]]))
+        for place in self._places[parts[rare]][:200]:
+            window = iter(self._words[max(0, place - _REACH * rare) : place + _REACH * (len(parts) - rare)])
+            if all(part in window for part in parts):
+                return True
+        return False
+
+    @cached_property
+    def polarity(self) -> "Polarity":
+        return Polarity.of(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Polarity:
+    """Stems near a negation, and word pairs right behind one and elsewhere."""
+
+    near: frozenset[str]
+    negated: frozenset[tuple[str, str]]
+    plain: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, text: str) -> "Polarity":
+        near: set[str] = set()
+        negated: set[tuple[str, str]] = set()
+        plain: set[tuple[str, str]] = set()
+        for sentence in sentences(text):
+            _read(sentence, near, negated, plain)
+        return cls(frozenset(near), frozenset(negated), frozenset(plain))
+
+
+def _read(sentence: str, near: set[str], negated: set[tuple[str, str]], plain: set[tuple[str, str]]) -> None:
+    since = _REACH
+    before = ""
+    for raw in sentence.split():
+        if is_negation(raw):
+            since, before = 0, ""
+            continue
+        since += 1
+        for word in words(raw):
+            if word in FUNCTION_WORDS:
+                continue
+            stemmed = stem(word)
+            if since <= _REACH:
+                near.add(stemmed)
+            if before:
+                (negated if since <= _NEAR else plain).add((before, stemmed))
+            before = stemmed
+
+
+def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Iterator[Found]:
+    """Values of the candidate that the source does not have. `known` are keys of the ledger."""
+    seen: set[str] = set()
+    for found in candidate.values:
+        value = key(found.text)
+        if value in seen or value in known:
+            continue
+        seen.add(value)
+        if not source.has(found):
+            yield found
+
+
+def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
+    """Sentences of the candidate that deny what the source says, or say what it denies."""
+    theirs = source.polarity
+    for line in candidate.lines:
+        for sentence in sentences(line):
+            own = Polarity.of(sentence)
+            lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
+            added = own.near and not own.near & theirs.near
+            if (lost or added) and f" {key(sentence)} " not in source.padded:
+                yield sentence

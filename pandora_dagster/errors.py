@@ -10,6 +10,7 @@
     │   └── RecipeValidationError  all faults of a file at once, each as `file:line: what: expected`
     ├── DocumentError              a stored document that is missing, damaged or contradicts its manifest
     ├── BudgetError                the parts of a call that must fit do not fit
+    │   └── FactLossError          they would fit only without a critical fact
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
     ├── ModelError                 a call of a model failed
     │   ├── RuntimeUnreachableError    refused, reset, 5xx, queue full          (retryable)
@@ -82,6 +83,10 @@ class BudgetError(PandoraError):
     def __init__(self, message: str, *, over: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.over = over
+
+
+class FactLossError(BudgetError):
+    """A text fits its budget only without a fact that must be kept, so it is not shortened at all."""
 
 
 class StoreError(PandoraError):

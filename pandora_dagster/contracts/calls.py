@@ -171,11 +171,16 @@ class ModelAnswer:
     latency_ms: float
 
 
+Gate = Literal[
+    "schema_validation", "confidence_threshold", "evidence_required", "timeout_ms", "facts_preserved", "within_budget", "is_a_summary"
+]
+
+
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """One quality gate of one call (000 section 14)."""
+    """One quality gate of one call (000 section 14), or one check of a compression."""
 
-    gate: Literal["schema_validation", "confidence_threshold", "evidence_required", "timeout_ms"]
+    gate: Gate
     passed: bool
     reason: str = ""
     value: float | None = None

@@ -10,11 +10,13 @@ from pandora_dagster.contracts.calls import (
     CallRecord,
     CallRequest,
     CallResult,
+    CallSite,
     InputDocument,
     ModelAnswer,
     PromptPack,
     Source,
 )
+from pandora_dagster.contracts.compression import Content, Shrunk
 from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
@@ -75,6 +77,34 @@ class Fitter(Protocol):
     """Makes documents fit by verified compression; raises BudgetError where it can not."""
 
     async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> Fitted: ...
+
+
+class Summarizes(Protocol):
+    """`execution` keeps texts within their budgets while a turn grows (000 sections 25 and 26). Phases report, it decides.
+
+    Raises HaltError where the model that compresses can not be reached; a text that no sound compression fits comes back whole.
+    """
+
+    async def shrink(self, content: Content, *, target: int, site: CallSite) -> Shrunk:
+        """A chosen text within `target` tokens (DECISIONS 2); unchanged where it fits."""
+        ...
+
+    async def settle_section(self, number: int, content: Content, *, site: CallSite) -> Shrunk:
+        """A section that its phase has just written, within its budget (level 1)."""
+        ...
+
+    async def make_room(self, existing: Sequence[Content], newest: str, *, around: int, site: CallSite) -> tuple[Shrunk, ...]:
+        """Section 4's older results, made ready for the newest one to come in whole (000 section 26). `around`: tokens of
+        what stands about them and stays."""
+        ...
+
+    async def shrink_newest(self, newest: Content, *, site: CallSite) -> Shrunk:
+        """A tool result that alone exceeds section 4's budget, within it (DECISIONS 4)."""
+        ...
+
+    async def settle_document(self, sections: Mapping[int, Content], *, total: int, latest: int, site: CallSite) -> Mapping[int, Shrunk]:
+        """The sections to replace so that context.md of `total` tokens is back under its limit (level 2)."""
+        ...
 
 
 class Executes(Protocol):

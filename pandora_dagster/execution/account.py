@@ -22,6 +22,8 @@ class Account:
     layer: ModelLayer
     retries: int = 0
     escalated: bool = False
+    budget: int = 0
+    """Total of the attempt's token budget; 0 for the recipe's own."""
     model: str = ""
     prompt: int = 0
     input: int = 0
@@ -108,7 +110,7 @@ class Account:
             output=self.output,
             cached=self.cached,
             total=self.prompt + self.input + self.output,
-            budget=self.loaded.recipe.token_budget.total,
+            budget=self.budget or self.loaded.recipe.token_budget.total,
         )
 
 

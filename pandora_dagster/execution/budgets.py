@@ -62,6 +62,22 @@ def room_for(budget: TokenBudget, *, served: int | None, layer: ModelLayer, corr
 
 
 @dataclass(frozen=True, slots=True)
+class CallLimit:
+    """The budget of a call that its recipe's own does not bound (000 "Configuration"): a larger layer took it for its size."""
+
+    total: int = 12_000
+    reserve: int = 2_000
+
+    def widened(self, own: TokenBudget) -> TokenBudget | None:
+        """The budget on the larger layer; None where it gives no more input than `own`."""
+        kept = max(self.reserve, own.output + own.response_reserve)
+        room = self.total - own.prompt - kept
+        if room <= own.input:
+            return None
+        return TokenBudget(total=self.total, prompt=own.prompt, input=room, output=own.output, response_reserve=kept - own.output)
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """Documents with the items that fit, and the names of those that stay out (DECISIONS 2)."""
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, GateVerdict, ModelAnswer, PromptPack
 from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, Vault
-from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
 from pandora_dagster.errors import ConfigurationError, HaltError, ModelError, StoreError
 from pandora_dagster.execution.account import Account, site_fields
-from pandora_dagster.execution.budgets import Correction
+from pandora_dagster.execution.budgets import CallLimit, Correction
 from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.fitting import Fitting, Target
 from pandora_dagster.execution.gates import confidence_of
@@ -55,11 +55,12 @@ class Executor:
         new_call_id: Callable[[], str],
         fitter: Fitter | None = None,
         tools: Set[str] = frozenset(),
+        limit: CallLimit = CallLimit(),  # noqa: B008 - a frozen value
     ) -> None:
         self._cookbook, self._runtime, self._log = cookbook, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
-        self._tools, self._count = tools, counter.count
+        self._tools, self._count, self._limit = tools, counter.count, limit
         self._cache, self._correction = RecipeCache(counter.count), Correction()
         self._fitting = Fitting(counter.count, self._cache, self._correction, fitter)
 
@@ -80,6 +81,19 @@ class Executor:
             raise
         return self._returned(call, judged)
 
+    async def attempt(self, request: CallRequest) -> CallResult | Fault:
+        """`call` for compression, which has other ways: a failed call is logged and comes back; no intervention is opened."""
+        try:
+            call = self._opened(request, self._cookbook.get(request.recipe, request.mode))
+        except ConfigurationError as error:
+            return Fault(InterventionType.CONFIG_ERROR, str(error), hint=error.hint)
+        try:
+            judged = await self._answered(call)
+        except CallFaultError as fault:
+            self._logged(call.account.record(self._clock(), success=False, error=fault.fault.message))
+            return fault.fault
+        return self._returned(call, judged)
+
     def _loaded(self, request: CallRequest) -> LoadedRecipe:
         """Step 1. A recipe that can not be loaded never ran: its intervention is all the trace it leaves (000 section 18.1)."""
         try:
@@ -97,16 +111,23 @@ class Executor:
         """Steps 2 to 6: an answer that passes, or one whose low confidence the caller handles; raises CallFaultError."""
         inputs = gather(call.request, call.loaded, call.tools)
         recipe = call.loaded.recipe
-        first = await self._tried(call, inputs, recipe.model_layer, "")
         larger = LARGER.get(recipe.model_layer)
+        try:
+            first = await self._tried(call, inputs, recipe.model_layer, "")
+        except CallFaultError as fault:
+            wider = self._limit.widened(recipe.token_budget) if larger and fault.fault.wider else None
+            if larger is None or wider is None:
+                raise
+            call.account.escalated, call.account.budget = True, wider.total
+            return _sure_enough(call, await self._tried(call, inputs, larger, "", wider))
         if first.doubt is None or larger is None:
             return _sure_enough(call, first)
         call.account.escalated = True
         return _sure_enough(call, await self._tried(call, inputs, larger, f"{recipe.model_layer.value} answered: {first.doubt.reason}."))
 
-    async def _tried(self, call: _Call, inputs: Inputs, layer: ModelLayer, feedback: str) -> Judged:
+    async def _tried(self, call: _Call, inputs: Inputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None) -> Judged:
         """Attempts on one layer, each told only the last error, until one passes or `max_retries` of the call are used up."""
-        packable = await self._fitting.packable(call.request, call.loaded, inputs, self._target(call, layer))
+        packable = await self._fitting.packable(call.request, call.loaded, inputs, self._target(call, layer, budget))
         while True:
             outcome = await self._attempted(call, packable, feedback)
             if isinstance(outcome, Judged):
@@ -118,10 +139,10 @@ class Executor:
             if outcome.wait:
                 await self._sleep(pause_s(call.account.call_id, call.account.retries))
 
-    def _target(self, call: _Call, layer: ModelLayer) -> Target:
+    def _target(self, call: _Call, layer: ModelLayer, budget: TokenBudget | None) -> Target:
         own = call.loaded.recipe.temperature
         temperature = self._runtime.temperature(layer) if own is None else own
-        return Target(layer, self._runtime.context_limit(layer), temperature, call.tools)
+        return Target(layer, self._runtime.context_limit(layer), temperature, call.tools, budget)
 
     async def _attempted(self, call: _Call, packable: Packable, feedback: str) -> Judged | Fault:
         """Steps 4 to 6 once."""

@@ -16,6 +16,8 @@ class Fault:
     wait: bool = False
     """Pause before the next attempt: the endpoint, not the answer, was at fault."""
     hint: str = ""
+    wider: bool = False
+    """A layer with more room may take the call (DECISIONS 3)."""
 
 
 class CallFaultError(Exception):
@@ -26,6 +28,6 @@ class CallFaultError(Exception):
         self.fault = fault
 
 
-def stop(type: InterventionType, message: str, *, hint: str = "") -> CallFaultError:
-    """The exception for a fault that no further attempt can help."""
-    return CallFaultError(Fault(type, message, hint=hint))
+def stop(type: InterventionType, message: str, *, hint: str = "", wider: bool = False) -> CallFaultError:
+    """The exception for a fault that no further attempt on this layer can help."""
+    return CallFaultError(Fault(type, message, hint=hint, wider=wider))

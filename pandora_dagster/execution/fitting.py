@@ -8,14 +8,18 @@ from dataclasses import dataclass
 
 from pandora_dagster.contracts.calls import CallRequest, InputDocument, Part
 from pandora_dagster.contracts.ports import Fitter
-from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
-from pandora_dagster.errors import BudgetError
+from pandora_dagster.errors import BudgetError, FactLossError
+from pandora_dagster.execution.attaching import with_attachments, with_query_once
 from pandora_dagster.execution.budgets import Choice, Correction, Count, Room, choose, framed_tokens, room_for, without_items
 from pandora_dagster.execution.faults import CallFaultError, stop
 from pandora_dagster.execution.inputs import Inputs
 from pandora_dagster.execution.packs import Packable, input_parts
 from pandora_dagster.execution.recipe_cache import RecipeCache, Shared
+
+_WEIGHTY = 0.25
+"""Share of the input room from which a query is long for its call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Target:
     served: int | None
     temperature: float
     tools: tuple[str, ...]
+    budget: TokenBudget | None = None
+    """Takes the place of the recipe's own where a larger layer takes the call for its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +45,34 @@ class Fitting:
 
     async def packable(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, target: Target) -> Packable:
         """Everything for a pack within every budget; raises CallFaultError `budget_exceeded` naming the part and the tokens."""
-        budget = loaded.recipe.token_budget
+        budget = target.budget or loaded.recipe.token_budget
         room = room_for(budget, served=target.served, layer=target.layer, correction=self.correction)
         shared = self.cache.shared(loaded, inputs.prompts)
         _check_prompt(loaded, shared, room)
         input_room = room.input_beside(shared.tokens)
+        inputs = self._referring(inputs, input_room)
         around = sum(part.tokens for part in input_parts(inputs.variables, (), inputs.query, self.count))
         documents, saved = await self._fixed(request, loaded, inputs, input_room - around)
         choice = choose(documents, room=input_room - around, count=self.count)
         parts = input_parts(inputs.variables, choice.documents, inputs.query, self.count)
         return _packable(request, loaded, target, room, shared, parts, choice, saved)
+
+    def _referring(self, inputs: Inputs, room: int) -> Inputs:
+        """The input as it is where it fits; else with pasted blocks attached, then with a long query said once (DECISIONS 3)."""
+        if self._fits(inputs, room) or not self._query_weighs(inputs, room):
+            return inputs
+        attached = with_attachments(inputs, self.count)
+        if self._fits(attached, room) or not self._query_weighs(attached, room):
+            return attached
+        return with_query_once(attached)
+
+    def _fits(self, inputs: Inputs, room: int) -> bool:
+        around = input_parts(inputs.variables, (), inputs.query, self.count)
+        return self._tokens(inputs.documents) + sum(part.tokens for part in around) <= room
+
+    def _query_weighs(self, inputs: Inputs, room: int) -> bool:
+        """Whether the query, which a pack says up to twice, takes a good part of the room."""
+        return self.count(inputs.query) > _WEIGHTY * max(1, room)
 
     async def _fixed(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, room: int) -> tuple[tuple[InputDocument, ...], int]:
         """The documents, their own texts fitting `room`: as they are, or compressed; with the tokens that saved."""
@@ -60,7 +84,8 @@ class Fitting:
         try:
             fitted = await self.fitter.fit(whole, room=room, recipe=loaded, request=request)
         except BudgetError as error:
-            raise stop(InterventionType.BUDGET_EXCEEDED, f"{loaded.name}: input: {error}", hint=error.hint) from error
+            kind = InterventionType.FACT_LOSS if isinstance(error, FactLossError) else InterventionType.BUDGET_EXCEEDED
+            raise stop(kind, f"{loaded.name}: input: {error}", hint=error.hint, wider=True) from error
         documents = _replaced(inputs.documents, fitted.documents)
         if self._tokens(documents) > room:
             raise self._over(loaded, Inputs(inputs.prompts, inputs.variables, documents, inputs.query), room)
@@ -80,6 +105,7 @@ class Fitting:
             InterventionType.BUDGET_EXCEEDED,
             f"{loaded.name}: input: {tokens} tokens ({listed}) are {tokens - room - around} over: expected at most {max(0, room + around)}",
             hint="Shorten the largest part, or give the recipe a larger token_budget.input or a model with a larger context.",
+            wider=True,
         )
 
 

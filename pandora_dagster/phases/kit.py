@@ -11,6 +11,7 @@ from pandora_dagster.contracts.ports import (
     Executes,
     Interventions,
     MemoryStore,
+    Summarizes,
     Tool,
     TurnIndex,
     TurnStore,
@@ -39,3 +40,5 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    summarizer: Summarizes | None = None
+    """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

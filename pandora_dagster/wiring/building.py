@@ -3,10 +3,12 @@
 import asyncio
 import os
 import secrets
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime, Tool
 from pandora_dagster.cookbook import Shelf
+from pandora_dagster.execution.budgets import CallLimit
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.phases.flow import SECTION_OF
 from pandora_dagster.phases.kit import Kit
@@ -30,6 +32,7 @@ from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.text.tokens import TokenCounter
 from pandora_dagster.tools.documents import DocSearch
 from pandora_dagster.tools.memory import MemoryCreate, MemoryQuery
+from pandora_dagster.wiring.compression import open_compression
 from pandora_dagster.wiring.house import House
 
 
@@ -77,10 +80,27 @@ def open_house(settings: Settings) -> House:
         interventions=interventions,
         clock=now,
         sleep=asyncio.sleep,
-        new_call_id=lambda: f"call_{secrets.token_hex(12)}",
+        new_call_id=_call_id,
         tools=frozenset(tools),
+        limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
+    )
+    compression = open_compression(
+        settings,
+        execution,
+        cookbook=cookbook,
+        counter=counter,
+        calls=calls,
+        interventions=interventions,
+        clock=now,
+        new_call_id=_call_id,
     )
     sessions = SessionFiles(root)
     kit = Kit(cookbook, execution, turns, index, calls, memory, interventions, counter, now, tools, scores, runtime.name)
+    if settings.compression_enabled:
+        kit = replace(kit, summarizer=compression.sections)
     recording = RecordingDesk(turns, sessions, index, index.reader)
-    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner())
+    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression)
+
+
+def _call_id() -> str:
+    return f"call_{secrets.token_hex(12)}"

@@ -19,6 +19,7 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
 from pandora_dagster.stores.turn_index import DuckTurnIndex
+from pandora_dagster.wiring.compression import Compression
 from pandora_dagster.wiring.examination import Finding, examined
 
 T = TypeVar("T")
@@ -36,6 +37,7 @@ class House:
     turn_index: DuckTurnIndex
     recording: RecordingDesk
     loop: asyncio.Runner
+    compression: Compression
 
     @property
     def turns(self) -> TurnStore:

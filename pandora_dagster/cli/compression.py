@@ -1,0 +1,123 @@
+"""The command `compress`: any text within a token target, with a verdict for every fact."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pandora_dagster.cli.opened import settings_of
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, stop
+from pandora_dagster.errors import InputError
+
+if TYPE_CHECKING:
+    from pandora_dagster.settings import Settings
+    from pandora_dagster.wiring.compressing import Compressor
+
+_TYPES = "context.md, research.md, page_doc, tool_result, prior_turn or generic; detected without."
+
+
+def register(app: typer.Typer) -> None:
+    app.command("compress")(compress)
+
+
+def compress(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(help="A UTF-8 text file; - for stdin.")] = "",
+    target_tokens: Annotated[int | None, typer.Option("--target-tokens", help="Tokens (cl100k) that the text may have.")] = None,
+    content_type: Annotated[str, typer.Option("--type", help=_TYPES)] = "",
+    query: Annotated[str, typer.Option("--query", help="What the text will be read for.")] = "",
+    jsonl: Annotated[str, typer.Option("--jsonl", help="JSON lines with id, text, target_tokens, and perhaps type and query.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Compress a text; nothing that must be kept is lost, or the command says why it HALTs. Exit code 1 for a HALT, 2 for bad input.
+
+    Each line of --jsonl gives one line, in order: id, text (null for a HALT), tokens, facts, missing, halted.
+
+    Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
+    """
+    if bool(file) == bool(jsonl):
+        stop(EXIT_WRONG, "compress: expected either FILE or --jsonl")
+    if jsonl:
+        if target_tokens is not None or content_type or query:
+            stop(EXIT_WRONG, "compress: --jsonl: its lines say target_tokens, type and query; expected no options for them")
+        _lines(jsonl, settings_of(context))
+    elif target_tokens is None:
+        stop(EXIT_WRONG, "compress: --target-tokens: missing; expected a number of tokens", "pandora compress FILE --target-tokens 500")
+    else:
+        _file(file, target_tokens, content_type, query, settings_of(context), as_json=as_json)
+
+
+def _file(file: str, target_tokens: int, content_type: str, query: str, settings: "Settings", *, as_json: bool) -> None:
+    from pandora_dagster.wiring.compressing import Wanted, opened_compressor
+
+    name = "" if file == "-" else file
+    wanted = Wanted(file, _text(file), target_tokens, content_type, query, name)
+    with opened_compressor(settings) as compressed:
+        answer = compressed(wanted)
+    if as_json:
+        say_json(answer)
+    elif answer["text"] is not None:
+        say(answer["text"])
+    note(_summary(answer))
+    if answer["halted"]:
+        raise typer.Exit(EXIT_HALTED)
+
+
+def _lines(jsonl: str, settings: "Settings") -> None:
+    """Every line with an id is answered, also one that can not be tried; the worst of them is the exit code."""
+    from pandora_dagster.wiring.compressing import opened_compressor
+
+    worst = 0
+    with opened_compressor(settings) as compressed:
+        for number, line in enumerate(_bytes(jsonl).splitlines(), 1):
+            if line.strip():
+                answer, code = _answer(line, f"{jsonl}:{number}", compressed)
+                worst = max(worst, code)
+                if answer:
+                    say(json.dumps(answer, ensure_ascii=False))
+    if worst:
+        raise typer.Exit(worst)
+
+
+def _answer(line: bytes, where: str, compressed: "Compressor") -> tuple[dict[str, Any] | None, int]:
+    from pandora_dagster.wiring.compressing import read_wanted, refused
+
+    try:
+        wanted = read_wanted(line, where=where)
+    except InputError as error:
+        note(f"pandora: {error}")
+        return None, EXIT_WRONG
+    try:
+        answer = compressed(wanted)
+    except InputError as error:
+        note(f"pandora: {where}: {error}")
+        return refused(wanted.id, str(error)), EXIT_WRONG
+    return answer, EXIT_HALTED if answer["halted"] else 0
+
+
+def _text(file: str) -> str:
+    data = _bytes(file)
+    if b"\0" in data[:8192]:
+        raise InputError(f"{file}: a binary file: expected UTF-8 text")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: byte {error.start} is not UTF-8: expected UTF-8 text") from error
+
+
+def _bytes(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}: expected a file") from error
+
+
+def _summary(answer: dict[str, Any]) -> str:
+    if answer["halted"]:
+        return f"pandora: HALT: {answer['halted']}"
+    counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in answer["facts"].items() if n and name != "total")
+    return f"{answer['tokens']} tokens; {answer['facts']['total']} facts: {counts or 'none'}"

@@ -1,0 +1,106 @@
+"""Whether the documents of a call must be compressed, which of them, and to what size (000 sections 21.2 and 24).
+
+Knows sizes and priorities; compresses nothing.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.compression.detection import detect_content_type
+from pandora_dagster.contracts.calls import InputDocument
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.execution.budgets import Count, framed_tokens
+from pandora_dagster.execution.priorities import Priority, priority_of
+
+FLOORS = (0.15, 0.4, 0.7, 1.0)
+"""Shares of a document below which it is not compressed; the next one holds where its critical facts needed more."""
+_SMALLEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One document to compress to `target` tokens of its own text."""
+
+    name: str
+    content_type: ContentType
+    tokens: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionPlan:
+    """`needed` is False where everything fits; `over` counts the tokens that no step can save."""
+
+    needed: bool
+    total_tokens: int = 0
+    available: int = 0
+    steps: tuple[Step, ...] = ()
+    over: int = 0
+
+    @property
+    def overflow(self) -> int:
+        return max(0, self.total_tokens - self.available)
+
+    @property
+    def compression_ratio(self) -> float:
+        return self.available / self.total_tokens if self.total_tokens else 1.0
+
+
+class BudgetChecker:
+    """Plans compression: lowest priority first, of equals the largest, as little as is enough."""
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+
+    def available(self, loaded: LoadedRecipe) -> int:
+        """Tokens that the documents of a recipe's call may take, its prompt as it stands."""
+        budget = loaded.recipe.token_budget
+        prompt = sum(self._count(text) for _, text in loaded.prompts) + self._count(loaded.policy)
+        return max(0, min(budget.input, budget.total - budget.output - budget.response_reserve - prompt))
+
+    def check(
+        self,
+        documents: Sequence[InputDocument],
+        loaded: LoadedRecipe,
+        *,
+        room: int | None = None,
+        floors: Mapping[str, int] | None = None,
+        kept: Collection[str] = (),
+    ) -> CompressionPlan:
+        """The plan for `documents` in `room` tokens, the recipe's own room unless told.
+
+        `floors`: document -> the tokens below which it can not go; `kept` are documents that stay as they are.
+        """
+        available = self.available(loaded) if room is None else room
+        total = sum(framed_tokens(document, self._count) for document in documents)
+        if total <= available:
+            return CompressionPlan(False, total, available)
+        preserve = (*loaded.recipe.compression.preserve, *kept)
+        steps, over = self._steps(documents, total - available, preserve, floors or {})
+        return CompressionPlan(True, total, available, steps, over)
+
+    def _steps(
+        self, documents: Sequence[InputDocument], over: int, preserve: Collection[str], floors: Mapping[str, int]
+    ) -> tuple[tuple[Step, ...], int]:
+        steps: list[Step] = []
+        for _, tokens, document, kind in self._ordered(documents, preserve):
+            if over <= 0:
+                break
+            floor = floors.get(document.name, int(tokens * FLOORS[0]))
+            target = max(floor, _SMALLEST, tokens - over)
+            if target < tokens:
+                steps.append(Step(document.name, kind, tokens, target))
+                over -= tokens - target
+        return tuple(steps), max(0, over)
+
+    def _ordered(
+        self, documents: Sequence[InputDocument], preserve: Collection[str]
+    ) -> list[tuple[Priority, int, InputDocument, ContentType]]:
+        found: list[tuple[Priority, int, InputDocument, ContentType]] = []
+        for document in documents:
+            kind = detect_content_type(document.name, document.text)
+            priority = priority_of(document.name, kind, preserve)
+            if document.text and priority is not Priority.CRITICAL:
+                found.append((priority, self._count(document.text), document, kind))
+        return sorted(found, key=lambda entry: (entry[0], -entry[1]))

@@ -1,0 +1,169 @@
+"""The SummarizationEngine of 000 section 21.3: any text within a target, every fact judged, nothing unsound let through.
+
+With a model it calls NERVES through the executor; on the embedded runtime the structural methods condense the whole text. Both pass
+the same verification. It knows texts and recipes; which text needs it is decided elsewhere.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+
+from pandora_dagster.compression.detection import detect_content_type
+from pandora_dagster.compression.facts import Outcome, Rank, Verdict
+from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.verification import Verification
+from pandora_dagster.contracts.calls import CallSite
+from pandora_dagster.contracts.compression import CompressionReport
+from pandora_dagster.contracts.ports import Clock, Cookbook, CountsTokens
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import ContentType, ModelLayer
+from pandora_dagster.execution.compression_cache import CompressionCache
+from pandora_dagster.execution.compression_log import CompressionLog, Done
+from pandora_dagster.execution.ladder import Contract
+from pandora_dagster.execution.model_compression import ModelCompression
+
+EMBEDDED = "extractive"
+"""What a compression without a model is recorded under (DECISIONS 25)."""
+_MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of a text. `text` is None where it HALTed; `verification` is None where it fitted and is unchanged."""
+
+    text: str | None
+    tokens: int
+    original_tokens: int
+    verification: Verification | None = None
+    halted: str = ""
+    runtime: str = ""
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        return self.verification.counts if self.verification else {}
+
+
+class SummarizationEngine:
+    """Compresses documents while critical facts stay. `model` is None on the embedded runtime."""
+
+    MODEL_LAYER = ModelLayer.NERVES
+
+    def __init__(
+        self,
+        *,
+        cookbook: Cookbook,
+        counter: CountsTokens,
+        clock: Clock,
+        log: CompressionLog,
+        model: ModelCompression | None = None,
+        runtime: str = EMBEDDED,
+        cache_ttl_s: int = 300,
+    ) -> None:
+        self._cookbook, self._counter, self._clock, self._log = cookbook, counter, clock, log
+        self._model, self._runtime = model, runtime
+        self._cache: CompressionCache[Outcomes] = CompressionCache(clock, cache_ttl_s)
+
+    async def compress(
+        self,
+        content: str,
+        content_type: ContentType | None,
+        target_tokens: int,
+        preserve_hints: Sequence[str] = (),
+        *,
+        site: CallSite,
+        query: str = "",
+        name: str = "",
+        original: str = "",
+    ) -> Outcomes:
+        """`content` in at most `target_tokens` tokens, or a HALT with its reason; unchanged where it fits.
+
+        `original` is the first original where `content` is a compression: its ledger stays the contract. Raises CallFaultError
+        where the model is down, and InputError for a target under 1.
+        """
+        tokens = self._counter.count(content)
+        if target_tokens >= 1 and tokens <= target_tokens:
+            return Outcomes(content, tokens, tokens)
+        kind = content_type or detect_content_type(name, content)
+        loaded = self._cookbook.compressor(kind)
+        key = _key(content, kind, target_tokens, tuple(preserve_hints), query, name, original, loaded.version)
+        if (known := self._cache.get(key)) is not None:
+            return known
+        first = take_ledger(original, kind) if original and original != content else None
+        contract = Contract(content, target_tokens, kind, self._counter, query, name, first)
+        made = await self._made(contract, tokens, loaded, preserve_hints, site)
+        if made.text is not None:
+            self._cache.put(key, made)
+        return made
+
+    async def _made(self, contract: Contract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> Outcomes:
+        started = self._clock()
+        made = await self._by_model(contract, tokens, loaded, hints, site) or self._by_structure(contract, tokens)
+        self._log.done(
+            Done(
+                site,
+                loaded,
+                contract.content_type,
+                started,
+                tokens,
+                made.tokens,
+                made.runtime,
+                made.halted,
+                is_call=made.runtime == EMBEDDED,
+            )
+        )
+        return made
+
+    async def _by_model(
+        self, contract: Contract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite
+    ) -> Outcomes | None:
+        judged = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
+        if judged is None:
+            return None
+        return Outcomes(judged.text, self._counter.count(judged.text), tokens, judged.verification, runtime=self._runtime)
+
+    def _by_structure(self, contract: Contract, tokens: int) -> Outcomes:
+        made = contract.spans()
+        if made.text is None:
+            return Outcomes(None, 0, tokens, halted=made.halted or "", runtime=EMBEDDED)
+        return Outcomes(made.text, made.tokens, tokens, made.verification, runtime=EMBEDDED)
+
+    def report(self, before: str, made: Outcomes, *, document: str, content_type: ContentType | None, target: int) -> CompressionReport:
+        """What a compression that went through shows to people."""
+        if made.text is None or made.verification is None:
+            raise ValueError(f"{document}: nothing was compressed: expected a text that was")
+        kind = content_type or detect_content_type(document, before)
+        return CompressionReport(
+            document=document,
+            content_type=kind,
+            recipe=self._cookbook.compressor(kind).name,
+            runtime=made.runtime,
+            target=target,
+            tokens_before=made.original_tokens,
+            tokens_after=made.tokens,
+            counts=made.counts,
+            facts=rows(made.verification.verdicts),
+            before=before,
+            after=made.text,
+        )
+
+
+def rows(verdicts: Sequence[Verdict]) -> tuple[dict[str, str], ...]:
+    """The table of facts: what did not stay first, critical before the rest; at most 200 rows."""
+    ordered = sorted(verdicts, key=lambda v: (v.outcome is Outcome.KEPT, v.fact is not None and v.fact.rank is not Rank.CRITICAL))
+    return tuple(_row(verdict) for verdict in ordered[:_MOST_ROWS])
+
+
+def _row(verdict: Verdict) -> dict[str, str]:
+    fact = verdict.fact
+    return {
+        "outcome": verdict.outcome.value,
+        "rank": fact.rank.value if fact else "",
+        "kind": fact.kind.value if fact else "",
+        "fact": " ".join(verdict.text.split()),
+        "reason": verdict.reason,
+    }
+
+
+def _key(content: str, *rest: Hashable) -> Hashable:
+    return (sha256(content.encode(errors="surrogatepass")).hexdigest(), *rest)

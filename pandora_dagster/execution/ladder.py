@@ -1,0 +1,98 @@
+"""The steps from a model's shortened text to one that may stand, for one piece or the whole.
+
+Knows ledger, source, target and a candidate; asks nobody. A candidate that can not be mended is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pandora_dagster.compression.compressor import Compressed, compress
+from pandora_dagster.compression.facts import Fact, Ledger, Outcome, Rank
+from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.restoring import restored
+from pandora_dagster.compression.summary_check import is_a_summary
+from pandora_dagster.compression.verification import Verification, verify
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.words import ContentType
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate with its verdicts and every reason against it."""
+
+    text: str
+    verification: Verification
+    reasons: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.reasons
+
+    @property
+    def lost(self) -> tuple[Fact, ...]:
+        """Facts worth asking for again: critical ones first, details left out."""
+        facts = [f for f in self.verification.lost if f.rank is not Rank.DETAIL]
+        return tuple(sorted(facts, key=lambda f: f.rank is not Rank.CRITICAL))
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a shortened text is held to: the facts of its original, and its target."""
+
+    text: str
+    target: int
+    content_type: ContentType
+    counter: CountsTokens
+    query: str = ""
+    name: str = ""
+    first: Ledger | None = None
+    """The ledger of the first original, where `text` is a compression already."""
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        return self.first or take_ledger(self.text, self.content_type)
+
+    @cached_property
+    def source(self) -> Source:
+        return Source(self.text)
+
+    def judge(self, candidate: str) -> Judged:
+        """Every verdict on a candidate. Missing details and important facts alone do not refuse it."""
+        found = verify(self.ledger, self.source, candidate)
+        check = is_a_summary(candidate, self.text, self.target, self.counter)
+        lost = [f"critical fact missing: {f.text[:80]}" for f in found.lost_critical]
+        wrong = [f"{v.outcome.value}: {v.text[:80]}" for v in found.of(Outcome.MUTATED, Outcome.INVENTED)]
+        return Judged(candidate, found, (*check.reasons, *lost, *wrong))
+
+    def mended(self, judged: Judged) -> Judged:
+        """Missing facts put back, each with its subject, within the target. What was invented can not be mended."""
+        if not judged.lost:
+            return judged
+        again = self.judge(restored(judged.text, judged.lost, self.text, self.target, self.counter))
+        return again if len(again.reasons) <= len(judged.reasons) else judged
+
+    def spans(self) -> Compressed:
+        """Verbatim spans, chosen and verified; HALTs where the critical facts do not fit."""
+        return compress(
+            self.text,
+            target_tokens=self.target,
+            content_type=self.content_type,
+            query=self.query or None,
+            counter=self.counter,
+            ledger=self.first,
+            name=self.name,
+        )
+
+
+def wanted(judged: Judged, hints: Sequence[str], *, room: int, counter: CountsTokens) -> tuple[str, ...]:
+    """What a model is asked to keep next time: the hints, then exactly what is missing, as much as `room` tokens hold."""
+    kept: list[str] = []
+    left = room
+    for text in dict.fromkeys((*hints, *(" ".join(f.text.split()) for f in judged.lost))):
+        cost = counter.count(text) + 2
+        if cost <= left:
+            kept.append(text)
+            left -= cost
+    return tuple(kept)

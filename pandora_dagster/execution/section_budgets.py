@@ -1,0 +1,145 @@
+"""The soft levels of 000 section 25 and section 4's enforcement (section 26): a turn's texts kept within their budgets as it grows.
+
+Fills the `Summarizes` port. Soft levels never lose anything and never stop a turn: where no sound compression fits, the text stays
+whole and says so; the hard level, a call that does not fit, is the executor's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.calls import CallSite
+from pandora_dagster.contracts.compression import Content, Shrunk
+from pandora_dagster.contracts.ports import CountsTokens, Interventions
+from pandora_dagster.contracts.words import SECTION_BUDGETS
+from pandora_dagster.errors import HaltError
+from pandora_dagster.execution.compression_log import CompressionLog
+from pandora_dagster.execution.engine import SummarizationEngine
+from pandora_dagster.execution.faults import CallFaultError, Fault
+
+DOCUMENT_LIMIT = 8_600
+"""Tokens of context.md over which level 2 begins: the sum of its sections' budgets."""
+DOCUMENT_TARGET = 7_500
+SECTION_4_BUDGET = SECTION_BUDGETS[4]
+SECTION_4_EXISTING = 1_500
+"""What older results are compressed to before a new one is added."""
+UNTOUCHED = frozenset({0, 5})
+"""The person's words, and the answer as the person sees it: the soft levels leave both whole."""
+_SETTLED = frozenset(SECTION_BUDGETS) - UNTOUCHED - {4}
+"""Sections of level 1; section 4 is kept within its budget while it is written."""
+_SMALLEST_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class SoftLimits:
+    """What guides the soft levels (DECISIONS 6)."""
+
+    threshold: float = 0.9
+    """Share of a section's budget: above it a growing section is full, and down to it a settled one is compressed."""
+    min_savings: int = 500
+    """Tokens that a compression must save to be worth it."""
+
+
+class SectionBudgets:
+    """Decides when a reported text is compressed, and to what."""
+
+    def __init__(
+        self, engine: SummarizationEngine, counter: CountsTokens, interventions: Interventions, log: CompressionLog, limits: SoftLimits
+    ) -> None:
+        self._engine, self._count, self._limits = engine, counter.count, limits
+        self._interventions, self._log = interventions, log
+
+    async def shrink(self, content: Content, *, target: int, site: CallSite) -> Shrunk:
+        """`content` within `target` tokens, unchanged where it fits or where no sound text does."""
+        try:
+            made = await self._engine.compress(
+                content.text,
+                content.content_type,
+                target,
+                content.preserve,
+                site=site,
+                query=content.query,
+                name=content.name,
+                original=content.original,
+            )
+        except CallFaultError as error:
+            raise self._halted(error.fault, content, site) from error
+        if made.text is None:
+            self._log.overflow(content.name, made.original_tokens - target)
+            return Shrunk(content.text, halted=made.halted)
+        if made.verification is None:
+            return Shrunk(content.text)
+        report = self._engine.report(content.text, made, document=content.name, content_type=content.content_type, target=target)
+        return Shrunk(made.text, report)
+
+    async def settle_section(self, number: int, content: Content, *, site: CallSite) -> Shrunk:
+        """Level 1: a section over its budget, compressed to the threshold of it where that saves enough."""
+        tokens = self._count(content.text)
+        if number not in _SETTLED or tokens <= SECTION_BUDGETS[number]:
+            return Shrunk(content.text)
+        target = int(SECTION_BUDGETS[number] * self._limits.threshold)
+        if tokens - target < self._limits.min_savings:
+            return Shrunk(content.text)
+        return await self.shrink(content, target=target, site=site)
+
+    async def make_room(self, existing: Sequence[Content], newest: str, *, around: int, site: CallSite) -> tuple[Shrunk, ...]:
+        """The older results of section 4 in 1,500 tokens, `around` of them for what stands about the results, before `newest` comes."""
+        sizes = [self._count(content.text) for content in existing]
+        stands, comes = sum(sizes) + around, self._count(newest)
+        is_over = stands + comes > SECTION_4_BUDGET
+        is_near = stands + comes > SECTION_4_BUDGET * self._limits.threshold and stands - SECTION_4_EXISTING >= self._limits.min_savings
+        if stands <= SECTION_4_EXISTING or not (is_over or is_near):
+            return tuple(Shrunk(content.text) for content in existing)
+        targets = _shares(sizes, SECTION_4_EXISTING - around)
+        return tuple([await self.shrink(c, target=t, site=site) for c, t in zip(existing, targets, strict=True)])
+
+    async def shrink_newest(self, newest: Content, *, site: CallSite) -> Shrunk:
+        """A result that alone exceeds section 4's budget, within it; any other stays whole (DECISIONS 4)."""
+        if self._count(newest.text) <= SECTION_4_BUDGET:
+            return Shrunk(newest.text)
+        return await self.shrink(newest, target=SECTION_4_BUDGET, site=site)
+
+    async def settle_document(self, sections: Mapping[int, Content], *, total: int, latest: int, site: CallSite) -> Mapping[int, Shrunk]:
+        """Level 2: the largest sections first, the latest one last, until 7,500 tokens are left."""
+        if total <= DOCUMENT_LIMIT:
+            return {}
+        sizes = {n: self._count(c.text) for n, c in sections.items() if n not in UNTOUCHED}
+        over, done = total - DOCUMENT_TARGET, dict[int, Shrunk]()
+        for number in sorted(sizes, key=lambda n: (n == latest, -sizes[n])):
+            target = max(sizes[number] - over, int(sizes[number] * _SMALLEST_SHARE), 1)
+            if over <= 0 or sizes[number] - target < min(self._limits.min_savings, over):
+                continue
+            shrunk = await self.shrink(sections[number], target=target, site=site)
+            if shrunk.report:
+                done[number] = shrunk
+                over -= shrunk.report.tokens_before - shrunk.report.tokens_after
+        if total - _saved(done) > DOCUMENT_LIMIT:
+            self._log.overflow("context.md", total - _saved(done) - DOCUMENT_LIMIT)
+        return done
+
+    def _halted(self, fault: Fault, content: Content, site: CallSite) -> HaltError:
+        """The model that compresses is down: the one fault that stops a turn here."""
+        message = f"compression of {content.name}: {fault.message}"
+        opened = self._interventions.open(
+            fault.type,
+            message,
+            hint=fault.hint,
+            user_id=site.user,
+            session_id=site.session,
+            turn_id=site.turn.turn_id if site.turn else "",
+            phase=site.phase,
+        )
+        return HaltError(message, intervention_id=opened.id, hint=fault.hint)
+
+
+def _saved(done: Mapping[int, Shrunk]) -> int:
+    return sum(s.report.tokens_before - s.report.tokens_after for s in done.values() if s.report)
+
+
+def _shares(sizes: Sequence[int], room: int) -> list[int]:
+    """How much of `room` each gets: small ones all they need, the larger ones equal parts of what is left."""
+    targets, left = [0] * len(sizes), max(room, len(sizes))
+    waiting = sorted(range(len(sizes)), key=lambda i: sizes[i])
+    for place, i in enumerate(waiting):
+        targets[i] = max(1, min(sizes[i], left // (len(waiting) - place)))
+        left -= targets[i]
+    return targets

@@ -1,0 +1,109 @@
+"""The SmartSummarizer of 000 section 21.4: calls whose documents are too large get them compressed, and nobody has to ask for it.
+
+Fills the `Fitter` port: the executor comes here where a call's fixed documents exceed its room. Knows plans and the engine.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pandora_dagster.contracts.calls import CallRequest, CallResult, InputDocument
+from pandora_dagster.contracts.ports import CountsTokens, Executes, Fitted
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.errors import BudgetError, FactLossError
+from pandora_dagster.execution.budget_checker import FLOORS, BudgetChecker, CompressionPlan, Step
+from pandora_dagster.execution.compression_log import CompressionLog
+from pandora_dagster.execution.engine import Outcomes, SummarizationEngine
+from pandora_dagster.execution.inputs import CONTEXT
+from pandora_dagster.text.sections import ContextDocument, Section
+
+_LONGEST_QUERY = 200
+"""Tokens of a query by which documents are focused; a longer one is a text of its own."""
+
+
+class SmartSummarizer:
+    """Transparent compression of calls. `execution` is the only room that triggers it (DECISIONS 8)."""
+
+    def __init__(self, engine: SummarizationEngine, checker: BudgetChecker, counter: CountsTokens, log: CompressionLog) -> None:
+        self._engine, self._checker, self._counter, self._log = engine, checker, counter, log
+
+    async def invoke_with_budget(self, execution: Executes, request: CallRequest) -> CallResult:
+        """One call within its budget: the executor's own way, under the name of 000."""
+        return await execution.call(request)
+
+    async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> Fitted:
+        """`documents` in `room` tokens with their frames; raises BudgetError, FactLossError where only facts stand in the way.
+
+        Where a document's critical facts need more than its plan gives it, the next plan leaves it more; bounded by FLOORS.
+        """
+        floors: dict[str, int] = {}
+        reason = ""
+        while (plan := self._checker.check(documents, recipe, room=room, floors=floors)).needed:
+            if plan.over:
+                raise self._over(plan, recipe, reason)
+            made = await self._applied(plan, documents, recipe, request, floors)
+            if not isinstance(made, str):
+                return Fitted(made, self._tokens(documents) - self._tokens(made))
+            reason = made
+        return Fitted(tuple(documents), 0)
+
+    async def _applied(
+        self,
+        plan: CompressionPlan,
+        documents: Sequence[InputDocument],
+        recipe: LoadedRecipe,
+        request: CallRequest,
+        floors: dict[str, int],
+    ) -> tuple[InputDocument, ...] | str:
+        """The documents with every step of a plan done, or why one could not be; its floor is raised then."""
+        done = {document.name: document for document in documents}
+        for step in plan.steps:
+            made = await self._compressed(done[step.name].text, step, recipe, request)
+            if made.text is None:
+                floors[step.name] = _next_floor(step)
+                return made.halted
+            done[step.name] = replace(done[step.name], text=made.text)
+        return tuple(done[document.name] for document in documents)
+
+    async def _compressed(self, text: str, step: Step, recipe: LoadedRecipe, request: CallRequest) -> Outcomes:
+        """One document at its target; the sections of context.md that the recipe preserves stay verbatim."""
+        preserve = recipe.recipe.compression.preserve
+        query = request.query if self._counter.count(request.query) <= _LONGEST_QUERY else ""
+        kept = _preserved(text, preserve) if step.name == CONTEXT else ()
+        loose = _without(text, kept)
+        target = step.target - sum(self._counter.count(s.text) for s in kept)
+        if target < 1:
+            return Outcomes(None, 0, step.tokens, halted=f"{step.name}: the preserved sections alone exceed {step.target} tokens")
+        made = await self._engine.compress(loose, step.content_type, target, preserve, site=request.site, query=query, name=step.name)
+        return made if made.text is None else replace(made, text=_with(made.text, kept))
+
+    def _over(self, plan: CompressionPlan, recipe: LoadedRecipe, reason: str) -> BudgetError:
+        self._log.overflow(recipe.name, plan.over)
+        message = f"{plan.total_tokens} tokens of documents are {plan.over} over even when compressed: expected at most {plan.available}"
+        hint = "Give the recipe a larger token_budget.input, or shorten what can not be compressed."
+        if reason:
+            return FactLossError(f"{message}: {reason}", over=plan.over, hint=hint)
+        return BudgetError(message, over=plan.over, hint=hint)
+
+    def _tokens(self, documents: Sequence[InputDocument]) -> int:
+        return sum(self._counter.count(d.text) for d in documents)
+
+
+def _next_floor(step: Step) -> int:
+    return next((int(step.tokens * share) for share in FLOORS if int(step.tokens * share) > step.target), step.tokens)
+
+
+def _preserved(text: str, preserve: Sequence[str]) -> tuple[Section, ...]:
+    """Sections that the recipe keeps whole; section 0 is kept by every method and stays where it is."""
+    numbers = {name.removeprefix("section_") for name in preserve if name.startswith("section_")} - {"0"}
+    return tuple(s for s in ContextDocument.parse(text).sections if str(s.number) in numbers)
+
+
+def _without(text: str, kept: Sequence[Section]) -> str:
+    parsed = ContextDocument.parse(text)
+    return ContextDocument(parsed.preamble, tuple(s for s in parsed.sections if s not in kept)).render() if kept else text
+
+
+def _with(text: str, kept: Sequence[Section]) -> str:
+    parsed = ContextDocument.parse(text)
+    whole = sorted((*parsed.sections, *kept), key=lambda s: s.number)
+    return ContextDocument(parsed.preamble, tuple(whole)).render() if kept else text

@@ -1,0 +1,60 @@
+"""A query taken apart into a person's own words and the long blocks pasted among them (DECISIONS 3). Knows shapes of lines only.
+
+A block is a code fence, a quotation (`>`), or a run of lines that a machine wrote: a log, a trace, data. Prose always counts as words.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_QUOTED = re.compile(r"(?:^>[^\n]*(?:\n|\Z)){3,}", re.MULTILINE)
+_MACHINE = re.compile(
+    r"^(?:\s{2,}\S|\t|[\[{}\])<|#]|\d{4}-\d\d-\d\d|\d\d:\d\d|at \S+\(|File \"|Traceback|(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b)"
+    r"|[;{}]\s*$|^[^\s,;]+(?:[,;\t][^\s,;]*){2,}$"
+)
+_MACHINE_SHARE = 0.7
+_SHORTEST_RUN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """One block, verbatim, under the name by which the words refer to it."""
+
+    name: str
+    text: str
+    reference: str
+    """What stands in its place among the words."""
+
+
+def taken_apart(query: str, *, least: int, count: Callable[[str], int]) -> tuple[str, tuple[Pasted, ...]]:
+    """The person's words with a reference in place of each pasted block of at least `least` tokens, and those blocks."""
+    blocks: list[Pasted] = []
+    words: list[str] = []
+    at = 0
+    for start, end in _spans(query):
+        text = query[start:end].rstrip("\n")
+        if start < at or count(text) < least:
+            continue
+        name = f"pasted_{len(blocks) + 1}"
+        block = Pasted(name, text, f"[attached document {name}: {text.count(chr(10)) + 1} lines]")
+        words += [query[at:start], block.reference]
+        blocks.append(block)
+        at = start + len(text)
+    return "".join([*words, query[at:]]), tuple(blocks)
+
+
+def _spans(query: str) -> list[tuple[int, int]]:
+    found = [m.span() for pattern in (_FENCE, _QUOTED) for m in pattern.finditer(query)]
+    return sorted([*found, *_runs(query)], key=lambda span: (span[0], -span[1]))
+
+
+def _runs(query: str) -> Iterator[tuple[int, int]]:
+    """Paragraphs of lines that mostly look like a machine's."""
+    at = 0
+    for paragraph in re.split(r"(\n[ \t]*\n)", query):
+        lines = paragraph.split("\n")
+        marked = sum(bool(_MACHINE.search(line)) for line in lines)
+        if len(lines) >= _SHORTEST_RUN and marked >= _MACHINE_SHARE * len(lines):
+            yield at, at + len(paragraph)
+        at += len(paragraph)

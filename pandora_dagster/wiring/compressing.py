@@ -1,0 +1,145 @@
+"""One text compressed on request, as the command line and Python programs ask for it. Decides nothing about texts.
+
+from pandora_dagster.wiring.compressing import compress_text
+compress_text(open("long.md").read(), target_tokens=500)["text"]
+"""
+
+import json
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from pandora_dagster.compression.compressor import compress
+from pandora_dagster.compression.detection import detect_content_type
+from pandora_dagster.compression.facts import Outcome
+from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.verification import verify
+from pandora_dagster.contracts.calls import CallSite
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.errors import HaltError, InputError
+from pandora_dagster.execution.engine import SummarizationEngine
+from pandora_dagster.execution.faults import CallFaultError
+from pandora_dagster.settings import Settings, load_settings
+from pandora_dagster.wiring.building import open_counter, open_house
+
+_ORDER = (
+    Outcome.KEPT,
+    Outcome.EQUAL,
+    Outcome.RECOVERABLE,
+    Outcome.DROPPED_BY_RULE,
+    Outcome.MISSING,
+    Outcome.MUTATED,
+    Outcome.INVENTED,
+)
+_FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str}
+_OPTIONAL = frozenset({"type", "query"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One text to compress."""
+
+    id: str | int
+    text: str
+    target_tokens: int
+    type: str = ""
+    query: str = ""
+    name: str = ""
+    """The document's name: tells its type, and where a reference to the whole text leads."""
+
+
+Compressor = Callable[[Wanted], dict[str, Any]]
+"""A request -> its answer; raises InputError or HaltError."""
+
+
+def compress_text(
+    text: str, target_tokens: int, *, type: str = "", query: str = "", id: str | int = "", settings: Settings | None = None
+) -> dict[str, Any]:
+    """`text` in at most `target_tokens` cl100k tokens, with a verdict for every fact (001 whole).
+
+    `type` is a content type of 000 section 22, detected where it is empty. The answer has `id`, `text` (None where no sound text fits),
+    `tokens`, `facts` (`total` and a number for each verdict), `missing` (the facts that are lost) and `halted` (None, or why).
+    Raises InputError for a target under 1 or an unknown type, HaltError where a configured model can not be reached.
+    """
+    with opened_compressor(settings or load_settings(os.environ)) as compressed:
+        return compressed(Wanted(id, text, target_tokens, type, query))
+
+
+@contextmanager
+def opened_compressor(settings: Settings) -> Generator[Compressor]:
+    """What answers one request after the other; on the embedded runtime nothing is written, with a model its calls are recorded."""
+    if settings.runtime == "extractive":
+        yield partial(_by_structure, counter=open_counter(settings))
+        return
+    house = open_house(settings)
+    try:
+        yield lambda wanted: house.run(_by_engine(wanted, house.compression.engine, settings))
+    finally:
+        house.close()
+
+
+def read_wanted(line: bytes, *, where: str) -> Wanted:
+    """One line `{"id", "text", "target_tokens", "type"?, "query"?}`; raises InputError naming what is wrong with it."""
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not JSON ({error}): expected one JSON object") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: not an object: expected id, text, target_tokens, and perhaps type and query")
+    fields = {n: given for n, given in cast("Mapping[str, Any]", value).items() if given is not None or n not in _OPTIONAL}
+    for name, kind in _FIELDS.items():
+        if name not in fields and name in _OPTIONAL:
+            continue
+        if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
+            raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_named(kind)}")
+    return Wanted(fields["id"], fields["text"], fields["target_tokens"], fields.get("type", ""), fields.get("query", ""))
+
+
+def refused(id: str | int, reason: str) -> dict[str, Any]:
+    """The answer to a request that can not be tried."""
+    return _line(id, None, 0, {}, (), reason)
+
+
+def content_type_of(name: str) -> ContentType | None:
+    """The content type called `name`, None for ""; raises InputError."""
+    if not name:
+        return None
+    try:
+        return ContentType(name)
+    except ValueError:
+        raise InputError(f"type {name!r}: expected one of {', '.join(ContentType)}") from None
+
+
+def _by_structure(one: Wanted, counter: CountsTokens) -> dict[str, Any]:
+    kind = content_type_of(one.type)
+    made = compress(one.text, target_tokens=one.target_tokens, content_type=kind, query=one.query or None, counter=counter, name=one.name)
+    return _line(one.id, made.text, made.tokens, made.counts, made.missing, made.halted)
+
+
+async def _by_engine(one: Wanted, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
+    if one.target_tokens < 1:
+        raise InputError(f"compress: target_tokens: {one.target_tokens}: expected at least 1 token")
+    kind = content_type_of(one.type) or detect_content_type(one.name, one.text)
+    site = CallSite("compress", settings.user)
+    try:
+        made = await engine.compress(one.text, kind, one.target_tokens, site=site, query=one.query, name=one.name)
+    except CallFaultError as error:
+        raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
+    judged = made.verification or verify(take_ledger(one.text, kind), one.text, made.text or "")
+    return _line(one.id, made.text, made.tokens, judged.counts, [f.text for f in judged.lost], made.halted or None)
+
+
+def _line(
+    id: str | int, text: str | None, tokens: int, counts: Mapping[str, int], missing: Iterable[str], halted: str | None
+) -> dict[str, Any]:
+    facts = {"total": counts.get("total", 0)} | {outcome.value: counts.get(outcome.value, 0) for outcome in _ORDER}
+    return {"id": id, "text": text, "tokens": tokens, "facts": facts, "missing": list(missing), "halted": halted}
+
+
+def _named(kind: type | tuple[type, ...]) -> str:
+    names = {str: "a string", int: "a whole number"}
+    return " or ".join(names[k] for k in (kind if isinstance(kind, tuple) else (kind,)))

@@ -1,0 +1,56 @@
+"""The parts that compress, built and connected: the engine, the calls' summarizer, the turn's section budgets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Interventions
+from pandora_dagster.execution.budget_checker import BudgetChecker
+from pandora_dagster.execution.compression_log import CompressionLog, Say, json_lines
+from pandora_dagster.execution.engine import SummarizationEngine
+from pandora_dagster.execution.executor import Executor
+from pandora_dagster.execution.model_compression import ModelCompression
+from pandora_dagster.execution.section_budgets import SectionBudgets, SoftLimits
+from pandora_dagster.execution.smart_summarizer import SmartSummarizer
+from pandora_dagster.settings import Settings
+
+_EMBEDDED = "extractive"
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What a house compresses with; `log.metrics` counts it."""
+
+    engine: SummarizationEngine
+    calls: SmartSummarizer
+    sections: SectionBudgets
+    log: CompressionLog
+
+
+def open_compression(
+    settings: Settings,
+    execution: Executor,
+    *,
+    cookbook: Cookbook,
+    counter: CountsTokens,
+    calls: CallLog,
+    interventions: Interventions,
+    clock: Clock,
+    new_call_id: Callable[[], str],
+    say: Say | None = None,
+) -> Compression:
+    """Build the parts over `execution`, which compresses the documents of its calls from then on, unless that is switched off."""
+    log = CompressionLog(calls, clock, new_call_id, say or json_lines())
+    engine = SummarizationEngine(
+        cookbook=cookbook,
+        counter=counter,
+        clock=clock,
+        log=log,
+        model=None if settings.runtime == _EMBEDDED else ModelCompression(execution, counter),
+        runtime=settings.runtime,
+        cache_ttl_s=settings.compression_cache_ttl_s,
+    )
+    summarizer = SmartSummarizer(engine, BudgetChecker(counter.count), counter, log)
+    if settings.compression_enabled:
+        execution.use_fitter(summarizer)
+    limits = SoftLimits(settings.compression_threshold, settings.min_compression_savings)
+    return Compression(engine, summarizer, SectionBudgets(engine, counter, interventions, log, limits), log)

@@ -66,7 +66,7 @@ def open_house(settings: Settings) -> House:
     interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
     scores = Overlap(index.reader).scores
     tools: dict[str, Tool] = {
-        t.name: t for t in (DocSearch(turns, index, counter, scores), MemoryQuery(memory, scores), MemoryCreate(memory, now))
+        t.name: t for t in (DocSearch(turns, index, counter, scores), MemoryQuery(memory, counter, scores), MemoryCreate(memory, now))
     }
     execution = Executor(
         cookbook=cookbook,

@@ -65,7 +65,7 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
 def _facts(document: str, asked: Question, labels: Labels) -> list[_Fact]:
     """The spans of all prior turns that answer the question, best first over all turns."""
     heads = list(_TURN.finditer(document))
-    ends = [h.start() for h in heads[1:]] + [len(document)]
+    ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
     reader, spans = SpanReader(labels, asked), list[tuple[int, str, str, Span]]()
     for head, end in zip(heads, ends, strict=True):
         number = int(head.group(1))
@@ -107,7 +107,7 @@ def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledg
     """Per note its best spans; a note that shares no word with the query is left out."""
     text = _BANNER.sub("", document)
     heads = list(_NOTE.finditer(text))
-    ends = [h.start() for h in heads[1:]] + [len(text)]
+    ends = [*(h.start() for h in heads[1:]), len(text)][: len(heads)]
     found: list[Knowledge] = []
     for head, end in zip(heads, ends, strict=True):
         ranked = rank(SpanReader(labels, asked).read(text[head.end() : end]), asked)

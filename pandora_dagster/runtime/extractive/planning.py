@@ -120,7 +120,7 @@ def results(section: str) -> list[Result]:
     heads: list[re.Match[str]] = []
     for head in _RESULT.finditer(section):
         heads += [head] if int(head.group(1)) == len(heads) + 1 else []
-    ends = [h.start() for h in heads[1:]] + [len(section)]
+    ends = [*(h.start() for h in heads[1:]), len(section)][: len(heads)]
     return [_result(h.group(2), section[h.end() : end].strip()) for h, end in zip(heads, ends, strict=True)]
 
 

@@ -24,6 +24,7 @@ _PAST = re.compile(
     r"|again|ago|our (?:last|earlier))\b",
     re.I,
 )
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
 _OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b.*\b(?:my|i)\b", re.I)
 _PREFERENCES = re.compile(r"\b(?:preferences?|favou?rites?|prefer(?:red)?|budget)\b|\bdo i (?:like|prefer|love|hate)\b", re.I)
 _COMMERCE = re.compile(
@@ -57,8 +58,16 @@ KIND_WORDS = {
     kind: frozenset(map(stem, word_set(named)))
     for kind, named in (
         ("money", "cost costs price prices amount amounts total fee fees fare fares paid pay payment refund balance charge"),
-        ("time", "date dates time times day when departure arrival created year month"),
-        ("count", "number count total quantity amount"),
+        ("time", "date dates time times day when year month"),
+    )
+}
+"""Kind -> stems of words that only name that kind: they are not what the question is about."""
+FIELD_WORDS = {
+    kind: frozenset(map(stem, word_set(named)))
+    for kind, named in (
+        ("money", "cost costs price prices amount amounts fee fees fare fares refund balance charge"),
+        ("time", "date dates time times departure arrival created year month"),
+        ("count", "count quantity total"),
     )
 }
 """Kind -> stems of field names that hold such a thing."""
@@ -71,6 +80,8 @@ class Question:
     text: str
     stems: tuple[str, ...]
     wants: frozenset[str] = field(default_factory=frozenset[str])
+    names: frozenset[str] = field(default_factory=frozenset[str])
+    """Stems that are names in the query: who it is about rather than what."""
 
 
 def question(text: str, *, more: Sequence[str] = ()) -> Question:
@@ -79,7 +90,8 @@ def question(text: str, *, more: Sequence[str] = ()) -> Question:
     stems = [stem(w) for w in content_words(text)] + [t for extra in more for t in terms(extra)]
     named = {t for kind in wants for t in KIND_WORDS.get(kind, ())}
     kept = [t for t in dict.fromkeys(stems) if t not in named]
-    return Question(text, tuple(kept or dict.fromkeys(stems)), wants)
+    names = frozenset(t for name in _NAME.findall(text) for t in terms(name))
+    return Question(text, tuple(kept or dict.fromkeys(stems)), wants, names)
 
 
 def is_greeting(text: str) -> bool:

@@ -19,6 +19,8 @@ _RECENT = 0.05
 _HIGH, _MEDIUM = 0.6, 0.3
 _MOST_TURNS = 30
 _NEWEST = 3
+_OTHERS = 12
+"""The index offers turns by their whole text: where the query looks back, those whose summary is silent are read too, up to so many."""
 _MOST_KEYS = 12
 Scored = tuple[float, Summary, str]
 
@@ -58,10 +60,11 @@ def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary]) 
     weighted = weights(asked.stems, read)
     own = [coverage(weighted, stems) for stems in read]
     scored = [_scored(i, own, turns, query, reference[1]) for i in range(len(turns))]
-    kept = [s for s in scored if s[0] > _RECENT]
-    if not kept and asks_past(query):
-        kept = [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[-_NEWEST:]]
-    return sorted(kept, key=lambda s: (-s[0], -s[1].turn))
+    kept = sorted((s for s in scored if s[0] > _RECENT), key=lambda s: (-s[0], -s[1].turn))
+    if not kept and not asked.stems:
+        return [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[: -_NEWEST - 1 : -1]] if asks_past(query) else []
+    others = [t for t in reversed(turns) if all(t is not s[1] for s in kept)] if asks_past(query) else []
+    return kept + [(0.0, t, TEMPLATES["offered"]) for t in others[: max(0, _OTHERS - len(kept))]]
 
 
 def _scored(at: int, own: list[float], turns: list[Summary], query: str, named: int | None) -> Scored:

@@ -97,7 +97,7 @@ def _items(desk: Desk, turns: Sequence[Turn], sources: Sequence[Source], plan: R
     left_out: list[str] = []
     query = desk.analysis().resolved_query
     for place, (turn, source) in enumerate(zip(turns, sources, strict=True)):
-        chosen = excerpt(turn.context, query, limit=PER_TURN_LIMIT, counter=desk.kit.counter, scores=desk.kit.scores)
+        chosen = excerpt(turn, query, limit=PER_TURN_LIMIT, counter=desk.kit.counter, scores=desk.kit.scores)
         head = f"===== PRIOR TURN {turn.key.number} ({turn.manifest.created_at[:10]}) [{source.label}] ====="
         items.append(Item(f"{head}\n{chosen.text}", _worth(plan, turn.key.number) - place, f"turn {turn.key.number}"))
         left_out += [f"turn {turn.key.number}: {name}" for name in chosen.left_out]

@@ -1,0 +1,91 @@
+"""Role `synthesizer`: the answer as the best verbatim spans of sections 2 and 4, each with its citation, most relevant first."""
+
+from dataclasses import replace
+
+from pandora_dagster.contracts.calls import PromptPack
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.runtime.extractive.entities import identifiers
+from pandora_dagster.runtime.extractive.fitting import Draft, largest
+from pandora_dagster.runtime.extractive.labels import Labels
+from pandora_dagster.runtime.extractive.planning import results
+from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
+from pandora_dagster.runtime.extractive.ranking import choose, rank
+from pandora_dagster.runtime.extractive.spans import Span, SpanReader
+from pandora_dagster.runtime.extractive.templates import TEMPLATES
+from pandora_dagster.runtime.extractive.toolbox import statement
+from pandora_dagster.text.citations import cited, references
+from pandora_dagster.text.sections import ContextDocument
+
+ANSWER_WORDS = 100
+_CODE_WORDS = 600
+_MOST_LOOKED_AT = 5
+
+
+def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
+    """000 section 16.3: Markdown with `[n]`; a fixed sentence where nothing was found, a greeting for a greeting."""
+    query = pack.query
+    context = ContextDocument.parse(pack.document("context.md"))
+    labels = Labels((*pack.sources, *references(context.body(2)), *references(context.body(4))))
+    if is_greeting(query):
+        return " ".join((TEMPLATES["greeting"], *_marks(labels, 1)))
+    if states_preference(query) and (told := _stored(query, context, labels)):
+        return told if counter.count(told) <= pack.max_output_tokens else told.replace(f' "{statement(query).value}"', "")
+    asked = question(query)
+    chosen = _chosen(pack, asked, context, labels)
+    if not chosen:
+        return _nothing(labels)
+    return largest(lambda n: _listed(chosen[:n]) if n else _nothing(labels), len(chosen), pack.max_output_tokens, counter)
+
+
+def _stored(query: str, context: ContextDocument, labels: Labels) -> str:
+    """What memory.create did, by its result; "" where it was not called."""
+    outcomes = [r for r in results(context.body(4)) if r.tool == "memory.create"]
+    if not outcomes:
+        return ""
+    label = next((r.label for r in outcomes if r.label), None)
+    marks = (f"[{label}]",) if label else _marks(labels, 1)
+    name = "stored" if any(r.ok for r in outcomes) else "not_stored"
+    return " ".join((TEMPLATES[name], f'"{statement(query).value}"', *marks))
+
+
+def _marks(labels: Labels, most: int) -> tuple[str, ...]:
+    return tuple(f"[{s.label}]" for s in labels.sources[:most])
+
+
+def _chosen(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> list[Span]:
+    spans = [s for s in _spans(pack, asked, context, labels) if (s.label or not labels.sources) and (s.kind == "code" or not cited(s.text))]
+    code = pack.mode == "code"
+    ranked = rank(spans if code else [s for s in spans if s.kind != "code"] or spans, asked)
+    return choose(ranked, words=_CODE_WORDS if code else ANSWER_WORDS)
+
+
+def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> list[Span]:
+    """Spans of sections 2 and 4, then those of toolresults.md whose numbers, ids and addresses stand in a section too:
+    what validation could not confirm is not said."""
+    reader = SpanReader(labels, asked)
+    only = labels.sources[0].label if len(labels.sources) == 1 else None
+    fourth = next((s.label for s in references(context.body(4))), only)
+    spans = [*reader.read(context.body(2), label=only), *reader.read(context.body(4), label=fourth)]
+    known = set(identifiers(f"{context.query()}\n{context.body(2)}\n{context.body(4)}"))
+    more = reader.read(pack.document("toolresults.md"), label=fourth)
+    return spans + [s for s in more if set(identifiers(s.text)) <= known]
+
+
+def _listed(spans: list[Span]) -> str:
+    """One span as a sentence, several as a list; a code block stands by itself."""
+    lines = [_marked(s) for s in spans]
+    if len(lines) == 1:
+        return lines[0]
+    return "\n".join(f"\n{line}\n" if s.kind == "code" else f"- {line}" for s, line in zip(spans, lines, strict=True)).strip("\n")
+
+
+def _marked(span: Span) -> str:
+    own = span if span.kind == "code" else replace(span, text=" ".join(span.text.split()))
+    mark = f"[{span.label}]" if span.label else ""
+    return f"{own.text}{chr(10) if span.kind == 'code' else ' '}{mark}".rstrip()
+
+
+def _nothing(labels: Labels) -> str:
+    if not labels.sources:
+        return TEMPLATES["nothing_found"]
+    return " ".join((TEMPLATES["nothing_found_in"], *_marks(labels, _MOST_LOOKED_AT)))

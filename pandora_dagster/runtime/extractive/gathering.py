@@ -1,0 +1,161 @@
+"""Role `context_synthesis`: the chosen documents compiled into facts (004 section 4.3): verbatim spans, irrelevant sections left out."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.contracts.answers import CachedResearch, GatheredContext, Knowledge, PriorTurn, VisitData
+from pandora_dagster.contracts.calls import PromptPack
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.runtime.extractive.entities import has_kind
+from pandora_dagster.runtime.extractive.fitting import Draft, largest
+from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_lines, preferences, referred
+from pandora_dagster.runtime.extractive.labels import Labels
+from pandora_dagster.runtime.extractive.questions import Question, question
+from pandora_dagster.runtime.extractive.ranking import rank
+from pandora_dagster.runtime.extractive.records import decode
+from pandora_dagster.runtime.extractive.relevance import bears, shared
+from pandora_dagster.runtime.extractive.spans import Span, SpanReader
+
+_TURN = re.compile(r"^===== PRIOR TURN (\d+)(?: \(([^)\n]*)\))?(?: \[(\d+)\])? =====[ \t]*\n?", re.MULTILINE)
+_BANNER = re.compile(r"^=====.*=====[ \t]*$", re.MULTILINE)
+_NOTE = re.compile(r"^#{1,4} +(.+?)[ \t]*$", re.MULTILINE)
+_ROOM = 0.75
+"""Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
+_MOST_FACTS = 80
+_MOST_NOTE_SPANS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    turn: int
+    date: str
+    label: str
+    score: float
+    span: Span
+
+
+def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
+    """004 section 4.3's GatheredContext; the weakest facts are left out first where the answer would be too long."""
+    query = pack.query
+    title, _ = referred(pack.document("query_analysis.json"))
+    asked, labels = question(query, more=(title,)), Labels(pack.sources)
+    facts = _facts(pack.document("prior_turns"), asked, labels)
+    kept = {**preferences(pack.document("stored_preferences")), **preferences(pack.document("session_memory"))}
+    told = {key: value for key, value in kept.items() if bears(query, key, value)}
+    notes = _knowledge(pack.document("forever_memory"), asked, labels)
+    visits = _visits(pack.document("visit_records"))
+    research = _research(pack.document("cached_intelligence"), query)
+
+    def make(n: int) -> GatheredContext:
+        turns = _turns(facts[:n], asked)
+        used = {f.label for f in facts[:n]} | _supporting(labels, bool(told), bool(notes), bool(visits), research is not None)
+        return GatheredContext(
+            session_preferences=told,
+            prior_turns=turns,
+            cached_research=research,
+            visit_data=visits[: max(2, n)],
+            forever_knowledge=notes[: max(2, n)],
+            source_references=tuple(f"[{s.label}] {s.path}" for s in labels.sources if s.label in used),
+        )
+
+    return largest(make, min(len(facts), _MOST_FACTS), int(pack.max_output_tokens * _ROOM), counter)
+
+
+def _facts(document: str, asked: Question, labels: Labels) -> list[_Fact]:
+    """The spans of all prior turns that answer the question, best first over all turns."""
+    heads = list(_TURN.finditer(document))
+    ends = [h.start() for h in heads[1:]] + [len(document)]
+    reader, spans = SpanReader(labels, asked), list[tuple[int, str, str, Span]]()
+    for head, end in zip(heads, ends, strict=True):
+        number = int(head.group(1))
+        label = head.group(3) or labels.turn(number) or ""
+        spans += [
+            (number, head.group(2) or "", label, s) for s in reader.read(document[head.end() : end], label=label or None, quoted=True)
+        ]
+    where = {id(s): (number, date, label) for number, date, label, s in spans}
+    ranked = rank([s for _, _, _, s in spans], asked)
+    if not asked.stems:
+        ranked = [(0.1, s) for _, _, _, s in spans if s.kind != "code"][:3]
+    return [_Fact(*where[id(span)], score, span) for score, span in ranked]
+
+
+def _turns(facts: list[_Fact], asked: Question) -> tuple[PriorTurn, ...]:
+    best: dict[int, list[_Fact]] = {}
+    for fact in facts:
+        best.setdefault(fact.turn, []).append(fact)
+    top = facts[0].score if facts else 1.0
+    return tuple(
+        PriorTurn(
+            turn=turn,
+            relevance="high" if own[0].score >= 0.7 * top else "medium" if own[0].score >= 0.4 * top else "low",
+            summary=_told(own[0], asked),
+            key_facts=tuple(_told(f, asked) for f in own[1:]),
+        )
+        for turn, own in best.items()
+    )
+
+
+def _told(fact: _Fact, asked: Question) -> str:
+    """A fact as one line; where the query asks for a time, the turn's date stands before it."""
+    line = " ".join(fact.span.text.split())
+    dated = fact.date and "time" in asked.wants and (has_kind("time", line) or fact.span.kind == "sentence")
+    return f"({fact.date}) {line}" if dated else line
+
+
+def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledge, ...]:
+    """Per note its best spans; a note that shares no word with the query is left out."""
+    text = _BANNER.sub("", document)
+    heads = list(_NOTE.finditer(text))
+    ends = [h.start() for h in heads[1:]] + [len(text)]
+    found: list[Knowledge] = []
+    for head, end in zip(heads, ends, strict=True):
+        ranked = rank(SpanReader(labels, asked).read(text[head.end() : end]), asked)
+        if shared(asked.text, head.group(1)) or ranked:
+            lines = [" ".join(s.text.split()) for _, s in ranked[:_MOST_NOTE_SPANS]]
+            found += [Knowledge(note=head.group(1), content=" ".join(lines))] if lines else []
+    return tuple(found)
+
+
+def _visits(document: str) -> tuple[VisitData, ...]:
+    records = (r for r in json_lines(document) if r.get("url"))
+    return tuple(VisitData(url=str(r["url"]), extracted=_flat(r.get("extracted_data") or r.get("extracted"))) for r in records)
+
+
+def _flat(value: object) -> dict[str, Any]:
+    """Fields of an extraction on one level, as `specs.gpu` would be: the innermost key names the value."""
+    flat: dict[str, Any] = {}
+    for key, item in as_mapping(value).items():
+        flat |= _flat(as_mapping(item)) if as_mapping(item) else {key: item}
+    return flat
+
+
+def _research(document: str, query: str) -> CachedResearch | None:
+    start = document.find("{")
+    found = decode(document, start) if start >= 0 else None
+    record = as_mapping(found[0] if found else None)
+    topic, summary = str(record.get("topic") or ""), str(record.get("summary") or "")
+    if not topic or not shared(query, f"{topic.replace('.', ' ')} {summary}"):
+        return None
+    results = [as_mapping(r) for r in as_list(record.get("top_results") or record.get("claims"))]
+    return CachedResearch(
+        topic=topic,
+        quality=as_number(record.get("quality_score", record.get("quality"))),
+        age_hours=as_number(record.get("age_hours")),
+        summary=summary,
+        top_results=tuple(dict(r) for r in results[:5] if r),
+    )
+
+
+def _supporting(labels: Labels, told: bool, notes: bool, visits: bool, research: bool) -> set[str]:
+    """Labels of the sources behind the sections that are not prior turns, found by their place."""
+    places = (
+        ("preferences", told),
+        ("session", told),
+        ("facts", told),
+        ("forever", notes),
+        ("webpage_cache", visits),
+        ("research", research),
+    )
+    wanted = [place for place, present in places if present]
+    return {s.label for s in labels.sources if any(place in s.path for place in wanted)}

@@ -1,0 +1,75 @@
+"""The line formats of a pack's header documents: JSON lines, preference lines. Knows their shape only; broken lines are passed over."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+_PREFERENCE = re.compile(r"^- ([^:\n]+): (.+?)(?: \(confidence [\d.]+(?:, turn \d+)?\))?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One line of `turn_summaries`."""
+
+    turn: int
+    text: str
+    topics: tuple[str, ...]
+    session: str
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """`value` where it is a JSON object, else {}."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """`value` where it is a JSON list, else []."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def as_number(value: object) -> float | None:
+    """`value` as a number, None where it is none."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
+
+
+def json_lines(text: str) -> list[Mapping[str, Any]]:
+    """The JSON objects of `text`, one a line; other lines are not read."""
+    read = (json_object(line) for line in text.splitlines() if line.lstrip().startswith("{"))
+    return [value for value in read if value]
+
+
+def json_object(text: str) -> Mapping[str, Any]:
+    """The one JSON object that `text` is, {} where it is none."""
+    try:
+        return as_mapping(json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def referred(analysis: str) -> tuple[str, int | None]:
+    """Title and source turn of the content reference in a `query_analysis.json`; "" and None where there is none."""
+    reference = as_mapping(json_object(analysis).get("content_reference"))
+    turn = reference.get("source_turn")
+    return str(reference.get("title") or ""), turn if isinstance(turn, int) else None
+
+
+def summaries(text: str) -> list[Summary]:
+    """`turn_summaries`, oldest first whatever order they came in."""
+    lines = [line for line in json_lines(text) if isinstance(line.get("turn_id"), int)]
+    read = (
+        Summary(
+            line["turn_id"], str(line.get("summary") or ""), tuple(map(str, as_list(line.get("topics")))), str(line.get("session") or "")
+        )
+        for line in lines
+    )
+    return sorted(read, key=lambda s: s.turn)
+
+
+def preferences(text: str) -> dict[str, str]:
+    """Key -> value of lines `- key: value (confidence 0.90, turn 808)`."""
+    return {key.strip(): value for key, value in _PREFERENCE.findall(text)}

@@ -1,0 +1,139 @@
+"""What a query asks for: its intent, its type, the kind of thing it wants. Rules over its words; no document is read."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pandora_dagster.contracts.answers import Intent, QueryType
+from pandora_dagster.runtime.extractive.matching import content_words, stem, terms, word_set, words
+
+_GREETING = re.compile(
+    r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.I
+)
+_SMALL_TALK = word_set("hi hello hey hiya howdy greetings good morning afternoon evening day thanks thank you bye goodbye there how are")
+_FEELS = r"(?:prefer|like|love|hate|dislike|don'?t (?:like|want|eat|drink)|am allergic|always|never|live in|work (?:as|at|for))"
+_STATES = re.compile(
+    r"\b(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:that |my |i )|^\W*(?:from now on|call me\b)"
+    rf"|^\W*(?:(?:well|ok|okay|also|by the way|actually),? )?i (?:\w+ )?{_FEELS}\b"
+    r"|^\W*my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?]*\b(?:is|are)\b",
+    re.I,
+)
+_PAST = re.compile(
+    r"\b(?:did (?:we|i|you)|have (?:we|i|you)|we (?:talked|discussed|spoke|looked|booked|agreed|decided)|talk(?:ed)? about|last time"
+    r"|earlier|(?:you|i) (?:said|told|mentioned|asked|recommended|suggested|booked)|previous(?:ly)?|before|yesterday|remember|recall"
+    r"|again|ago|our (?:last|earlier))\b",
+    re.I,
+)
+_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b.*\b(?:my|i)\b", re.I)
+_PREFERENCES = re.compile(r"\b(?:preferences?|favou?rites?|prefer(?:red)?|budget)\b|\bdo i (?:like|prefer|love|hate)\b", re.I)
+_COMMERCE = re.compile(
+    r"\b(?:buy|buying|purchase|cheap(?:er|est)?|affordable|price[ds]?|pricing|deals?|discount|for sale|in stock|shop(?:ping)?|order online"
+    r"|under [$€£]\s?\d|best value|expensive|budget)\b|[$€£]\d",
+    re.I,
+)
+_NAVIGATE = re.compile(r"^\W*(?:please )?(?:go to|open|visit|navigate to|take me to|browse to)\b", re.I)
+_COMPARE = re.compile(r"\b(?:compare|comparison|versus|vs\.?|difference between|better than|which is better|pros and cons)\b", re.I)
+_TRANSACT = re.compile(
+    r"^\W*(?:please )?(?:can you |could you |i'?d like to |i want to )?"
+    r"(?:book|cancel|change|update|remember|save|create|send|add|remove|delete|store|modify)\b",
+    re.I,
+)
+_ASKS = re.compile(
+    r"^\W*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|have|tell me|explain|describe)\b|\?",
+    re.I,
+)
+_KIND_CUES = {
+    "money": re.compile(
+        r"\b(?:how much|costs?|price[ds]?|pa(?:y|id)|spen[dt]|charged?|fees?|fares?|amount|total|refund(?:ed)?|budget|cheap(?:est)?"
+        r"|expensive)\b",
+        re.I,
+    ),
+    "time": re.compile(r"\b(?:when|what (?:date|day|time|year|month)|how long|how old|which (?:date|day|year|month))\b", re.I),
+    "count": re.compile(r"\b(?:how many|how often|how long|how old|number of)\b", re.I),
+    "person": re.compile(r"\b(?:who|whom|whose)\b", re.I),
+    "place": re.compile(r"\b(?:where|which (?:city|country|place|airport|town))\b", re.I),
+}
+KIND_WORDS = {
+    kind: frozenset(map(stem, word_set(named)))
+    for kind, named in (
+        ("money", "cost costs price prices amount amounts total fee fees fare fares paid pay payment refund balance charge"),
+        ("time", "date dates time times day when departure arrival created year month"),
+        ("count", "number count total quantity amount"),
+    )
+}
+"""Kind -> stems of field names that hold such a thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as this runtime reads it. `stems` without those that only name a wanted kind, if others remain."""
+
+    text: str
+    stems: tuple[str, ...]
+    wants: frozenset[str] = field(default_factory=frozenset[str])
+
+
+def question(text: str, *, more: Sequence[str] = ()) -> Question:
+    """Read a query; `more` are texts whose words count as asked for too (a resolved title)."""
+    wants = frozenset(kind for kind, cue in _KIND_CUES.items() if cue.search(text))
+    stems = [stem(w) for w in content_words(text)] + [t for extra in more for t in terms(extra)]
+    named = {t for kind in wants for t in KIND_WORDS.get(kind, ())}
+    kept = [t for t in dict.fromkeys(stems) if t not in named]
+    return Question(text, tuple(kept or dict.fromkeys(stems)), wants)
+
+
+def is_greeting(text: str) -> bool:
+    """A greeting or thanks and nothing else."""
+    return bool(_GREETING.match(text)) and all(w in _SMALL_TALK or w.isdigit() for w in words(text)[:8]) and len(words(text)) <= 8
+
+
+def states_preference(text: str) -> bool:
+    """The person says something to be remembered (and does not ask)."""
+    return bool(_STATES.search(text)) and not text.rstrip().endswith("?")
+
+
+def asks_preference(text: str) -> bool:
+    """The person asks what they prefer."""
+    return bool(_PREFERENCES.search(text)) and bool(_OWN.search(text))
+
+
+def asks_past(text: str) -> bool:
+    """The query looks back at earlier turns or at something of the person's own."""
+    return bool(_PAST.search(text) or _OWN.search(text))
+
+
+def shops(text: str) -> bool:
+    """The query has words of buying."""
+    return bool(_COMMERCE.search(text))
+
+
+def intent(text: str) -> Intent:
+    """000 section 16.1's intent, by rules; the first that holds."""
+    rules: tuple[tuple[bool, Intent], ...] = (
+        (is_greeting(text), "greeting"),
+        (states_preference(text), "preference"),
+        (bool(_NAVIGATE.match(text)), "navigation"),
+        (asks_preference(text) or bool(_PAST.search(text)), "recall"),
+        (shops(text), "commerce"),
+        (bool(_OWN.search(text)), "recall"),
+    )
+    for holds, name in rules:
+        if holds:
+            return name
+    return "query"
+
+
+def query_type(text: str) -> QueryType:
+    """000 and 004's query type, by rules; the first that holds."""
+    rules: tuple[tuple[bool, QueryType], ...] = (
+        (is_greeting(text), "general_question"),
+        (bool(_NAVIGATE.match(text)), "navigation"),
+        (bool(_COMPARE.search(text)), "comparison"),
+        (states_preference(text) or bool(_TRANSACT.match(text)), "transactional"),
+        (intent(text) == "commerce", "commerce_search"),
+        (bool(_ASKS.search(text)), "informational"),
+    )
+    for holds, name in rules:
+        if holds:
+            return name
+    return "general_question"

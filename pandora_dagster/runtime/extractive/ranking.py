@@ -1,0 +1,65 @@
+"""Which spans answer a question, best first. Knows overlap, rarity, neighbourhood and the kind of thing asked for."""
+
+from collections.abc import Sequence
+
+from pandora_dagster.runtime.extractive.entities import has_kind
+from pandora_dagster.runtime.extractive.matching import coverage, weights
+from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question
+from pandora_dagster.runtime.extractive.spans import Span
+
+BLOCK_SHARE = 0.4
+"""What a matching neighbour in the same block is worth beside an own match."""
+BESIDE_SHARE = 0.15
+KIND_BONUS = 0.3
+ASKING_PENALTY = 0.15
+"""A span that itself asks seldom answers."""
+SAME_SHARE = 0.8
+RECENT_SHARE = 0.03
+
+
+def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
+    """Spans that have to do with `asked`, best first with their scores; ties keep the later one first. Equal texts stand once."""
+    if not asked.stems:
+        return []
+    weighted = weights(asked.stems, [s.stems for s in spans])
+    blocks: dict[int, set[str]] = {}
+    for span in spans:
+        blocks.setdefault(span.block, set()).update(span.stems)
+    around = {b: coverage(weighted, stems) for b, stems in blocks.items()}
+    scored = [(_score(s, asked, weighted, around) + RECENT_SHARE * i / len(spans), i, s) for i, s in enumerate(spans)]
+    best = sorted((entry for entry in scored if entry[0] > RECENT_SHARE), key=lambda entry: (-entry[0], -entry[1]))
+    seen: set[str] = set()
+    return [(score, s) for score, _, s in best if not (s.text in seen or seen.add(s.text))]
+
+
+def _score(span: Span, asked: Question, weighted: dict[str, float], around: dict[int, float]) -> float:
+    own = coverage(weighted, span.stems)
+    beside = max(around.get(span.block - 1, 0.0), around.get(span.block + 1, 0.0))
+    near = BLOCK_SHARE * (around[span.block] - own) + BESIDE_SHARE * beside
+    if own + near <= 0:
+        return 0.0
+    kinds = sum(has_kind(kind, span.text) or _has_field(kind, span) for kind in asked.wants)
+    bonus = KIND_BONUS * kinds / max(1, len(asked.wants)) * min(1.0, 0.3 + own + near)
+    return own + near + bonus - (ASKING_PENALTY if span.text.endswith("?") else 0.0)
+
+
+def _has_field(kind: str, span: Span) -> bool:
+    return span.kind in ("record", "row") and bool(KIND_WORDS.get(kind, frozenset()) & span.stems) and any(c.isdigit() for c in span.text)
+
+
+def choose(ranked: Sequence[tuple[float, Span]], *, words: int, share: float = 0.3) -> list[Span]:
+    """The best spans within about `words` words: at least one, none far below the best, none that repeats what is chosen."""
+    chosen: list[Span] = []
+    used = 0
+    for score, span in ranked:
+        size = len(span.text.split())
+        if chosen and (used + size > words or score < share * ranked[0][0] or _repeats(span, chosen)):
+            continue
+        chosen.append(span)
+        used += size
+    return chosen
+
+
+def _repeats(span: Span, chosen: Sequence[Span]) -> bool:
+    own = set(span.text.lower().split())
+    return any(len(own & set(c.text.lower().split())) >= SAME_SHARE * len(own) for c in chosen)

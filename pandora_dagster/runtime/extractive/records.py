@@ -1,0 +1,136 @@
+"""JSON inside documents, as readable `key: value` lines that keep together what one object says. Values stay as they were written."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pandora_dagster.runtime.extractive.headers import as_list, as_mapping
+from pandora_dagster.runtime.extractive.matching import stem, words
+from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question
+
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+_NAMING = frozenset(("id", "number", "name", "code", "title", "key", "topic", "product"))
+_LONG_VALUE_WORDS = 14
+_MOST_PAIRS = 30
+_DESCRIBING_PAIRS = 6
+"""An object is told apart from its like by its first fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One field: its key as written, its value as written (lists joined by commas), and the stems of both."""
+
+    key: str
+    value: str
+    key_stems: frozenset[str]
+    value_stems: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        return f"{self.key}: {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The plain fields of one object; `path` are the keys that lead to it from its record."""
+
+    path: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+
+
+def decode(text: str, start: int) -> tuple[object, int] | None:
+    """The JSON object or list at `start` and where it ends; None where there is none. Numbers stay strings as written."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return (cast("object", value), end) if isinstance(value, (dict, list)) and value else None
+
+
+def records(value: object) -> Iterator[tuple[Group, ...]]:
+    """Each record of a JSON value: the value itself, or for a list each of its objects, as its groups in order."""
+    items = as_list(value)
+    plain = [_scalar(v) for v in items if not isinstance(v, (dict, list))]
+    if plain:
+        yield (Group((), (_pair("", ", ".join(plain)),)),)
+    for item in items:
+        if isinstance(item, (dict, list)):
+            yield from records(cast("object", item))
+    if isinstance(value, dict):
+        yield tuple(_groups(as_mapping(cast("object", value)), ()))
+
+
+def _groups(value: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Group]:
+    own: list[Pair] = []
+    inner: list[tuple[str, Mapping[str, Any]]] = []
+    for key, item in value.items():
+        if isinstance(item, dict):
+            inner.append((key, as_mapping(cast("object", item))))
+        elif isinstance(item, list):
+            inner += [(key, i) for i in _objects(as_list(cast("object", item)))]
+            plain = [_scalar(i) for i in as_list(cast("object", item)) if not isinstance(i, (dict, list))]
+            own += [_pair(key, ", ".join(plain))] if plain else []
+        else:
+            own.append(_pair(key, _scalar(item)))
+    yield Group(path, tuple(own))
+    for key, item in inner:
+        yield from _groups(item, (*path, key))
+
+
+def _objects(items: list[Any]) -> Iterator[Mapping[str, Any]]:
+    for item in items:
+        if isinstance(item, dict):
+            yield as_mapping(cast("object", item))
+        elif isinstance(item, list):
+            yield from _objects(as_list(cast("object", item)))
+
+
+def _scalar(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return " ".join(str(value).split())
+
+
+def _pair(key: str, value: str) -> Pair:
+    return Pair(key, value, frozenset(map(stem, words(key))), frozenset(map(stem, words(value))))
+
+
+def long_values(groups: tuple[Group, ...]) -> Iterator[str]:
+    """Values that are prose: they are read as text, not as fields."""
+    for group in groups:
+        yield from (p.value for p in group.pairs if len(p.value_stems) > _LONG_VALUE_WORDS)
+
+
+def tell(groups: tuple[Group, ...], asked: Question | None) -> str:
+    """One record as a line: what names it, and the fields that answer `asked` with what names their object; None = all fields.
+
+    Nested objects stand in parentheses behind the key that holds them; no `;` and no line break is used.
+    """
+    told: list[str] = []
+    count = 0
+    for group in groups:
+        pairs = [p for p in group.pairs if p.value and len(p.value_stems) <= _LONG_VALUE_WORDS]
+        kept = pairs if asked is None else _asked_pairs(pairs, group.path, asked)
+        kept = kept[: max(0, _MOST_PAIRS - count)] if asked else kept
+        count += len(kept)
+        line = ", ".join(p.text if p.key else p.value for p in kept)
+        if line:
+            told.append(f"{' '.join(group.path)} ({line})" if group.path else line)
+    return ", ".join(told)
+
+
+def _asked_pairs(pairs: list[Pair], path: tuple[str, ...], asked: Question) -> list[Pair]:
+    above = frozenset(stem(w) for key in path for w in words(key))
+    hits = {i for i, p in enumerate(pairs) if _answers(p, above, asked)}
+    if path and not hits:
+        return []
+    naming = {i for i, p in enumerate(pairs) if p.key_stems & _NAMING}
+    first = set(range(_DESCRIBING_PAIRS)) if not path else set(sorted(naming)[:1])
+    return [p for i, p in enumerate(pairs) if i in hits or i in first]
+
+
+def _answers(pair: Pair, above: frozenset[str], asked: Question) -> bool:
+    stems = pair.key_stems | above
+    kinds = any(KIND_WORDS[k] & stems and (k != "money" or any(c.isdigit() for c in pair.value)) for k in asked.wants if k in KIND_WORDS)
+    return kinds or any(t in stems or t in pair.value_stems for t in asked.stems)

@@ -1,0 +1,131 @@
+"""Role `retrieval`: which turns, memory keys, research, visits and notes matter (004 section 4.1), by their headers alone."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pandora_dagster.contracts.answers import Relevance, ResearchMatch, RetrievalPlan, TurnRelevance
+from pandora_dagster.contracts.calls import PromptPack
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.runtime.extractive.fitting import Draft, largest
+from pandora_dagster.runtime.extractive.headers import Summary, as_list, as_number, json_lines, referred, summaries
+from pandora_dagster.runtime.extractive.matching import coverage, stem, terms, weights
+from pandora_dagster.runtime.extractive.questions import asks_past, is_greeting, question
+from pandora_dagster.runtime.extractive.relevance import bears, shared
+from pandora_dagster.runtime.extractive.templates import TEMPLATES
+
+_BESIDE = 0.4
+_RECENT = 0.05
+_HIGH, _MEDIUM = 0.6, 0.3
+_MOST_TURNS = 30
+_NEWEST = 3
+_MOST_KEYS = 12
+Scored = tuple[float, Summary, str]
+
+
+def retrieve(pack: PromptPack, counter: CountsTokens) -> Draft:
+    """004 section 4.1's plan; the weakest turns are left out first where the answer would be too long."""
+    query, reference = pack.query, referred(pack.document("query_analysis.json"))
+    turns = _turns(query, reference, summaries(pack.document("turn_summaries")))
+    keys = _keys(query, pack.document("memory_headers"))
+    notes = tuple(n for h in json_lines(pack.document("note_headers")) if (n := str(h.get("note", ""))) and shared(query, _note(h)))
+    visits = _visits(query, reference[0], json_lines(pack.document("visit_headers")))
+    research = _research(query, json_lines(pack.document("research_headers")))
+    anything = bool(turns or keys or notes or visits or research.matched)
+
+    def make(n: int) -> RetrievalPlan:
+        kept = turns[:n]
+        return RetrievalPlan(
+            relevant_turns=tuple(t.turn for _, t, _ in kept),
+            turn_relevance={str(t.turn): TurnRelevance(relevance=_grade(score), reason=reason) for score, t, reason in kept},
+            relevant_memory_keys=keys,
+            relevant_notes=notes[:_MOST_KEYS],
+            research_cache_match=research,
+            webpage_cache_needed=visits[:_MOST_KEYS],
+            confidence=0.9 if turns and turns[0][0] >= _HIGH else 0.8,
+            reasoning=TEMPLATES["chosen" if anything else "no_match"],
+        )
+
+    return largest(make, min(len(turns), _MOST_TURNS), pack.max_output_tokens, counter)
+
+
+def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary]) -> list[Scored]:
+    """Turns that matter, best first: shared words by rarity, a little for age, neighbours of a match, the turn a reference names."""
+    if is_greeting(query):
+        return []
+    asked = question(query, more=(reference[0],))
+    read = [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns]
+    weighted = weights(asked.stems, read)
+    own = [coverage(weighted, stems) for stems in read]
+    scored = [_scored(i, own, turns, query, reference[1]) for i in range(len(turns))]
+    kept = [s for s in scored if s[0] > _RECENT]
+    if not kept and asks_past(query):
+        kept = [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[-_NEWEST:]]
+    return sorted(kept, key=lambda s: (-s[0], -s[1].turn))
+
+
+def _scored(at: int, own: list[float], turns: list[Summary], query: str, named: int | None) -> Scored:
+    turn = turns[at]
+    beside = [own[i] for i in (at - 1, at + 1) if 0 <= i < len(turns) and _neighbours(turn, turns[i])]
+    recent = _RECENT * (at + 1) / len(turns)
+    if turn.turn == named:
+        return 1.0 + recent, turn, TEMPLATES["referred"]
+    if own[at] > 0:
+        words = ", ".join(shared(query, f"{turn.text} {' '.join(turn.topics)}"))
+        return (
+            own[at] + _BESIDE * max(beside, default=0.0) + recent,
+            turn,
+            f"{TEMPLATES['shared_words']} {words}" if words else TEMPLATES["chosen"],
+        )
+    return _BESIDE * max(beside, default=0.0) + recent, turn, TEMPLATES["beside"]
+
+
+def _neighbours(one: Summary, other: Summary) -> bool:
+    return one.session == other.session and abs(one.turn - other.turn) == 1
+
+
+def _grade(score: float) -> Relevance:
+    return "high" if score >= _HIGH else "medium" if score >= _MEDIUM else "low"
+
+
+def _keys(query: str, headers: str) -> tuple[str, ...]:
+    read = [(str(h.get("key", "")), str(h.get("value_preview", ""))) for h in json_lines(headers)]
+    return tuple(key for key, value in read if key and bears(query, key, value))[:_MOST_KEYS]
+
+
+def _note(header: Mapping[str, Any]) -> str:
+    listed = " ".join(map(str, as_list(header.get("tags"))))
+    return f"{header.get('note', '')} {header.get('title', '')} {listed}"
+
+
+def _visits(query: str, title: str, headers: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    kept = (h for h in headers if shared(f"{query} {title}", _address(str(h.get("url", "")))))
+    return tuple(str(h["visit_id"]) for h in kept if h.get("visit_id"))
+
+
+def _address(url: str) -> str:
+    """The telling words of an address: without scheme, `www` and the host's ending."""
+    bare = re.sub(r"^\w+://(?:www\.)?", "", url)
+    host, _, path = bare.partition("/")
+    return f"{host.rpartition('.')[0]} {path}"
+
+
+def _research(query: str, headers: list[Mapping[str, Any]]) -> ResearchMatch:
+    asked = {stem(w) for w in shared(query, query)}
+    matching = [(len(asked & set(terms(_spaced(h.get("topic"))))), -_number(h.get("age_hours")), -i) for i, h in enumerate(headers)]
+    best = max(matching, default=(0, 0.0, 0))
+    if not best[0]:
+        return ResearchMatch(matched=False)
+    header = headers[-best[2]]
+    age, quality = _number(header.get("age_hours")), _number(header.get("quality_score"))
+    reuse = "full" if age <= 6 and quality >= 0.7 else "partial" if age <= 24 and quality >= 0.5 else "refresh"
+    fresh = f"{header.get('age_hours')} {TEMPLATES['hours']}"
+    return ResearchMatch(matched=True, topic=str(header["topic"]), freshness=fresh, quality=quality, reuse_recommendation=reuse)
+
+
+def _spaced(topic: object) -> str:
+    return re.sub(r"[._]", " ", str(topic or ""))
+
+
+def _number(value: object) -> float:
+    return as_number(value) or 0.0

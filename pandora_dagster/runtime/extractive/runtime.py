@@ -1,0 +1,78 @@
+"""The runtime itself: which role is answered by what, and what such an answer is called. Decides nothing about content."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.ports import Clock, CountsTokens
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.runtime.extractive.analysis import analyse, reflect
+from pandora_dagster.runtime.extractive.answering import answer
+from pandora_dagster.runtime.extractive.checking import validate
+from pandora_dagster.runtime.extractive.fitting import Draft, written
+from pandora_dagster.runtime.extractive.gathering import gather
+from pandora_dagster.runtime.extractive.planning import coordinate, plan, step
+from pandora_dagster.runtime.extractive.retrieval import retrieve
+from pandora_dagster.runtime.extractive.shortening import shorten
+from pandora_dagster.runtime.extractive.summarizing import summarize
+
+NAME = "extractive"
+Role = Callable[[PromptPack, CountsTokens], Draft]
+ROLES: Mapping[str, Role] = MappingProxyType(
+    {
+        "query_analyzer": analyse,
+        "reflection": reflect,
+        "retrieval": retrieve,
+        "context_synthesis": gather,
+        "planner": plan,
+        "executor": step,
+        "coordinator": coordinate,
+        "synthesizer": answer,
+        "validator": validate,
+        "summarizer": summarize,
+        "compressor": shorten,
+    }
+)
+"""Recipe field `role` -> what answers it."""
+
+
+class ExtractiveRuntime:
+    """The embedded default (DECISIONS 25): deterministic, offline, never takes a word from anywhere but its input and the templates."""
+
+    def __init__(self, counter: CountsTokens, clock: Clock) -> None:
+        self._counter = counter
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    def model(self, layer: ModelLayer) -> str:
+        """Always `extractive`: it never passes for the model of a layer."""
+        return NAME
+
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        """None: it reads a pack of any length."""
+        return None
+
+    def temperature(self, layer: ModelLayer) -> float:
+        """0: the same pack has the same answer."""
+        return 0.0
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+        """The answer for `pack.role`; raises ModelRejectedError for a role it does not know. Takes milliseconds, so no time-out is kept."""
+        role = ROLES.get(pack.role)
+        if role is None:
+            raise ModelRejectedError(
+                f"{pack.recipe}: role {pack.role!r}: the extractive runtime knows {', '.join(ROLES)}",
+                hint="set `role` in the recipe to one of these, or configure the sglang runtime",
+            )
+        began = self._clock()
+        text = written(role(pack, self._counter))
+        took = (self._clock() - began).total_seconds() * 1000
+        usage = Usage(prompt=self._counter.count(pack.system) + self._counter.count(pack.user), output=self._counter.count(text))
+        return ModelAnswer(text, "stop", usage, NAME, NAME, took)
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""

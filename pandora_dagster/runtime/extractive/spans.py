@@ -1,0 +1,180 @@
+"""Documents as spans: sentences, list items, table rows, JSON records, code blocks, each verbatim with its label and neighbourhood.
+
+Knows the formats of docs/architecture.md; nothing that a document says changes how it is read.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pandora_dagster.runtime.extractive.labels import Labels
+from pandora_dagster.runtime.extractive.matching import stem, terms, words
+from pandora_dagster.runtime.extractive.paragraphs import RULE, cells, frames, is_table, items, plain, told, turn_of
+from pandora_dagster.runtime.extractive.questions import Question
+from pandora_dagster.runtime.extractive.records import decode, long_values, records, tell
+from pandora_dagster.text.citations import REFERENCES_TITLE
+from pandora_dagster.text.sentences import sentences
+
+_META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(`{3,}|~{3,})([^\n]*)\n(.*?)(?:^\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^(?:#{1,6} +|={3,} *)(.*?)(?: *=*)$")
+_JSON = re.compile(r"(?:^|[\s:`(|])([\[{])(?=\s*(?:[\"{\[]|$))")
+_QUOTED_TURN = re.compile(r"^\[(\d{1,4})\] Turn \d+ \([^)]*\):$")
+_SPEAKER = re.compile(r"^(?:\*\*)?([A-Za-z][\w .'-]{0,30}?)(?:\*\*:|:\*\*|:) ")
+_SKIPPED = frozenset((REFERENCES_TITLE, "Context Assessment"))
+_SHORT_ITEM_WORDS = 60
+_HEAD_WORDS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A verbatim piece. `block` numbers the paragraph it stands in; `stems` hold its words and those of its speaker."""
+
+    text: str
+    label: str | None
+    block: int
+    stems: frozenset[str]
+    kind: str = "sentence"
+    """`sentence`, `record`, `row` or `code`."""
+
+
+class SpanReader:
+    """Reads documents one after the other into spans; `asked` decides which fields of a JSON record are told, None = all."""
+
+    def __init__(self, labels: Labels, asked: Question | None) -> None:
+        self._labels = labels
+        self._asked = asked
+        self._block = 0
+        self._label: str | None = None
+        self._quoted = False
+
+    def read(self, text: str, *, label: str | None = None, quoted: bool = False) -> list[Span]:
+        """Spans of `text` in order. `label`: what a piece is cited under that names no source itself.
+
+        `quoted`: the text is an earlier turn; its own `[n]` lead elsewhere, so all of it is cited under `label`.
+        """
+        self._label, self._quoted = label, quoted
+        found = list(self._read(_META.sub("", text)))
+        self._block += 1
+        return found
+
+    def _read(self, text: str) -> Iterator[Span]:
+        at, skip, paragraph, before = 0, False, list[str](), ""
+        while at < len(text):
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            line = text[at:end]
+            heading = _HEADING.match(line)
+            fence = _FENCE.match(text, at) if line.startswith(("```", "~~~")) else None
+            found = None if heading or fence or skip or frames(line) else _json(text, at, line)
+            if heading or fence or found or not line.strip():
+                yield from self._paragraph(paragraph)
+                paragraph = []
+                self._block += 1
+            if heading:
+                skip = heading.group(1) in _SKIPPED
+                self._enter(line, heading.group(1))
+            elif fence and not skip:
+                yield from self._fenced(fence, is_result=before == "Result:")
+            elif found:
+                yield from self._paragraph([line[: found[2]].strip(" `:|")])
+                yield from self._records(found[0], self._of(line))
+            elif not skip and line.strip():
+                self._head(line)
+                paragraph += [] if frames(line) or _QUOTED_TURN.match(line) else [line]
+            before = line.strip() or before
+            at = fence.end() + 1 if fence else found[1] if found else end + 1
+        yield from self._paragraph(paragraph)
+
+    def _enter(self, line: str, title: str) -> None:
+        if frames(title):
+            self._quoted = False
+        if not self._quoted:
+            self._label = self._labels.of(line) or self._labels.near(title) or self._label
+
+    def _head(self, line: str) -> None:
+        """A line that names what follows may set the label: a quoted turn's first line, a status line, a short `...:` line."""
+        turn = _QUOTED_TURN.match(line)
+        if turn:
+            self._label, self._quoted = self._labels.of(line) or self._label, True
+        elif line.startswith("**Status:** ") or (line.rstrip().endswith((":", ":**")) and len(line.split()) <= _HEAD_WORDS):
+            self._label = self._of(line)
+
+    def _of(self, text: str) -> str | None:
+        return self._label if self._quoted else self._labels.of(text) or self._label
+
+    def _unmarked(self, text: str) -> str:
+        return self._labels.unmarked(text) if self._quoted else self._labels.without(text)
+
+    def _fenced(self, fence: re.Match[str], *, is_result: bool) -> Iterator[Span]:
+        body = fence.group(3).strip()
+        decoded = decode(body, 0) if body[:1] in ("{", "[") else None
+        if decoded and decoded[1] == len(body):
+            yield from self._records(decoded[0], self._label)
+        elif is_result:
+            yield from self._paragraph(body.splitlines())
+        elif body:
+            yield Span(fence.group(0).rstrip("\n"), self._label, self._block, frozenset(terms(body)), "code")
+
+    def _records(self, value: object, label: str | None) -> Iterator[Span]:
+        for groups in records(value):
+            pairs = [p for g in groups for p in g.pairs]
+            own = label if self._quoted else self._labels.of(" ".join(p.value for p in pairs)) or label
+            stems = {t for p in pairs for t in p.key_stems | p.value_stems} | {
+                stem(w) for g in groups for key in g.path for w in words(key)
+            }
+            if line := tell(groups, self._asked):
+                yield Span(line, own, self._block, frozenset(stems), "record")
+            for prose in long_values(groups):
+                yield from self._sentences(prose, own)
+            self._block += 1
+
+    def _paragraph(self, lines: list[str]) -> Iterator[Span]:
+        if is_table(lines):
+            yield from self._table(lines)
+            return
+        for item in items(lines):
+            yield from self._item(item)
+
+    def _item(self, item: list[str]) -> Iterator[Span]:
+        pieces = [plain(line) for line in item]
+        label = self._of(" ".join(item))
+        if len(pieces) > 1 and sum(len(p.split()) for p in pieces) <= _SHORT_ITEM_WORDS:
+            yield from self._span(" ".join(pieces), label)
+        elif len(pieces) > 1:
+            for piece in pieces[1:]:
+                yield from self._span(f"{pieces[0]} {piece}", label)
+        else:
+            yield from self._sentences(pieces[0], label)
+
+    def _sentences(self, line: str, label: str | None) -> Iterator[Span]:
+        speaker = _SPEAKER.match(line)
+        head = frozenset(terms(speaker.group(1))) if speaker else frozenset[str]()
+        for sentence in sentences(line):
+            text = self._unmarked(sentence)
+            if text and not RULE.match(text):
+                own = label if self._quoted else self._labels.of(sentence) or label
+                yield Span(text, own, self._block, frozenset(terms(text)) | head)
+
+    def _table(self, lines: list[str]) -> Iterator[Span]:
+        header = cells(lines[0])
+        for line in lines[2:]:
+            row = cells(line)
+            turn = turn_of(row)
+            label = self._of(line) if turn is None or self._quoted else self._labels.of(line) or self._labels.turn(turn) or self._label
+            for text in told(header, row):
+                yield from self._span(text, label)
+            self._block += 1
+
+    def _span(self, text: str, label: str | None) -> Iterator[Span]:
+        if unmarked := self._unmarked(text):
+            yield Span(unmarked, label, self._block, frozenset(terms(unmarked)), "row")
+
+
+def _json(text: str, at: int, line: str) -> tuple[object, int, int] | None:
+    """The JSON value that begins on `line`, where it ends, and where on the line it begins."""
+    for start in _JSON.finditer(line):
+        decoded = decode(text, at + start.start(1))
+        if decoded:
+            return decoded[0], decoded[1], start.start(1)
+    return None

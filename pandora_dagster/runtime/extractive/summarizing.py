@@ -1,0 +1,68 @@
+"""Role `summarizer`: what stands in the turn index (004 section 11.2): the query's words, the answer's first sentence, its key words."""
+
+import re
+from collections import Counter
+
+from pandora_dagster.contracts.answers import TurnSummary
+from pandora_dagster.contracts.calls import PromptPack
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.runtime.extractive.fitting import Draft, largest
+from pandora_dagster.runtime.extractive.matching import META_WORDS, STOP_WORDS, stem, words
+from pandora_dagster.runtime.extractive.planning import results
+from pandora_dagster.runtime.extractive.questions import intent
+from pandora_dagster.runtime.extractive.templates import TEMPLATES
+from pandora_dagster.text.sections import ContextDocument
+from pandora_dagster.text.sentences import sentences
+
+_CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
+_SIGNS = re.compile(r"^(?:[-*+>#|]+\s*|\d{1,3}[.)]\s+)+|`{3,}\w*")
+_RESEARCH_TOOL = "internet.research"
+_SENTENCE_WORDS = 45
+_MOST_TOPICS = 5
+
+
+def summarize(pack: PromptPack, counter: CountsTokens) -> Draft:
+    """004 section 11.2's TurnSummary from verbatim sentences; a sentence too long for it is left out, never cut."""
+    context = ContextDocument.parse(pack.document("context.md"))
+    query = context.query() or pack.query
+    said = [_plain(s) for s in sentences(context.body(5)) if _plain(s)]
+    chosen = topics(query, " ".join(said))
+    researched = any(r.tool == _RESEARCH_TOOL for r in results(context.body(4)))
+    pieces = [*_fitting([_plain(s) for s in sentences(query)])[:2], *_fitting(said)[:1]]
+
+    def make(n: int) -> TurnSummary:
+        return TurnSummary(
+            summary=" ".join(pieces[:n]) or ", ".join(chosen),
+            topics=chosen,
+            intent=intent(query),
+            has_research=researched,
+            research_topic=f"{intent(query)}.{chosen[0]}" if researched else None,
+        )
+
+    return largest(make, len(pieces), pack.max_output_tokens, counter)
+
+
+def _plain(sentence: str) -> str:
+    return _SIGNS.sub("", _CITATION.sub("", sentence)).strip()
+
+
+def _fitting(lines: list[str]) -> list[str]:
+    return [line for line in lines if line and len(line.split()) <= _SENTENCE_WORDS]
+
+
+def topics(query: str, response: str) -> tuple[str, ...]:
+    """Two to five key words that stand in the turn; the query's words weigh most, of equals the earlier ones come first."""
+    asked, answered = _telling(query), _telling(response)
+    counts = Counter(stem(w) for w in answered)
+    heard = Counter(stem(w) for w in asked)
+    first: dict[str, str] = {}
+    for word in [*asked, *answered]:
+        first.setdefault(stem(word), word)
+    ordered = sorted(first, key=lambda s: -(3 * min(heard[s], 2) + min(counts[s], 4)))
+    found = [first[s] for s in ordered][:_MOST_TOPICS]
+    spare = [w for w in words(query) if w not in found] + [TEMPLATES["topic_conversation"], TEMPLATES["topic_turn"]]
+    return tuple(dict.fromkeys(found + spare[: max(0, 2 - len(found))] if len(found) < 2 else found))[:_MOST_TOPICS]
+
+
+def _telling(text: str) -> list[str]:
+    return [w for w in words(text) if len(w) > 2 and not w.isdigit() and w not in STOP_WORDS and w not in META_WORDS and w.isalnum()]

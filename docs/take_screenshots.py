@@ -19,7 +19,7 @@ from urllib.error import URLError
 from urllib.parse import quote
 from urllib.request import urlopen
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 IMAGES = REPOSITORY / "docs" / "images"
@@ -33,6 +33,9 @@ SWITCHES = (
     "--disable-component-update",
     "--disable-sync",
 )
+GRAPH_SIZE: ViewportSize = {"width": 1150, "height": 2950}
+"""Eleven floors of nodes, large enough to read their checks."""
+TURN_SIZE: ViewportSize = {"width": 1500, "height": 1250}
 SHOWN = "response"
 """The phase whose materialisation is shown: it has an answer, a call and two gates."""
 
@@ -43,9 +46,8 @@ def main(images: Path) -> None:
         environment = {**os.environ, "PANDORA_ROOT": folder, "DAGSTER_HOME": f"{folder}/dagster", "PANDORA_RUNTIME": "extractive"}
         demo(environment)
         with webserver(environment) as address, browser() as chromium:
-            page = chromium.new_page(viewport={"width": 1720, "height": 1050}, device_scale_factor=1)
-            graph(page, address, images / "graph.png")
-            turn(page, address, live_turn(Path(folder)), images / "turn.png")
+            graph(chromium.new_page(viewport=GRAPH_SIZE), address, images / "graph.png")
+            turn(chromium.new_page(viewport=TURN_SIZE), address, live_turn(Path(folder)), images / "turn.png")
 
 
 def demo(environment: Mapping[str, str]) -> None:
@@ -67,8 +69,9 @@ def webserver(environment: Mapping[str, str]) -> Generator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "dagster_webserver", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", str(port)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=environment, **quiet)  # noqa: S603 - our own command
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         yield _answering(f"http://127.0.0.1:{port}")
     finally:
@@ -100,8 +103,12 @@ def browser() -> Generator[Browser]:
 
 
 def graph(page: Page, address: str, picture: Path) -> None:
-    """The asset graph of a turn, as the group's lineage."""
+    """The asset graph of a turn, as the group's lineage, from top to bottom."""
     page.goto(f"{address}/locations/pandora_dagster/asset-groups/turn/lineage")
+    page.get_by_text("turn_summary").first.wait_for(timeout=60_000)
+    page.get_by_text("Hide navigation").click()
+    page.evaluate("localStorage.setItem('asset-graph-direction', JSON.stringify('vertical'))")
+    page.reload()
     page.get_by_text("turn_summary").first.wait_for(timeout=60_000)
     _settle(page)
     page.screenshot(path=picture)

@@ -6,11 +6,13 @@ import dagster as dg
 
 from pandora_dagster.cookbook import open_shelf
 from pandora_dagster.defs.assets_turn import turn_assets
+from pandora_dagster.defs.history import relax_history
 from pandora_dagster.defs.jobs import new_turn_job
 from pandora_dagster.defs.resources import Pandora
 from pandora_dagster.defs.run import TURN_JOB
 from pandora_dagster.settings import load_settings
 
+relax_history()
 _TURN_ASSETS = turn_assets(open_shelf(load_settings(os.environ).cookbook_root))
 
 defs = dg.Definitions(

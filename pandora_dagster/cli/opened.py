@@ -1,7 +1,7 @@
 """The house, opened for one command with its common options."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def settings_of(context: typer.Context) -> "Settings":
 
 
 @contextmanager
-def opened(context: typer.Context) -> "Iterator[House]":
+def opened(context: typer.Context) -> "Generator[House]":
     """The open house; closed when the command ends."""
     from pandora_dagster.wiring import open_house
 

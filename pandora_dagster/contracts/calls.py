@@ -74,7 +74,7 @@ class CallRequest:
     site: CallSite
     documents: tuple[InputDocument, ...] = ()
     """Everything the recipe's `input_docs` may name, `context.md` among them (whole: the executor takes the sections)."""
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
     sources: tuple[Source, ...] = ()
     """What may be cited; the evidence gate resolves against these."""
     intent: str = ""

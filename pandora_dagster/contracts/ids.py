@@ -15,7 +15,7 @@ HIGHEST_TURN = 999_999_999
 
 
 def _checked(kind: str, text: str) -> str:
-    if not isinstance(text, str) or not _NAME.fullmatch(text) or ".." in text or text.endswith("."):
+    if not _NAME.fullmatch(text) or ".." in text or text.endswith("."):
         raise BadIdError(
             f"{kind} {text[:60]!r}: expected 1 to 100 letters, digits, '_', '-', '@', '+' or single dots, beginning with a letter or digit"
         )

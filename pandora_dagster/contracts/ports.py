@@ -35,12 +35,6 @@ class CountsTokens(Protocol):
     def count(self, text: str) -> int: ...
 
 
-class CountsMany(CountsTokens, Protocol):
-    """Counts a batch side by side."""
-
-    def count_many(self, texts: Sequence[str]) -> list[int]: ...
-
-
 class Cookbook(Protocol):
     """What may run. Loading raises RecipeNotFoundError or RecipeValidationError; there is no fallback."""
 
@@ -169,9 +163,13 @@ class Recordings(Protocol):
         """`count` numbers in a row, given atomically and never reused."""
         ...
 
-    def place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> None:
-        """The whole turn appears at once (one rename); one that stands there already is left as it is.
-        `files` holds `context.md` and the other documents, without `turn.json`."""
+    def place_many(self, turns: Iterable[tuple[TurnKey, Mapping[str, str], Manifest]]) -> tuple[Turn, ...]:
+        """Each turn appears at once, with all its documents (`context.md` among the files). Hashes and tokens are filled in.
+        Raises StoreError where a turn stands there already."""
+        ...
+
+    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        """Raises UnknownTurnError for a turn that is not there."""
         ...
 
 
@@ -179,6 +177,10 @@ class Sessions(Protocol):
     """Records of imported conversations, one per user and session; `save` is all-or-nothing."""
 
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None: ...
+    def begin(self, record: SessionRecord) -> SessionRecord:
+        """Writes the record unless one stands there; returns what stands there now (two imports at once share its numbers)."""
+        ...
+
     def save(self, record: SessionRecord) -> None: ...
     def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
         """By user, then by first turn."""

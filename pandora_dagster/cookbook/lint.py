@@ -13,7 +13,7 @@ from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.cookbook.output_schema import example_faults, grammar_faults
-from pandora_dagster.cookbook.places import prompt_files
+from pandora_dagster.cookbook.places import prompt_files, stray_files
 from pandora_dagster.cookbook.prompts import KNOWN_VARIABLES, cases, io_schema, select_prompts, variables_in
 from pandora_dagster.cookbook.registry import check_registry
 from pandora_dagster.cookbook.schema_file import check_schema_file
@@ -36,7 +36,8 @@ class Checked:
 
 def check_all(shelf: Shelf, tools: Collection[str], counter: CountsTokens) -> Checked:
     """Everything that can be checked of a cookbook: each recipe, the prompts' use, `registry.yaml` and `schema.json`."""
-    faults: list[str] = list(check_schema_file(shelf))
+    strays = [f"recipes/{name}: never loaded: expected {{category}}/{{name}}.yaml" for name in stray_files(shelf.recipes)]
+    faults: list[str] = [*check_schema_file(shelf), *strays]
     notices: list[str] = []
     sound: list[LoadedRecipe] = []
     for name in shelf.names():
@@ -83,8 +84,8 @@ def static_prefix(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) 
 
 
 def prefix_tokens(loaded: LoadedRecipe, counter: CountsTokens) -> int:
-    """Tokens of the longest static prefix over all cases."""
-    return max(counter.count(static_prefix(loaded, **case)) for case in cases(loaded))
+    """Tokens of the longest static prefix over all cases, with the blank line that parts it from the rest."""
+    return max(counter.count(static_prefix(loaded, **case) + "\n\n") for case in cases(loaded))
 
 
 def _budget(loaded: LoadedRecipe, counter: CountsTokens) -> Iterator[str]:

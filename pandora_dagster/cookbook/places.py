@@ -10,6 +10,8 @@ POLICY = "prompts/policy/shared.md"
 """The policy that stands before every role prompt (000 section 5.2)."""
 ARCHIVE = "archive"
 """Category of deprecated recipes and prompts; nothing in it is ever loaded (000 section 9)."""
+SCHEMA_FILE = "schema.json"
+REGISTRY_FILE = "registry.yaml"
 _NAME = re.compile(r"([a-z][a-z0-9_]{0,63})/([a-z][a-z0-9_]{0,63})(?:\.yaml)?")
 _PHASE_PREFIX = re.compile(r"^phase\d_")
 
@@ -39,6 +41,13 @@ def recipe_files(recipes: Path) -> dict[str, Path]:
     """`{category}/{name}` -> file, sorted, for every recipe that may be loaded."""
     files = sorted(p for p in recipes.glob("*/*.yaml") if p.parent.name != ARCHIVE)
     return {f"{p.parent.name}/{p.stem}": p for p in files}
+
+
+def stray_files(recipes: Path) -> tuple[str, ...]:
+    """Files below `recipes/` that are no recipe and would be passed over in silence: a wrong ending, no category, too deep."""
+    known = {*recipe_files(recipes).values(), recipes / SCHEMA_FILE, recipes / REGISTRY_FILE}
+    below = sorted(p for p in recipes.rglob("*") if p.is_file() and p not in known)
+    return tuple(name for p in below if not (name := p.relative_to(recipes).as_posix()).startswith(f"{ARCHIVE}/"))
 
 
 def prompt_files(prompts: Path) -> dict[str, Path]:

@@ -17,7 +17,7 @@ _FORMATS = {
     OutputFormat.TEXT: "Answer in plain text only.",
 }
 _SHAPE = "Its shape (`?`: optional):"
-KNOWN_VARIABLES = frozenset({"mode", "session_id", "turn_id", "user_id", "intent", "policy", "tools"})
+KNOWN_VARIABLES = frozenset({"mode", "phase", "session_id", "turn_id", "user_id", "intent", "policy", "tools"})
 """Variables that every call can be given without a recipe declaring them (000 section 12.3)."""
 
 

@@ -16,8 +16,12 @@ from pandora_dagster.cookbook.places import POLICY
 from pandora_dagster.cookbook.source import Fault, Source, dotted, read_text, read_yaml
 from pandora_dagster.errors import RecipeValidationError
 
+INLINE_PROMPT = "prompts/inline/system_prompt.md"
+"""Stands for a recipe's own `system_prompt` in LoadedRecipe.prompts; no such file exists."""
 _INSTEAD_OF_PROMPTS = "expected exactly one of system_prompt and prompt_files"
 _INSTEAD_OF_INPUT = "expected input_docs or input_sections"
+_KINDS = {"tuple_type": "a list", "model_type": "a mapping", "dict_type": "a mapping", "string_type": "a string"}
+"""The model checker's names of what YAML calls otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +99,17 @@ def _told(detail: ErrorDetails) -> str:
         return "missing: expected this required field"
     if detail["type"] == "extra_forbidden":
         return "unknown field: expected a field of the recipe schema"
-    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if detail["type"] in _KINDS:
+        return f"{_shown(detail['input'])}: expected {_KINDS[detail['type']]}"
+    message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("String should ", "a string to ")
     if detail["type"] == "value_error":
         return message
-    shown = json.dumps(detail["input"], ensure_ascii=False, default=str)
-    return f"{shown if len(shown) <= 60 else shown[:57] + '...'}: expected {message[0].lower() + message[1:]}"
+    return f"{_shown(detail['input'])}: expected {message[0].lower() + message[1:]}"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _named_prompts(data: Mapping[str, Any]) -> dict[str, tuple[str | int, ...]]:
@@ -129,10 +139,6 @@ def _loaded(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str) ->
         prompts=prompts,
         policy=policy,
     )
-
-
-INLINE_PROMPT = "prompts/inline/system_prompt.md"
-"""Stands for a recipe's own `system_prompt` in LoadedRecipe.prompts; no such file exists."""
 
 
 def digest(value: object) -> str:

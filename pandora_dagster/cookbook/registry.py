@@ -8,12 +8,12 @@ import yaml
 
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
-from pandora_dagster.cookbook.places import POLICY, prompt_files
+from pandora_dagster.cookbook.places import POLICY, REGISTRY_FILE, prompt_files
 from pandora_dagster.cookbook.reading import digest, read_prompt
 from pandora_dagster.cookbook.shelf import Shelf
 from pandora_dagster.cookbook.source import Fault
+from pandora_dagster.text.schema_text import render_schema
 
-REGISTRY_FILE = "registry.yaml"
 _HEAD = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"
 _SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
@@ -43,7 +43,7 @@ def check_registry(shelf: Shelf, counter: CountsTokens) -> tuple[str, ...]:
     file = shelf.recipes / REGISTRY_FILE
     if not file.is_file():
         return (f"recipes/{REGISTRY_FILE}: missing: expected the generated registry",)
-    written = file.read_text(encoding="utf-8")
+    written = file.read_text(encoding="utf-8", errors="replace")
     if written == registry_text(shelf, counter):
         return ()
     differing = tuple(_differences(_parsed(written), registry(shelf, counter)))
@@ -84,17 +84,15 @@ def _recipe_entry(loaded: LoadedRecipe) -> dict[str, Any]:
             "documents": list(recipe.input_docs),
             "sections": list(recipe.input_sections),
             "format": str(recipe.output_format),
-            "output": output_fields(recipe),
+            "output": answer_shape(recipe),
         },
         "prompts": [entry.path for entry in recipe.prompt_files] or ["system_prompt"],
     }
 
 
-def output_fields(recipe: Recipe) -> list[str]:
-    """The answer's fields, those that may be left out with a `?` after the name."""
-    schema = recipe.output_schema or {}
-    required = schema.get("required", ())
-    return [name if name in required else f"{name}?" for name in schema.get("properties", {})]
+def answer_shape(recipe: Recipe) -> str | None:
+    """The output schema in short notation on one line, None where the answer has no schema."""
+    return None if recipe.output_schema is None else render_schema(recipe.output_schema).replace("\n", " ")
 
 
 def _prompt_entry(shelf: Shelf, name: str, loaded: list[LoadedRecipe], counter: CountsTokens) -> dict[str, Any]:

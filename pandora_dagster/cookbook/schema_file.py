@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 from pandora_dagster.contracts.recipes import Recipe
+from pandora_dagster.cookbook.places import SCHEMA_FILE
 from pandora_dagster.cookbook.shelf import Shelf
-
-SCHEMA_FILE = "schema.json"
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -35,7 +34,7 @@ def write_schema_file(shelf: Shelf) -> None:
 def check_schema_file(shelf: Shelf) -> tuple[str, ...]:
     """The fault that `recipes/schema.json` is missing or stale; empty where it is neither."""
     file = shelf.recipes / SCHEMA_FILE
-    written = file.read_text(encoding="utf-8") if file.is_file() else None
+    written = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
     if written == schema_text():
         return ()
     return (f"recipes/{SCHEMA_FILE}: {'missing' if written is None else 'stale'}: expected what the recipe model generates",)

@@ -21,7 +21,7 @@ def phase_metadata(report: PhaseReport, folder: str) -> Shown:
         shown |= {"calls": call_table(report.calls), **_numbers(report.calls), **_versions(report.calls)}
     if left := tuple(name for call in report.calls for name in call.left_out):
         shown["left_out"] = dg.MetadataValue.md("\n".join(f"- {name}" for name in left))
-    shown |= {f"{name}": _value(value) for name, value in report.facts.items() if name not in shown}
+    shown |= {name: _value(value) for name, value in report.facts.items() if name not in shown}
     return shown | _whereabouts(report, folder)
 
 
@@ -90,10 +90,10 @@ def _numbers(calls: Sequence[CallRecord]) -> Shown:
 
 def _versions(calls: Sequence[CallRecord]) -> Shown:
     columns = {
-        "recipe": (f"{c.recipe}" for c in calls),
+        "recipe": (c.recipe for c in calls),
         "recipe_version": (c.recipe_version for c in calls),
         "prompt_version": (c.prompt_version for c in calls),
-        "runtime": (f"{c.runtime} ({c.model})" if c.model else c.runtime for c in calls),
+        "runtime": (f"{c.runtime} ({c.model})" if c.model not in ("", c.runtime) else c.runtime for c in calls),
     }
     return {name: dg.MetadataValue.text(", ".join(dict.fromkeys(texts))) for name, texts in columns.items()}
 

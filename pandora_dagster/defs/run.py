@@ -108,6 +108,7 @@ def execute_turn(
     on_report: Hears = ignore,
 ) -> RunOutcome:
     """One run of the job `turn` for one turn: exactly the phases `select`, or all. What a phase raised is in the outcome."""
+    tags = run_tags(key, pandora.session(key))
     add_keys(instance, [key])
     heard = Heard(pandora, on_report)
     with _ONE_RUN:
@@ -116,7 +117,7 @@ def execute_turn(
             instance=instance,
             partition_key=str(key),
             asset_selection=[dg.AssetKey(name) for name in select] if select else None,
-            tags=run_tags(key, pandora.session(key)),
+            tags=tags,
             raise_on_error=False,
         )
     return RunOutcome(key, result.run_id, result.success, tuple(heard.reports), heard.error or _fault(result))

@@ -2,22 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from hashlib import sha256
 
 from pandora_dagster.contracts.conversations import Conversation, Message, RecordedTurn
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.turns import Manifest, PhaseRecord
+from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.selection.recorded_summary import summarise, summary_fields
 from pandora_dagster.text.conversations import message_lines, words_of
 from pandora_dagster.text.dates import moment, stamp
 from pandora_dagster.text.recorded_context import answer_of, context_of
-from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.words import TermReader
 
 RECORDED_RUNTIME = "recorded"
-RECORDING_PHASE = "recording"
 CONTEXT_FILE = "context.md"
 MESSAGES_FILE = "messages.jsonl"
 _TIME_FIELDS = ("created_at", "timestamp")
@@ -25,7 +21,7 @@ _TIME_FIELDS = ("created_at", "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One turn of a conversation, ready but for its token count."""
+    """One turn of a conversation, ready for the store."""
 
     key: TurnKey
     session: str
@@ -53,11 +49,11 @@ def draft(conversation: Conversation, turn: RecordedTurn, number: int, preamble:
     )
 
 
-def manifest_of(item: Draft, *, tokens: int, now: datetime) -> Manifest:
-    """The manifest of a recorded turn: always saved, its last activity is when it happened (DECISIONS 30)."""
-    recording = PhaseRecord(
-        phase=RECORDING_PHASE, finished_at=stamp(now), runtimes=(RECORDED_RUNTIME,), files={MESSAGES_FILE: _sha(item.messages)}
-    )
+def manifest_of(item: Draft) -> Manifest:
+    """The manifest of a recorded turn: always saved, its last activity is when it happened (DECISIONS 30).
+
+    Hashes, tokens and the owner of its documents are the store's to fill in.
+    """
     return Manifest(
         user_id=item.key.user,
         turn_id=item.key.turn_id,
@@ -67,16 +63,8 @@ def manifest_of(item: Draft, *, tokens: int, now: datetime) -> Manifest:
         last_activity=item.created_at,
         recorded=True,
         runtime=RECORDED_RUNTIME,
-        sections={str(s.number): _sha(s.text) for s in ContextDocument.parse(item.context).sections},
-        context_sha=_sha(item.context),
-        phases=(recording,),
         summary=item.summary,
-        tokens=tokens,
     )
-
-
-def _sha(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
 
 
 def _tools(messages: Sequence[Message]) -> tuple[str, ...]:

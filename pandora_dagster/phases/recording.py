@@ -11,16 +11,16 @@ from json import dumps
 
 from pandora_dagster.contracts.conversations import Conversation, Message, SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.ports import Clock, CountsMany, Recordings, Sessions, TurnIndex
-from pandora_dagster.contracts.turns import TurnRow
-from pandora_dagster.errors import ConversationError
+from pandora_dagster.contracts.ports import Recordings, Sessions, TurnIndex
+from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.errors import ConversationError, UnknownTurnError
 from pandora_dagster.phases.recorded_turn import Draft, draft, manifest_of
 from pandora_dagster.selection.turn_row import row_of
 from pandora_dagster.text.conversations import parse_conversation, split_turns
 from pandora_dagster.text.words import TermReader
 
 _BATCH = 500
-"""Turns that are counted and indexed together: the memory of an import is this many turns and one conversation."""
+"""Turns that are placed and indexed together: the memory of an import is this many turns and one conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,6 @@ class RecordingDesk:
     recordings: Recordings
     sessions: Sessions
     index: TurnIndex
-    counter: CountsMany
-    clock: Clock
     reader: TermReader
 
 
@@ -53,6 +51,8 @@ class _Opened:
 
     record: SessionRecord
     drafts: tuple[Draft, ...]
+    resumed: bool
+    """True where an earlier import wrote the record: some of its turns may be placed already."""
 
 
 def import_conversations(
@@ -104,18 +104,17 @@ def _open(conversation: Conversation, desk: RecordingDesk, where: str) -> _Opene
     """The conversation ready to be placed, its numbers and its session record written; None where it is there already."""
     sha = content_sha(conversation)
     user, session = UserId(conversation.user_id), SessionId(conversation.id)
-    known = desk.sessions.find(user, session)
-    if known and known.content_sha != sha:
-        raise ConversationError(
-            f"{where}: conversation {conversation.id!r} of {user}: other content is stored under this id, kept as it is"
-        )
-    if known and known.state == "complete":
-        return None
     preamble, turns = split_turns(conversation.messages)
-    record = known or _new_record(conversation, sha, preamble, desk.recordings.allocate(user, len(turns)) if turns else range(0))
-    if not known:
-        desk.sessions.save(record)
-    return _Opened(record, tuple(draft(conversation, t, n, preamble, desk.reader) for t, n in zip(turns, record.numbers, strict=True)))
+    record = known = desk.sessions.find(user, session)
+    if record is None:
+        numbers = desk.recordings.allocate(user, len(turns)) if turns else range(0)
+        record = desk.sessions.begin(_new_record(conversation, sha, preamble, numbers))
+    if record.content_sha != sha:
+        raise ConversationError(f"{where}: conversation {session!r} of {user}: other content is stored under this id, kept as it is")
+    if record.state == "complete":
+        return None
+    drafts = tuple(draft(conversation, t, n, preamble, desk.reader) for t, n in zip(turns, record.numbers, strict=True))
+    return _Opened(record, drafts, resumed=known is not None)
 
 
 def _new_record(conversation: Conversation, sha: str, preamble: tuple[Message, ...], numbers: range) -> SessionRecord:
@@ -136,7 +135,7 @@ def _store(pending: list[_Opened], desk: RecordingDesk, report: ImportReport) ->
     """Place the turns, index them, then call their sessions complete."""
     drafts = [d for opened in pending for d in opened.drafts]
     if drafts:
-        desk.index.put(_placed(drafts, desk))
+        desk.index.put(_placed(pending, desk))
     for opened in pending:
         desk.sessions.save(opened.record.model_copy(update={"state": "complete"}))
     done = replace(
@@ -149,11 +148,23 @@ def _store(pending: list[_Opened], desk: RecordingDesk, report: ImportReport) ->
     return done
 
 
-def _placed(drafts: Sequence[Draft], desk: RecordingDesk) -> list[TurnRow]:
-    counts = desk.counter.count_many([d.context for d in drafts])
-    rows: list[TurnRow] = []
-    for item, tokens in zip(drafts, counts, strict=True):
-        manifest = manifest_of(item, tokens=tokens, now=desk.clock())
-        desk.recordings.place(item.key, item.files, manifest)
-        rows.append(row_of(manifest, item.context))
-    return rows
+def _placed(pending: Sequence[_Opened], desk: RecordingDesk) -> list[TurnRow]:
+    """Rows of all pending turns; those that an import that was cut off had placed are read, the others are placed."""
+    there: list[Turn] = []
+    missing: list[Draft] = []
+    for opened in pending:
+        for item in opened.drafts:
+            found = _found(item.key, desk.recordings) if opened.resumed else None
+            if found:
+                there.append(found)
+            else:
+                missing.append(item)
+    placed = desk.recordings.place_many((d.key, d.files, manifest_of(d)) for d in missing)
+    return [row_of(turn.manifest, turn.context) for turn in (*there, *placed)]
+
+
+def _found(key: TurnKey, recordings: Recordings) -> Turn | None:
+    try:
+        return recordings.load(key)
+    except UnknownTurnError:
+        return None

@@ -61,7 +61,9 @@ def _append(path: Path, line: bytes) -> None:
     try:
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            line = b"\n" + line  # a killed process left half a line: it must not swallow this one
+            # A killed process left half a line: it must not swallow this one. Where it was only a slower process, still
+            # writing, the line ends twice, and readers pass over empty lines.
+            line = b"\n" + line
         if os.write(descriptor, line) != len(line):
             raise StoreError(f"{path}: the disk took only part of a call record: expected room for {len(line)} bytes")
     finally:
@@ -73,6 +75,8 @@ def _records(path: Path, report: Callable[[str], None]) -> Iterator[CallRecord]:
         return
     with disk_errors(path, "cannot read"), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
+            if line == b"\n":
+                continue
             try:
                 yield CallRecord.model_validate_json(line)
             except ValidationError:

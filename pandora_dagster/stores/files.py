@@ -59,7 +59,7 @@ def write_all(folder: Path, contents: Mapping[str, bytes], *, durable: bool = Tr
         try:
             for name, data in contents.items():
                 path = folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(path.parent, durable=durable)
                 written.append((_part(path), path))
                 write_new(written[-1][0], data, durable=durable)
             for part, path in written:
@@ -69,20 +69,41 @@ def write_all(folder: Path, contents: Mapping[str, bytes], *, durable: bool = Tr
             raise
         if durable:
             for parent in dict.fromkeys(path.parent for _, path in written):
-                sync_folder(parent)
+                sync(parent)
 
 
 def write_new(path: Path, data: bytes, *, durable: bool) -> None:
     """Write a file that nobody looks at yet; raises OSError."""
+    descriptor = write_open(path, data)
+    try:
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_open(path: Path, data: bytes) -> int:
+    """Write a new file and leave it open for whoever waits for the disk and closes it; raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
-        if durable:
-            os.fsync(descriptor)
-    finally:
+    except BaseException:
         os.close(descriptor)
+        raise
+    return descriptor
+
+
+def make_folder(folder: Path, *, durable: bool = True) -> None:
+    """Make a folder and those above it where they are missing, their names on the disk too; raises OSError."""
+    if folder.is_dir():
+        return
+    if folder.parent != folder:
+        make_folder(folder.parent, durable=durable)
+    folder.mkdir(exist_ok=True)
+    if durable:
+        sync(folder.parent)
 
 
 def sync(path: Path) -> None:
@@ -92,9 +113,6 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-sync_folder = sync
 
 
 def read_text(path: Path, *, limit: int = MAX_DOCUMENT_BYTES, may_be_empty: bool = False) -> str:

@@ -48,7 +48,7 @@ def rendered(manifest: Manifest) -> str:
 def settled(manifest: Manifest, changes: Mapping[str, object]) -> Manifest:
     """A changed copy, checked, with values exactly as they will be read back (tuples in reports become lists)."""
     try:
-        changed = Manifest.model_validate(manifest.model_copy(update=dict(changes)).model_dump())
+        changed = Manifest.model_validate({**{name: getattr(manifest, name) for name in Manifest.model_fields}, **changes})
     except ValidationError as error:
         raise ValueError(f"manifest of {manifest.user_id}:{manifest.turn_id}: {error}") from error
     return Manifest.model_validate_json(changed.model_dump_json())

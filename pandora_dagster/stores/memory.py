@@ -1,5 +1,7 @@
 """The MemoryStore port over preferences.md and facts.md. Knows files and locks; `memory_page` knows what stands in them."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import UserId
@@ -34,12 +36,12 @@ class MemoryFiles:
         folder = inside(self._layout.root, self._layout.user(user))
         with held(folder / ".memory.lock", what=f"the memory of {user}", seconds=self._lock_seconds):
             page, known = self._page(user, entry.kind)
-            records = {e.key: e for e in known} | {entry.key: entry}
             path = self._path(user, entry.kind)
+            records = {e.key: e for e in known} | {entry.key: _plain(entry, str(path))}
             text = with_entries(page, records.values(), kind=entry.kind, where=str(path))
             # Read back before it is written: a value that would come back otherwise must not replace a sound page.
             if entries(text, kind=entry.kind, where=str(path)) != tuple(records.values()):
-                raise DocumentError(f"{path}: {entry.key}: the value can not be kept: expected what JSON can hold")
+                raise DocumentError(f"{path}: {entry.key}: it would not read back as it is: expected plain text, numbers and lists")
             write_whole(path, encoded(str(path), text))
 
     def _page(self, user: UserId, kind: str) -> tuple[str, tuple[MemoryEntry, ...]]:
@@ -54,3 +56,11 @@ class MemoryFiles:
 
     def _path(self, user: UserId, kind: str) -> Path:
         return inside(self._layout.root, self._layout.user(user) / _PAGES[kind])
+
+
+def _plain(entry: MemoryEntry, where: str) -> MemoryEntry:
+    """The entry with its value as JSON gives it back, tuples as lists."""
+    try:
+        return replace(entry, value=json.loads(json.dumps(entry.value, allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise DocumentError(f"{where}: {entry.key}: {error}: expected a value that JSON can hold") from error

@@ -3,7 +3,7 @@
 Reads strictly, with lines; replaces the block and leaves every other byte. Knows nothing of a disk.
 """
 
-import io
+import json
 import re
 from collections.abc import Iterable
 from typing import Any, cast
@@ -17,6 +17,8 @@ from pandora_dagster.contracts.ports import MemoryEntry
 from pandora_dagster.errors import DocumentError
 
 _BLOCK = re.compile(r"^```ya?ml[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
+_PLAIN_KEY = re.compile(r"(?!(?:true|false|null)$)[a-z][a-z_]*", re.IGNORECASE)
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _INTRODUCTIONS = {
     "preference": "# Preferences\n\nWhat the assistant remembers of what you like. Change it as you wish; the block below is read back.\n",
     "fact": "# Facts\n\nWhat the assistant remembers about you. Change it as you wish; the block below is read back.\n",
@@ -96,14 +98,16 @@ def _entry(key: object, value: object, kind: str, where: str) -> MemoryEntry:
 
 
 def _dumped(records: Iterable[MemoryEntry]) -> str:
-    raw = {
-        r.key: {"value": r.value, "confidence": r.confidence, "source_turn": r.source_turn, "last_updated": r.last_updated} for r in records
-    }
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = None
-    yaml.allow_unicode = True
-    yaml.sort_base_mapping_type_on_output = False  # pyright: ignore[reportAttributeAccessIssue]
-    yaml.width = 10_000
-    out = io.StringIO()
-    yaml.dump(raw, out)  # pyright: ignore[reportUnknownMemberType]
-    return out.getvalue()
+    return "".join(
+        f"{r.key if _PLAIN_KEY.fullmatch(r.key) else _scalar(r.key)}:\n"
+        f"  value: {_scalar(r.value)}\n"
+        f"  confidence: {_scalar(r.confidence)}\n"
+        f"  source_turn: {_scalar(r.source_turn)}\n"
+        f"  last_updated: {_scalar(r.last_updated)}\n"
+        for r in records
+    )
+
+
+def _scalar(value: object) -> str:
+    # JSON is YAML 1.2: quoted text stays text, whatever it looks like. YAML's own line ends and controls are escaped.
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))

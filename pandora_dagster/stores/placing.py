@@ -4,20 +4,23 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.stores.commits import context_fields
-from pandora_dagster.stores.files import disk_errors, encoded, inside, sha, sync, write_new
+from pandora_dagster.stores.files import disk_errors, encoded, inside, make_folder, sha, sync, write_open
 from pandora_dagster.stores.layout import CONTEXT, MANIFEST, Layout, document_name
 from pandora_dagster.stores.manifests import rendered, settled
 from pandora_dagster.stores.verify import named_files
 
 Placed = tuple[TurnKey, Mapping[str, str], Manifest]
+_TOGETHER = 32
+"""Folders built at a time: their files stay open until the disk has them, and a process may have 1,024 open."""
 RECORDED = "recorded"
 """The phase that owns an imported turn's documents."""
 
@@ -54,44 +57,50 @@ def folder_of(layout: Layout, turn: Turn) -> NewFolder:
 def place(layout: Layout, folders: Sequence[NewFolder]) -> None:
     """Put new folders in place. Raises StoreError; then none of those not yet in place has left anything behind.
 
-    All bytes are written first and waited for afterwards: the disk takes them in fewer, larger steps than one file at a time.
+    Bytes of many folders are written first and waited for afterwards: the disk takes them in fewer, larger steps.
     """
     built: list[tuple[Path, NewFolder]] = []
     with disk_errors(layout.root):
         try:
-            for folder in folders:
-                built.append((_workplace(layout, folder), folder))
-                _write(*built[-1])
-            for made, folder in built:
-                _wait(made, folder)
+            for parent in dict.fromkeys(path for folder in folders for path in (folder.target.parent, folder.workshop)):
+                make_folder(inside(layout.root, parent))
+            for start in range(0, len(folders), _TOGETHER):
+                _build(folders[start : start + _TOGETHER], built)
             for made, folder in built:
                 _appear(made, folder)
             for parent in dict.fromkeys(folder.target.parent for folder in folders):
                 sync(parent)
         finally:
             for made, _ in built:
-                shutil.rmtree(made, ignore_errors=True)
+                if made.exists():
+                    shutil.rmtree(made, ignore_errors=True)
 
 
-def _workplace(layout: Layout, folder: NewFolder) -> Path:
-    inside(layout.root, folder.target.parent).mkdir(parents=True, exist_ok=True)
-    inside(layout.root, folder.workshop).mkdir(parents=True, exist_ok=True)
-    made = folder.workshop / f".{folder.target.name}.{secrets.token_hex(6)}.part"
-    made.mkdir()
-    return made
+def _build(folders: Sequence[NewFolder], built: list[tuple[Path, NewFolder]]) -> None:
+    """Build folders aside and wait until the disk has them; each is added to `built` before anything is in it."""
+    with ExitStack() as opened:
+        descriptors: list[int] = []
+        for folder in folders:
+            made = folder.workshop / f".{folder.target.name}.{secrets.token_hex(6)}.part"
+            built.append((made, folder))
+            for inner in _folders(made, folder):
+                inner.mkdir()
+                descriptors.append(_kept_open(os.open(inner, os.O_RDONLY | os.O_CLOEXEC), opened))
+            for name, data in folder.contents.items():
+                descriptors.append(_kept_open(write_open(made / name, data), opened))
+        for descriptor in reversed(descriptors):
+            os.fsync(descriptor)
 
 
-def _write(made: Path, folder: NewFolder) -> None:
-    for name, data in folder.contents.items():
-        (made / name).parent.mkdir(exist_ok=True)
-        write_new(made / name, data, durable=False)
+def _folders(made: Path, folder: NewFolder) -> list[Path]:
+    """The folder and the folders in it, outer ones first."""
+    inner = {made / above for name in folder.contents if "/" in name for above in PurePosixPath(name).parents}
+    return sorted({made, *inner})
 
 
-def _wait(made: Path, folder: NewFolder) -> None:
-    for name in folder.contents:
-        sync(made / name)
-    for parent in dict.fromkeys((made / name).parent for name in folder.contents):
-        sync(parent)
+def _kept_open(descriptor: int, opened: ExitStack) -> int:
+    opened.callback(os.close, descriptor)
+    return descriptor
 
 
 def _appear(made: Path, folder: NewFolder) -> None:

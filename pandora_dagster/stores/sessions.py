@@ -13,6 +13,7 @@ from pandora_dagster.errors import BadIdError, DocumentError
 from pandora_dagster.stores.directory import users
 from pandora_dagster.stores.files import disk_errors, encoded, inside, read_text, write_all
 from pandora_dagster.stores.layout import Layout
+from pandora_dagster.stores.locks import held
 
 _RECORD = "session.json"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -31,8 +32,9 @@ def session_folder(conversation_id: str) -> SessionId:
 class SessionFiles:
     """The Sessions port over `users/<user>/sessions/<id>/session.json`; a record holds its preamble (DECISIONS 20)."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
         self._layout = Layout(root)
+        self._lock_seconds = lock_seconds
 
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None:
         """The record of this conversation, None where there is none; raises DocumentError for a damaged one."""
@@ -41,6 +43,16 @@ class SessionFiles:
         if found and found.session_id != session:
             raise DocumentError(f"{path}: it holds session {found.session_id[:80]!r}: expected {session[:80]!r}")
         return found
+
+    def begin(self, record: SessionRecord) -> SessionRecord:
+        """Write the record unless one stands there; returns what stands there now. Raises StoreError or DocumentError."""
+        user, session = UserId(record.user_id), SessionId(record.session_id)
+        lock = self._layout.user(user) / "sessions" / ".lock"
+        with held(inside(self._layout.root, lock), what=f"sessions of {user}", seconds=self._lock_seconds):
+            known = self.find(user, session)
+            if known is None:
+                self.save(record)
+        return known or record
 
     def save(self, record: SessionRecord) -> None:
         """Write a record, all or nothing; raises StoreError."""

@@ -14,7 +14,7 @@ import duckdb
 from pandora_dagster.contracts.turns import Candidate, TurnRow
 from pandora_dagster.selection.ranking import Found, Ranked, ranked
 from pandora_dagster.stores.duck import DuckFile, Schema
-from pandora_dagster.text.dates import asked_dates, date_terms
+from pandora_dagster.text.dates import MONTHS, asked_dates, date_terms
 from pandora_dagster.text.words import MONEY, TermReader
 
 _COLUMNS = {
@@ -138,7 +138,9 @@ class DuckTurnIndex:
         weights = dict.fromkeys(self.reader.terms(query), 1.0)
         if any(word in weights for word in _PRICE_WORDS) or "how much" in query.lower():
             weights[MONEY] = _MONEY_WEIGHT
-        return weights | dict.fromkeys(asked_dates(query), 1.0)
+        dates = asked_dates(query)
+        months = (self.reader.stem(date[1:]) for date in dates if date[1:] in MONTHS)
+        return weights | dict.fromkeys(months, 1.0) | dict.fromkeys(dates, 1.0)
 
 
 def _indexed(row: TurnRow) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
-from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id
 from pandora_dagster.contracts.ports import Clock, CountsTokens
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
@@ -40,15 +40,17 @@ class Turns:
         self._lock_seconds = lock_seconds
 
     def start(self, user: UserId, query: str, *, session: SessionId, mode: str, now: datetime, replies_to: str | None = None) -> Turn:
-        """A new open turn with section 0, complete on the disk when this returns."""
-        context = _asked(query)
+        """A new open turn with section 0, complete on the disk when this returns. Raises InputError before a number is given."""
+        if mode not in ("chat", "code"):
+            raise InputError(f"mode {mode[:40]!r}: expected chat or code")
+        session, context = session_id(session), _asked(query)
         remove_strays(inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
         key = TurnKey(user, self.allocate(user, 1)[0])
         manifest = Manifest(
             user_id=user,
             turn_id=key.turn_id,
             session_id=session,
-            mode=cast(Literal["chat", "code"], mode),
+            mode=mode,
             created_at=iso(now),
             last_activity=iso(now),
             replies_to=replies_to,
@@ -119,7 +121,7 @@ class Turns:
         finished = newest.manifest.state not in UNFINISHED
         if not dropped.anything_of(newest.manifest, self._phases):
             if newest.manifest.state != TurnState.HALTED:
-                return newest if finished else turn
+                return newest
             return self._rewritten(newest, settled(newest.manifest, {"state": TurnState.OPEN, "intervention": None}))
         after = reduced(newest, dropped, self._phases, counter=self._counter)
         return self._revision(after) if finished else self._rewritten(newest, after.manifest, after)

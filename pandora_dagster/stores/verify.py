@@ -95,9 +95,9 @@ def _as_committed(text: str, manifest: Manifest, where: str) -> str:
         return text
     document = checked(text, where=where)
     found = section_hashes(document)
+    if missing := sorted(set(manifest.sections) - set(found)):
+        raise DocumentError(f"{where}: section {', '.join(missing)} is missing: expected it as in {MANIFEST}")
     for number, expected in manifest.sections.items():
-        if number not in found:
-            raise DocumentError(f"{where}: section {number} is missing: expected it as in {MANIFEST}")
         if found[number] != expected:
             damage = _damage(_text(document, number), expected)
             raise DocumentError(f"{where}: section {number}: {damage}: expected sha256 {expected[:12]} as in {MANIFEST}")

@@ -4,16 +4,20 @@ Knows messages and the sections they become; knows nothing of files, numbers of 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import isinf
 from typing import Any, NoReturn, cast
 
 from pandora_dagster.contracts.conversations import Conversation, Message, RecordedTurn
-from pandora_dagster.contracts.ids import session_id, user_id
+from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.errors import BadIdError, ConversationError
 from pandora_dagster.text.dates import moment
 
 ROLES = ("system", "user", "assistant", "tool")
+_DEEPEST = 64
 _FIELDS = ("id", "user_id", "created_at", "messages")
+_LONGEST_ID = 300
+"""Characters of a conversation's id; it never becomes a path as it is."""
 
 
 def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
@@ -25,8 +29,9 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
     for name in _FIELDS[:3]:
         if not isinstance(value[name], str):
             raise ConversationError(f"{where}: {name}: {_kind(value[name])}, expected a string")
+    if not 0 < len(value["id"]) <= _LONGEST_ID or not value["id"].isprintable():
+        raise ConversationError(f"{where}: id: {value['id'][:60]!r}, expected 1 to {_LONGEST_ID} printable characters")
     try:
-        session_id(value["id"])
         user_id(value["user_id"])
     except BadIdError as error:
         raise ConversationError(f"{where}: {error}") from error
@@ -44,7 +49,7 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
 def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[RecordedTurn, ...]]:
     """The preamble, and one turn from each user message up to the next one."""
     starts = [i for i, message in enumerate(messages) if message["role"] == "user"]
-    ends = [*starts[1:], len(messages)]
+    ends = [*starts[1:], len(messages)] if starts else []
     preamble = tuple(messages[: starts[0]] if starts else messages)
     return preamble, tuple(RecordedTurn(tuple(messages[s:e]), s) for s, e in zip(starts, ends, strict=True))
 
@@ -76,7 +81,8 @@ def read_message_lines(text: str, *, where: str) -> tuple[Message, ...]:
 def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
     try:
         text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
-        value: object = json.loads(text, parse_constant=_no_constant)
+        value: object = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        _check_depth(value)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
@@ -90,6 +96,24 @@ def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ConversationError(f"{where}: {_kind(value)}, expected a JSON object")
     return cast(dict[str, Any], value)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return number
+
+
+def _check_depth(value: object, level: int = 0) -> None:
+    """What is nested without end could be read, but not written again."""
+    if level > _DEEPEST:
+        raise ValueError(f"nested deeper than {_DEEPEST} levels")
+    inner: object = cast(dict[str, object], value).values() if isinstance(value, dict) else value
+    if isinstance(value, (dict, list)):
+        for item in cast(Iterable[object], inner):
+            if isinstance(item, (dict, list)):
+                _check_depth(cast(object, item), level + 1)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -120,7 +144,7 @@ def _check_message(value: object, called: set[str], where: str) -> None:
         raise ConversationError(f"{where}: content: {_kind(cast(object, content))}, expected a string, null or a list of parts with a type")
     called.update(call["id"] for call in _checked_calls(message.get("tool_calls"), where))
     answered = message.get("tool_call_id")
-    if role == "tool" and answered not in called:
+    if role == "tool" and (not isinstance(answered, str) or answered not in called):
         raise ConversationError(f"{where}: tool result without its call: tool_call_id {str(answered)[:60]!r} names no earlier tool call")
 
 

@@ -19,8 +19,8 @@ MONTHS = (
 )
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_MONTH_WORD = "|".join(f"{m[:3]}(?:{m[3:]})?" if len(m) > 3 else m for m in MONTHS)
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b(?!-\d\d)")
+_MONTH_WORD = "|".join(f"{m[:3]}(?:{m[3:]})?" if len(m) > 3 else m for m in MONTHS) + "|sept"
 _MONTH = re.compile(
     rf"(?:\b(?P<before>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+)?\b(?P<month>{_MONTH_WORD})\b\.?(?:\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?",
     re.IGNORECASE,

@@ -9,6 +9,7 @@ import yaml
 from pandora_dagster.errors import DocumentError
 
 _BLOCK = re.compile(r"^```yaml\n(_meta:[ \t\n].*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_OWN_LINE_ENDS = re.compile("[\x85\u2028\u2029\ufeff]")
 _SUBSECTION = re.compile(r"^### (.+?)[ \t]*$", re.MULTILINE)
 
 
@@ -24,6 +25,14 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(_Lines, lambda dumper, values: dumper.represent_mapping("tag:yaml.org,2002:map", values.items(), flow_style=False))
+
+
+def _represent_text(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Unquoted, YAML 1.1's own line ends (NEL, LS, PS) would be folded into blanks when they are read back.
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style='"' if _OWN_LINE_ENDS.search(text) else None)
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 def meta_block(values: Mapping[str, Any]) -> str:
@@ -51,7 +60,7 @@ def read_meta(text: str) -> dict[str, Any]:
 def subsections(body: str) -> dict[str, str]:
     """`### Title` -> the text under it, in order. Text before the first title is left out."""
     heads = list(_SUBSECTION.finditer(body))
-    ends = [*(h.start() for h in heads[1:]), len(body)][: len(heads)]
+    ends = [h.start() for h in heads[1:]] + [len(body)] * bool(heads)
     return {h.group(1): body[h.end() : end].strip("\n") for h, end in zip(heads, ends, strict=True)}
 
 

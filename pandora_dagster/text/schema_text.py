@@ -1,7 +1,7 @@
 """A JSON Schema as a short type notation that small models follow. Knows JSON Schema's words; knows no recipe.
 
 `{"decision": "PROCEED"|"CLARIFY", "confidence": number 0..1, "question"?: string|null}`: a `?` after a name marks what may be
-left out, `string[]` is an array, `(<=300 chars)` a limit.
+left out, `string[]` is an array, `(<=300 chars)` a limit, `...` that further properties may follow.
 """
 
 import json
@@ -55,7 +55,8 @@ class _Renderer:
 
     def members(self, schema: Schema, properties: Schema) -> list[str]:
         required = schema.get("required", ())
-        return [f'"{name}"{"" if name in required else "?"}: {self.type(child)}' for name, child in properties.items()]
+        named = [f'"{name}"{"" if name in required else "?"}: {self.type(child)}' for name, child in properties.items()]
+        return [*named, "..."] if schema.get("additionalProperties") is True else named
 
     def type(self, schema: object) -> str:
         if not isinstance(schema, Mapping):

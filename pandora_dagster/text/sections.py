@@ -56,7 +56,7 @@ class ContextDocument:
         numbers = [s.number for s in self.sections]
         found = [f"section {n} stands {numbers.count(n)} times, expected once" for n in sorted(set(numbers)) if numbers.count(n) > 1]
         if 0 not in numbers:
-            found.append("section 0 (`## 0. User Query`) is missing")
+            found.append("section 0 (`## 0. User Query`) is missing, expected once")
         if not found and numbers != sorted(numbers):
             found.append(f"sections stand in the order {numbers}, expected ascending numbers")
         return tuple(found)

@@ -68,7 +68,7 @@ class TermReader:
         if _NUMBER.fullmatch(token):
             return (_plain_number(token),)
         if date := _ISO_DATE.fullmatch(token):
-            return (token, date[1], *MONTHS[int(date[2]) - 1 : int(date[2])], str(int(date[3])))
+            return (token, date[1], *self._month(int(date[2])), str(int(date[3])))
         if ord(max(token)) >= _WIDE:
             return _pairs(token)
         parts = _PARTS.split(token)
@@ -76,6 +76,9 @@ class TermReader:
             return self._word(token)
         whole = (token,) if "_" in token or any(c.isdigit() for c in token) else ()
         return (*whole, *(t for p in parts if p.isalpha() and len(p) > 1 for t in self._word(p)))
+
+    def _month(self, number: int) -> tuple[str, ...]:
+        return tuple(self.stem(name) for name in MONTHS[max(0, number - 1) : number])
 
     def _word(self, word: str) -> tuple[str, ...]:
         if word in STOP_WORDS:

@@ -82,5 +82,5 @@ def open_house(settings: Settings) -> House:
     )
     sessions = SessionFiles(root)
     kit = Kit(cookbook, execution, turns, index, calls, memory, interventions, counter, now, tools, scores, runtime.name)
-    recording = RecordingDesk(turns, sessions, index, counter, now, index.reader)
+    recording = RecordingDesk(turns, sessions, index, index.reader)
     return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner())

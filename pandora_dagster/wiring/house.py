@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
 from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore, Vault
@@ -59,7 +59,7 @@ class House:
             raise InputError(f"mode {mode!r}: expected chat or code")
         who = user_id(user) if user else self.settings.user
         where = session_id(session or self.new_session())
-        return flow.start_turn(self.kit, query, user=who, session=where, mode=cast(Literal["chat", "code"], mode))
+        return flow.start_turn(self.kit, query, user=who, session=where, mode=mode)
 
     def new_session(self) -> str:
         """The session of turns that name none: one a day, in the configured time zone."""

@@ -4,8 +4,9 @@ import threading
 
 import pytest
 
-from pandora_dagster.defs.run import following
+from pandora_dagster.defs.run import following, ui_command
 from pandora_dagster.phases.flow import PHASES
+from pandora_dagster.settings import load_settings
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,25 @@ def test_two_threads_take_turns(graph):
     for thread in threads:
         thread.join(timeout=60)
     assert [o.success for o in outcomes] == [True, True]
+
+
+@pytest.mark.parametrize(("has_workspace", "opens"), [(True, ["-w", "workspace.yaml"]), (False, ["-m", "pandora_dagster.definitions"])])
+def test_the_page_opens_the_same_store_and_history(tmp_path, monkeypatch, has_workspace, opens):
+    """In a checkout `workspace.yaml`, elsewhere the installed package; both over the settings' own folders."""
+    monkeypatch.chdir(tmp_path)
+    if has_workspace:
+        (tmp_path / "workspace.yaml").write_text("load_from: []\n")
+    command, environment = ui_command(load_settings({"PANDORA_ROOT": "store"}), host="127.0.0.1", port=3001)
+    assert command[1:] == ["-m", "dagster_webserver", *opens, "-h", "127.0.0.1", "-p", "3001"]
+    assert environment["DAGSTER_HOME"] == str(tmp_path / "store" / "dagster")
+    assert environment["PANDORA_ROOT"] == str(tmp_path / "store")
+    assert (tmp_path / "store" / "dagster" / "dagster.yaml").is_file()
+
+
+def test_a_failure_outside_the_phases_is_told_too(graph):
+    """A run never fails without a reason for the caller."""
+    graph.phases.folder = lambda key, revision: 1 / 0
+    outcome = graph.run()
+    assert not outcome.success
+    assert "turn_request" in str(outcome.error)
+    assert "division by zero" in str(outcome.error)

@@ -25,11 +25,27 @@ STOP_WORDS = word_set(
 META_WORDS = word_set(
     """talk talked talking discuss discussed mention mentioned tell told say said says ask asked asking speak spoke remember recall know
     want wanted need show give find look see help question answer earlier previous previously last conversation chat something anything
-    exactly much many long often ever already really"""
+    exactly much many long often ever already really time times"""
 )
 """Words of a question that are about the asking, not about the matter."""
 _ENDINGS = (
-    *("izations", "ization", "ations", "ements", "nesses", "ation", "ement", "ities", "ness", "ings", "ment", "ions", "ious", "able"),
+    *(
+        "izations",
+        "ization",
+        "ations",
+        "ements",
+        "nesses",
+        "ation",
+        "ement",
+        "ities",
+        "ness",
+        "ings",
+        "ments",
+        "ment",
+        "ions",
+        "ious",
+        "able",
+    ),
     *("ible", "ing", "ion", "ies", "ied", "ity", "ers", "est", "ous", "ive", "ally", "ful", "ed", "es", "er", "ly", "al", "s", "y", "e"),
 )
 """Longest first where one ends another."""
@@ -74,3 +90,15 @@ def coverage(query: Mapping[str, float], stems: Collection[str]) -> float:
     """The share (0 to 1) of the query's weight that `stems` hold."""
     whole = sum(query.values())
     return sum(w for t, w in query.items() if t in stems) / whole if whole else 0.0
+
+
+FILLERS = frozenset(
+    map(
+        stem,
+        word_set(
+            """welcome feel free reach assist assistance happy help further questions sorry sure great glad good nice amazing awesome cool
+            wonderful day enjoy safe moment sounds absolutely definitely wow yeah oh haha luck keep hope details thing"""
+        ),
+    )
+)
+"""Stems of courtesies: a sentence of these alone says nothing."""

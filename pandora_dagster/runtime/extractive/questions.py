@@ -15,7 +15,7 @@ _FEELS = r"(?:prefer|like|love|hate|dislike|don'?t (?:like|want|eat|drink)|am al
 _STATES = re.compile(
     r"\b(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:that |my |i )|^\W*(?:from now on|call me\b)"
     rf"|^\W*(?:(?:well|ok|okay|also|by the way|actually),? )?i (?:\w+ )?{_FEELS}\b"
-    r"|^\W*my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?]*\b(?:is|are)\b",
+    r"|^\W*my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?\n]{0,160}?\b(?:is|are)\b",
     re.I,
 )
 _PAST = re.compile(
@@ -24,7 +24,8 @@ _PAST = re.compile(
     r"|again|ago|our (?:last|earlier))\b",
     re.I,
 )
-_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b.*\b(?:my|i)\b", re.I)
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
+_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b[^.?!\n]{0,160}?\b(?:my|i)\b", re.I)
 _PREFERENCES = re.compile(r"\b(?:preferences?|favou?rites?|prefer(?:red)?|budget)\b|\bdo i (?:like|prefer|love|hate)\b", re.I)
 _COMMERCE = re.compile(
     r"\b(?:buy|buying|purchase|cheap(?:er|est)?|affordable|price[ds]?|pricing|deals?|discount|for sale|in stock|shop(?:ping)?|order online"
@@ -57,8 +58,16 @@ KIND_WORDS = {
     kind: frozenset(map(stem, word_set(named)))
     for kind, named in (
         ("money", "cost costs price prices amount amounts total fee fees fare fares paid pay payment refund balance charge"),
-        ("time", "date dates time times day when departure arrival created year month"),
-        ("count", "number count total quantity amount"),
+        ("time", "date dates time times day when year month"),
+    )
+}
+"""Kind -> stems of words that only name that kind: they are not what the question is about."""
+FIELD_WORDS = {
+    kind: frozenset(map(stem, word_set(named)))
+    for kind, named in (
+        ("money", "cost costs price prices amount amounts fee fees fare fares refund balance charge"),
+        ("time", "date dates time times departure arrival created year month"),
+        ("count", "count quantity total"),
     )
 }
 """Kind -> stems of field names that hold such a thing."""
@@ -71,6 +80,8 @@ class Question:
     text: str
     stems: tuple[str, ...]
     wants: frozenset[str] = field(default_factory=frozenset[str])
+    names: frozenset[str] = field(default_factory=frozenset[str])
+    """Stems that are names in the query: who it is about rather than what."""
 
 
 def question(text: str, *, more: Sequence[str] = ()) -> Question:
@@ -79,7 +90,8 @@ def question(text: str, *, more: Sequence[str] = ()) -> Question:
     stems = [stem(w) for w in content_words(text)] + [t for extra in more for t in terms(extra)]
     named = {t for kind in wants for t in KIND_WORDS.get(kind, ())}
     kept = [t for t in dict.fromkeys(stems) if t not in named]
-    return Question(text, tuple(kept or dict.fromkeys(stems)), wants)
+    names = frozenset(t for name in _NAME.findall(text) for t in terms(name))
+    return Question(text, tuple(kept or dict.fromkeys(stems)), wants, names)
 
 
 def is_greeting(text: str) -> bool:

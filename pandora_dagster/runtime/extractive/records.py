@@ -7,10 +7,11 @@ from typing import Any, cast
 
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping
 from pandora_dagster.runtime.extractive.matching import stem, words
-from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question
+from pandora_dagster.runtime.extractive.questions import FIELD_WORDS, Question
 
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
-_NAMING = frozenset(("id", "number", "name", "code", "title", "key", "topic", "product"))
+_NAMING = frozenset(map(stem, ("id", "number", "name", "code", "title", "key", "topic", "product")))
+_NO_WORDS: frozenset[str] = frozenset()
 _LONG_VALUE_WORDS = 14
 _MOST_PAIRS = 30
 _DESCRIBING_PAIRS = 6
@@ -96,6 +97,12 @@ def _pair(key: str, value: str) -> Pair:
     return Pair(key, value, frozenset(map(stem, words(key))), frozenset(map(stem, words(value))))
 
 
+def named_by(groups: tuple[Group, ...]) -> frozenset[str]:
+    """Stems of the field that names the record itself: `reservation_id` names a reservation."""
+    first = groups[0].pairs[:1] if groups else ()
+    return frozenset(t for p in first if p.key_stems & _NAMING for t in p.key_stems - _NAMING)
+
+
 def long_values(groups: tuple[Group, ...]) -> Iterator[str]:
     """Values that are prose: they are read as text, not as fields."""
     for group in groups:
@@ -132,5 +139,5 @@ def _asked_pairs(pairs: list[Pair], path: tuple[str, ...], asked: Question) -> l
 
 def _answers(pair: Pair, above: frozenset[str], asked: Question) -> bool:
     stems = pair.key_stems | above
-    kinds = any(KIND_WORDS[k] & stems and (k != "money" or any(c.isdigit() for c in pair.value)) for k in asked.wants if k in KIND_WORDS)
+    kinds = any(FIELD_WORDS.get(k, _NO_WORDS) & stems and any(c.isdigit() for c in pair.value) for k in asked.wants)
     return kinds or any(t in stems or t in pair.value_stems for t in asked.stems)

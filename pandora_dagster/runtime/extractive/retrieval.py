@@ -19,6 +19,8 @@ _RECENT = 0.05
 _HIGH, _MEDIUM = 0.6, 0.3
 _MOST_TURNS = 30
 _NEWEST = 3
+_OTHERS = 12
+"""The index offers turns by their whole text: where the query looks back, those whose summary is silent are read too."""
 _MOST_KEYS = 12
 Scored = tuple[float, Summary, str]
 
@@ -34,19 +36,19 @@ def retrieve(pack: PromptPack, counter: CountsTokens) -> Draft:
     anything = bool(turns or keys or notes or visits or research.matched)
 
     def make(n: int) -> RetrievalPlan:
-        kept = turns[:n]
+        kept = turns[: max(0, n - _MOST_KEYS)]
         return RetrievalPlan(
             relevant_turns=tuple(t.turn for _, t, _ in kept),
             turn_relevance={str(t.turn): TurnRelevance(relevance=_grade(score), reason=reason) for score, t, reason in kept},
-            relevant_memory_keys=keys,
-            relevant_notes=notes[:_MOST_KEYS],
+            relevant_memory_keys=keys[:n],
+            relevant_notes=notes[: min(n, _MOST_KEYS)],
             research_cache_match=research,
-            webpage_cache_needed=visits[:_MOST_KEYS],
+            webpage_cache_needed=visits[: min(n, _MOST_KEYS)],
             confidence=0.9 if turns and turns[0][0] >= _HIGH else 0.8,
             reasoning=TEMPLATES["chosen" if anything else "no_match"],
         )
 
-    return largest(make, min(len(turns), _MOST_TURNS), pack.max_output_tokens, counter)
+    return largest(make, min(len(turns), _MOST_TURNS) + _MOST_KEYS, pack.max_output_tokens, counter)
 
 
 def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary]) -> list[Scored]:
@@ -58,10 +60,11 @@ def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary]) 
     weighted = weights(asked.stems, read)
     own = [coverage(weighted, stems) for stems in read]
     scored = [_scored(i, own, turns, query, reference[1]) for i in range(len(turns))]
-    kept = [s for s in scored if s[0] > _RECENT]
-    if not kept and asks_past(query):
-        kept = [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[-_NEWEST:]]
-    return sorted(kept, key=lambda s: (-s[0], -s[1].turn))
+    kept = sorted((s for s in scored if s[0] > _RECENT), key=lambda s: (-s[0], -s[1].turn))
+    if not kept and not asked.stems:
+        return [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[: -_NEWEST - 1 : -1]] if asks_past(query) else []
+    others = [t for t in reversed(turns) if all(t is not s[1] for s in kept)] if asks_past(query) else []
+    return kept + [(0.0, t, TEMPLATES["offered"]) for t in others[: max(0, _OTHERS - len(kept))]]
 
 
 def _scored(at: int, own: list[float], turns: list[Summary], query: str, named: int | None) -> Scored:

@@ -11,7 +11,7 @@ from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.matching import stem, terms, words
 from pandora_dagster.runtime.extractive.paragraphs import RULE, cells, frames, is_table, items, plain, told, turn_of
 from pandora_dagster.runtime.extractive.questions import Question
-from pandora_dagster.runtime.extractive.records import decode, long_values, records, tell
+from pandora_dagster.runtime.extractive.records import decode, long_values, named_by, records, tell
 from pandora_dagster.text.citations import REFERENCES_TITLE
 from pandora_dagster.text.sentences import sentences
 
@@ -36,6 +36,8 @@ class Span:
     stems: frozenset[str]
     kind: str = "sentence"
     """`sentence`, `record`, `row` or `code`."""
+    named: frozenset[str] = frozenset()
+    """What a record is a record of, as stems."""
 
 
 class SpanReader:
@@ -77,7 +79,7 @@ class SpanReader:
             elif fence and not skip:
                 yield from self._fenced(fence, is_result=before == "Result:")
             elif found:
-                yield from self._paragraph([line[: found[2]].strip(" `:|")])
+                yield from self._paragraph(_lead(line[: found[2]]))
                 yield from self._records(found[0], self._of(line))
             elif not skip and line.strip():
                 self._head(line)
@@ -124,7 +126,7 @@ class SpanReader:
                 stem(w) for g in groups for key in g.path for w in words(key)
             }
             if line := tell(groups, self._asked):
-                yield Span(line, own, self._block, frozenset(stems), "record")
+                yield Span(line, own, self._block, frozenset(stems), "record", named_by(groups))
             for prose in long_values(groups):
                 yield from self._sentences(prose, own)
             self._block += 1
@@ -169,6 +171,11 @@ class SpanReader:
     def _span(self, text: str, label: str | None) -> Iterator[Span]:
         if unmarked := self._unmarked(text):
             yield Span(unmarked, label, self._block, frozenset(terms(unmarked)), "row")
+
+
+def _lead(text: str) -> list[str]:
+    """What stands before a JSON value on its line; a word or two only name it."""
+    return [text.strip(" `:|")] if len(text.split()) > 2 else []
 
 
 def _json(text: str, at: int, line: str) -> tuple[object, int, int] | None:

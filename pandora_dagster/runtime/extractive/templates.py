@@ -17,6 +17,7 @@ TEMPLATES: Mapping[str, str] = MappingProxyType(
         "referred": "The query refers to this turn.",
         "beside": "Stands beside a turn that shares words with the query.",
         "recent": "Among the newest turns; the query asks about the past.",
+        "offered": "Offered by the index; its summary shares no word with the query.",
         "no_match": "No source shares a word with the query.",
         "chosen": "Chosen by the words that the sources share with the query.",
         "kind": "Decided by the words of the query.",

@@ -1,0 +1,111 @@
+"""Each convention of prompts, broken once."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pandora_dagster.cookbook import Shelf, check_all, write_registry, write_schema_file
+from pandora_dagster.cookbook.lint import answers_in, check_recipe
+from pandora_dagster.text.tokens import TokenCounter
+
+Put = Callable[[str, str | bytes], Path]
+GATE = "recipes/pipeline/gate.yaml"
+PROMPT = "prompts/pipeline/gate.md"
+
+
+def edit(folder: Path, name: str, old: str, new: str) -> None:
+    text = (folder / name).read_text()
+    assert old in text
+    (folder / name).write_text(text.replace(old, new))
+
+
+def test_a_sound_recipe_has_no_fault(shelf: Shelf, counter: TokenCounter) -> None:
+    """The small recipe follows every convention."""
+    assert check_recipe(shelf.load("pipeline/gate"), counter) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "fault"),
+    [
+        (GATE, "  prompt: 600", "  prompt: 60", "token_budget.prompt: policy, prompt and IO schema take"),
+        (GATE, '  - "§0"', '  - "§1"', "input_sections: §0 is missing"),
+        (GATE, "output_format: json", "variables: {a: '{{b}}'}\noutput_format: json", "variables: {{b}} is not declared"),
+        (PROMPT, "Say yes", "Say {{word}}", "variables: {{word}} is not declared"),
+        (PROMPT, "- confidence: 0 to 1\n", "", "prompt: confidence is not explained"),
+        (PROMPT, "If evidence is missing: CLARIFY.", "Do your best.", "prompt: what to do without evidence is not said"),
+        (PROMPT, "Example: a greeting", "So: a greeting", "prompt: no example"),
+        (PROMPT, "0.9}", "0.9", "prompt: example is not JSON"),
+        (PROMPT, "0.9}", '"high"}', "prompt: example: confidence: 'high' is not of type 'number'"),
+        (PROMPT, '"PROCEED"', '"GO"', "prompt: example: decision: 'GO' is not one of"),
+        (PROMPT, ', "confidence": 0.9', "", "prompt: example: the whole: 'confidence' is a required property"),
+        (
+            GATE,
+            "      type: number",
+            "      type: number\n      multipleOf: 0.1",
+            "output_schema: multipleOf: expected a schema without it",
+        ),
+        (GATE, "      type: number", "      allOf: [{minimum: 0}, {maximum: 1}]", "output_schema: allOf: expected a schema without it"),
+        (
+            GATE,
+            "      type: number",
+            "      type: number\n    tags:\n      type: array\n      uniqueItems: true",
+            "output_schema: uniqueItems",
+        ),
+    ],
+)
+def test_a_broken_convention_is_named(
+    shelf: Shelf, tmp_path: Path, counter: TokenCounter, name: str, old: str, new: str, fault: str
+) -> None:
+    """Each rule names the recipe, what is wrong and what was expected."""
+    edit(tmp_path, name, old, new)
+    found = check_recipe(shelf.load("pipeline/gate"), counter)
+    assert any(f.startswith(f"{GATE}: {fault}") for f in found), found
+    assert all("expected" in f for f in found)
+
+
+def test_rules_hold_in_every_case(shelf: Shelf, put: Put, tmp_path: Path, counter: TokenCounter) -> None:
+    """The longest prompt must fit: a block for one intent counts as well."""
+    put("prompts/pipeline/long.md", "word " * 600)
+    edit(tmp_path, GATE, f"  - {PROMPT}\n", f"  - {PROMPT}\n  - path: prompts/pipeline/long.md\n    when: {{intent: [commerce]}}\n")
+    assert [f.split(": ")[1] for f in check_recipe(shelf.load("pipeline/gate"), counter)] == ["token_budget.prompt"]
+
+
+def test_check_all_gathers_everything(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter) -> None:
+    """Broken files, unused prompts, stale generated files and tools that do not exist come in one answer."""
+    put("prompts/pipeline/alone.md", "Alone.")
+    put(GATE, recipe + "tools_available: [memory.query, internet.research]\n")
+    checked = check_all(shelf, {"memory.query"}, counter)
+    assert [f.split(":")[0] for f in checked.faults] == ["recipes/schema.json", "prompts/pipeline/alone.md", "recipes/registry.yaml"]
+    assert checked.notices == (f"{GATE}: tools_available: internet.research does not exist: it is never offered",)
+    put("recipes/pipeline/broken.yaml", "name: broken\n")
+    assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(shelf, set(), counter).faults)
+
+
+def test_a_clean_cookbook_has_no_fault(shelf: Shelf, counter: TokenCounter) -> None:
+    """After writing what is generated nothing is left to say."""
+    write_schema_file(shelf)
+    write_registry(shelf, counter)
+    assert check_all(shelf, set(), counter).faults == ()
+
+
+def test_json_without_a_schema_is_a_notice(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter) -> None:
+    """A recipe may take any JSON, and that is said."""
+    put(GATE, recipe[: recipe.index("output_schema:")])
+    assert check_all(shelf, set(), counter).notices == (f"{GATE}: output_schema: none: any JSON object passes",)
+
+
+def test_answers_in_finds_the_block_after_each_example() -> None:
+    """A longer fence may hold a shorter one; blocks that follow no example are not answers."""
+    prompt = "Example one\n````markdown\na\n```ini\nb\n```\n````\n```\nno\n```\nExample `two`\nwords\n```json\n{}\n```\n"
+    assert answers_in(prompt) == ("a\n```ini\nb\n```\n", "{}\n")
+
+
+@pytest.mark.parametrize("stray", ["pipeline/other.yml", "other.yaml", "pipeline/deep/other.yaml"])
+def test_a_file_that_is_never_loaded_is_a_fault(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter, stray: str) -> None:
+    """A recipe in the wrong place is not passed over in silence; one in the archive is meant to rest."""
+    write_schema_file(shelf)
+    write_registry(shelf, counter)
+    put("recipes/archive/old.yaml", recipe)
+    put(f"recipes/{stray}", recipe)
+    assert check_all(shelf, set(), counter).faults == (f"recipes/{stray}: never loaded: expected {{category}}/{{name}}.yaml",)

@@ -1,0 +1,104 @@
+"""The graph over the real house: store, recipes, embedded runtime and Dagster's records on a disk."""
+
+import shutil
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.contracts.words import InterventionType, TurnState
+from pandora_dagster.defs.instance import open_instance
+from pandora_dagster.defs.run import add_partitions, report_turn, run_turn
+from pandora_dagster.errors import UnknownTurnError
+from pandora_dagster.settings import load_settings
+from pandora_dagster.shipped import shipped_folder
+from pandora_dagster.wiring import open_house
+
+SYNTHESIZER = "recipes/pipeline/phase5_synthesizer_chat.yaml"
+
+
+@pytest.fixture
+def kitchen(tmp_path):
+    """A copy of the shipped recipes and prompts that a test may break."""
+    for part in ("recipes", "prompts"):
+        shutil.copytree(shipped_folder() / part, tmp_path / "kitchen" / part)
+    return tmp_path / "kitchen"
+
+
+@pytest.fixture
+def house(tmp_path, kitchen):
+    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(kitchen)}))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def asked(house):
+    return house.start("The oak chair cost 240 dollars.", user="ann", session="s1", mode="chat")
+
+
+def test_a_real_turn_ends_saved_and_shows_its_answer(house, asked):
+    """The answer that stands in context.md is what Dagster shows, beside the recipe that made it."""
+    heard = []
+    outcome = run_turn(house, asked, on_report=heard.append)
+    assert outcome.success
+    assert [r.phase for r in heard] == [r.phase for r in outcome.reports if not r.skipped]
+    assert house.kit.turns.manifest(asked).state is TurnState.SAVED
+    shown = _shown(house, "response")
+    assert shown["section"] in house.kit.turns.load(asked).context
+    assert shown["recipe_version"] == house.kit.cookbook.get("pipeline/phase5_synthesizer", "chat").version
+    assert shown["path"] == house.kit.turns.path(asked)
+
+
+def test_running_a_saved_turn_again_leaves_it_as_it_was(house, asked):
+    """The re-run is a numbered revision beside it (DECISIONS 15)."""
+    run_turn(house, asked)
+    before = house.kit.turns.load(asked)
+    assert run_turn(house, asked, select=("response",)).success
+    assert house.kit.turns.load(asked).manifest.revision == 1
+    assert house.kit.turns.load(asked, revision=0) == before
+    assert _shown(house, "response")["revision"] == 1
+
+
+def test_a_recipe_broken_on_the_disk_halts_and_the_mended_one_goes_on(house, asked, kitchen):
+    """HALT with a config_error; after the repair the turn is taken up where it stopped."""
+    sound = (kitchen / SYNTHESIZER).read_text()
+    (kitchen / SYNTHESIZER).write_text(f"{sound}\ncolour: red\n")
+    stopped = run_turn(house, asked)
+    assert not stopped.success
+    assert stopped.halt.type is InterventionType.CONFIG_ERROR
+    assert house.kit.turns.manifest(asked).state is TurnState.HALTED
+    (kitchen / SYNTHESIZER).write_text(sound)
+    resumed = run_turn(house, asked)
+    assert resumed.success
+    assert resumed.reports[0].phase == "response"
+    assert house.kit.turns.manifest(asked).state is TurnState.SAVED
+
+
+def test_a_turn_that_does_not_exist_leaves_no_partition(house, asked):
+    """The store's own error reaches the caller, and Dagster hears nothing."""
+    with pytest.raises(UnknownTurnError):
+        run_turn(house, type(asked)(asked.user, 99), select=("response",))
+    with open_instance(house.settings) as instance:
+        assert not instance.get_dynamic_partitions("turns")
+
+
+def test_a_chat_turn_and_imported_turns_are_known_to_dagster_afterwards(house, asked):
+    """What ran outside Dagster's runs has materialisations; what was only added has a partition."""
+    reports = [house.run(_phase(house, name, asked)) for name in ("turn_request", "query_analysis")]
+    report_turn(house, asked, reports)
+    add_partitions(house, [type(asked)(asked.user, 7)])
+    with open_instance(house.settings) as instance:
+        assert instance.get_materialized_partitions(dg.AssetKey("query_analysis")) == {str(asked)}
+        assert sorted(instance.get_dynamic_partitions("turns")) == ["ann:turn_000001", "ann:turn_000007"]
+
+
+async def _phase(house, name, key):
+    from pandora_dagster.phases.flow import run_phase
+
+    return await run_phase(name, key, house.kit)
+
+
+def _shown(house, phase):
+    with open_instance(house.settings) as instance:
+        found = instance.get_latest_materialization_event(dg.AssetKey(phase)).asset_materialization
+    return {name: value.value for name, value in found.metadata.items()}

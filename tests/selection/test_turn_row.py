@@ -1,0 +1,55 @@
+"""A turn's row from its documents."""
+
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.text.sections import new_context
+
+_CONTEXT = new_context("which flight?").with_section(2, "older things").with_section(4, "HAT113").with_section(5, "It is HAT113.").render()
+
+
+def _manifest(**fields: object) -> Manifest:
+    return Manifest.model_validate(
+        {
+            "user_id": "ann",
+            "turn_id": "turn_000811",
+            "session_id": "s1",
+            "state": "saved",
+            "created_at": "2026-01-04T14:30:00Z",
+            "last_activity": "2026-01-05T00:00:00Z",
+            **fields,
+        }
+    )
+
+
+def test_a_row_carries_the_manifest_and_its_summary() -> None:
+    """The fields of 004 section 3.3 come from the summary, the rest from the manifest."""
+    summary = {
+        "summary": "A flight.",
+        "topics": ["flight", "hat113"],
+        "intent": "recall",
+        "has_research": True,
+        "research_topic": "a.b",
+        "runtime": "x",
+    }
+    row = row_of(_manifest(summary=summary, tokens=7, context_sha="abc", revision=2, recorded=True, runtime="recorded"), _CONTEXT)
+    assert (row.turn_id, row.number, row.session_id, row.state) == ("turn_000811", 811, "s1", TurnState.SAVED)
+    assert (row.summary, row.topics, row.intent, row.has_research, row.research_topic) == (
+        "A flight.",
+        ("flight", "hat113"),
+        "recall",
+        True,
+        "a.b",
+    )
+    assert (row.tokens, row.context_sha, row.revision, row.recorded, row.runtime) == (7, "abc", 2, True, "recorded")
+
+
+def test_a_turn_without_a_summary_has_a_row() -> None:
+    """An open or unsummarised turn is listed all the same."""
+    assert row_of(_manifest(state="open"), _CONTEXT).summary == ""
+
+
+def test_gathered_context_of_a_live_turn_is_not_searched() -> None:
+    """Section 2 repeats older turns; only a recorded turn's greeting in it is searched."""
+    assert row_of(_manifest(), _CONTEXT).text == "which flight?\n\nHAT113\n\nIt is HAT113."
+    assert "older things" in row_of(_manifest(recorded=True), _CONTEXT).text

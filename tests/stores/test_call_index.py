@@ -1,0 +1,98 @@
+"""Call records as a table."""
+
+from pathlib import Path
+
+import pytest
+
+from pandora_dagster.contracts.calls import CallRecord, CallTokens
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.call_index import CallTotals, DuckCallIndex
+
+_KEY = TurnKey(UserId("ann"), 1)
+
+
+def _record(call_id: str, **fields: object) -> CallRecord:
+    plain = {
+        "call_id": call_id,
+        "timestamp": f"2026-01-04T14:30:{int(call_id):02d}Z",
+        "recipe": "pipeline/planner_chat",
+        "recipe_version": "abc",
+        "model_layer": ModelLayer.MIND,
+        "runtime": "extractive",
+        "user_id": "ann",
+        "turn_id": "turn_000001",
+        "phase": "task_plan",
+        "tokens": CallTokens(prompt=10, input=20, output=5, total=35, budget=100),
+        "latency_ms": 1.5,
+        "success": True,
+        "error": "it's",
+    }
+    return CallRecord.model_validate(plain | fields)
+
+
+def _lines(*records: CallRecord) -> str:
+    return "".join(record.model_dump_json() + "\n" for record in records)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> DuckCallIndex:
+    return DuckCallIndex.at(tmp_path / "calls.duckdb", wait_s=10.0)
+
+
+def test_records_come_back_oldest_first(index: DuckCallIndex, tmp_path: Path) -> None:
+    """What the lines say is what the table gives."""
+    path = tmp_path / "calls.jsonl"
+    path.write_text(_lines(_record("2"), _record("1", success=False)))
+    assert index.absorb([path]) == 2
+    assert index.records(_KEY) == (_record("1", success=False), _record("2"))
+
+
+def test_reading_goes_on_where_it_ended(index: DuckCallIndex, tmp_path: Path) -> None:
+    """Only new whole lines are read; a half-written one waits for its end; nothing counts twice."""
+    path, half = tmp_path / "calls.jsonl", _lines(_record("3"))
+    path.write_text(_lines(_record("1")))
+    assert (index.absorb([path]), index.absorb([path])) == (1, 0)
+    with path.open("a") as file:
+        file.write(_lines(_record("2")) + half[:40])
+    assert index.absorb([path]) == 1
+    with path.open("a") as file:
+        file.write(half[40:])
+    assert (index.absorb([path]), index.totals().calls) == (1, 3)
+
+
+def test_a_file_that_was_made_anew_is_read_again_without_doubles(index: DuckCallIndex, tmp_path: Path) -> None:
+    """A call counts once by its id, wherever it stands."""
+    path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    path.write_text(_lines(_record("1"), _record("2")))
+    other.write_text(_lines(_record("2"), _record("2")))
+    assert index.absorb([path, other]) == 2
+    path.write_text(_lines(_record("4")))
+    assert (index.absorb([path]), index.totals().calls) == (1, 3)
+
+
+def test_totals_of_a_turn_and_its_revisions(index: DuckCallIndex, tmp_path: Path) -> None:
+    """Sums are made per turn, per revision, and over all."""
+    path = tmp_path / "calls.jsonl"
+    path.write_text(
+        _lines(_record("1"), _record("2", revision=1, success=False, retries=2), _record("3", turn_id="turn_000002", recipe="x/y"))
+    )
+    index.absorb([path, tmp_path / "not_there.jsonl"])
+    assert index.totals(_KEY) == CallTotals(2, 1, 20, 40, 10, 70, 2, 3.0)
+    assert index.totals(_KEY, revision=0).calls == 1
+    assert index.recipes() == (("pipeline/planner_chat", 2, 1), ("x/y", 1, 0))
+
+
+def test_an_empty_index_has_totals(index: DuckCallIndex) -> None:
+    """Nothing was called, nothing was spent."""
+    assert index.totals(_KEY) == CallTotals(0, 0, 0, 0, 0, 0, 0, 0.0)
+
+
+def test_a_broken_line_is_named(index: DuckCallIndex, tmp_path: Path) -> None:
+    """A line that is no record is told of with its file, and nothing of the batch is stored."""
+    path = tmp_path / "calls.jsonl"
+    path.write_text(_lines(_record("1")) + '{"call_id": 5}\n')
+    with pytest.raises(StoreError, match=r"calls.jsonl: call record: "):
+        index.absorb([path])
+    assert index.totals().calls == 0

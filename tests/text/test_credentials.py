@@ -1,0 +1,89 @@
+"""Credentials are taken out by their shape; what only looks random stays."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandora_dagster.text.credentials import REDACTED, redacted
+
+# Made of pieces, so that no scanner takes the table for a leak.
+LONG = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+KEY_BLOCK = "-----BEGIN {0}PRIVATE KEY-----\nMIIE\nabc\n-----END {0}PRIVATE KEY-----"
+SECRETS = {
+    "OpenAI": f"key sk-{LONG} here",
+    "OpenAI project": f"sk-proj-{LONG}_{LONG}",
+    "Anthropic": f"sk-ant-api03-{LONG}-{LONG}",
+    "Stripe": f"sk_live_{LONG}",
+    "AWS": "AKIA" + "ABCDEFGH23456789",
+    "AWS secret": f"aws_secret_access_key = {LONG}",
+    "GitHub": f"ghp_{LONG}",
+    "GitHub fine": f"github_pat_{LONG}",
+    "GitLab": f"glpat-{LONG}",
+    "Hugging Face": f"hf_{LONG}",
+    "Google": "AIza" + LONG[:35],
+    "Slack": f"xoxb-{LONG}",
+    "JWT": f"eyJhbGciOiJI.eyJzdWIiOiIx.{LONG}",
+    "Bearer": f"curl -H 'x: Bearer {LONG}'",
+    "Authorization": f"Authorization: Basic {LONG}==",
+    "Authorization plain": f"authorization: {LONG}",
+    "Authorization in JSON": f'{{"Authorization": "Bearer {LONG}"}}',
+    "Authorization in escaped JSON": f'"{{\\"Authorization\\": \\"Bearer {LONG}\\"}}"',
+    "cookie": f"Cookie: session={LONG}; theme=dark",
+    "password=": f"host=x password={LONG} port=1",
+    "password in an URL's query": f"https://x.org/?user=a&password={LONG}&b=c",
+    "password in an URL": f"postgres://anna:{LONG}@db:5432/x",
+    "password in JSON": f'{{"password": "{LONG} with blanks"}}',
+    "password in escaped JSON": f'"{{\\"api_key\\": \\"{LONG}\\"}}"',
+    "password in YAML": f"db_password: {LONG}",
+    "password in quotes": f"password = '{LONG}'",
+    "environment": f"export OPENAI_API_KEY={LONG}",
+    "RSA key": KEY_BLOCK.format("RSA "),
+    "key": KEY_BLOCK.format(""),
+    "cut key": KEY_BLOCK.format("EC ")[:45] + LONG,
+}
+HARMLESS = [
+    "Reservation 8JX2WO for mia_li_3668, flight HAT169, payment credit_card_4421486",
+    "sha256 223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    "commit b539255, order #W5744371, id 550e8400-e29b-41d4-a716-446655440000",
+    "the password must have 12 letters; passwords: see the policy",
+    "Please reset my password: it is forgotten. Is the password known?",
+    "tokens: 1540, token_budget: {total: 5750}, prompt_tokens=12345678, max_output_tokens=2000",
+    "the bearer of this ticket; bearer bonds are internationally traded",
+    "sk-learn-and-other-hyphenated-library-names, task-force-of-many-people, risk-1234567890123456789",
+    "AKIA is the prefix of a key, ASIA a continent",
+    "https://example.org:8080/path@v2 and mailto:anna@example.org, 12:30@noon",
+    "Authorization is needed. The authorization: see below",
+    '{"api_key": null, "password": "", "password_hint": "blue"}',
+    "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
+    "Lenovo LOQ 15 @ $697.00, NVIDIA RTX 4050 [1]",
+    "call_9f8e7d6c5b4a39281706f5e4d3c2b1a0, turn_000811, int_20261121_153012_ab12",
+]
+
+
+@pytest.mark.parametrize("case", SECRETS)
+def test_a_credential_is_taken_out(case):
+    """No piece of the secret stays; the text around it does."""
+    clean = redacted(SECRETS[case])
+    assert REDACTED in clean
+    assert LONG[:20] not in clean and "MIIE" not in clean and "ABCDEFGH23456789" not in clean
+    for around in ("key ", " here", "host=x ", " port=1", "&b=c", "postgres://anna:", "@db:5432/x", "export OPENAI_API_KEY="):
+        assert (around in SECRETS[case]) <= (around in clean)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_only_looks_random_stays(text):
+    """Order ids, hashes, flight numbers, prose about passwords, counts of tokens."""
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize("case", SECRETS)
+def test_taking_out_twice_changes_nothing_more(case):
+    """So that texts which quote kept texts are kept once."""
+    assert redacted(redacted(SECRETS[case])) == redacted(SECRETS[case])
+
+
+@given(st.lists(st.sampled_from([*HARMLESS, *SECRETS.values()]), max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_secrets_are_found_among_other_lines(lines):
+    """Wherever they stand in a longer text."""
+    assert LONG[:20] not in redacted("\n".join(lines))

@@ -1,0 +1,62 @@
+"""Token counts of cl100k, from the shipped vocabulary."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.text.sections import new_context
+from pandora_dagster.text.tokens import TokenCounter
+
+VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
+
+
+@pytest.fixture(scope="module")
+def counter():
+    return TokenCounter(VOCABULARY)
+
+
+KNOWN = {"": 0, "hello world": 2, "<|endoftext|>": 7, "tiktoken is great!": 6, " " * 81: 1}
+
+
+@pytest.mark.parametrize("text", KNOWN)
+def test_counts_are_those_of_cl100k(counter, text):
+    """Known texts; a special token in a text counts as the text it is."""
+    assert counter.count(text) == KNOWN[text]
+
+
+@given(st.lists(st.text(), min_size=1, max_size=6))
+@settings(max_examples=60)
+def test_counting_again_or_side_by_side_gives_the_same(counter, texts):
+    """Remembered counts and the batch agree with single ones; nothing counts more tokens than bytes."""
+    counts = [counter.count(t) for t in texts]
+    assert counts == [counter.count(t) for t in texts] == counter.count_many(texts)
+    assert all(0 <= n <= len(t.encode()) for n, t in zip(counts, texts, strict=True))
+
+
+@given(st.text(), st.text())
+@settings(max_examples=40)
+def test_a_document_is_counted_per_section(counter, query, body):
+    """Each section by its own text, the total by the whole."""
+    document = new_context(query).with_section(5, body)
+    found = counter.count_document(document.render())
+    assert found.total == counter.count(document.render())
+    assert found.by_section == {f"section_{s.number}": counter.count(s.text) for s in document.sections}
+
+
+def test_more_texts_than_are_remembered_are_counted_right(counter):
+    """The memory is bounded; what it forgot is counted again."""
+    texts = [f"a text with the number {n} in it" for n in range(4_200)]
+    first = [counter.count(t) for t in texts]
+    assert first[:10] == [counter.count(t) for t in texts[:10]] and len(counter._seen) <= 4_097
+
+
+def test_another_vocabulary_is_refused(tmp_path):
+    """Missing, or not cl100k: ConfigurationError with the path."""
+    with pytest.raises(ConfigurationError, match="cannot read the token vocabulary"):
+        TokenCounter(tmp_path / "none")
+    (tmp_path / "other").write_bytes(b"IQ== 0\n")
+    with pytest.raises(ConfigurationError, match="not the cl100k vocabulary"):
+        TokenCounter(tmp_path / "other")

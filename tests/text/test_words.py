@@ -1,0 +1,55 @@
+"""Terms: words stemmed, numbers and identifiers whole."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandora_dagster.text.words import MONEY, TermReader
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("Reservations were booked", ["reserv", "book"]),
+        ("which did we, and what?", []),
+        ("It cost $1,234.50 in all", ["cost", "1234.5"]),
+        ("$697.00 or 697", ["697", "697"]),
+        ("flight HAT113 of mia_li_3668", ["flight", "hat113", "mia_li_3668", "mia", "li"]),
+        ("5RJ7UH", ["5rj7uh"]),
+        ("on 2024-05-26", ["2024-05-26", "2024", "may", "26"]),
+        ("2024-01-05", ["2024-01-05", "2024", "januari", "5"]),
+        ("2024-00-05", ["2024-00-05", "2024", "5"]),
+        ("on 2024-13-26", ["2024-13-26", "2024", "26"]),
+        ("a well-known e-mail", ["known", "mail"]),
+        ("don't, what's, I'll", []),
+        ("Größe Ärger", ["größe", "ärger"]),
+        ("東京旅行", ["東京", "京旅", "旅行"]),
+        ("🙂🙃", []),
+        ("", []),
+        ('{"price":117,"cabin":"basic_economy"}', ["price", "117", "cabin", "basic_economy", "basic", "economi"]),
+    ],
+)
+def test_terms(text: str, terms: list[str]) -> None:
+    """A text gives its words stemmed, without stop words, its numbers and identifiers whole."""
+    assert TermReader().terms(text) == terms
+
+
+@pytest.mark.parametrize(("text", "named"), [("it was $340", True), ("€ 5", True), ("20 dollars", True), ("room 340", False)])
+def test_money_is_a_term(text: str, named: bool) -> None:
+    """A text that names an amount of money carries the term that price questions ask for."""
+    assert (MONEY in TermReader().counts(text)) is named
+
+
+def test_a_term_longer_than_an_identifier_is_left_out() -> None:
+    """A pasted blob does not become a term."""
+    assert TermReader().terms("x1" * 100 + " flight") == ["flight"]
+
+
+@given(st.text(max_size=300))
+@settings(max_examples=150)
+def test_remembering_changes_nothing(text: str) -> None:
+    """A reader that has read the text before gives the same terms, and no term holds a space."""
+    reader = TermReader()
+    first = reader.terms(text)
+    assert reader.terms(text) == first
+    assert not any(" " in term or not term for term in first)

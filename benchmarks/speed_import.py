@@ -20,10 +20,7 @@ from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
 
 CONVERSATIONS = 136
-WORDS = (
-    "flight seat bag fare change cancel refund certificate airport morning return passenger insurance upgrade economy "
-    "reservation booked please confirm total price policy agent travel date payment card gift membership delay"
-).split()
+WORDS = ["flight", "seat", "bag", "fare", "change", "cancel", "refund", "certificate", "airport", "morning", "return", "passenger", "insurance", "upgrade", "economy", "reservation", "booked", "please", "confirm", "total", "price", "policy", "agent", "travel", "date", "payment", "card", "gift", "membership", "delay"]
 
 
 @contextmanager
@@ -73,7 +70,7 @@ def written(documents: Sequence[bytes], folder: Path) -> float:
 
 def generated(file: Path) -> Path:
     """Conversations shaped like a support desk's: a long policy first, about eight turns each, every second one with a tool."""
-    chance = random.Random(7)  # noqa: S311 - sample text
+    chance = random.Random(7)
     with file.open("w", encoding="utf-8") as out:
         for number in range(CONVERSATIONS):
             out.write(json.dumps(_conversation(number, chance), ensure_ascii=False) + "\n")

@@ -18,6 +18,19 @@ GATES = {
     "evidence_required": "Every claim cites, and every citation resolves to a source that was given.",
 }
 
+COMPRESSION = {
+    "facts_preserved": "No critical fact was lost, changed or invented by a compression; failing it HALTs (001 section 2).",
+    "within_budget": "What was compressed is within its target; a text that no sound compression fits stays whole and says so.",
+    "is_a_summary": "What was compressed reads as a text: no reply, refusal, echo or bare list of values.",
+}
+COMPRESSING = frozenset({"gathered_context", "tool_results"})
+"""Phases that load or write what may be compressed (001 section 4)."""
+
+
+def checks_of(phase: str, recipes: PhaseRecipes) -> tuple[str, ...]:
+    """The checks of a phase: the gates of its recipes, and those of compression where it compresses."""
+    return (*gates(recipes), *(COMPRESSION if phase in COMPRESSING else ()))
+
 
 def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
     """The gates that the phase's recipes set, in the order of GATES."""
@@ -31,8 +44,8 @@ def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
 
 
 def check_specs(phase: str, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
-    """One check per gate of the phase's recipes."""
-    return [dg.AssetCheckSpec(gate, asset=phase, description=_described(gate, recipes)) for gate in gates(recipes)]
+    """One check per gate of the phase's recipes, and those of compression."""
+    return [dg.AssetCheckSpec(check, asset=phase, description=_described(check, recipes)) for check in checks_of(phase, recipes)]
 
 
 def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
@@ -55,7 +68,7 @@ def halt_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.Asset
 def _described(gate: str, recipes: PhaseRecipes) -> str:
     thresholds = sorted({t for r in recipes.loaded if (t := r.recipe.quality_gates.confidence_threshold) is not None})
     if gate != "confidence_threshold":
-        return GATES[gate]
+        return (GATES | COMPRESSION)[gate]
     return f"{GATES[gate]} Threshold: {' or '.join(f'{t:g}' for t in thresholds)}."
 
 
@@ -67,6 +80,7 @@ def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.A
         asset_key=report.phase,
         check_name=gate,
         passed=verdict.passed if verdict else True,
-        description=(verdict.reason or None) if verdict else "no call was made",
+        description=(verdict.reason or None) if verdict else "nothing was compressed" if gate in COMPRESSION else "no call was made",
+        severity=dg.AssetCheckSeverity.WARN if gate == "within_budget" else dg.AssetCheckSeverity.ERROR,
         metadata=metadata,
     )

@@ -7,7 +7,7 @@ import dagster as dg
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.defs.checks import check_results, check_specs, gates, halt_results
+from pandora_dagster.defs.checks import check_results, check_specs, checks_of, halt_results
 from pandora_dagster.defs.metadata import data_version, halt_metadata, phase_metadata
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.defs.recipes import PhaseRecipes
@@ -22,7 +22,7 @@ Yielded = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
     """The asset of one phase. A branch that the turn did not take yields nothing: it and what follows it are skipped."""
-    asked = gates(recipes)
+    asked = checks_of(spec.name, recipes)
 
     @dg.multi_asset(
         name=spec.name,

@@ -12,6 +12,7 @@ from pandora_dagster.phases.report import PhaseReport
 
 Shown = dict[str, dg.MetadataValue[Any]]
 _CELL = (str, int, float, bool)
+_MARKDOWN = frozenset({"compression_before", "compression_after"})
 
 
 def phase_metadata(report: PhaseReport, folder: str) -> Shown:
@@ -21,7 +22,7 @@ def phase_metadata(report: PhaseReport, folder: str) -> Shown:
         shown |= {"calls": call_table(report.calls), **_numbers(report.calls), **_versions(report.calls)}
     if left := tuple(name for call in report.calls for name in call.left_out):
         shown["left_out"] = dg.MetadataValue.md("\n".join(f"- {name}" for name in left))
-    shown |= {name: _value(value) for name, value in report.facts.items() if name not in shown}
+    shown |= {name: _fact(name, value) for name, value in report.facts.items() if name not in shown}
     return shown | _whereabouts(report, folder)
 
 
@@ -106,6 +107,10 @@ def _whereabouts(report: PhaseReport, folder: str) -> Shown:
         "state": dg.MetadataValue.text(manifest.state.value),
         "path": dg.PathMetadataValue(folder),
     }
+
+
+def _fact(name: str, value: Any) -> dg.MetadataValue[Any]:
+    return dg.MetadataValue.md(value) if name in _MARKDOWN else _value(value)
 
 
 def _value(value: Any) -> dg.MetadataValue[Any]:

@@ -6,7 +6,7 @@ import dagster as dg
 
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports import Cookbook
-from pandora_dagster.defs.checks import check_results, gates, halt_results
+from pandora_dagster.defs.checks import check_results, checks_of, halt_results
 from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.metadata import data_version, halt_metadata, phase_metadata
 from pandora_dagster.defs.recipes import phase_recipes
@@ -24,7 +24,7 @@ def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], 
         if report.skipped:
             continue
         add_keys(instance, [report.key])
-        asked = gates(phase_recipes(specs[report.phase], cookbook))
+        asked = checks_of(report.phase, phase_recipes(specs[report.phase], cookbook))
         instance.report_runless_asset_event(_halt(report, report.halt, folder) if report.halt else _materialisation(report, folder))
         for result in (halt_results if report.halt else check_results)(report, asked):
             instance.report_runless_asset_event(_evaluation(report.phase, result))

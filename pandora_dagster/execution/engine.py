@@ -14,7 +14,7 @@ from pandora_dagster.compression.facts import Outcome, Rank, Verdict
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.verification import Verification
 from pandora_dagster.contracts.calls import CallSite
-from pandora_dagster.contracts.compression import CompressionReport
+from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
 from pandora_dagster.contracts.ports import Clock, Cookbook, CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, ModelLayer
@@ -127,6 +127,17 @@ class SummarizationEngine:
         if made.text is None:
             return Outcomes(None, 0, tokens, halted=made.halted or "", runtime=EMBEDDED)
         return Outcomes(made.text, made.tokens, tokens, made.verification, runtime=EMBEDDED)
+
+    def verified(self, content: Content, text: str, target: int) -> Shrunk:
+        """`content` shortened to `text` elsewhere, judged as a whole; unchanged, with the reasons, where it is not sound."""
+        kind = content.content_type or detect_content_type(content.name, content.text)
+        first = take_ledger(content.original, kind) if content.original else None
+        judged = Contract(content.text, target, kind, self._counter, name=content.name, first=first).judge(text)
+        if not judged.ok:
+            return Shrunk(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
+        before, after = self._counter.count(content.text), self._counter.count(text)
+        made = Outcomes(text, after, before, judged.verification, runtime=self._runtime)
+        return Shrunk(text, self.report(content.text, made, document=content.name, content_type=kind, target=target))
 
     def report(self, before: str, made: Outcomes, *, document: str, content_type: ContentType | None, target: int) -> CompressionReport:
         """What a compression that went through shows to people."""

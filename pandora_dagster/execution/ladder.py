@@ -96,3 +96,9 @@ def wanted(judged: Judged, hints: Sequence[str], *, room: int, counter: CountsTo
             kept.append(text)
             left -= cost
     return tuple(kept)
+
+
+def like(text: str, original: str) -> str:
+    """A shortened piece with the blank lines that stood around it, so that its neighbours keep their distance."""
+    before = original[: len(original) - len(original.lstrip("\n"))]
+    return before + text.strip("\n") + original[len(original.rstrip()) :]

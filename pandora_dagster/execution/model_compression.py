@@ -16,7 +16,7 @@ from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, InterventionType, OutputFormat
 from pandora_dagster.execution.chunks import Chunk, split
 from pandora_dagster.execution.faults import CallFaultError, Fault
-from pandora_dagster.execution.ladder import Contract, Judged, wanted
+from pandora_dagster.execution.ladder import Contract, Judged, like, wanted
 
 MOST_CALLS = 48
 """Pieces of one text at most; a longer text is condensed by structure, without a model."""
@@ -102,7 +102,7 @@ class ModelCompression:
             async with work.places:
                 judged = await self._asked(work, own)
         text = judged.text if judged else own.spans().text
-        return chunk.text if text is None else _like(text, chunk.text)
+        return chunk.text if text is None else like(text, chunk.text)
 
     async def _asked(self, work: _Work, own: Contract) -> Judged | None:
         """The first sound answer; else the better one with its missing facts put back; None where that is not sound either."""
@@ -141,9 +141,3 @@ class ModelCompression:
 def _inner(contract: Contract) -> ContentType:
     """A piece of context.md is no context.md: its section 0 stands elsewhere."""
     return ContentType.GENERIC if contract.content_type is ContentType.CONTEXT_DOC else contract.content_type
-
-
-def _like(text: str, original: str) -> str:
-    """A shortened piece with the blank lines that stood around it, so that its neighbours keep their distance."""
-    before = original[: len(original) - len(original.lstrip("\n"))]
-    return before + text.strip("\n") + original[len(original.rstrip()) :]

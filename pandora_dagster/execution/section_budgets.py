@@ -5,7 +5,7 @@ whole and says so; the hard level, a call that does not fit, is the executor's.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import CallSite
 from pandora_dagster.contracts.compression import Content, Shrunk
@@ -15,6 +15,8 @@ from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.compression_log import CompressionLog
 from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.faults import CallFaultError, Fault
+from pandora_dagster.execution.ladder import like
+from pandora_dagster.execution.section_parts import section_parts
 
 DOCUMENT_LIMIT = 8_600
 """Tokens of context.md over which level 2 begins: the sum of its sections' budgets."""
@@ -79,7 +81,7 @@ class SectionBudgets:
         target = int(SECTION_BUDGETS[number] * self._limits.threshold)
         if tokens - target < self._limits.min_savings:
             return Shrunk(content.text)
-        return await self.shrink(content, target=target, site=site)
+        return await self._shrink_parts(content, target, site)
 
     async def make_room(self, existing: Sequence[Content], newest: str, *, around: int, site: CallSite) -> tuple[Shrunk, ...]:
         """The older results of section 4 in 1,500 tokens, `around` of them for what stands about the results, before `newest` comes."""
@@ -108,13 +110,30 @@ class SectionBudgets:
             target = max(sizes[number] - over, int(sizes[number] * _SMALLEST_SHARE), 1)
             if over <= 0 or sizes[number] - target < min(self._limits.min_savings, over):
                 continue
-            shrunk = await self.shrink(sections[number], target=target, site=site)
+            shrunk = await self._shrink_parts(sections[number], target, site)
             if shrunk.report:
                 done[number] = shrunk
                 over -= shrunk.report.tokens_before - shrunk.report.tokens_after
         if total - _saved(done) > DOCUMENT_LIMIT:
             self._log.overflow("context.md", total - _saved(done) - DOCUMENT_LIMIT)
         return done
+
+    async def _shrink_parts(self, content: Content, target: int, site: CallSite) -> Shrunk:
+        """A section's loose parts shortened around what stands verbatim, the whole verified once more."""
+        parts = section_parts(content.text)
+        loose = [part.text for part in parts if not part.is_fixed]
+        room = target - sum(self._count(part.text) for part in parts if part.is_fixed) - len(loose)
+        if not loose or room < len(loose):
+            return Shrunk(content.text, halted=f"{content.name}: what stands verbatim alone exceeds {target} tokens")
+        shorter: list[str] = []
+        for text, share in zip(loose, _shares([self._count(text) for text in loose], room), strict=True):
+            shrunk = await self.shrink(replace(content, text=text, original=""), target=share, site=site)
+            if shrunk.halted:
+                return Shrunk(content.text, halted=shrunk.halted)
+            shorter.append(like(shrunk.text, text))
+        rest = iter(shorter)
+        whole = "".join(part.text if part.is_fixed else next(rest) for part in parts)
+        return self._engine.verified(content, whole, target)
 
     def _halted(self, fault: Fault, content: Content, site: CallSite) -> HaltError:
         """The model that compresses is down: the one fault that stops a turn here."""

@@ -9,8 +9,9 @@ import jsonschema
 
 from pandora_dagster.contracts.answers import ExecutorStep, TaskPlan, ToolCall
 from pandora_dagster.contracts.calls import GateVerdict, InputDocument, Source
+from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.ports import Tool, ToolOutcome
-from pandora_dagster.contracts.words import SECTION_BUDGETS
+from pandora_dagster.contracts.words import SECTION_BUDGETS, ContentType
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.desk import Desk, Written, answer_of
 from pandora_dagster.phases.planning import offered_tools, tools_document
@@ -33,6 +34,8 @@ class _Result:
     call: ToolCall
     outcome: ToolOutcome
     sources: tuple[Source, ...]
+    body: str = ""
+    """What stands for it in section 4: its text, or a compression; the whole stands in toolresults.md."""
 
 
 async def tool_results(desk: Desk) -> Written:
@@ -58,10 +61,37 @@ async def _rounds(desk: Desk, done: list[_Result]) -> Literal["complete", "block
         known = _known_sources(desk, done)
         asked = await desk.ask(COORDINATOR, [InputDocument("command", step.command), tools], context=context, sources=known)
         call = answer_of(asked, ToolCall)
-        done.append(_result(len(done) + 1, call, await _run(desk, call, offered), known))
-        if desk.kit.counter.count(_section4(done)) >= SECTION_BUDGETS[4]:
+        newest = _result(len(done) + 1, call, await _run(desk, call, offered), known)
+        done[:] = await _added(desk, done, newest)
+        if _is_full(desk, done):
             break
     return "bound"
+
+
+def _is_full(desk: Desk, done: list[_Result]) -> bool:
+    """Whether section 4 has used its budget up and nothing makes room in it."""
+    stays = desk.kit.summarizer is None or bool(desk.overflows)
+    return stays and desk.kit.counter.count(_section4(done)) >= SECTION_BUDGETS[4]
+
+
+async def _added(desk: Desk, done: Sequence[_Result], newest: _Result) -> list[_Result]:
+    """The results with the newest one whole; where section 4 is full, the older ones give way first (000 section 26). An error stays."""
+    summarizer = desk.kit.summarizer
+    if summarizer is None:
+        return [*done, newest]
+    last = replace(newest, body=desk.taken(await summarizer.shrink_newest(_content(newest), site=desk.site)))
+    older = [r for r in done if r.outcome.ok]
+    count = desk.kit.counter.count
+    around = (count(_section4(list(done))) if done else 0) - sum(count(r.body) for r in older)
+    shrunk = await summarizer.make_room([_content(r) for r in older], _shown(last), around=around, site=desk.site)
+    bodies = {r.number: desk.taken(s) for r, s in zip(older, shrunk, strict=True)}
+    return [*(replace(r, body=bodies.get(r.number, r.body)) for r in done), last]
+
+
+def _content(result: _Result) -> Content:
+    """A result as it is reported: its call, status and sources stand beside it and stay."""
+    kept = tuple(f"[{s.label}]" for s in result.sources)
+    return Content(result.body, "toolresults.md", ContentType.TOOL_RESULT, original=_relabelled(result), preserve=kept)
 
 
 async def _run(desk: Desk, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
@@ -94,7 +124,8 @@ def _result(number: int, call: ToolCall, outcome: ToolOutcome, known: tuple[Sour
             free += 1
             labels[source.path] = str(free)
         sources.append(replace(source, label=labels[source.path]))
-    return _Result(number, call, outcome, tuple(sources))
+    result = _Result(number, call, outcome, tuple(sources))
+    return replace(result, body=_relabelled(result))
 
 
 def _known_sources(desk: Desk, done: list[_Result]) -> tuple[Source, ...]:
@@ -116,7 +147,7 @@ def _shown(result: _Result) -> str:
     cited = " ".join(f"[{s.label}]" for s in result.sources)
     status = "success" if result.outcome.ok else "error"
     head = f"### Result {result.number}: {result.call.tool}\n\n**Status:** {status} {cited}".rstrip()
-    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`\n\n{_relabelled(result)}"
+    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`\n\n{result.body}"
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from pandora_dagster.contracts.answers import QueryAnalysis
 from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, GateVerdict, InputDocument, Source
+from pandora_dagster.contracts.compression import CompressionReport, Shrunk
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import InterventionType, TurnState
 from pandora_dagster.errors import BadAnswerError, DocumentError, HaltError
@@ -42,6 +43,14 @@ class Desk:
     turn: Turn
     kit: Kit
     results: list[CallResult] = field(default_factory=list[CallResult])
+    compressions: list[CompressionReport] = field(default_factory=list[CompressionReport])
+    overflows: list[GateVerdict] = field(default_factory=list[GateVerdict])
+
+    @property
+    def site(self) -> CallSite:
+        """Who calls: stands in every record of this run."""
+        manifest = self.turn.manifest
+        return CallSite(self.phase, manifest.user_id, manifest.session_id, self.turn.key, manifest.revision)
 
     @property
     def context(self) -> ContextDocument:
@@ -71,7 +80,7 @@ class Desk:
         request = CallRequest(
             recipe=recipe,
             query=self.query,
-            site=CallSite(self.phase, manifest.user_id, manifest.session_id, self.turn.key, manifest.revision),
+            site=self.site,
             documents=(InputDocument("context.md", whole), *documents),
             variables={"mode": self.mode, "session_id": manifest.session_id, "turn_id": manifest.turn_id},
             sources=sources,
@@ -83,6 +92,19 @@ class Desk:
         result = await self.kit.execution.call(request)
         self.results.append(result)
         return result
+
+    def taken(self, shrunk: Shrunk) -> str:
+        """The text of a compression, whose report goes into this run's; one that had to stay too large is told as a verdict."""
+        if shrunk.report:
+            self.compressions.append(shrunk.report)
+        if shrunk.halted:
+            self.overflows.append(GateVerdict("within_budget", False, shrunk.halted))
+        return shrunk.text
+
+    @property
+    def compression_verdicts(self) -> tuple[GateVerdict, ...]:
+        """The checks of every compression of this run."""
+        return tuple(v for report in self.compressions for v in report.verdicts) + tuple(self.overflows)
 
     def file(self, name: str) -> str:
         """A document an earlier phase wrote; raises DocumentError where it is missing."""

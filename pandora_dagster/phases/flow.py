@@ -1,7 +1,7 @@
 """The flow of a turn: the table of phases, and how one of them runs. Dagster, `ask`, `chat` and `resume` all come here."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.answers import Reflection, TaskPlan
 from pandora_dagster.contracts.calls import CallRecord
@@ -11,6 +11,7 @@ from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, HaltError, InputError
 from pandora_dagster.phases import answering, coordination, gathering, indexing, planning, saving, understanding
+from pandora_dagster.phases.boundaries import compression_facts, compression_rows, settled_document, settled_sections
 from pandora_dagster.phases.desk import Desk, Written
 from pandora_dagster.phases.halting import HALTING, intervene, kind_of
 from pandora_dagster.phases.history import open_question
@@ -149,25 +150,41 @@ def left_to_do(manifest: Manifest) -> tuple[str, ...]:
 async def _run(spec: PhaseSpec, turn: Turn, kit: Kit) -> PhaseReport:
     desk = Desk(spec.name, turn, kit)
     try:
-        written = await _BODIES[spec.name](desk)
+        written = await settled_sections(desk, await _BODIES[spec.name](desk))
     except HaltError as halt:
         return _halted(desk, kit.interventions.show(halt.intervention_id))
     except HALTING as error:
         return _halted(desk, intervene(kit, spec.name, turn.manifest, kind_of(error), str(error), hint=error.hint, call=_last_call(desk)))
-    return _committed(desk, written)
+    report = _committed(desk, written)
+    try:
+        return await _bounded(desk, written, report)
+    except HaltError as halt:
+        return _halted(desk, kit.interventions.show(halt.intervention_id))
+
+
+async def _bounded(desk: Desk, written: Written, report: PhaseReport) -> PhaseReport:
+    """The committed phase's report; context.md is back under its limit before the next phase begins (000 section 25, level 2)."""
+    if not written.sections:
+        return report
+    before = len(desk.compressions)
+    turn = await settled_document(desk, written.sections, SECTION_OF)
+    if len(desk.compressions) == before:
+        return report
+    verdicts = worst_verdicts([*report.verdicts, *desk.compression_verdicts])
+    return replace(report, manifest=turn.manifest, verdicts=verdicts, facts={**report.facts, **compression_facts(desk.compressions)})
 
 
 def _committed(desk: Desk, written: Written) -> PhaseReport:
     context = ContextDocument.parse(desk.turn.context)
     for number, body in sorted(written.sections.items()):
         context = context.with_section(number, body)
-    verdicts = worst_verdicts([v for r in desk.results for v in r.verdicts] + list(written.verdicts))
+    verdicts = worst_verdicts([v for r in desk.results for v in r.verdicts] + [*written.verdicts, *desk.compression_verdicts])
     record = PhaseRecord(
         phase=desk.phase,
         finished_at=stamp(desk.kit.clock().replace(microsecond=0)),
         recipes={r.record.recipe: r.record.recipe_version for r in desk.results},
         runtimes=tuple(dict.fromkeys(r.record.runtime for r in desk.results)),
-        report=manifest_report(desk.results, verdicts, written.facts),
+        report=manifest_report(desk.results, verdicts, {**written.facts, **compression_rows(desk.compressions)}),
     )
     turn = desk.kit.turns.commit(
         desk.turn,
@@ -177,9 +194,11 @@ def _committed(desk: Desk, written: Written) -> PhaseReport:
         state=written.state,
         **{"runtime": desk.kit.runtime, "intervention": None, **written.manifest},
     )
+    desk.turn = turn
     if _rests(desk.phase, turn.manifest):
         indexing.index(desk.kit, turn)
-    return made_report(desk, turn, written, verdicts)
+    shown = replace(written, facts={**written.facts, **compression_facts(desk.compressions)})
+    return made_report(desk, turn, shown, verdicts)
 
 
 def _halted(desk: Desk, intervention: Intervention) -> PhaseReport:

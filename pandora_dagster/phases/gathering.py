@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from pandora_dagster.contracts.answers import GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.calls import InputDocument, Item, Source
+from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports import MemoryEntry
 from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases import history
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
@@ -37,7 +39,7 @@ async def retrieval_plan(desk: Desk) -> Written:
 async def gathered_context(desk: Desk) -> Written:
     """Load what the plan names, and let SYNTHESIS compile section 2 from it (004 sections 4.2, 4.3, 5)."""
     plan = desk.read("retrieval_plan.json", RetrievalPlan)
-    loaded = _load(desk, plan)
+    loaded = await _load(desk, plan)
     documents = [
         InputDocument("query_analysis.json", desk.file("query_analysis.json")),
         InputDocument("prior_turns", items=loaded.items),
@@ -68,12 +70,12 @@ def _memory_headers(desk: Desk) -> InputDocument:
     return InputDocument("memory_headers", items=tuple(Item(line(h), name=f"memory {h['key']}") for h in headers))
 
 
-def _load(desk: Desk, plan: RetrievalPlan) -> Loaded:
+async def _load(desk: Desk, plan: RetrievalPlan) -> Loaded:
     """Strictly what the plan names: a thing that is missing HALTs (004 section 9)."""
     key = desk.turn.key
     turns = [_turn(desk, TurnKey(key.user, number)) for number in dict.fromkeys(plan.relevant_turns)]
     sources = tuple(Source(str(place), f"turns/{t.key.turn_id}/context.md", _title(t), t.key.turn_id) for place, t in enumerate(turns, 1))
-    items, left_out = _items(desk, turns, sources, plan)
+    items, left_out = await _items(desk, turns, sources, plan)
     memory = _entries(desk, plan.relevant_memory_keys)
     if memory:
         files = sorted({"preferences.md" if e.kind == "preference" else "facts.md" for e in memory})
@@ -92,16 +94,29 @@ def _turn(desk: Desk, key: TurnKey) -> Turn:
         raise DocumentError(f"{where}: {key} does not exist: expected one of those offered", missing=True) from error
 
 
-def _items(desk: Desk, turns: Sequence[Turn], sources: Sequence[Source], plan: RetrievalPlan) -> tuple[tuple[Item, ...], tuple[str, ...]]:
+async def _items(
+    desk: Desk, turns: Sequence[Turn], sources: Sequence[Source], plan: RetrievalPlan
+) -> tuple[tuple[Item, ...], tuple[str, ...]]:
     items: list[Item] = []
     left_out: list[str] = []
-    query = desk.analysis().resolved_query
     for place, (turn, source) in enumerate(zip(turns, sources, strict=True)):
-        chosen = excerpt(turn, query, limit=PER_TURN_LIMIT, counter=desk.kit.counter, scores=desk.kit.scores)
+        text, left = await _prior_turn(desk, turn, source.path)
         head = f"===== PRIOR TURN {turn.key.number} ({turn.manifest.created_at[:10]}) [{source.label}] ====="
-        items.append(Item(f"{head}\n{chosen.text}", _worth(plan, turn.key.number) - place, f"turn {turn.key.number}"))
-        left_out += [f"turn {turn.key.number}: {name}" for name in chosen.left_out]
+        items.append(Item(f"{head}\n{text}", _worth(plan, turn.key.number) - place, f"turn {turn.key.number}"))
+        left_out += [f"turn {turn.key.number}: {name}" for name in left]
     return tuple(items), tuple(left_out)
+
+
+async def _prior_turn(desk: Desk, turn: Turn, path: str) -> tuple[str, tuple[str, ...]]:
+    """A chosen turn within its limit: whole, else compressed to it, else its best whole pieces with what was left out (DECISIONS 2)."""
+    query, counter = desk.analysis().resolved_query, desk.kit.counter
+    chosen = excerpt(turn, query, limit=PER_TURN_LIMIT, counter=counter, scores=desk.kit.scores)
+    if not chosen.left_out or desk.kit.summarizer is None:
+        return chosen.text, chosen.left_out
+    whole = excerpt(turn, query, limit=turn.manifest.tokens * 2 + PER_TURN_LIMIT, counter=counter, scores=desk.kit.scores)
+    reported = Content(whole.text, path, ContentType.PRIOR_TURN, query=query)
+    shrunk = await desk.kit.summarizer.shrink(reported, target=PER_TURN_LIMIT, site=desk.site)
+    return (desk.taken(shrunk), ()) if shrunk.report else (chosen.text, chosen.left_out)
 
 
 def _worth(plan: RetrievalPlan, number: int) -> float:

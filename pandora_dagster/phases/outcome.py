@@ -16,6 +16,7 @@ _GATE_OF = {
     InterventionType.LOW_CONFIDENCE: "confidence_threshold",
     InterventionType.MISSING_EVIDENCE: "evidence_required",
     InterventionType.TIMEOUT: "timeout_ms",
+    InterventionType.FACT_LOSS: "facts_preserved",
 }
 """Why a turn halted -> the gate that shows it."""
 

@@ -89,6 +89,7 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         execution,
         cookbook=cookbook,
         counter=counter,
+        runtime=runtime,
         calls=calls,
         interventions=interventions,
         clock=now,

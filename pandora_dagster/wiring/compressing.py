@@ -90,7 +90,8 @@ def read_wanted(line: bytes, *, where: str) -> Wanted:
         raise InputError(f"{where}: not JSON ({error}): expected one JSON object") from error
     if not isinstance(value, dict):
         raise InputError(f"{where}: not an object: expected id, text, target_tokens, and perhaps type and query")
-    fields = {n: given for n, given in cast("Mapping[str, Any]", value).items() if given is not None or n not in _OPTIONAL}
+    given = cast("Mapping[str, Any]", value)
+    fields: dict[str, Any] = {n: v for n, v in given.items() if v is not None or n not in _OPTIONAL}
     for name, kind in _FIELDS.items():
         if name not in fields and name in _OPTIONAL:
             continue

@@ -3,17 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Interventions
+from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Interventions, ModelRuntime
 from pandora_dagster.execution.budget_checker import BudgetChecker
 from pandora_dagster.execution.compression_log import CompressionLog, Say, json_lines
-from pandora_dagster.execution.engine import SummarizationEngine
+from pandora_dagster.execution.engine import EMBEDDED, SummarizationEngine
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.execution.model_compression import ModelCompression
 from pandora_dagster.execution.section_budgets import SectionBudgets, SoftLimits
 from pandora_dagster.execution.smart_summarizer import SmartSummarizer
 from pandora_dagster.settings import Settings
-
-_EMBEDDED = "extractive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,7 @@ def open_compression(
     *,
     cookbook: Cookbook,
     counter: CountsTokens,
+    runtime: ModelRuntime,
     calls: CallLog,
     interventions: Interventions,
     clock: Clock,
@@ -45,8 +44,8 @@ def open_compression(
         counter=counter,
         clock=clock,
         log=log,
-        model=None if settings.runtime == _EMBEDDED else ModelCompression(execution, counter),
-        runtime=settings.runtime,
+        model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter),
+        runtime=runtime.name,
         cache_ttl_s=settings.compression_cache_ttl_s,
     )
     summarizer = SmartSummarizer(engine, BudgetChecker(counter.count), counter, log)

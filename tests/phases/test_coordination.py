@@ -1,5 +1,7 @@
 """Phase 4: the bounded loop, its tools, its failures, and section 4 with its sources."""
 
+from dataclasses import replace
+
 import pytest
 
 from pandora_dagster.contracts.ids import user_id
@@ -128,7 +130,7 @@ def test_the_loop_is_bounded(looping):
 
 
 def test_the_loop_ends_when_section_4_is_full(looping):
-    """Section 4 has a budget: no further call once it is used up, and nothing halts for that."""
+    """Without compression section 4's budget is an end: no further call once it is used up, and nothing halts for that."""
 
     class Long(Failing):
         async def run(self, arguments, *, user, turn):
@@ -136,6 +138,7 @@ def test_the_loop_ends_when_section_4_is_full(looping):
 
     looping.house.kit.tools["doc.search"] = Long(None)
     looping.say(executor=command(), coordinator=tool("doc.search"))
+    looping.house = replace(looping.house, kit=replace(looping.house.kit, summarizer=None))
     key = looping.ask()
     assert looping.runtime.calls()["coordinator"] == 2 and looping.turn(key).manifest.state == "saved"
 

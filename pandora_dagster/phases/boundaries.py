@@ -1,0 +1,95 @@
+"""What happens to context.md where one phase ends and the next has not begun (001 section 7): sections and document reported for
+their budgets, originals kept beside. Phases report; `execution` decides (DECISIONS 8).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pandora_dagster.contracts.compression import CompressionReport, Content
+from pandora_dagster.contracts.turns import PhaseRecord, Turn
+from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.phases.desk import Desk, Written
+from pandora_dagster.text.sections import ContextDocument
+
+_KINDS = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
+_LONGEST_SHOWN = 4_000
+"""Characters of a text before and after compression that a report shows whole; longer ones are named by their documents."""
+
+
+def whole_name(number: int) -> str:
+    """The document that keeps section `number` as it was before its first compression."""
+    return f"section_{number}_whole.md"
+
+
+async def settled_sections(desk: Desk, written: Written) -> Written:
+    """Level 1: what the phase wrote, each section within its budget; the whole text goes into a document of its own."""
+    if desk.kit.summarizer is None:
+        return written
+    sections, files = dict(written.sections), dict(written.files)
+    for number, body in written.sections.items():
+        shrunk = await desk.kit.summarizer.settle_section(number, _content(number, body, ""), site=desk.site)
+        sections[number] = desk.taken(shrunk)
+        if shrunk.report:
+            files[whole_name(number)] = body
+    return replace(written, sections=sections, files=files)
+
+
+async def settled_document(desk: Desk, latest: Iterable[int], owners: Mapping[str, int]) -> Turn:
+    """Level 2: the committed turn with context.md back under its limit. Each original belongs to the phase that wrote its section.
+
+    `owners`: phase -> the section that it writes.
+    """
+    turn, newest = desk.turn, max(latest, default=0)
+    if desk.kit.summarizer is None:
+        return turn
+    document, total = ContextDocument.parse(turn.context), desk.kit.counter.count(turn.context)
+    numbered = [s.number for s in document.sections if s.number]
+    sections = {n: _content(n, document.body(n), turn.files.get(whole_name(n), "")) for n in numbered}
+    shrunk = await desk.kit.summarizer.settle_document(sections, total=total, latest=newest, site=desk.site)
+    for number, text in shrunk.items():
+        owner = next((p for p in reversed(turn.manifest.phases) if owners.get(p.phase) == number), turn.manifest.phases[-1])
+        turn = _replaced(desk, turn, owner, sections[number], number, desk.taken(text))
+    return turn
+
+
+def compression_rows(reports: Sequence[CompressionReport]) -> Mapping[str, Any]:
+    """The figures of a phase's compressions, as the manifest keeps them; {} where there was none."""
+    return {"compressions": [_row(r) for r in reports]} if reports else {}
+
+
+def compression_facts(reports: Sequence[CompressionReport]) -> Mapping[str, Any]:
+    """All that a phase's report shows of its compressions: figures, the table of facts, the texts before and after."""
+    if not reports:
+        return {}
+    return {
+        **compression_rows(reports),
+        "compressed_facts": [{"document": r.document, **row} for r in reports for row in r.facts],
+        "compression_before": "\n\n".join(_shown(r, r.before) for r in reports),
+        "compression_after": "\n\n".join(_shown(r, r.after) for r in reports),
+        "compression_tokens_before": sum(r.tokens_before for r in reports),
+        "compression_tokens_after": sum(r.tokens_after for r in reports),
+    }
+
+
+def _content(number: int, body: str, original: str) -> Content:
+    return Content(body, whole_name(number), _KINDS.get(number, ContentType.GENERIC), original=original)
+
+
+def _replaced(desk: Desk, turn: Turn, owner: PhaseRecord, content: Content, number: int, text: str) -> Turn:
+    """One section replaced in one commit, in the name of the phase that wrote it."""
+    context = ContextDocument.parse(turn.context).with_section(number, text).render()
+    files = {} if content.name in turn.files else {content.name: content.text}
+    return desk.kit.turns.commit(turn, phase=owner.model_copy(update={"files": {}}), context=context, files=files)
+
+
+def _row(report: CompressionReport) -> dict[str, Any]:
+    counts = {name: n for name, n in report.counts.items() if name != "total"}
+    figures = {"tokens_before": report.tokens_before, "tokens_after": report.tokens_after, "ratio": report.ratio}
+    told = {"document": report.document, "recipe": report.recipe, "runtime": report.runtime}
+    return {**told, **figures, "facts": report.counts["total"], **counts}
+
+
+def _shown(report: CompressionReport, text: str) -> str:
+    shown = text if len(text) <= _LONGEST_SHOWN else f"{len(text)} characters, in {report.document}"
+    return f"**{report.document}**\n\n{shown}"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pandora_dagster.contracts.calls import CallRequest, CallResult, InputDocument
 from pandora_dagster.contracts.ports import CountsTokens, Executes, Fitted
 from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import BudgetError, FactLossError
 from pandora_dagster.execution.budget_checker import FLOORS, BudgetChecker, CompressionPlan, Step
 from pandora_dagster.execution.compression_log import CompressionLog
@@ -67,7 +68,7 @@ class SmartSummarizer:
     async def _compressed(self, text: str, step: Step, recipe: LoadedRecipe, request: CallRequest) -> Outcomes:
         """One document at its target; the sections of context.md that the recipe preserves stay verbatim."""
         preserve = recipe.recipe.compression.preserve
-        query = request.query if self._counter.count(request.query) <= _LONGEST_QUERY else ""
+        query = self._focus(step, request)
         kept = _preserved(text, preserve) if step.name == CONTEXT else ()
         loose = _without(text, kept)
         target = step.target - sum(self._counter.count(s.text) for s in kept)
@@ -75,6 +76,11 @@ class SmartSummarizer:
             return Outcomes(None, 0, step.tokens, halted=f"{step.name}: the preserved sections alone exceed {step.target} tokens")
         made = await self._engine.compress(loose, step.content_type, target, preserve, site=request.site, query=query, name=step.name)
         return made if made.text is None else replace(made, text=_with(made.text, kept))
+
+    def _focus(self, step: Step, request: CallRequest) -> str:
+        """What the document is read for. What a turn gathered and did was chosen for the query already: all of it counts."""
+        is_chosen = step.content_type in (ContentType.CONTEXT_DOC, ContentType.TOOL_RESULT)
+        return "" if is_chosen or self._counter.count(request.query) > _LONGEST_QUERY else request.query
 
     def _over(self, plan: CompressionPlan, recipe: LoadedRecipe, reason: str) -> BudgetError:
         self._log.overflow(recipe.name, plan.over)

@@ -1,0 +1,270 @@
+"""The engine with models of every manner and without one: a sound text within its target, or a HALT; the original untouched."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pandora_dagster.compression.summary_check import is_a_summary
+from pandora_dagster.compression.verification import verify
+from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite
+from pandora_dagster.contracts.words import ContentType, InterventionType
+from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.errors import InputError
+from pandora_dagster.execution.compression_log import CompressionLog
+from pandora_dagster.execution.engine import SummarizationEngine
+from pandora_dagster.execution.faults import CallFaultError, Fault
+from pandora_dagster.execution.model_compression import ASKED, MOST_CALLS, ModelCompression
+
+SITE = CallSite("tool_results", "anna", "s1")
+FILLER = "After that we talked for quite a while about how the weather had been and what everybody was going to do at the weekend. "
+REPORT = "\n\n".join(
+    f"On {day} March 2026 the shop at store{day}.example.com sold chair CH{day}00X for ${day}49.00 to a person of the town. {FILLER * 2}"
+    for day in range(1, 13)
+)
+LIMIT = "The budget must not exceed $1,299.00 in total.\nError: payment gateway timed out at 10:31.\n"
+
+
+@dataclass
+class FakeModel:
+    """Answers each request by `says`; a Fault is a failed call. Remembers what it was asked."""
+
+    says: Callable[[CallRequest], str | Fault]
+    asked: list[CallRequest] = field(default_factory=list)
+    busy: int = 0
+    busiest: int = 0
+
+    async def attempt(self, request: CallRequest) -> CallResult | Fault:
+        self.asked.append(request)
+        self.busy += 1
+        self.busiest = max(self.busiest, self.busy)
+        await asyncio.sleep(0)
+        self.busy -= 1
+        said = self.says(request)
+        return said if isinstance(said, Fault) else CallResult(said, said, None, ())  # type: ignore[arg-type]
+
+
+@dataclass
+class Kitchen:
+    """An engine with what surrounds it at hand."""
+
+    engine: SummarizationEngine
+    log: CompressionLog
+    records: list = field(default_factory=list)
+    said: list = field(default_factory=list)
+    now: list[datetime] = field(default_factory=lambda: [datetime(2026, 1, 4, tzinfo=UTC)])
+
+    def compress(self, text, target, kind=ContentType.GENERIC, hints=(), **more):
+        return asyncio.run(self.engine.compress(text, kind, target, hints, site=SITE, **more))
+
+
+@pytest.fixture
+def kitchen(counter):
+    """`kitchen(model)`: an engine over the shipped recipes; without a model as on the embedded runtime."""
+
+    def build(model: FakeModel | None = None, ttl_s: int = 300) -> Kitchen:
+        made = Kitchen(None, None)  # type: ignore[arg-type]
+
+        class Calls:
+            def append(self, record):
+                made.records.append(record)
+
+        made.log = CompressionLog(Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.said.append((event, fields)))
+        made.engine = SummarizationEngine(
+            cookbook=open_shelf(),
+            counter=counter,
+            clock=lambda: made.now[0],
+            log=made.log,
+            model=ModelCompression(model, counter) if model else None,
+            runtime="sglang" if model else "extractive",
+            cache_ttl_s=ttl_s,
+        )
+        return made
+
+    return build
+
+
+def document(request: CallRequest) -> str:
+    return request.documents[0].text
+
+
+def without_filler(request: CallRequest) -> str:
+    return document(request).replace(FILLER, "").strip()
+
+
+BAD_MODELS = {
+    "nothing": lambda request: Fault(InterventionType.SCHEMA_VIOLATION, "the answer is empty"),
+    "blank": lambda request: "   ",
+    "longer": lambda request: document(request) + " And so on and so forth, as was said before in many more words." * 40,
+    "the prompt": lambda request: "Shorten the document to at most target tokens; do not answer the query. Keep exactly numbers and names.",
+    "a refusal": lambda request: "I'm sorry, but I can't help with compressing this document.",
+    "a question back": lambda request: "Could you please provide the document that you want me to shorten?",
+    "a chat reply": lambda request: "Sure! Here is a shortened version of your document: it is about chairs.",
+    "the text itself": document,
+    "changed numbers": lambda request: without_filler(request).replace("49.00", "94.50"),
+    "invented facts": lambda request: without_filler(request) + " The warranty lasts 77 months, see https://made.up.example.org/x.",
+    "one line for ever": lambda request: "A chair was sold in the shop.\n" * 9,
+}
+
+
+@pytest.mark.parametrize("manner", BAD_MODELS)
+def test_a_bad_model_never_gets_an_unsound_text_through(manner, kitchen, counter):
+    """Whatever it answers: the text that comes back is within its target, has every critical fact and nothing invented."""
+    text, model = LIMIT + "\n" + REPORT, FakeModel(BAD_MODELS[manner])
+    made = kitchen(model).compress(text, 700)
+    assert made.text is not None and counter.count(made.text) <= 700
+    assert is_a_summary(made.text, text, 700, counter).ok
+    assert made.verification.facts_preserved
+    assert "$1,299.00" in made.text and "payment gateway timed out" in made.text
+    assert len(model.asked) <= ASKED * MOST_CALLS
+
+
+def test_a_good_model_is_believed(kitchen, counter):
+    """What it left out was filler: its words come back, every fact with them, and nothing is recorded twice."""
+    model = FakeModel(without_filler)
+    made = (at := kitchen(model)).compress(REPORT, 700)
+    assert made.runtime == "sglang" and FILLER.strip() not in made.text and counter.count(made.text) <= 700
+    assert made.counts["missing"] == made.counts["invented"] == 0
+    assert not at.records and at.said[0][1]["runtime"] == "sglang"
+
+
+def test_a_piece_is_asked_for_again_with_exactly_what_is_missing(kitchen):
+    """The second call names the facts that the first answer lost, beside the hints; the document is the same."""
+
+    def forgets_once(request):
+        again = "CH100X" in request.variables["preserve"]
+        return without_filler(request) if again else without_filler(request).replace("CH100X ", "")
+
+    model = FakeModel(forgets_once)
+    made = kitchen(model).compress(REPORT, 700, hints=("chairs",))
+    first, *others = [r for r in model.asked if "CH100X" in document(r)]
+    assert "CH100X" not in first.variables["preserve"] and first.variables["preserve"].startswith("chairs")
+    assert others and "CH100X" in others[0].variables["preserve"] and document(others[0]) == document(first)
+    assert "CH100X" in made.text
+
+
+def test_what_a_model_keeps_losing_is_put_back_with_its_subject(kitchen):
+    """After the second answer the missing facts are appended, within the target."""
+    model = FakeModel(lambda request: without_filler(request).replace("$349.00", "some money"))
+    made = kitchen(model).compress(REPORT, 700)
+    assert made.runtime == "sglang"
+    line = next(line for line in made.text.split("\n") if "$349.00" in line)
+    assert "chair" in line or "CH300X" in line
+
+
+@pytest.mark.parametrize("kind", [InterventionType.RUNTIME_UNREACHABLE, InterventionType.TIMEOUT, InterventionType.CONFIG_ERROR])
+def test_a_model_that_is_down_stops_the_compression(kind, kitchen):
+    """Rate-limited for ever, late or refused: one clear fault; the pieces that wait are not tried one by one."""
+    model = FakeModel(lambda request: Fault(kind, "429 too many requests"))
+    with pytest.raises(CallFaultError, match="429"):
+        kitchen(model).compress(REPORT, 700)
+    assert len(model.asked) < 8
+
+
+def test_pieces_go_side_by_side_with_a_bound(kitchen):
+    """At most four calls at a time, each of them within a compression call's input."""
+    model = FakeModel(without_filler)
+    kitchen(model).compress(REPORT * 3, 2_000)
+    assert 2 <= model.busiest <= 4
+
+
+def test_a_text_of_too_many_calls_is_condensed_without_the_model(kitchen):
+    """The bound on calls holds for any length, and the record names who shortened."""
+    model = FakeModel(without_filler)
+    made = (at := kitchen(model)).compress(REPORT * 40, 3_000)
+    assert not model.asked and made.runtime == "extractive" and at.records[0].runtime == "extractive"
+
+
+def test_section_0_headings_and_meta_blocks_never_reach_the_model(kitchen, counter):
+    """They stand verbatim in the result, in their order; section 0 byte for byte."""
+    meta = "```yaml\n_meta:\n  type: turn_context\n  relevant_turns: [811]\n```"
+    head = "## 0. User Query\n\nWhich chair? It must not cost more than $500.\n\n"
+    text = f"{head}## 2. Gathered Context\n\n### Relevant Prior Turns\n\n{meta}\n\n{REPORT}\n\n## 3. Task Plan\n\nAnswer the question.\n\n"
+    model = FakeModel(without_filler)
+    made = kitchen(model).compress(text, 800, ContentType.CONTEXT_DOC)
+    assert made.runtime == "sglang" and made.text.startswith(head) and meta in made.text
+    assert not any("must not cost" in document(r) or "_meta" in document(r) for r in model.asked)
+
+
+def test_critical_facts_that_exceed_the_target_halt_with_the_figures(kitchen):
+    """No text, the reason with both numbers, and a record that says it failed."""
+    made = (at := kitchen()).compress(LIMIT + REPORT, 5)
+    assert made.text is None and "the target is 5" in made.halted
+    assert not at.records[0].success and at.records[0].error == made.halted and not at.records[0].compression_applied
+
+
+def test_a_text_within_its_target_costs_nothing(kitchen):
+    """It comes back as it is; no call, no record, no event."""
+    model = FakeModel(without_filler)
+    made = (at := kitchen(model)).compress(LIMIT, 500)
+    assert made.text == LIMIT and made.verification is None
+    assert not (model.asked or at.records or at.said)
+
+
+@pytest.mark.parametrize("target", [0, -3])
+def test_a_target_under_1_is_refused(target, kitchen):
+    """Bad input is an error, not a HALT."""
+    with pytest.raises(InputError, match=f"{target}: expected at least 1"):
+        kitchen().compress(LIMIT, target)
+
+
+def test_compressing_again_without_new_input_changes_nothing(kitchen):
+    """The same target: the text comes back unchanged, however often."""
+    at = kitchen()
+    once = at.compress(REPORT, 600)
+    assert at.compress(once.text, 600, original=REPORT).text == once.text
+
+
+def test_a_second_generation_is_held_to_the_first_original(kitchen):
+    """What the first compression kept of the original is judged again; critical facts are those of the original."""
+    at, text = kitchen(), LIMIT + "\n" + REPORT
+    once = at.compress(text, 700)
+    twice = at.compress(once.text, 250, original=text)
+    assert twice.counts["total"] == once.counts["total"]
+    assert verify(_ledger(text), text, twice.text).lost_critical == ()
+
+
+def test_the_cache_holds_for_its_time_and_for_one_question(kitchen):
+    """The same text, target, type, query and recipe: once; another query or a later time: again. A TTL of 0 keeps nothing."""
+    at = kitchen()
+    for query in ("", "", "which chair cost $349.00?"):
+        at.compress(REPORT, 600, query=query)
+    assert len(at.records) == 2
+    at.now[0] += timedelta(seconds=299)
+    at.compress(REPORT, 600)
+    assert len(at.records) == 2
+    at.now[0] += timedelta(seconds=2)
+    at.compress(REPORT, 600)
+    assert len(at.records) == 3
+    uncached = kitchen(ttl_s=0)
+    uncached.compress(REPORT, 600)
+    uncached.compress(REPORT, 600)
+    assert len(uncached.records) == 2
+
+
+def test_a_failed_text_is_never_cached(kitchen):
+    """A HALT is tried again: nothing of it is stored."""
+    at = kitchen()
+    at.compress(LIMIT + REPORT, 5)
+    at.compress(LIMIT + REPORT, 5)
+    assert len(at.records) == 2
+
+
+def test_a_compression_is_recorded_like_a_call_and_counted(kitchen):
+    """Record, JSON line and metrics say the same (000 section 27)."""
+    at = kitchen()
+    made = at.compress(REPORT, 600)
+    record, (event, fields) = at.records[0], at.said[0]
+    assert (record.recipe, record.model_layer, record.runtime, record.phase) == ("compress_generic", "NERVES", "extractive", "tool_results")
+    assert record.compression_applied and record.compression_savings == made.original_tokens - made.tokens
+    assert event == "smart_summarization" and fields["outcome"] == "compressed"
+    assert (fields["original_tokens"], fields["compressed_tokens"]) == (made.original_tokens, made.tokens)
+    assert at.log.metrics.compression_invocations == 1 and at.log.metrics.tokens_saved.total == record.compression_savings
+
+
+def _ledger(text):
+    from pandora_dagster.compression.ledger import take_ledger
+
+    return take_ledger(text)

@@ -15,7 +15,7 @@ _FEELS = r"(?:prefer|like|love|hate|dislike|don'?t (?:like|want|eat|drink)|am al
 _STATES = re.compile(
     r"\b(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:that |my |i )|^\W*(?:from now on|call me\b)"
     rf"|^\W*(?:(?:well|ok|okay|also|by the way|actually),? )?i (?:\w+ )?{_FEELS}\b"
-    r"|^\W*my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?]*\b(?:is|are)\b",
+    r"|^\W*my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?\n]{0,160}?\b(?:is|are)\b",
     re.I,
 )
 _PAST = re.compile(
@@ -25,7 +25,7 @@ _PAST = re.compile(
     re.I,
 )
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
-_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b.*\b(?:my|i)\b", re.I)
+_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b[^.?!\n]{0,160}?\b(?:my|i)\b", re.I)
 _PREFERENCES = re.compile(r"\b(?:preferences?|favou?rites?|prefer(?:red)?|budget)\b|\bdo i (?:like|prefer|love|hate)\b", re.I)
 _COMMERCE = re.compile(
     r"\b(?:buy|buying|purchase|cheap(?:er|est)?|affordable|price[ds]?|pricing|deals?|discount|for sale|in stock|shop(?:ping)?|order online"

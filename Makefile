@@ -51,8 +51,8 @@ wheel: setup $(BIN)/.locked-dev  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation
 
 lock: $(BIN)/.locked-dev         ## resolve the locked dependencies again
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock pyproject.toml build-requirements.in
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --constraint requirements.lock --output-file requirements-dev.lock --extra test --extra dev pyproject.toml
+	$(BIN)/uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock pyproject.toml build-requirements.in
+	$(BIN)/uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --constraint requirements.lock --output-file requirements-dev.lock --extra test --extra dev pyproject.toml
 
 clean:            ## remove what was built
 	rm -rf $(VENV) dist build

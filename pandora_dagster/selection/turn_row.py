@@ -6,9 +6,10 @@ from typing import Any
 from pandora_dagster.contracts.turns import Manifest, TurnRow
 from pandora_dagster.text.sections import ContextDocument
 
-_SEARCHED_SECTIONS = (0, 2, 4, 5)
-"""The words of the person, what stood before a recorded turn, tool results, the answer."""
-_GATHERED = 2
+_TOLD = (0, 4, 5)
+"""The words of the person, tool results, the answer."""
+_BEFORE = 2
+"""In a recorded turn: what stood before the first words of the person."""
 
 
 def row_of(manifest: Manifest, context: str) -> TurnRow:
@@ -33,10 +34,14 @@ def row_of(manifest: Manifest, context: str) -> TurnRow:
 
 
 def searched_text(manifest: Manifest, context: str) -> str:
-    """What a search looks at. Section 2 of a live turn repeats older turns and stays out."""
+    """What a search looks at."""
     document = ContextDocument.parse(context)
-    wanted = (n for n in _SEARCHED_SECTIONS if n != _GATHERED or manifest.recorded)
-    return "\n\n".join(body for n in wanted if (body := document.body(n)))
+    return "\n\n".join(body for n in told_sections(manifest) if (body := document.body(n)))
+
+
+def told_sections(manifest: Manifest) -> tuple[int, ...]:
+    """The sections that later turns learn from. A live turn's section 2 repeats older turns, 1, 3 and 6 tell of its own work."""
+    return tuple(sorted((*_TOLD, _BEFORE))) if manifest.recorded else _TOLD
 
 
 def _summarised(summary: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Knows files of call records, how far each was read, and sums over them. The line
 from where the last reading ended, a file that shrank or was made anew is read again, and no call counts twice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,13 +81,24 @@ class DuckCallIndex:
 
     def absorb(self, paths: Iterable[Path]) -> int:
         """Read what is new in files of call records; returns the calls added. A half-written last line waits for its end."""
-        there = [path for path in paths if path.exists()]
-        if not there:
+        given = {str(path): path for path in paths if path.exists()}
+        if not given:
             return 0
         with self.file.writing() as db:  # one opening for both: it costs 10 ms, what is read here far less
-            before = _marks(db)
-            news = [new for path in there if (new := _news(path, before.get(str(path), 0)))]
-            return _taken_in(db, news) if news else 0
+            before = dict(_marks(db, list(given)))
+            news = [new for name, path in given.items() if (new := _news(path, before.get(name, 0)))]
+            if not news:
+                return 0
+            records = list({record.call_id: record for new in news for record in new.records}.values())
+            count = _number(db.execute("SELECT count(*) FROM calls").fetchone())
+            if records:
+                rows = [_values(record) for record in records]
+                db.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
+            db.execute("DELETE FROM files_read WHERE path IN (SELECT unnest(?::VARCHAR[]))", [[n.path for n in news]])
+            db.execute(
+                "INSERT INTO files_read SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])", [[n.path for n in news], [n.read for n in news]]
+            )
+            return _number(db.execute("SELECT count(*) FROM calls").fetchone()) - count
 
     def totals(self, key: TurnKey | None = None, *, revision: int | None = None) -> CallTotals:
         """Sums over one turn's calls, or over all calls."""
@@ -123,6 +134,11 @@ class _News:
     records: tuple[CallRecord, ...]
 
 
+def _marks(db: duckdb.DuckDBPyConnection, paths: list[str]) -> list[tuple[str, int]]:
+    """How far each of these files was read."""
+    return db.execute("SELECT path, bytes_read FROM files_read WHERE path IN (SELECT unnest(?::VARCHAR[]))", [paths]).fetchall()
+
+
 def _news(path: Path, start: int) -> _News | None:
     """The whole lines of `path` after byte `start`; None where there are none."""
     try:
@@ -138,23 +154,6 @@ def _news(path: Path, start: int) -> _News | None:
     if not whole:
         return None
     return _News(str(path), begin + len(whole), tuple(_record(line, path) for line in whole.splitlines() if line.strip()))
-
-
-def _marks(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    return dict(db.execute("SELECT path, bytes_read FROM files_read").fetchall())
-
-
-def _taken_in(db: duckdb.DuckDBPyConnection, news: Sequence[_News]) -> int:
-    """Store records that are not there yet, and how far each file was read; returns the calls added."""
-    count = _number(db.execute("SELECT count(*) FROM calls").fetchone())
-    records = {record.call_id: record for new in news for record in new.records}
-    if records:
-        rows = [_values(record) for record in records.values()]
-        db.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
-    paths, read = [n.path for n in news], [n.read for n in news]
-    db.execute("DELETE FROM files_read WHERE path IN (SELECT unnest(?::VARCHAR[]))", [paths])
-    db.execute("INSERT INTO files_read SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])", [paths, read])
-    return _number(db.execute("SELECT count(*) FROM calls").fetchone()) - count
 
 
 def _record(line: bytes, path: Path) -> CallRecord:

@@ -103,13 +103,16 @@ class DuckTurnIndex:
             db.execute(_INSERT_TURNS, [*([_value(row, name) for row in newest.values()] for name in _COLUMNS), lengths])
             db.execute(_INSERT_POSTINGS, [users, numbers, lengths, flat])
 
-    def rows(self, user: str | None = None, *, session: str | None = None, limit: int | None = None) -> tuple[TurnRow, ...]:
-        """Newest last, by time and number; `limit` keeps the newest."""
+    def rows(
+        self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
+    ) -> tuple[TurnRow, ...]:
+        """Newest last, by time and number; turns numbered `before` or later stay out; `limit` keeps the newest."""
+        last = _LAST if before is None else before
         with self.file.reading() as db:
             found = db.execute(
-                f"SELECT {_NAMES} FROM turns WHERE (? IS NULL OR user_id = ?) AND (? IS NULL OR session_id = ?) "  # noqa: S608
+                f"SELECT {_NAMES} FROM turns WHERE (? IS NULL OR user_id = ?) AND (? IS NULL OR session_id = ?) AND number < ? "  # noqa: S608
                 "ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?",
-                [user, user, session, session, _LAST if limit is None else max(0, limit)],
+                [user, user, session, session, last, _LAST if limit is None else max(0, limit)],
             ).fetchall()
         return tuple(_row(values) for values in reversed(found))
 

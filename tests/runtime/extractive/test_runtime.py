@@ -17,6 +17,7 @@ DOCUMENTS = {
     ),
     "tools": TOOLS,
     "command": "Search the documents for: lamps",
+    "entries": "[1] The Nordlys lamp costs $41.",
     "text_to_compress": "The Nordlys lamp costs $41.\nIt is blue.",
 }
 
@@ -91,4 +92,4 @@ def test_reads_a_full_input_quickly(runtime: ExtractiveRuntime) -> None:
 def test_shipped_roles_are_the_documented_ones() -> None:
     """The table of roles is the list in docs/architecture.md."""
     chat = ["query_analyzer", "reflection", "retrieval", "context_synthesis", "planner", "executor", "coordinator"]
-    assert list(ROLES) == [*chat, "synthesizer", "validator", "summarizer", "compressor"]
+    assert list(ROLES) == [*chat, "synthesizer", "validator", "summarizer", "compressor", "session_summarizer", "digest_builder"]

@@ -34,7 +34,7 @@ test: setup $(BIN)/.locked-dev   ## all tests
 check: setup $(BIN)/.locked-dev  ## format, lint, types, architecture, recipes, registry and generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 	$(BIN)/pandora recipes check
 	$(BIN)/python docs/generate.py --check

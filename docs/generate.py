@@ -1,6 +1,6 @@
 """Writes docs/commands.md, docs/settings.md and docs/recipes.md from the code; `--check` says which of them is stale.
 
-    python docs/generate.py [--check]
+python docs/generate.py [--check]
 """
 
 import sys
@@ -46,7 +46,11 @@ def commands_page() -> str:
 def settings_page() -> str:
     """The settings as a table."""
     rows = ((f"`{row.name}`", row.default, row.meaning, row.expected) for row in settings_table())
-    head = "# Settings\n\n" + MADE + "All settings are environment variables. A wrong or unknown one is named, with what was expected (exit code 2).\n\n"
+    head = (
+        "# Settings\n\n"
+        + MADE
+        + "All settings are environment variables. A wrong or unknown one is named, with what was expected (exit code 2).\n\n"
+    )
     return head + _table(("Setting", "Default", "Meaning", "Expected"), rows)
 
 
@@ -54,7 +58,11 @@ def recipes_page() -> str:
     """Every recipe: its budget in tokens, its layer, what it is given and the fields of its answer."""
     shelf = open_shelf(DOCS.parent)
     loaded = [(name, shelf.load(name)) for name in shelf.names()]
-    head = "# Recipes\n\n" + MADE + "One recipe = one kind of model call. Budgets in tokens; prompt + input + output + reserve never exceeds the total.\n\n"
+    head = (
+        "# Recipes\n\n"
+        + MADE
+        + "One recipe = one kind of model call. Budgets in tokens; prompt + input + output + reserve never exceeds the total.\n\n"
+    )
     titles = ("Recipe", "Layer", "Total", "Prompt", "Input", "Output", "Reserve")
     return head + _table(titles, starmap(_budget_row, loaded)) + "".join(starmap(_described, loaded))
 

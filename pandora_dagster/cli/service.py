@@ -2,12 +2,15 @@
 
 import os
 import sys
+from pathlib import Path
+from shlex import quote
+from shutil import which
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened, settings_of
+from pandora_dagster.cli.opened import Overrides, opened, settings_of
 from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json, say_table, stop
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ def demo(context: typer.Context) -> None:
             say(f"  [{cited['label']}] {cited['path']}")
         say(f"\nDocuments\n  {house.turns.path(key)}\n\nNext")
         for command in _next_commands(str(key)):
-            say(f"  {command}")
+            say(f"  {_program(context)} {command}")
 
 
 def _account(house: "House", reports: "list[PhaseReport]") -> None:
@@ -68,11 +71,19 @@ def _account(house: "House", reports: "list[PhaseReport]") -> None:
 
 def _next_commands(turn: str) -> tuple[str, ...]:
     return (
-        f"pandora show {turn}",
-        f'pandora ask "What happened with the scratched desk?" --user {EXAMPLE_USER}',
-        f"pandora turns --user {EXAMPLE_USER}",
-        "pandora ui",
+        f"show {turn}",
+        f'ask "What happened with the scratched desk?" --user {EXAMPLE_USER}',
+        f"turns --user {EXAMPLE_USER}",
+        "ui",
     )
+
+
+def _program(context: typer.Context) -> str:
+    """How this program is called from here: by its name where the shell finds it, else by its path; over the same store."""
+    given: Overrides = context.obj or Overrides()
+    called = Path(sys.argv[0])
+    name = "pandora" if which("pandora") or called.name != "pandora" else os.path.relpath(called)
+    return f"{name} --root {quote(given.root)}" if given.root else name
 
 
 def ui(

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.finding import find_values
-from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
 from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.statements import FORCE
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
@@ -23,7 +24,7 @@ _CLAUSE = re.compile(
     r"(?<=[,;:])\s+|\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before|to|with|for|from|at|about)\b)"
     r"|\s+-+\s+|(?<=\])\s+|\s+(?=\[)"
 )
-_HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.3, 0.4, 1_000.0
+_HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
 """A word that is new is worth 1 and grows with the logarithm of its pieces; a hard fact, a pair of words near each other."""
 _LINE_TOKENS = 4.0
 """What opening a line costs: its speaker, and the reader's change of subject."""
@@ -88,17 +89,16 @@ def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
         if not raw.strip():
             continue
         hard = frozenset(k for _, _, k in inside if k)
-        short = telegraph(raw, [(a, b) for a, b, _ in inside])
+        short = telegraph(raw, [*((a, b) for a, b, _ in inside), *(m.span() for m in FORCE.finditer(raw))])
         yield Piece(line, order, raw.strip(), hard, is_whole=True)
         if short and short != raw.strip():
             yield Piece(line, order, short, hard, is_whole=False)
 
 
 def _borders(text: str, spans: Sequence[tuple[int, int, str]], *, by_clause: bool) -> list[int]:
-    """Where pieces end: never inside a value; a sentence without end is cut at white space."""
-    found = {m.end() for m in _SENTENCE.finditer(text)}
-    if by_clause:
-        found |= {m.end() for m in _CLAUSE.finditer(text)}
+    """Where pieces end: never inside a value or behind a negation; a sentence without end is cut at white space."""
+    ends = {m.end() for m in _SENTENCE.finditer(text)}
+    found = ends | {m.end() for m in _CLAUSE.finditer(text)} if by_clause else ends
     borders: list[int] = []
     ahead = iter([*spans, (len(text) + 1, len(text) + 1, "")])
     span = next(ahead)
@@ -106,7 +106,8 @@ def _borders(text: str, spans: Sequence[tuple[int, int, str]], *, by_clause: boo
     for border in sorted(found):
         while span[1] < border:
             span = next(ahead)
-        if border < len(text) and not span[0] < border <= span[1] - 1:
+        is_denied = border not in ends and any(is_negation(w) for w in text[last:border].split())
+        if border < len(text) and not span[0] < border <= span[1] - 1 and not is_denied:
             borders += _cuts(text, last, border)
             borders.append(border)
             last = border

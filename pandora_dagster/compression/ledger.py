@@ -10,8 +10,8 @@ from dataclasses import replace
 from pandora_dagster.compression.credentials import credential_spans
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
 from pandora_dagster.compression.facts import Fact, FactKind, Ledger, Rank
-from pandora_dagster.compression.finding import Found, find_values
-from pandora_dagster.compression.language import content_stems
+from pandora_dagster.compression.finding import Found, bare, find_values
+from pandora_dagster.compression.language import OPENERS, content_stems
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.page_zones import dropped_spans
 from pandora_dagster.compression.statements import Statement, statements
@@ -131,7 +131,8 @@ def _of_prose(body: str, zone: Zone) -> Iterator[Fact]:
     for statement in statements(body):
         yield _statement_fact(statement, zone)
     for found in find_values(body):
-        yield _value_fact(found, body, zone)
+        if found.kind is not FactKind.NAME or bare(found.text) not in OPENERS:
+            yield _value_fact(found, body, zone)
 
 
 def _statement_fact(statement: Statement, zone: Zone) -> Fact:

@@ -14,7 +14,7 @@ ERROR = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 FORCE = re.compile(
-    r"\b(?:must|mustn't|must not|shall|shall not|have to|has to|need to be|never|at most|at least|no more than|no less than|not more than|"
+    r"\b(?:mustn't|must not|must(?! have been| have had| be (?:so|such|really|very|nice|great|hard|tough|proud|excit|amaz|fun|love))|shall|shall not|have to|has to|need to be|never|at most|at least|no more than|no less than|not more than|"
     r"no later than|no earlier than|only (?:if|when|with|on|in|the|a)|under \$?\d|below \$?\d|less than|more than \$?\d|up to \$?\d|"
     r"maximum|minimum|without|except|cannot|can't|don't want|do not want|won't accept|avoid|unless)\b",
     re.IGNORECASE,

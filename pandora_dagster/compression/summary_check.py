@@ -87,7 +87,7 @@ def _repeated(candidate: str, source: str) -> str:
     """A line said over and over, more often than the source says it."""
     lines = Counter(line.strip() for line in candidate.split("\n") if len(line.strip()) > 20)
     for line, times in lines.items():
-        if times >= _REPEATS and times > source.count(line):
+        if times >= _REPEATS and times > source.count(line.partition(": ")[2] or line):
             return f"echo: one line stands {times} times"
     return ""
 

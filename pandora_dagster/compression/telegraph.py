@@ -1,4 +1,4 @@
-"""A sentence without its function words. Keeps order, negations, digits and every protected span; deletes, never rewrites."""
+"""A sentence without its function words. Keeps order, negations and what they stand before, digits and every protected span; deletes, never rewrites."""
 
 import re
 from collections.abc import Sequence
@@ -17,10 +17,12 @@ _NUMBER_WORDS = frozenset(
 def telegraph(sentence: str, protected: Sequence[tuple[int, int]]) -> str:
     """What of `sentence` carries content; `protected` are (start, end) in it."""
     kept: list[str] = []
+    is_denied = False
     for found in _WORD.finditer(sentence):
         word = found.group()
-        if _stays(word, found.span(), protected):
+        if is_denied or _stays(word, found.span(), protected):
             kept.append(word)
+            is_denied = is_negation(word) and word[-1] not in ".,;:!?"
         elif kept and word[-1] in _CLOSING and word[-1] not in kept[-1]:
             kept[-1] += word[-1]
     return " ".join(kept)

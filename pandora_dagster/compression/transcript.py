@@ -78,6 +78,7 @@ def _material(text: str, query: str, must: frozenset[str]) -> _Material:
     made = tables(row_list, mentions, earlier.layouts)
     drafts = _drafts(made, mentions, earlier, groups, calls)
     drafts += [draft for item in said for draft in sentence_drafts(item, must)]
+    drafts = _without_repeats(drafts)
     return _Material(made, tuple(drafts), mentions, len(messages))
 
 
@@ -90,6 +91,12 @@ def _drafts(
     drafts += [earlier_draft(line) for line in earlier.earlier]
     drafts += [options_draft(group) for group in groups]
     return drafts + [call_draft(call) for call in calls]
+
+
+def _without_repeats(drafts: Sequence[Draft]) -> list[Draft]:
+    """Of equal sentences and calls only the newest stays."""
+    newest = {(d.kind, d.label, d.text): n for n, d in enumerate(drafts) if d.kind in ("sentence", "call")}
+    return [d for n, d in enumerate(drafts) if newest.get((d.kind, d.label, d.text), n) == n]
 
 
 def _weights(material: _Material, must: frozenset[str]) -> dict[Hashable, float]:

@@ -12,7 +12,7 @@ from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Outcome, Rank, Verdict
 from pandora_dagster.compression.grounding import Source
 from pandora_dagster.compression.ledger import take_ledger
-from pandora_dagster.compression.methods import condense, has_sections, is_tool_shaped
+from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.restoring import restored, snippet
 from pandora_dagster.compression.summary_check import is_a_summary
 from pandora_dagster.compression.verification import REFERENCE, Verification, absent, verify
@@ -136,14 +136,20 @@ class _Job:
             if completed.strip():
                 yield completed
 
+    @cached_property
+    def _by_sentence(self) -> Method:
+        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query)
+
+    @cached_property
+    def _by_clause(self) -> Method:
+        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
+
     def _condensed(self, room: int, *, by_clause: bool) -> str:
         reference = self._reference()
         room -= self.counter.count(reference) + 1 if reference else 0
         if room < 1:
             return ""
-        body = condense(
-            self.text, room, self.content_type, self.counter, must=self._must, query=self.query, by_clause=by_clause
-        )
+        body = (self._by_clause if by_clause else self._by_sentence)(room)
         return f"{body}\n{reference}" if reference and body else body
 
     def _reference(self) -> str:
@@ -178,7 +184,9 @@ class _Job:
     def _result(self, original_tokens: int, text: str, judged: Verification) -> Compressed:
         if lost := judged.lost_critical:
             shown = "; ".join(f.text for f in lost[:5])
-            return self._halted(original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}")
+            return self._halted(
+                original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}"
+            )
         check = is_a_summary(text, self.text, self.target, self.counter)
         if not check.ok:
             return self._halted(original_tokens, "; ".join(check.reasons))
@@ -186,7 +194,15 @@ class _Job:
         return Compressed(text, tokens, original_tokens, None, self.text, self.content_type, self.ledger, judged)
 
     def _halted(self, original_tokens: int, reason: str) -> Compressed:
-        return Compressed(None, 0, original_tokens, f"compress: {self.name or self.content_type.value}: {reason}", self.text, self.content_type, self.ledger)
+        return Compressed(
+            None,
+            0,
+            original_tokens,
+            f"compress: {self.name or self.content_type.value}: {reason}",
+            self.text,
+            self.content_type,
+            self.ledger,
+        )
 
 
 def _loss(judged: Verification) -> tuple[int, int, int]:

@@ -143,7 +143,7 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
     for line in candidate.lines:
         if "|" in line or line.startswith(NO_SENTENCES):
             continue
-        for sentence in sentences(line):
+        for sentence in re.split(r"(?<=[.!?;])\s+", line):
             own = Polarity.of(sentence, _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
             added = own.near and not own.near & theirs.near

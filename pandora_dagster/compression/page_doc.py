@@ -10,7 +10,10 @@ from pandora_dagster.compression.prose import condense_prose
 from pandora_dagster.contracts.ports import CountsTokens
 
 _STRUCTURED, _TEXT, _METADATA = 0.7, 0.2, 0.1
-_KEY_FIELD = re.compile(r"(?:^|_)(?:name|title|product|price|cost|amount|total|currency|url|link|href|id|sku|rating|stock|availability|seller|store|brand)s?(?:_|$)", re.IGNORECASE)
+_KEY_FIELD = re.compile(
+    r"(?:^|_)(?:name|title|product|price|cost|amount|total|currency|url|link|href|id|sku|rating|stock|availability|seller|store|brand)s?(?:_|$)",
+    re.IGNORECASE,
+)
 _SHORTEST_TEXT = 12
 _ROUNDS = 12
 

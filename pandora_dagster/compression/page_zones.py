@@ -62,7 +62,11 @@ def _zone(item: Mapping[str, Any], source: str) -> PageZone:
     kind = next((str(item[n]).lower().replace(" ", "_").replace("-", "_") for n in _TYPE_NAMES if isinstance(item.get(n), str)), "other")
     text = " ".join(str(item[n]) for n in _TEXT_NAMES if isinstance(item.get(n), str))
     known = {"confidence", *_TEXT_NAMES, *_TYPE_NAMES}
-    fields = {k: v for k, v in item.items() if k not in known or (k in _TYPE_NAMES and str(v).lower() != kind.replace("_", " ") and str(v) != kind)}
+    fields = {
+        k: v
+        for k, v in item.items()
+        if k not in known or (k in _TYPE_NAMES and str(v).lower() != kind.replace("_", " ") and str(v) != kind)
+    }
     return PageZone(kind, _confidence(item.get("confidence", 1.0)), fields, text, source)
 
 

@@ -78,9 +78,7 @@ def _bonus(block: Block, must: frozenset[str]) -> float:
     return sum(_STATEMENT[s.kind] for s in found) + (_MUST if any(key(s.text) in must for s in found) else 0.0)
 
 
-def _fitted(
-    found: Sequence[Block], heads: Mapping[int, Block], picked: list[int], target: int, counter: CountsTokens
-) -> str:
+def _fitted(found: Sequence[Block], heads: Mapping[int, Block], picked: list[int], target: int, counter: CountsTokens) -> str:
     text = _composed(found, heads, picked)
     while picked and (over := counter.count(text) - target) > 0:
         del picked[-max(1, over // 30) :]

@@ -42,7 +42,9 @@ def snippet(fact: Fact, source: str) -> str:
     end = start + len(fact.text)
     before = _SENTENCE_BORDER.split(source[max(0, start - _BEFORE) : start])[-1]
     after = _SENTENCE_BORDER.split(source[end : end + _AFTER])[0]
-    return " ".join((*_words(before, cut_first=start > _BEFORE)[-_WORDS_BEFORE:], fact.text, *_words(after, cut_first=False)[:_WORDS_AFTER])).strip()
+    return " ".join(
+        (*_words(before, cut_first=start > _BEFORE)[-_WORDS_BEFORE:], fact.text, *_words(after, cut_first=False)[:_WORDS_AFTER])
+    ).strip()
 
 
 def _words(text: str, *, cut_first: bool) -> list[str]:

@@ -3,6 +3,7 @@
 Knows forms of failure, each with its reason; knows nothing of facts.
 """
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -13,18 +14,21 @@ from pandora_dagster.compression.normal import key, words
 from pandora_dagster.contracts.ports import CountsTokens
 
 _REPLY = re.compile(
-    r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|great|got it|understood|no problem|happy to|i(?:'|\u2019)?d be happy|i(?:'|\u2019)?ll|i will|"
+    r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|great|got it|understood|no problem|happy to|"
+    r"i(?:'|\u2019)?d be happy|i(?:'|\u2019)?ll|i will|"
     r"i can help|here(?:'|\u2019)?s|here is|here are|below is|hello|hi there|thank you for|thanks for|let me)\b[^\n]{0,200}"
     r"(?:summar|compress|condens|shorten|version|help|assist|text|document|content|request|know)",
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
-    r"^\W*(?:i(?:'|\u2019)?m (?:really )?(?:sorry|unable|not able)|i am (?:sorry|unable|not able)|sorry,|i (?:cannot|can(?:'|\u2019)?t|won(?:'|\u2019)?t)|"
+    r"^\W*(?:i(?:'|\u2019)?m (?:really )?(?:sorry|unable|not able)|i am (?:sorry|unable|not able)|sorry,|"
+    r"i (?:cannot|can(?:'|\u2019)?t|won(?:'|\u2019)?t)|"
     r"unfortunately,? i|as an? (?:ai|language model)|i apologi[sz]e|my apologies)\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
-    r"\b(?:could|can|would) you (?:please )?(?:provide|share|clarify|specify|send|paste|tell)\b|\bwhat would you like\b|\bplease (?:provide|share|paste|clarify)\b"
+    r"\b(?:could|can|would) you (?:please )?(?:provide|share|clarify|specify|send|paste|tell)\b|"
+    r"\bwhat would you like\b|\bplease (?:provide|share|paste|clarify)\b"
     r"|\bdo you want me to\b|\bwhich (?:part|text|document)\b|\bhow can i (?:help|assist)\b|\blet me know\b",
     re.IGNORECASE,
 )
@@ -104,7 +108,7 @@ def _shuffled(candidate: str, source: str) -> str:
     for i, word in enumerate(theirs):
         if word in wanted:
             near.update((word, other) for other in theirs[i + 1 : i + 1 + _REACH] if other in wanted)
-    pairs = list(zip(spoken, spoken[1:], strict=False))
+    pairs = list(itertools.pairwise(spoken))
     supported = sum(pair in near for pair in pairs)
     if supported >= _SUPPORTED * len(pairs):
         return ""

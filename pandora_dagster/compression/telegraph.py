@@ -1,16 +1,19 @@
-"""A sentence without its function words. Keeps order, negations and what they stand before, digits and every protected span; deletes, never rewrites."""
+"""A sentence without its function words: deletes, never rewrites.
+
+Keeps order, negations and what they stand before, digits and every protected span.
+"""
 
 import re
 from collections.abc import Sequence
 
-from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation
+from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, word_set
 
 _WORD = re.compile(r"\S+")
 _CLOSING = "])"
 _LETTERS = re.compile(r"[^a-z]")
-_NUMBER_WORDS = frozenset(
+_NUMBER_WORDS = word_set(
     "one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty sixty seventy eighty ninety hundred "
-    "thousand million billion dozen half twice once first second third must only least most before after until".split()
+    "thousand million billion dozen half twice once first second third must only least most before after until"
 )
 
 

@@ -45,9 +45,7 @@ class _Material:
     messages: int
 
 
-def condense_transcript(
-    text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = ""
-) -> str:
+def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
     """`text` in at most `target` tokens, where that is possible; `must` are keys of values that come first."""
     material = _material(rendered(text), query, must)
     weights = _weights(material, must)
@@ -82,9 +80,7 @@ def _material(text: str, query: str, must: frozenset[str]) -> _Material:
     return _Material(made, tuple(drafts), mentions, len(messages))
 
 
-def _drafts(
-    made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]
-) -> list[Draft]:
+def _drafts(made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
     drafts = [draft for number, table in enumerate(made) for draft in table_drafts(number, table, mentions)]
     drafts += [loose_draft(loose) for loose in earlier.loose]
     drafts += [item_draft(loose) for loose in earlier.items]
@@ -175,7 +171,7 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
     if loose := _loose_line([d for d in chosen if d.kind == "value"], padded("\n".join(lines))):
         lines.append(loose)
-    talk = sorted((n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")))
+    talk = sorted(n for n in picked if material.drafts[n].kind in ("options", "call", "sentence"))
     return "\n".join(lines + _talk([material.drafts[n] for n in talk]))
 
 

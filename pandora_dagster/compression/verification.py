@@ -3,6 +3,7 @@
 Knows ledger, source and candidate; judges any text, a model's as well as our own. Pure.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,7 @@ from pandora_dagster.compression.values import canonical
 REFERENCE = "whole text: "
 """Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
 _SAME_SENTENCE = 0.7
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+")
 _SELF_EVIDENT = frozenset((FactKind.URL, FactKind.IDENTIFIER, FactKind.EVIDENCE, FactKind.QUOTE, FactKind.NAME))
 
 
@@ -136,7 +138,9 @@ class _Judge:
         best = self._candidate.best_line(wanted, _SAME_SENTENCE)
         if best is None:
             return Verdict(Outcome.MISSING, fact)
-        line = self._candidate.lines[best]
+        line = _closest(self._candidate.lines[best], wanted)
+        if len(wanted & frozenset(content_stems(line.replace("_", " ")))) < _SAME_SENTENCE * len(wanted) and "|" not in line:
+            return Verdict(Outcome.MISSING, fact)
         if "|" in line or line.startswith(NO_SENTENCES):
             return Verdict(Outcome.MISSING, fact)
         if fact.kind is FactKind.CONSTRAINT and not _same_force(fact.text, line):
@@ -169,6 +173,13 @@ class _Judge:
     def _line_stems(self, found: Found) -> frozenset[str]:
         line = self._candidate.text.count("\n", 0, found.start)
         return self._candidate.stems[line]
+
+
+def _closest(line: str, wanted: frozenset[str]) -> str:
+    """The sentence of a line that shares most with what is wanted; a table row as it is."""
+    if "|" in line:
+        return line
+    return max(_SENTENCES.split(line), key=lambda sentence: len(wanted & frozenset(content_stems(sentence.replace("_", " ")))))
 
 
 def _same_force(fact: str, line: str) -> bool:

@@ -4,14 +4,19 @@ Knows `Name: text` lines and plain lines (dates, headings). Gain of a sentence =
 facts, per token. Pure, deterministic, linear in the text. Reads its own legend of speakers back.
 """
 
+import math
 import re
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.compression.coverage import Selection
+from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
-from pandora_dagster.compression.language import FUNCTION_WORDS, stem
-from pandora_dagster.compression.normal import key
+from pandora_dagster.compression.finding import find_values
+from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
+from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.statements import FORCE
+from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？؟])[\"')\]]*\s+|(?<=[。！？؟])")

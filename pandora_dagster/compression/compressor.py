@@ -168,10 +168,11 @@ class _Job:
         lost = self._lost_values(body)
         for by_clause in (False, True):
             base = self._lost_values(self._condensed(self.target, by_clause=True)) if lost and by_clause else lost
-            needed = sum(self.counter.count(snippet(f, self.text)) + 3 for f in base)
-            if not lost or needed > _RESTORED * self.target:
+            room = _RESTORED * self.target
+            needed = sum(self.counter.count(snippet(f, self.text)) + 3 for f in base) if 4 * len(base) <= room else room + 1
+            if not lost or needed > room:
                 continue
-            shorter = self._condensed(self.target - needed, by_clause=by_clause)
+            shorter = self._condensed(self.target - int(needed), by_clause=by_clause)
             again = restored(self._completed(shorter), self._lost_values(shorter), self.text, self.target, self.counter)
             if len(still := self._lost_values(again)) < len(lost):
                 body, lost = again, still

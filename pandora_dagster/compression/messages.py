@@ -67,9 +67,9 @@ def split_messages(text: str) -> tuple[Message, ...]:
 
 
 def is_transcript(text: str) -> bool:
-    """Whether at least two role lines stand in `text`, one of them a person's or an assistant's."""
+    """Whether `text` begins with a person's message, or two role lines stand in it, one of a person or an assistant."""
     roles = [h.group(1) for _, h in zip(range(3), ROLE_LINE.finditer(text), strict=False)]
-    return len(roles) >= 2 and bool({"user", "assistant"} & set(roles))
+    return text.startswith("user: ") or (len(roles) >= 2 and bool({"user", "assistant"} & set(roles)))
 
 
 def contents(messages: tuple[Message, ...]) -> Iterator[Said | Call | Result]:

@@ -40,8 +40,8 @@ def _rendered(page: Page, budget: int, counter: CountsTokens) -> str:
         room -= tokens
         kept.append((zone, entry))
     entries = _with_texts(kept, int(budget * _TEXT) + max(room, 0), counter)
-    dropped = len(page.zones) - len(ordered)
-    result = {**metadata, "zones": entries} | ({"dropped_under_confidence_0.5": dropped} if dropped else {})
+    dropped = [zone.kind for zone in page.zones if zone.confidence < KEEP_KEY_FIELDS]
+    result = {**metadata, "zones": entries} | ({"dropped": dropped} if dropped else {})
     return _json(result)
 
 

@@ -12,6 +12,7 @@ from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
 _BEFORE, _AFTER = 60, 30
+_SHORTEST_LINE = 4
 _SIGNS = re.compile(r"[{}\[\]\"\\]+")
 _SENTENCE_BORDER = re.compile(r"[.!?]\s+|\n")
 _WORDS_BEFORE, _WORDS_AFTER = 2, 1
@@ -23,6 +24,8 @@ def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter
     used = counter.count(body)
     said: set[str] = set()
     for fact in facts:
+        if used + _SHORTEST_LINE > target:
+            break
         line = ALSO + snippet(fact, source)
         tokens = counter.count(line) + 1
         if line in said or used + tokens > target:

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pandora_dagster.compression.finding import find_values
+from pandora_dagster.compression.grounding import NO_SENTENCES
 from pandora_dagster.compression.language import FUNCTION_WORDS
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.contracts.ports import CountsTokens
@@ -98,7 +99,7 @@ def _repeated(candidate: str, source: str) -> str:
 
 def _shuffled(candidate: str, source: str) -> str:
     """A bag of words: few function words, and neighbours that are no neighbours in the source."""
-    prose = [line for line in candidate.split("\n") if "|" not in line and not line.startswith("#")]
+    prose = [line for line in candidate.split("\n") if "|" not in line and not line.startswith(NO_SENTENCES)]
     spoken = words("\n".join(prose))[:_SAMPLED_WORDS]
     if len(spoken) < _SHORTEST or sum(w in FUNCTION_WORDS for w in spoken) > _GLUE * len(spoken):
         return ""

@@ -30,6 +30,8 @@ from pandora_dagster.contracts.ports import CountsTokens
 _NAMED_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 0.35, 1.6, 6
 """Weight of a value nobody mentions: in a row whose identity is mentioned, in any other; and of tables up to six rows."""
 _STATE_WEIGHT = 1.5
+_UNMENTIONED_VALUE = 0.5
+"""Factor of a single value that nobody mentions: alone it says less than its row."""
 _PERSON_BONUS = 0.08
 _MUST = 1_000.0
 _MARGIN = 12
@@ -127,9 +129,10 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
 def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
     bonus = _PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0
+    factor = _UNMENTIONED_VALUE if draft.kind == "value" and not any(material.mentions.spoken(f) for f in draft.facts) else 1.0
     if draft.kind == "row":
         return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level)
-    return Unit(draft.text, tokens, draft.facts, draft.position, bonus=bonus)
+    return Unit(draft.text, tokens, draft.facts, draft.position, bonus=bonus, factor=factor)
 
 
 def _fill(material: _Material, units: Sequence[Unit], picked: list[int], target: int, counter: CountsTokens) -> list[int]:

@@ -10,12 +10,12 @@ from functools import cached_property
 
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Outcome, Rank, Verdict
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.restoring import restored, snippet
 from pandora_dagster.compression.summary_check import is_a_summary
-from pandora_dagster.compression.verification import REFERENCE, Verification, absent, verify
+from pandora_dagster.compression.verification import Verification, absent, verify
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import InputError

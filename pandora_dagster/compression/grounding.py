@@ -20,6 +20,8 @@ _ESCAPED = re.compile(r"\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
 _REACH = 8
 _NEAR, _WIDE = 4, 25
+REFERENCE = "whole text: "
+"""Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
 NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: ")
 """Beginnings of lines that hold values; a `no` among them is a value."""
 
@@ -91,14 +93,14 @@ class Polarity:
 
 
 def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str]], plain: set[tuple[str, str]]) -> None:
-    since = reach
+    since = scope = reach
     before = ""
     for raw in sentence.split():
         if is_negation(raw):
             if not _is_answer(raw):
-                since, before = 0, ""
+                since, scope, before = 0, 0, ""
             continue
-        since += 1
+        since, scope = since + 1, scope + 1
         for word in words(raw):
             if word in FUNCTION_WORDS:
                 continue
@@ -106,10 +108,11 @@ def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str
             if since <= reach:
                 near.add(stemmed)
             if before:
-                (negated if since <= _NEAR else plain).add((before, stemmed))
+                (negated if scope <= _NEAR else plain).add((before, stemmed))
             before = stemmed
-        if raw[-1] in ".;:!?" or (raw[-1] == "," and reach <= _NEAR):
-            since = reach
+        if raw[-1] in ".,;:!?":
+            scope = _NEAR
+            since = since if raw[-1] == "," and reach > _NEAR else reach
 
 
 def _is_label(found: Found, text: str) -> bool:
@@ -131,7 +134,9 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Ite
         if value in seen or value in known:
             continue
         seen.add(value)
-        if found.kind is FactKind.NAME and _is_label(found, candidate.text):
+        if found.kind is FactKind.QUOTE or (found.kind is FactKind.NAME and _is_label(found, candidate.text)):
+            continue
+        if candidate.text.startswith(REFERENCE, candidate.text.rfind("\n", 0, found.start) + 1):
             continue
         if not source.has(found):
             yield found

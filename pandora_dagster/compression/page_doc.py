@@ -89,7 +89,7 @@ def _with_texts(kept: list[tuple[PageZone, dict[str, Any]]], room: int, counter:
         texts -= bool(zone.text)
         if text:
             room -= counter.count(text) + 4
-            entry = {**(entry or {"type": zone.kind, "confidence": zone.confidence}), "text": text}
+            entry = {**(entry or {"type": zone.kind, "confidence": zone.confidence}), zone.text_name: text}
         if entry:
             entries.append(entry)
     return entries

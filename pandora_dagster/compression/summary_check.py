@@ -68,7 +68,7 @@ def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> t
         found += (f"inflated: {tokens} tokens; at most {target} were expected",)
     if len(candidate) > len(source) and tokens > counter.count(source):
         found += ("inflated: longer than its source",)
-    bare = sum(counter.count(part) for part in _bare_values(candidate))
+    bare = sum(counter.count(part) for part in _bare_values(candidate, source))
     if tokens > _SHORTEST and bare > _VALUES_ALLOWED * tokens:
         found += (f"bare list of values: {bare} of {tokens} tokens stand without a sentence, a row or a name",)
     return found
@@ -116,13 +116,14 @@ def _shuffled(candidate: str, source: str) -> str:
     return f"bag of words: {supported} of {len(pairs)} neighbours are neighbours in the source"
 
 
-def _bare_values(candidate: str) -> list[str]:
-    """Parts of lines that are nothing but values: outside a table, without a label and without another word."""
+def _bare_values(candidate: str, source: str) -> list[str]:
+    """Parts of lines that are nothing but values: outside a table, without a label, without another word, and no line of the source."""
+    theirs = {line.strip() for line in source.split("\n")}
     found: list[str] = []
     header = False
     for line in candidate.split("\n"):
         header = line.startswith("#") or (header and ("|" in line or bool(line.strip())))
-        if "|" in line or line.startswith("#") or header or _LABEL.match(line):
+        if line.strip() in theirs or "|" in line or line.startswith("#") or header or _LABEL.match(line):
             continue
         found += [part for part in re.split(r"[;,]\s", line) if part.strip() and _only_values(part)]
     return found

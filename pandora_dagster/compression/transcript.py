@@ -6,6 +6,7 @@ a compaction merges instead of decaying. Weights: who mentions a value, how late
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.json_parts import shown
@@ -30,14 +31,13 @@ from pandora_dagster.contracts.ports import CountsTokens
 _NAMED_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 0.35, 1.6, 6
 """Weight of a value nobody mentions: in a row whose identity is mentioned, in any other; and of tables up to six rows."""
 _STATE_WEIGHT = 1.5
-_UNMENTIONED_VALUE = 0.5
-"""Factor of a single value that nobody mentions: alone it says less than its row."""
+_UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.5, 0.1
 _PERSON_BONUS = 0.08
 _MUST = 1_000.0
 _MARGIN = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Material:
     """A transcript taken apart."""
 
@@ -45,6 +45,12 @@ class _Material:
     drafts: tuple[Draft, ...]
     mentions: Mentions
     messages: int
+
+    @cached_property
+    def loose_factor(self) -> float:
+        """Worth of a single value that nobody mentions: alone it says less than its row, most of all where nobody talks."""
+        has_talk = any(d.kind in ("sentence", "call") for d in self.drafts)
+        return _UNMENTIONED_VALUE if has_talk else _UNMENTIONED_ANYWHERE
 
 
 def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
@@ -129,7 +135,7 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
 def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
     bonus = _PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0
-    factor = _UNMENTIONED_VALUE if draft.kind == "value" and not any(material.mentions.spoken(f) for f in draft.facts) else 1.0
+    factor = material.loose_factor if draft.kind == "value" and not any(material.mentions.spoken(f) for f in draft.facts) else 1.0
     if draft.kind == "row":
         return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level)
     return Unit(draft.text, tokens, draft.facts, draft.position, bonus=bonus, factor=factor)

@@ -11,13 +11,11 @@ from functools import cached_property
 from pandora_dagster.compression.candidate import Candidate
 from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
 from pandora_dagster.compression.finding import Found
-from pandora_dagster.compression.grounding import NO_SENTENCES, Source, flipped, invented
+from pandora_dagster.compression.grounding import NO_SENTENCES, REFERENCE, Source, flipped, invented
 from pandora_dagster.compression.language import content_stems, is_negation
 from pandora_dagster.compression.statements import FORCE
 from pandora_dagster.compression.values import canonical
 
-REFERENCE = "whole text: "
-"""Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
 _SAME_SENTENCE = 0.7
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+")
 _SELF_EVIDENT = frozenset((FactKind.URL, FactKind.IDENTIFIER, FactKind.EVIDENCE, FactKind.QUOTE, FactKind.NAME))

@@ -35,7 +35,7 @@ _ASKING = re.compile(
 )
 _LABEL = re.compile(r"^[\w \-.()\[\],]{1,60}[:=]\s*\S")
 _VALUES_ALLOWED = 0.10
-_SAMPLED_WORDS, _REACH, _SUPPORTED, _GLUE = 2_000, 8, 0.5, 0.12
+_SAMPLED_WORDS, _REACH, _SUPPORTED, _GLUE = 2_000, 8, 0.5, 0.2
 _SHORTEST = 25
 _REPEATS = 3
 

@@ -30,7 +30,8 @@ from pandora_dagster.contracts.ports import CountsTokens
 
 _NAMED_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 0.35, 1.6, 6
 """Weight of a value nobody mentions: in a row whose identity is mentioned, in any other; and of tables up to six rows."""
-_STATE_WEIGHT = 1.5
+_STATE_WEIGHT, _STATE_OF_ROW = 1.5, 0.6
+"""Of a state by itself, and of the fact that it is the state of a row somebody mentions."""
 _UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.5, 0.1
 _PERSON_BONUS = 0.08
 _MUST = 1_000.0
@@ -117,6 +118,8 @@ def _weights(material: _Material, must: frozenset[str]) -> dict[Hashable, float]
 
 
 def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
+    if "~" in fact:
+        return _STATE_OF_ROW * late
     if "@" in fact:
         return max(0.5 * late, sum(material.mentions.of(part) or 0.0 for part in fact.split("@")))
     mentioned = material.mentions.of(fact)
@@ -178,7 +181,8 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         lines += [material.tables[number].header, *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry)))]
     lines += [d.text for d in chosen if d.kind == "earlier"]
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
-    if loose := _loose_line([d for d in chosen if d.kind == "value"], padded("\n".join(lines))):
+    in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
+    if loose := _loose_line([d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines))):
         lines.append(loose)
     talk = sorted(n for n in picked if material.drafts[n].kind in ("options", "call", "sentence"))
     return "\n".join(lines + _talk([material.drafts[n] for n in talk]))

@@ -4,6 +4,7 @@ Knows ledger, source and candidate; judges any text, a model's as well as our ow
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -122,7 +123,10 @@ class _Judge:
 
     def _equal(self, fact: Fact) -> Found | None:
         spelling = canonical(fact.kind, fact.text) if fact.kind in NUMERIC else ""
-        return self._candidate.equals.get((fact.kind, spelling)) if spelling else None
+        found = self._candidate.equals.get((fact.kind, spelling)) if spelling else None
+        if found is None or not self._with_subject(fact, [self._line_number(found)]):
+            return None
+        return found
 
     def _line(self, fact: Fact) -> Verdict:
         """A sentence: literally, or on one line with most of its content, its force and its polarity."""
@@ -169,8 +173,10 @@ class _Judge:
         return None
 
     def _line_stems(self, found: Found) -> frozenset[str]:
-        line = self._candidate.text.count("\n", 0, found.start)
-        return self._candidate.stems[line]
+        return self._candidate.stems[self._line_number(found)]
+
+    def _line_number(self, found: Found) -> int:
+        return bisect_right(self._candidate.line_starts, found.start) - 1
 
 
 def _closest(line: str, wanted: frozenset[str]) -> str:

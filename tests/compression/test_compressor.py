@@ -15,15 +15,15 @@ from .conftest import VOCABULARY
 
 COUNTER = TokenCounter(VOCABULARY)
 CONTEXT = (
-    "## 0. User Query\n\n  Find a laptop under $800, it must have 16 GB.\n\n## 1. Reflection Decision\n\nproceed, confidence 0.9\n\n"
+    "## 0. User Query\n\n  Find a laptop under $800, it must have 16 GB.\n\n"
+    "## 1. Reflection Decision\n\nproceed, confidence 0.9\n\n"
     "## 2. Gathered Context\n\n### Topic\n\n```yaml\n_meta:\n  source_type: turn_summary\n```\n\n"
-    + "".join(
-        f"- Lenovo LOQ {n} costs ${600 + n}.00 at https://shop.example/{n} [{n % 9}]. It is described at length here.\n" for n in range(80)
-    )
+    + "".join(f"- Lenovo LOQ {n} costs ${600 + n}.00 at https://shop.example/{n} [{n % 9}]. It is described here.\n" for n in range(80))
     + "\n## 4. Tool Execution\n\nError: timeout after 30 seconds\n\n"
 )
-_WORDS = ["user: ", "assistant: ", "tool x: ", "Ada: ", "\n", "## 0. User Query\n", "# a|b", "|", "```", "$12.50", "must not", "[3]", "May 5",
-          '{"id": "A1", "v": 2}', "[{", '"', "word ", "sentence ends. ", "Error: no\n", "😀", "漢字", "مرحبا", "\\", "not ", "- item\n"]  # fmt: skip
+_WORDS = ["user: ", "assistant: ", "tool x: ", "Ada: ", "\n", "## 0. User Query\n", "# a|b", "|", "```", "$12.50", "must not",
+          "[3]", "May 5", '{"id": "A1", "v": 2}', "[{", '"', "word ", "sentence ends. ", "Error: no\n",
+          "😀", "漢字", "مرحبا", "\\", "not ", "- item\n"]  # fmt: skip
 texts = st.lists(st.sampled_from(_WORDS), max_size=120).map("".join) | st.text(max_size=200)
 
 

@@ -30,7 +30,7 @@ from pandora_dagster.contracts.ports import CountsTokens
 
 _NAMED_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 0.35, 1.6, 6
 """Weight of a value nobody mentions: in a row whose identity is mentioned, in any other; and of tables up to six rows."""
-_STATE_WEIGHT, _STATE_OF_ROW = 1.5, 0.6
+_STATE_WEIGHT, _STATE_OF_ROW = 1.5, 1.0
 """Of a state by itself, and of the fact that it is the state of a row somebody mentions."""
 _UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.5, 0.1
 _PERSON_BONUS = 0.08

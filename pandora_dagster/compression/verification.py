@@ -102,6 +102,8 @@ class _Judge:
 
     def _present(self, fact: Fact) -> Verdict:
         """Kept, equal or changed in its force; missing where it needs a closer look."""
+        if self._is_same:
+            return Verdict(Outcome.KEPT, fact)
         if fact.text in self._candidate.text and (fact.kind in LINES or fact.kind in _SELF_EVIDENT):
             return Verdict(Outcome.KEPT, fact)
         if fact.kind in LINES:

@@ -20,7 +20,11 @@ from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
 
 CONVERSATIONS = 136
-WORDS = ["flight", "seat", "bag", "fare", "change", "cancel", "refund", "certificate", "airport", "morning", "return", "passenger", "insurance", "upgrade", "economy", "reservation", "booked", "please", "confirm", "total", "price", "policy", "agent", "travel", "date", "payment", "card", "gift", "membership", "delay"]
+VOCABULARY = """
+flight seat bag fare change cancel refund certificate airport morning return passenger insurance upgrade economy
+reservation booked please confirm total price policy agent travel date payment card gift membership delay
+"""
+WORDS = tuple(VOCABULARY.split())
 
 
 @contextmanager

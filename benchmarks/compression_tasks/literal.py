@@ -9,10 +9,11 @@ import tiktoken
 from pandora_dagster.text.tokens import TokenCounter
 
 _OTHER = re.compile(r"[^a-z0-9$%]+")
-_STOP = frozenset(
+_STOPS = (
     "a an the of to in on at for and or is are was were be been do does did what when where who whom which how why has have had with by "
-    "from as that this it its his her their he she they i you my your me we us our so if not no".split()
+    "from as that this it its his her their he she they i you my your me we us our so if not no"
 )
+_STOP = frozenset(_STOPS.split())
 
 
 def literal(text: object) -> str:
@@ -47,7 +48,7 @@ class Tokens:
 
     def __init__(self, vocabulary: Path) -> None:
         self.counter = TokenCounter(vocabulary)
-        self._encoding: tiktoken.Encoding = self.counter._encoding  # noqa: SLF001  # pyright: ignore
+        self._encoding: tiktoken.Encoding = self.counter._encoding  # pyright: ignore
 
     def count(self, text: str) -> int:
         return self.counter.count(text)

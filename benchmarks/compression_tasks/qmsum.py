@@ -28,7 +28,7 @@ def meetings(data: Path) -> list[Meeting]:
     return [_meeting(json.loads(path.read_text(encoding="utf-8"))) for path in sorted((data / "qmsum").glob("*.json"))]
 
 
-def _meeting(raw: dict) -> Meeting:  # noqa: ANN401
+def _meeting(raw: dict) -> Meeting:
     turns = tuple((t["speaker"], " ".join(t["content"].split())) for t in raw["meeting_transcripts"])
     questions: list[tuple[str, frozenset[int]]] = []
     for question in raw["specific_query_list"]:

@@ -33,12 +33,12 @@ class Block:
     under: int = -1
 
 
-def blocks(text: str) -> tuple[Block, ...]:
-    """The blocks of a text, in order."""
-    return tuple(_blocks(text.split("\n")))
+def blocks(text: str, longest: int = _LONGEST) -> tuple[Block, ...]:
+    """The blocks of a text, in order; a sentence of more than `longest` characters stands as several."""
+    return tuple(_blocks(text.split("\n"), longest))
 
 
-def _blocks(lines: list[str]) -> Iterator[Block]:
+def _blocks(lines: list[str], longest: int) -> Iterator[Block]:
     number = at = 0
     heading = table = -1
     while at < len(lines):
@@ -48,7 +48,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
             yield Block(BlockKind.FENCE, "\n".join(lines[at:end]), at, heading)
             number, at, table = number + 1, end, -1
             continue
-        for block in _of_line(lines, at, heading, table):
+        for block in _of_line(lines, at, heading, table, longest):
             if block.kind is BlockKind.HEADING:
                 heading, table = number, -1
             elif block.kind is BlockKind.TABLE_HEAD:
@@ -70,7 +70,7 @@ def _fence_end(lines: list[str], start: int, mark: str) -> int:
     return start + 1
 
 
-def _of_line(lines: list[str], at: int, heading: int, table: int) -> Iterator[Block]:
+def _of_line(lines: list[str], at: int, heading: int, table: int, longest: int) -> Iterator[Block]:
     line = lines[at]
     if not line.strip():
         return
@@ -84,7 +84,7 @@ def _of_line(lines: list[str], at: int, heading: int, table: int) -> Iterator[Bl
         yield Block(BlockKind.ITEM, line.rstrip(), at, heading)
     else:
         for sentence in sentences(line):
-            for piece in _pieces(sentence):
+            for piece in _pieces(sentence, longest):
                 yield Block(BlockKind.SENTENCE, piece, at, heading)
 
 
@@ -92,12 +92,12 @@ def _is_head(lines: list[str], at: int) -> bool:
     return at + 1 < len(lines) and "|" in lines[at] and len(lines[at + 1]) <= _LONGEST and bool(_RULER.match(lines[at + 1]))
 
 
-def _pieces(sentence: str) -> Iterator[str]:
+def _pieces(sentence: str, longest: int) -> Iterator[str]:
     """A sentence, or stretches of one that is longer than any, ended at white space where there is some."""
     at = 0
-    while len(sentence) - at > _LONGEST:
-        space = sentence.rfind(" ", at + _LONGEST // 2, at + _LONGEST)
-        end = space if space > 0 else at + _LONGEST
+    while len(sentence) - at > longest:
+        space = sentence.rfind(" ", at + longest // 2, at + longest)
+        end = space if space > 0 else at + longest
         yield sentence[at:end].strip()
         at = end
     if rest := sentence[at:].strip():

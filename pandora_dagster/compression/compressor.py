@@ -9,21 +9,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pandora_dagster.compression.detection import detect_content_type
-from pandora_dagster.compression.facts import Fact, FactKind, Ledger, Outcome, Rank, Verdict
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Outcome, Rank, Verdict
+from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
-from pandora_dagster.compression.methods import condense
-from pandora_dagster.compression.page_zones import read_page
+from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.restoring import restored, snippet
 from pandora_dagster.compression.summary_check import is_a_summary
-from pandora_dagster.compression.verification import REFERENCE, Verification, verify
+from pandora_dagster.compression.verification import Verification, absent, verify
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import InputError
 
 _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """Shares of the target that the method gets, one after the other, while critical facts are missing."""
-_RESTORED = 0.2
+_RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
 
@@ -137,14 +136,20 @@ class _Job:
             if completed.strip():
                 yield completed
 
+    @cached_property
+    def _by_sentence(self) -> Method:
+        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query)
+
+    @cached_property
+    def _by_clause(self) -> Method:
+        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
+
     def _condensed(self, room: int, *, by_clause: bool) -> str:
         reference = self._reference()
         room -= self.counter.count(reference) + 1 if reference else 0
         if room < 1:
             return ""
-        body = condense(
-            self.text, room, self.content_type, self.counter, must=self._must, query=self.query, by_clause=by_clause
-        )
+        body = (self._by_clause if by_clause else self._by_sentence)(room)
         return f"{body}\n{reference}" if reference and body else body
 
     def _reference(self) -> str:
@@ -153,37 +158,36 @@ class _Job:
 
     def _completed(self, body: str) -> str:
         """A body with the critical facts that it lacks, as far as they fit."""
-        if not self.ledger.critical:
-            return body
-        lost = verify(self.ledger, self._original, body, query=self.query or None).lost_critical
+        lost = absent(self.ledger.critical, self.ledger, self._original, body) if self.ledger.critical else ()
         return restored(body, lost, self.text, self.target, self.counter) if lost else body
 
     def _with_important(self, body: str) -> str:
-        """A body with the important facts it lacks, in a little less room; as it is where they are too many."""
-        if self.query or (self.content_type is ContentType.PAGE_DOC and read_page(self.text)):
+        """A body with the important values it lacks, in a little less room; as it is where they are too many."""
+        if self.query or self.content_type is ContentType.PAGE_DOC or has_sections(self.text) or is_tool_shaped(self.text):
             return body
-        lost = self._lost_important(body)
-        if not lost:
-            return body
-        finer = self._condensed(self.target, by_clause=True)
-        if len(fewer := self._lost_important(finer)) < len(lost) and not fewer:
-            return finer
-        for base, by_clause in ((lost, False), (fewer, True)):
-            needed = sum(self.counter.count(snippet(f, self.text)) + 3 for f in base)
-            if needed <= _RESTORED * self.target:
-                shorter = self._condensed(self.target - needed, by_clause=by_clause)
-                again = restored(self._completed(shorter), self._lost_important(shorter), self.text, self.target, self.counter)
-                if len(self._lost_important(again)) < len(lost):
-                    return again
-        return restored(body, lost, self.text, self.target, self.counter)
+        lost = self._lost_values(body)
+        for by_clause in (False, True):
+            base = self._lost_values(self._condensed(self.target, by_clause=True)) if lost and by_clause else lost
+            room = _RESTORED * self.target
+            needed = sum(self.counter.count(snippet(f, self.text)) + 3 for f in base) if 4 * len(base) <= room else room + 1
+            if not lost or needed > room:
+                continue
+            shorter = self._condensed(self.target - int(needed), by_clause=by_clause)
+            again = restored(self._completed(shorter), self._lost_values(shorter), self.text, self.target, self.counter)
+            if len(still := self._lost_values(again)) < len(lost):
+                body, lost = again, still
+        return body
 
-    def _lost_important(self, body: str) -> tuple[Fact, ...]:
-        return tuple(f for f in verify(self.ledger, self._original, body).lost if f.rank is not Rank.DETAIL)
+    def _lost_values(self, body: str) -> tuple[Fact, ...]:
+        values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
+        return absent(values, self.ledger, self._original, body)
 
     def _result(self, original_tokens: int, text: str, judged: Verification) -> Compressed:
         if lost := judged.lost_critical:
             shown = "; ".join(f.text for f in lost[:5])
-            return self._halted(original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}")
+            return self._halted(
+                original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}"
+            )
         check = is_a_summary(text, self.text, self.target, self.counter)
         if not check.ok:
             return self._halted(original_tokens, "; ".join(check.reasons))
@@ -191,7 +195,15 @@ class _Job:
         return Compressed(text, tokens, original_tokens, None, self.text, self.content_type, self.ledger, judged)
 
     def _halted(self, original_tokens: int, reason: str) -> Compressed:
-        return Compressed(None, 0, original_tokens, f"compress: {self.name or self.content_type.value}: {reason}", self.text, self.content_type, self.ledger)
+        return Compressed(
+            None,
+            0,
+            original_tokens,
+            f"compress: {self.name or self.content_type.value}: {reason}",
+            self.text,
+            self.content_type,
+            self.ledger,
+        )
 
 
 def _loss(judged: Verification) -> tuple[int, int, int]:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.finding import find_values
-from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
 from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.statements import FORCE
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
@@ -23,7 +24,7 @@ _CLAUSE = re.compile(
     r"(?<=[,;:])\s+|\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before|to|with|for|from|at|about)\b)"
     r"|\s+-+\s+|(?<=\])\s+|\s+(?=\[)"
 )
-_HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.3, 0.4, 1_000.0
+_HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
 """A word that is new is worth 1 and grows with the logarithm of its pieces; a hard fact, a pair of words near each other."""
 _LINE_TOKENS = 4.0
 """What opening a line costs: its speaker, and the reader's change of subject."""
@@ -45,25 +46,52 @@ class Piece:
     is_whole: bool
 
 
-def condense_dialogue(
-    text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), by_clause: bool = False
-) -> str:
-    """`text` in at most `target` tokens; `must` are keys of values that come first. `by_clause` chooses smaller pieces."""
-    lines = read_lines(text)
-    names = _short_names(line.speaker for line in lines)
-    legend = "; ".join(f"{short}={name}" for name, short in names.items())
-    pieces = [piece for line in lines for piece in _pieces(line, by_clause=by_clause)]
-    own = frozenset(k for name in names for k in (key(name), *key(name).split()))
-    units, weights = _units(pieces, own, must, counter)
-    openings: dict[Hashable, float] = {line.number: _LINE_TOKENS for line in lines}
-    selection = Selection(units, weights, openings, least=_LEAST)
-    text, left = legend, target - counter.count(legend) - 2
-    for _ in range(_ROUNDS):
-        longer = _fitted(pieces, selection.extend(left), names, legend, target, counter)
-        text, left = longer, target - counter.count(longer) - 1
-        if left < _SMALLEST:
-            break
-    return text
+class Dialogue:
+    """Talk taken apart once, to be condensed to any number of targets. `must` are keys of values that come first;
+    `by_clause` chooses smaller pieces."""
+
+    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), by_clause: bool = False) -> None:
+        lines = read_lines(text)
+        self._counter = counter
+        self._names = _short_names(line.speaker for line in lines)
+        self._legend = "; ".join(f"{short}={name}" for name, short in self._names.items())
+        self._pieces = [piece for line in lines for piece in _pieces(line, by_clause=by_clause)]
+        own = frozenset(k for name in self._names for k in (key(name), *key(name).split()))
+        self._units, self._weights = _units(self._pieces, own, must, counter)
+        self._openings: dict[Hashable, float] = {line.number: _LINE_TOKENS for line in lines}
+
+    def condensed(self, target: int) -> str:
+        """The talk in at most `target` tokens."""
+        selection = Selection(self._units, self._weights, self._openings, least=_LEAST)
+        text, left = "", target - self._counter.count(self._legend) - 2
+        for _ in range(_ROUNDS):
+            text = self._fitted(selection.extend(left), target)
+            left = target - self._counter.count(text) - 1
+            if left < _SMALLEST:
+                break
+        return text
+
+    def _fitted(self, picked: list[int], target: int) -> str:
+        """The composed text; the last picks go until it fits."""
+        text = self._composed(picked)
+        while picked and (over := self._counter.count(text) - target) > 0:
+            del picked[-max(1, over // 8) :]
+            text = self._composed(picked)
+        return text if picked else ""
+
+    def _composed(self, picked: Iterable[int]) -> str:
+        """Picks in their order; neighbours of one speaker share a line."""
+        lines = [self._legend] if self._legend else []
+        last: Piece | None = None
+        for piece in sorted((self._pieces[n] for n in picked), key=lambda p: (p.line.number, p.order)):
+            if last and last.line is piece.line:
+                lines[-1] += (" " if piece.order == last.order + 1 else "; ") + piece.text
+            elif last and piece.line.speaker and last.line.speaker == piece.line.speaker:
+                lines[-1] += "; " + piece.text
+            else:
+                lines.append((f"{self._names[piece.line.speaker]}: " if piece.line.speaker else "") + piece.text)
+            last = piece
+        return "\n".join(lines)
 
 
 def _short_names(speakers: Iterable[str]) -> dict[str, str]:
@@ -88,17 +116,16 @@ def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
         if not raw.strip():
             continue
         hard = frozenset(k for _, _, k in inside if k)
-        short = telegraph(raw, [(a, b) for a, b, _ in inside])
+        short = telegraph(raw, [*((a, b) for a, b, _ in inside), *(m.span() for m in FORCE.finditer(raw))])
         yield Piece(line, order, raw.strip(), hard, is_whole=True)
         if short and short != raw.strip():
             yield Piece(line, order, short, hard, is_whole=False)
 
 
 def _borders(text: str, spans: Sequence[tuple[int, int, str]], *, by_clause: bool) -> list[int]:
-    """Where pieces end: never inside a value; a sentence without end is cut at white space."""
-    found = {m.end() for m in _SENTENCE.finditer(text)}
-    if by_clause:
-        found |= {m.end() for m in _CLAUSE.finditer(text)}
+    """Where pieces end: never inside a value or behind a negation; a sentence without end is cut at white space."""
+    ends = {m.end() for m in _SENTENCE.finditer(text)}
+    found = ends | {m.end() for m in _CLAUSE.finditer(text)} if by_clause else ends
     borders: list[int] = []
     ahead = iter([*spans, (len(text) + 1, len(text) + 1, "")])
     span = next(ahead)
@@ -106,7 +133,8 @@ def _borders(text: str, spans: Sequence[tuple[int, int, str]], *, by_clause: boo
     for border in sorted(found):
         while span[1] < border:
             span = next(ahead)
-        if border < len(text) and not span[0] < border <= span[1] - 1:
+        is_denied = border not in ends and any(is_negation(w) for w in text[last:border].split())
+        if border < len(text) and not span[0] < border <= span[1] - 1 and not is_denied:
             borders += _cuts(text, last, border)
             borders.append(border)
             last = border
@@ -146,29 +174,3 @@ def _units(
 def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:
     tokens = counter.count(" " + piece.text)
     return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order))
-
-
-def _fitted(
-    pieces: Sequence[Piece], picked: list[int], names: dict[str, str], legend: str, target: int, counter: CountsTokens
-) -> str:
-    """The composed text; the last picks go until it fits."""
-    text = _composed(pieces, picked, names, legend)
-    while picked and (over := counter.count(text) - target) > 0:
-        del picked[-max(1, over // 8) :]
-        text = _composed(pieces, picked, names, legend)
-    return text
-
-
-def _composed(pieces: Sequence[Piece], picked: Iterable[int], names: dict[str, str], legend: str) -> str:
-    """Picks in their order; neighbours of one speaker share a line."""
-    lines = [legend] if legend else []
-    last: Piece | None = None
-    for piece in sorted((pieces[n] for n in picked), key=lambda p: (p.line.number, p.order)):
-        if last and last.line is piece.line:
-            lines[-1] += (" " if piece.order == last.order + 1 else "; ") + piece.text
-        elif last and piece.line.speaker and last.line.speaker == piece.line.speaker:
-            lines[-1] += "; " + piece.text
-        else:
-            lines.append((f"{names[piece.line.speaker]}: " if piece.line.speaker else "") + piece.text)
-        last = piece
-    return "\n".join(lines)

@@ -11,7 +11,10 @@ from pandora_dagster.compression.credentials import credential_spans
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.language import OPENERS
 
-_MONTH = r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|"
+    r"Aug(?:ust)?|Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+)
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _UNIT = (
     r"(?:tokens?|bytes?|[kKMGT]i?B|GHz|MHz|Hz|ms|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|months?|years?|km|cm|mm|nm|"
@@ -22,26 +25,34 @@ _FORMS = (
     (FactKind.URL, r"(?:https?://|www\.)[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?)\]}]"),
     (FactKind.IDENTIFIER, r"[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64})+"),
     (FactKind.EVIDENCE, r"\[\d{1,4}\](?![(\[:])"),
-    (FactKind.DATE, r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+\-]\d\d:?\d\d)?)?(?!\w)|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}(?!\w)"),
     (
         FactKind.DATE,
-        rf"{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s\d{{4}})?(?!\w)|\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?{_MONTH}(?:,?\s\d{{4}})?(?!\w)|{_MONTH},?\s\d{{4}}(?!\w)",
+        r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+\-]\d\d:?\d\d)?)?(?!\w)|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}(?!\w)",
     ),
-    (FactKind.TIME, r"\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)?(?!\w)|\d{1,2}\s?[ap]\.?m\b"),
+    (
+        FactKind.DATE,
+        rf"{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?(?!\w)"
+        rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{4}})?(?!\w)|{_MONTH},? \d{{4}}(?!\w)",
+    ),
+    (FactKind.TIME, r"\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]\.?m\b\.?)?(?!\w)|\d{1,2} ?[ap]\.?m\b"),
     (
         FactKind.MONEY,
-        rf"-?[$€£¥]\s?{_NUMBER}(?:\s?(?:[kKmM]|million|billion)\b)?|{_NUMBER}\s?(?:USD|EUR|GBP|JPY|CHF|dollars?|euros?|pounds?|cents?)\b",
+        rf"-?[$€£¥] ?{_NUMBER}(?: ?(?:[kKmM]|million|billion)\b)?|{_NUMBER} ?(?:USD|EUR|GBP|JPY|CHF|dollars?|euros?|pounds?|cents?)\b",
     ),
-    (FactKind.PERCENTAGE, rf"{_NUMBER}\s?(?:%|per\s?cent\b)"),
-    (FactKind.IDENTIFIER, r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b"),
-    (FactKind.QUANTITY, rf"{_NUMBER}[\s\-]?{_UNIT}"),
+    (FactKind.PERCENTAGE, rf"{_NUMBER} ?(?:%|per ?cent\b)"),
+    (
+        FactKind.IDENTIFIER,
+        r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",
+    ),
+    (FactKind.QUANTITY, rf"{_NUMBER}[ \-]?{_UNIT}"),
     (FactKind.NUMBER, rf"-?{_NUMBER}(?!\w)"),
     (FactKind.QUOTE, r"\"[^\"\n]{2,120}\"|\u201c[^\u201d\n]{2,120}\u201d|\u00ab[^\u00bb\n]{2,120}\u00bb"),
     (FactKind.NAME, r"[A-Z][\w'\u2019&\-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'\u2019&\-]+){0,4}"),
 )
 _SCAN = re.compile("|".join(f"(?P<f{n}>(?<!\\w){form})" for n, (_, form) in enumerate(_FORMS)))
-_AMOUNT_UNIT = re.compile(rf"{_NUMBER}[\s\-]?{_UNIT}")
+_AMOUNT_UNIT = re.compile(rf"{_NUMBER}[ \-]?{_UNIT}")
 _BEFORE_SENTENCE = re.compile(r"(?:[.!?\n*•>|\])\"]\s*|\n\s*-\s+|\d[.)]\s+|[^\w,;:\-\u2019' ] *)$")
+_LABEL = re.compile(r"\n[^\n:.!?]{1,32}: $")
 _LONGEST = 400
 
 
@@ -84,10 +95,11 @@ def _name(value: str, start: int, text: str) -> Found | None:
     """A proper name: capitals inside a sentence. At a sentence's beginning function words are taken off, and one word
     that is left names nothing by its capital alone."""
     if _begins_sentence(text, start):
-        while _bare(value.split(" ", 1)[0]) in OPENERS:
+        is_first = True
+        while bare(value.split(" ", 1)[0]) in OPENERS:
             first, _, rest = value.partition(" ")
-            start, value = start + len(first) + 1, rest
-        if " " not in value and not (value.isupper() and len(value) > 1):
+            start, value, is_first = start + len(first) + 1, rest, False
+        if is_first and " " not in value and not (value.isupper() and len(value) > 1):
             return None
     elif value[:2] in ("I'", "I\u2019"):
         return None
@@ -95,8 +107,10 @@ def _name(value: str, start: int, text: str) -> Found | None:
 
 
 def _begins_sentence(text: str, start: int) -> bool:
-    return start == 0 or bool(_BEFORE_SENTENCE.search(text[max(0, start - 4) : start]))
+    if start == 0 or _BEFORE_SENTENCE.search(text[max(0, start - 4) : start]):
+        return True
+    return text[start - 2 : start] == ": " and bool(_LABEL.search("\n" + text[max(0, start - 36) : start]))
 
 
-def _bare(word: str) -> str:
+def bare(word: str) -> str:
     return word.lower().replace("'", "").replace("\u2019", "")

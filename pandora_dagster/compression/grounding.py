@@ -3,6 +3,7 @@
 Knows source and candidate; knows nothing of ranks. Linear in both.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +16,14 @@ from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, se
 from pandora_dagster.compression.normal import key, padded, words
 from pandora_dagster.compression.values import canonical
 
+_ESCAPED = re.compile(r"\\+[nrt\"/]")
+"""Line ends and quotes inside JSON strings."""
 _REACH = 8
-_NEAR = 4
+_NEAR, _WIDE = 4, 25
+REFERENCE = "whole text: "
+"""Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
+NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: ")
+"""Beginnings of lines that hold values; a `no` among them is a value."""
 
 
 class Source:
@@ -24,7 +31,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.padded = padded(text)
+        self.padded = padded(_ESCAPED.sub(" ", text))
 
     @cached_property
     def _words(self) -> list[str]:
@@ -63,7 +70,7 @@ class Source:
 
     @cached_property
     def polarity(self) -> "Polarity":
-        return Polarity.of(self.text)
+        return Polarity.of(self.text, _WIDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,32 +82,48 @@ class Polarity:
     plain: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, text: str) -> "Polarity":
+    def of(cls, text: str, reach: int) -> "Polarity":
+        """`reach` is how many words a negation bears on."""
         near: set[str] = set()
         negated: set[tuple[str, str]] = set()
         plain: set[tuple[str, str]] = set()
         for sentence in sentences(text):
-            _read(sentence, near, negated, plain)
+            _read(sentence, reach, near, negated, plain)
         return cls(frozenset(near), frozenset(negated), frozenset(plain))
 
 
-def _read(sentence: str, near: set[str], negated: set[tuple[str, str]], plain: set[tuple[str, str]]) -> None:
-    since = _REACH
+def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str]], plain: set[tuple[str, str]]) -> None:
+    since = scope = reach
     before = ""
     for raw in sentence.split():
         if is_negation(raw):
-            since, before = 0, ""
+            if not _is_answer(raw):
+                since, scope, before = 0, 0, ""
             continue
-        since += 1
+        since, scope = since + 1, scope + 1
         for word in words(raw):
             if word in FUNCTION_WORDS:
                 continue
             stemmed = stem(word)
-            if since <= _REACH:
+            if since <= reach:
                 near.add(stemmed)
             if before:
-                (negated if since <= _NEAR else plain).add((before, stemmed))
+                (negated if scope <= _NEAR else plain).add((before, stemmed))
             before = stemmed
+        if raw[-1] in ".,;:!?":
+            scope = _NEAR
+            since = since if raw[-1] == "," and reach > _NEAR else reach
+
+
+def _is_label(found: Found, text: str) -> bool:
+    """Whether a name is the mark of a speaker: `JA: ...` at a line's beginning, `JA=James` in the legend."""
+    begins = found.start == 0 or text[found.start - 1] == "\n" or text[found.start - 2 : found.start] == "; "
+    return begins and text[found.end : found.end + 1] in (":", "=")
+
+
+def _is_answer(word: str) -> bool:
+    """Whether a `no` stands for itself (`No,` or `Insurance: No`) and denies nothing behind it."""
+    return word.lower().strip("*_\"'") in ("no,", "no.", "no;", "no:", "no!") or word.strip("*_") == "No"
 
 
 def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Iterator[Found]:
@@ -111,6 +134,10 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Ite
         if value in seen or value in known:
             continue
         seen.add(value)
+        if found.kind is FactKind.QUOTE or (found.kind is FactKind.NAME and _is_label(found, candidate.text)):
+            continue
+        if candidate.text.startswith(REFERENCE, candidate.text.rfind("\n", 0, found.start) + 1):
+            continue
         if not source.has(found):
             yield found
 
@@ -119,8 +146,10 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
     """Sentences of the candidate that deny what the source says, or say what it denies."""
     theirs = source.polarity
     for line in candidate.lines:
-        for sentence in sentences(line):
-            own = Polarity.of(sentence)
+        if "|" in line or line.startswith(NO_SENTENCES):
+            continue
+        for sentence in re.split(r"(?<=[.!?;])\s+", line):
+            own = Polarity.of(sentence, _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
             added = own.near and not own.near & theirs.near
             if (lost or added) and f" {key(sentence)} " not in source.padded:

@@ -10,15 +10,17 @@ from dataclasses import replace
 from pandora_dagster.compression.credentials import credential_spans
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
 from pandora_dagster.compression.facts import Fact, FactKind, Ledger, Rank
-from pandora_dagster.compression.finding import Found, find_values
-from pandora_dagster.compression.language import content_stems
+from pandora_dagster.compression.finding import Found, bare, find_values
+from pandora_dagster.compression.language import OPENERS, content_stems
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.page_zones import dropped_spans
 from pandora_dagster.compression.statements import Statement, statements
 from pandora_dagster.compression.zones import Zone, ZoneKind, zones
 from pandora_dagster.contracts.words import ContentType
 
-_PAIR = re.compile(r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.){2,80})"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])')
+_PAIR = re.compile(
+    r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.){2,80})"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
+)
 _META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _TABLE_ROW = re.compile(r"^\|.+\|[ \t]*$", re.MULTILINE)
 _RULER = re.compile(r"^\|[\s:|\-]+\|$")
@@ -127,16 +129,21 @@ def _of_prose(body: str, zone: Zone) -> Iterator[Fact]:
         yield Fact(FactKind.META, block.group(), zone.start + block.start(), zone.start + block.end(), key(block.group()))
     for row in _TABLE_ROW.finditer(body):
         if not _RULER.match(row.group()):
-            yield Fact(FactKind.ROW, row.group().strip(), zone.start + row.start(), zone.start + row.end(), key(row.group()), rank=Rank.DETAIL)
+            yield Fact(
+                FactKind.ROW, row.group().strip(), zone.start + row.start(), zone.start + row.end(), key(row.group()), rank=Rank.DETAIL
+            )
     for statement in statements(body):
         yield _statement_fact(statement, zone)
     for found in find_values(body):
-        yield _value_fact(found, body, zone)
+        if found.kind is not FactKind.NAME or bare(found.text) not in OPENERS:
+            yield _value_fact(found, body, zone)
 
 
 def _statement_fact(statement: Statement, zone: Zone) -> Fact:
     rank = Rank.IMPORTANT
-    if statement.kind is FactKind.ERROR or (statement.kind is FactKind.CONSTRAINT and zone.kind is ZoneKind.PERSON and statement.is_binding):
+    if statement.kind is FactKind.ERROR or (
+        statement.kind is FactKind.CONSTRAINT and zone.kind is ZoneKind.PERSON and statement.is_binding
+    ):
         rank = Rank.CRITICAL
     start, end = zone.start + statement.start, zone.start + statement.end
     return Fact(statement.kind, statement.text, start, end, key(statement.text), rank=rank)

@@ -67,7 +67,9 @@ class Mentions:
         self._strength: defaultdict[str, float] = defaultdict(float)
         spoken: list[str] = []
         for item in said:
-            self._note(_with_bare_amounts(value_keys(item.text)), (PERSON if item.role == "user" else ANSWER) * recency(item.position, messages))
+            self._note(
+                _with_bare_amounts(value_keys(item.text)), (PERSON if item.role == "user" else ANSWER) * recency(item.position, messages)
+            )
             spoken.append(item.text)
         for call in calls:
             self._note(call_keys(call), PERSON * recency(call.position, messages))

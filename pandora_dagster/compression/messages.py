@@ -67,9 +67,9 @@ def split_messages(text: str) -> tuple[Message, ...]:
 
 
 def is_transcript(text: str) -> bool:
-    """Whether at least two role lines stand in `text`, one of them a person's or an assistant's."""
+    """Whether `text` begins with a person's message, or two role lines stand in it, one of a person or an assistant."""
     roles = [h.group(1) for _, h in zip(range(3), ROLE_LINE.finditer(text), strict=False)]
-    return len(roles) >= 2 and bool({"user", "assistant"} & set(roles))
+    return text.startswith("user: ") or (len(roles) >= 2 and bool({"user", "assistant"} & set(roles)))
 
 
 def contents(messages: tuple[Message, ...]) -> Iterator[Said | Call | Result]:
@@ -106,9 +106,10 @@ def _spoken(position: int, role: str, text: str) -> Iterator[Said | Call]:
 def _calls(position: int, value: object) -> tuple[Call, ...]:
     """The calls in `value`, none where it is anything but `{name, arguments}` or a list of them."""
     items = value if is_list(value) else [value]
-    if not all(is_object(item) and "name" in item and "arguments" in item for item in items):
+    calls = [item for item in items if is_object(item) and "name" in item and "arguments" in item]
+    if len(calls) < len(items):
         return ()
-    return tuple(Call(position, str(item["name"]), _arguments(item["arguments"])) for item in items)
+    return tuple(Call(position, str(call["name"]), _arguments(call["arguments"])) for call in calls)
 
 
 def _arguments(value: object) -> object:

@@ -10,7 +10,10 @@ from pandora_dagster.compression.prose import condense_prose
 from pandora_dagster.contracts.ports import CountsTokens
 
 _STRUCTURED, _TEXT, _METADATA = 0.7, 0.2, 0.1
-_KEY_FIELD = re.compile(r"(?:^|_)(?:name|title|product|price|cost|amount|total|currency|url|link|href|id|sku|rating|stock|availability|seller|store|brand)s?(?:_|$)", re.IGNORECASE)
+_KEY_FIELD = re.compile(
+    r"(?:^|_)(?:name|title|product|price|cost|amount|total|currency|url|link|href|id|sku|rating|stock|availability|seller|store|brand)s?(?:_|$)",
+    re.IGNORECASE,
+)
 _SHORTEST_TEXT = 12
 _ROUNDS = 12
 
@@ -37,8 +40,8 @@ def _rendered(page: Page, budget: int, counter: CountsTokens) -> str:
         room -= tokens
         kept.append((zone, entry))
     entries = _with_texts(kept, int(budget * _TEXT) + max(room, 0), counter)
-    dropped = len(page.zones) - len(ordered)
-    result = {**metadata, "zones": entries} | ({"dropped_under_confidence_0.5": dropped} if dropped else {})
+    dropped = [zone.kind for zone in page.zones if zone.confidence < KEEP_KEY_FIELDS]
+    result = {**metadata, "zones": entries} | ({"dropped": dropped} if dropped else {})
     return _json(result)
 
 
@@ -86,7 +89,7 @@ def _with_texts(kept: list[tuple[PageZone, dict[str, Any]]], room: int, counter:
         texts -= bool(zone.text)
         if text:
             room -= counter.count(text) + 4
-            entry = {**(entry or {"type": zone.kind, "confidence": zone.confidence}), "text": text}
+            entry = {**(entry or {"type": zone.kind, "confidence": zone.confidence}), zone.text_name: text}
         if entry:
             entries.append(entry)
     return entries

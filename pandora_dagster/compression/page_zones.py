@@ -31,7 +31,7 @@ class PageZone:
     confidence: float
     fields: Mapping[str, Any]
     text: str
-    source: str
+    text_name: str
 
     @property
     def order(self) -> int:
@@ -54,16 +54,26 @@ def read_page(text: str) -> Page | None:
         return None
     if not is_object(value) or not any(is_list(value.get(name)) for name in _LISTS):
         return None
-    zones = tuple(_zone(item, name) for name in _LISTS for item in value.get(name) or () if is_object(item))
+    zones = tuple(_zone(item) for name in _LISTS for item in value.get(name) or () if is_object(item))
     return Page({k: v for k, v in value.items() if k not in _LISTS}, zones)
 
 
-def _zone(item: Mapping[str, Any], source: str) -> PageZone:
+def _zone(item: Mapping[str, Any]) -> PageZone:
     kind = next((str(item[n]).lower().replace(" ", "_").replace("-", "_") for n in _TYPE_NAMES if isinstance(item.get(n), str)), "other")
     text = " ".join(str(item[n]) for n in _TEXT_NAMES if isinstance(item.get(n), str))
     known = {"confidence", *_TEXT_NAMES, *_TYPE_NAMES}
-    fields = {k: v for k, v in item.items() if k not in known or (k in _TYPE_NAMES and str(v).lower() != kind.replace("_", " ") and str(v) != kind)}
-    return PageZone(kind, _confidence(item.get("confidence", 1.0)), fields, text, source)
+    fields = {
+        k: v
+        for k, v in item.items()
+        if k not in known or (k in _TYPE_NAMES and str(v).lower() != kind.replace("_", " ") and str(v) != kind)
+    }
+    return PageZone(
+        kind,
+        _confidence(item.get("confidence", 1.0)),
+        fields,
+        text,
+        next((n for n in _TEXT_NAMES if isinstance(item.get(n), str)), _TEXT_NAMES[0]),
+    )
 
 
 def _confidence(value: object) -> float:

@@ -25,12 +25,14 @@ _STATEMENT = {FactKind.ERROR: 60.0, FactKind.CONSTRAINT: 10.0, FactKind.DECISION
 _META = 40.0
 _REPEATED, _ASKED, _MUST = 0.4, 6.0, 1_000.0
 _LEAST = 0.02
+_SHORTEST_PIECE, _LONGEST_PIECE = 40, 1_200
+"""Characters of a stretch where sentences do not end: so many that several fit in the target."""
 _ROUNDS, _SMALLEST = 4, 4
 
 
 def condense_prose(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
     """`text` in at most `target` tokens; `must` are keys of values that come first, `query` words that count more."""
-    found = blocks(text)
+    found = blocks(text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)))
     units, weights = _units(found, must, frozenset(_stems(query)), counter)
     heads = {n: b for n, b in enumerate(found) if b.kind in (BlockKind.HEADING, BlockKind.TABLE_HEAD)}
     openings: dict[Hashable, float] = {n: counter.count(b.text) + 1.0 for n, b in heads.items()}
@@ -78,9 +80,7 @@ def _bonus(block: Block, must: frozenset[str]) -> float:
     return sum(_STATEMENT[s.kind] for s in found) + (_MUST if any(key(s.text) in must for s in found) else 0.0)
 
 
-def _fitted(
-    found: Sequence[Block], heads: Mapping[int, Block], picked: list[int], target: int, counter: CountsTokens
-) -> str:
+def _fitted(found: Sequence[Block], heads: Mapping[int, Block], picked: list[int], target: int, counter: CountsTokens) -> str:
     text = _composed(found, heads, picked)
     while picked and (over := counter.count(text) - target) > 0:
         del picked[-max(1, over // 30) :]

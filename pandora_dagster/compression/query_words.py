@@ -5,15 +5,16 @@ Knows the grammar of instructions in English; made from no data set.
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import cast
 
-import snowballstemmer
+import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
-from pandora_dagster.compression.language import FUNCTION_WORDS
+from pandora_dagster.compression.language import FUNCTION_WORDS, word_set
 from pandora_dagster.compression.normal import words
 
-_INSTRUCTIONS = frozenset(
+_INSTRUCTIONS = word_set(
     "summarize summarise summary summaries discuss discusses discussed discussing discussion discussions describe describes described "
     "explain explains explained outline mention mentions mentioned talk talks talked talking speak spoke speaking ask asks asked asking "
     "answer answers answered question questions opinion opinions view views viewpoint perspective perspectives attitude attitudes idea "
@@ -24,7 +25,7 @@ _INSTRUCTIONS = frozenset(
     "point points issue issues matter topic topics subject aspect aspects part parts detail details information content "
     "contents meeting meetings group team member members participant participants people person speaker speakers professor everyone "
     "main major overall general whole different several various concerning regarding related relate about according toward towards "
-    "plan plans planned".split()
+    "plan plans planned"
 )
 _CIRCUMSTANCE = re.compile(
     r"\b(?:when|while|during|in)\b (?:\w+ ){0,4}?"
@@ -32,7 +33,8 @@ _CIRCUMSTANCE = re.compile(
     re.IGNORECASE,
 )
 _BROAD = re.compile(
-    r"\b(?:summari[sz]e|outline|what (?:did|was|were) (?:the )?(?:group|team|everyone|participants?|meeting|they)|whole meeting|discussion (?:about|of|on))\b",
+    r"\b(?:summari[sz]e|outline|what (?:did|was|were) (?:the )?"
+    r"(?:group|team|everyone|participants?|meeting|they)|whole meeting|discussion (?:about|of|on))\b",
     re.IGNORECASE,
 )
 _CIRCUMSTANCE_SHARE, _MOST = 0.6, 1.5
@@ -52,7 +54,8 @@ class Stemmer:
     """Snowball stems of content words; each word is stemmed once."""
 
     def __init__(self) -> None:
-        self._snowball = snowballstemmer.stemmer("english")
+        snowball = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnknownMemberType]
+        self._stem_word = cast(Callable[[str], str], snowball.stemWord)  # pyright: ignore[reportUnknownMemberType]
         self._known: dict[str, str] = {}
 
     def terms(self, text: str) -> list[str]:
@@ -64,7 +67,7 @@ class Stemmer:
 
     def _stem(self, word: str) -> str:
         if (known := self._known.get(word)) is None:
-            known = self._known[word] = self._snowball.stemWord(word)
+            known = self._known[word] = self._stem_word(word)
         return known
 
 

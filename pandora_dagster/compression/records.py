@@ -115,7 +115,7 @@ def identity(values: Mapping[str, Any]) -> str:
     """What names an object: its first plain value that looks like an identifier, else its first plain value."""
     plain = [shown(value) for value in values.values() if isinstance(value, str)]
     named = next((text for text in plain if IDENTIFIER.fullmatch(text) and not DATE.match(text)), None)
-    named = named or next((text for text in plain if text.isupper() and len(text) > 3 or any(c.isdigit() for c in text)), None)
+    named = named or next((text for text in plain if (text.isupper() and len(text) > 3) or any(c.isdigit() for c in text)), None)
     return named or next((leaf for leaf in leaves(dict(values))), "")
 
 
@@ -172,11 +172,10 @@ def innermost_name(value: object, leaf: str) -> str:
     """The name under which a leaf stands inside a nested value, "" where it has none."""
     if is_object(value):
         for name, item in value.items():
-            if not isinstance(item, dict | list) and shown(item) == leaf:
+            if not (is_object(item) or is_list(item)) and shown(item) == leaf:
                 return name
             if found := innermost_name(item, leaf):
                 return found
     if is_list(value):
         return next((found for item in value if (found := innermost_name(item, leaf))), "")
     return ""
-

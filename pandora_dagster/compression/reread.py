@@ -120,4 +120,3 @@ def _loose(text: str) -> list[LooseValue]:
             label, values = f"{label} {values[0]}", values[1:]
         found += [LooseValue(label, value) for value in values]
     return found
-

@@ -12,9 +12,10 @@ from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
 _BEFORE, _AFTER = 60, 30
+_SHORTEST_LINE = 4
 _SIGNS = re.compile(r"[{}\[\]\"\\]+")
 _SENTENCE_BORDER = re.compile(r"[.!?]\s+|\n")
-_MOST_WORDS = 9
+_WORDS_BEFORE, _WORDS_AFTER = 2, 1
 
 
 def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
@@ -23,6 +24,8 @@ def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter
     used = counter.count(body)
     said: set[str] = set()
     for fact in facts:
+        if used + _SHORTEST_LINE > target:
+            break
         line = ALSO + snippet(fact, source)
         tokens = counter.count(line) + 1
         if line in said or used + tokens > target:
@@ -42,7 +45,9 @@ def snippet(fact: Fact, source: str) -> str:
     end = start + len(fact.text)
     before = _SENTENCE_BORDER.split(source[max(0, start - _BEFORE) : start])[-1]
     after = _SENTENCE_BORDER.split(source[end : end + _AFTER])[0]
-    return " ".join((*_words(before, cut_first=start > _BEFORE)[-_MOST_WORDS // 2 :], fact.text, *_words(after, cut_first=False)[:2])).strip()
+    return " ".join(
+        (*_words(before, cut_first=start > _BEFORE)[-_WORDS_BEFORE:], fact.text, *_words(after, cut_first=False)[:_WORDS_AFTER])
+    ).strip()
 
 
 def _words(text: str, *, cut_first: bool) -> list[str]:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pandora_dagster.compression.facts import FactKind
 
 ERROR = re.compile(
-    r"^\W{0,4}(?:error|exception|fatal|traceback|panic|failed|failure)\b|\b\w*(?:Error|Exception)\b\s*:|\berror\s*:|\bHTTP/?\d?[\d.]* [45]\d\d\b",
+    r"^\W{0,4}(?:error|exception|fatal|traceback|panic|failed|failure)\b"
+    r"|\b\w*(?:Error|Exception)\b\s*:|\berror\s*:|\bHTTP/?\d?[\d.]* [45]\d\d\b",
     re.IGNORECASE | re.MULTILINE,
 )
 FORCE = re.compile(
-    r"\b(?:must|mustn't|must not|shall|shall not|have to|has to|need to be|never|at most|at least|no more than|no less than|not more than|"
+    r"\b(?:mustn't|must not|must(?! have been| have had| be (?:so|such|really|very|nice|great|hard|tough|proud|excit|amaz|fun|love))|"
+    r"shall|shall not|have to|has to|need to be|never|at most|at least|no more than|no less than|not more than|"
     r"no later than|no earlier than|only (?:if|when|with|on|in|the|a)|under \$?\d|below \$?\d|less than|more than \$?\d|up to \$?\d|"
     r"maximum|minimum|without|except|cannot|can't|don't want|do not want|won't accept|avoid|unless)\b",
     re.IGNORECASE,
@@ -22,7 +24,8 @@ FORCE = re.compile(
 PREFERENCE = re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r)\b", re.IGNORECASE)
 DECISION = re.compile(
     r"\b(?:decided|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved|"
-    r"(?:has|have) been (?:successfully )?\w+ed|(?:successfully|already) \w+ed|status: ?\w+|outcome|we will go with|go ahead|proceed with)\b",
+    r"(?:has|have) been (?:successfully )?\w+ed|"
+    r"(?:successfully|already) \w+ed|status: ?\w+|outcome|we will go with|go ahead|proceed with)\b",
     re.IGNORECASE,
 )
 CLAIM_SOURCE = re.compile(r"https?://\S+|\[\d{1,4}\](?![(\[:])|\(\w[\w\-]*\.(?:com|org|net|io|gov|edu|de|co\.uk)\)|@\s?\$")

@@ -6,6 +6,7 @@ a compaction merges instead of decaying. Weights: who mentions a value, how late
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.json_parts import shown
@@ -29,13 +30,15 @@ from pandora_dagster.contracts.ports import CountsTokens
 
 _NAMED_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 0.35, 1.6, 6
 """Weight of a value nobody mentions: in a row whose identity is mentioned, in any other; and of tables up to six rows."""
-_STATE_WEIGHT = 1.5
+_STATE_WEIGHT, _STATE_OF_ROW = 1.5, 1.0
+"""Of a state by itself, and of the fact that it is the state of a row somebody mentions."""
+_UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.5, 0.1
 _PERSON_BONUS = 0.08
 _MUST = 1_000.0
 _MARGIN = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Material:
     """A transcript taken apart."""
 
@@ -44,10 +47,14 @@ class _Material:
     mentions: Mentions
     messages: int
 
+    @cached_property
+    def loose_factor(self) -> float:
+        """Worth of a single value that nobody mentions: alone it says less than its row, most of all where nobody talks."""
+        has_talk = any(d.kind in ("sentence", "call") for d in self.drafts)
+        return _UNMENTIONED_VALUE if has_talk else _UNMENTIONED_ANYWHERE
 
-def condense_transcript(
-    text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = ""
-) -> str:
+
+def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
     """`text` in at most `target` tokens, where that is possible; `must` are keys of values that come first."""
     material = _material(rendered(text), query, must)
     weights = _weights(material, must)
@@ -78,18 +85,23 @@ def _material(text: str, query: str, must: frozenset[str]) -> _Material:
     made = tables(row_list, mentions, earlier.layouts)
     drafts = _drafts(made, mentions, earlier, groups, calls)
     drafts += [draft for item in said for draft in sentence_drafts(item, must)]
+    drafts = _without_repeats(drafts)
     return _Material(made, tuple(drafts), mentions, len(messages))
 
 
-def _drafts(
-    made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]
-) -> list[Draft]:
+def _drafts(made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
     drafts = [draft for number, table in enumerate(made) for draft in table_drafts(number, table, mentions)]
     drafts += [loose_draft(loose) for loose in earlier.loose]
     drafts += [item_draft(loose) for loose in earlier.items]
     drafts += [earlier_draft(line) for line in earlier.earlier]
     drafts += [options_draft(group) for group in groups]
     return drafts + [call_draft(call) for call in calls]
+
+
+def _without_repeats(drafts: Sequence[Draft]) -> list[Draft]:
+    """Of equal sentences and calls only the newest stays."""
+    newest = {(d.kind, d.label, d.text): n for n, d in enumerate(drafts) if d.kind in ("sentence", "call")}
+    return [d for n, d in enumerate(drafts) if newest.get((d.kind, d.label, d.text), n) == n]
 
 
 def _weights(material: _Material, must: frozenset[str]) -> dict[Hashable, float]:
@@ -106,6 +118,8 @@ def _weights(material: _Material, must: frozenset[str]) -> dict[Hashable, float]
 
 
 def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
+    if "~" in fact:
+        return _STATE_OF_ROW * late
     if "@" in fact:
         return max(0.5 * late, sum(material.mentions.of(part) or 0.0 for part in fact.split("@")))
     mentioned = material.mentions.of(fact)
@@ -124,9 +138,10 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
 def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
     bonus = _PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0
+    factor = material.loose_factor if draft.kind == "value" and not any(material.mentions.spoken(f) for f in draft.facts) else 1.0
     if draft.kind == "row":
         return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level)
-    return Unit(draft.text, tokens, draft.facts, draft.position, bonus=bonus)
+    return Unit(draft.text, tokens, draft.facts, draft.position, bonus=bonus, factor=factor)
 
 
 def _fill(material: _Material, units: Sequence[Unit], picked: list[int], target: int, counter: CountsTokens) -> list[int]:
@@ -166,9 +181,10 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         lines += [material.tables[number].header, *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry)))]
     lines += [d.text for d in chosen if d.kind == "earlier"]
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
-    if loose := _loose_line([d for d in chosen if d.kind == "value"], padded("\n".join(lines))):
+    in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
+    if loose := _loose_line([d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines))):
         lines.append(loose)
-    talk = sorted((n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")))
+    talk = sorted(n for n in picked if material.drafts[n].kind in ("options", "call", "sentence"))
     return "\n".join(lines + _talk([material.drafts[n] for n in talk]))
 
 

@@ -3,6 +3,7 @@
 Knows rows, tables and talk; gives drafts with the keys of their facts. Knows nothing of weights or budgets.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +18,7 @@ from pandora_dagster.compression.reread import EARLIER, OPTIONS, LooseValue
 from pandora_dagster.compression.tables import Entry, Table
 
 Kind = Literal["row", "earlier", "value", "item", "options", "call", "sentence"]
+_STATE = re.compile(r"[a-z]+(?:_[a-z]+){0,4}")
 _LONGEST_KEY = 80
 _LONGEST_LOOSE = 40
 _LONGEST_SENTENCE = 1_200
@@ -84,8 +86,12 @@ def _prefixes(
 ) -> Iterator[Draft]:
     is_mentioned = any(mentions.of(k) is not None for k in facts[0])
     covered: frozenset[str] = frozenset()
+    name = key(cells[0])
+    states = [f"{name}~{text}" if is_mentioned and _STATE.fullmatch(text) else "" for text in cells]
     for level in range(1, len(cells) + 1):
         covered |= facts[level - 1]
+        if level > 1 and states[level - 1]:
+            covered |= {states[level - 1]}
         if bound and level >= bound[1]:
             covered |= {bound[0]}
         if cells[level - 1] or level == 1:

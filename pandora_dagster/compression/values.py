@@ -15,7 +15,19 @@ _CURRENCIES = {
 }  # fmt: skip
 _SCALES = {"k": 3, "m": 6, "million": 6, "billion": 9}
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_UNITS = {"sec": "s", "second": "s", "min": "min", "minute": "min", "hr": "h", "hour": "h", "metre": "m", "meter": "m", "pound": "lb", "lb": "lb", "ounce": "oz"}
+_UNITS = {
+    "sec": "s",
+    "second": "s",
+    "min": "min",
+    "minute": "min",
+    "hr": "h",
+    "hour": "h",
+    "metre": "m",
+    "meter": "m",
+    "pound": "lb",
+    "lb": "lb",
+    "ounce": "oz",
+}
 _LONGEST = 200
 
 

@@ -3,20 +3,22 @@
 Knows ledger, source and candidate; judges any text, a model's as well as our own. Pure.
 """
 
-from collections.abc import Iterator
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pandora_dagster.compression.candidate import Candidate
 from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
 from pandora_dagster.compression.finding import Found
-from pandora_dagster.compression.grounding import Source, flipped, invented
+from pandora_dagster.compression.grounding import NO_SENTENCES, REFERENCE, Source, flipped, invented
 from pandora_dagster.compression.language import content_stems, is_negation
 from pandora_dagster.compression.statements import FORCE
 from pandora_dagster.compression.values import canonical
 
-REFERENCE = "whole text: "
-"""Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
 _SAME_SENTENCE = 0.7
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+")
 _SELF_EVIDENT = frozenset((FactKind.URL, FactKind.IDENTIFIER, FactKind.EVIDENCE, FactKind.QUOTE, FactKind.NAME))
 
 
@@ -57,16 +59,33 @@ def verify(ledger: Ledger, source: str | Source, candidate: str, *, query: str |
     return Verification(tuple(judge.verdicts()))
 
 
+def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str) -> tuple[Fact, ...]:
+    """Those of `facts` that neither stand in `candidate` nor have an equal there."""
+    judge = _Judge(Candidate(candidate), source, ledger, None)
+    return tuple(fact for fact in facts if not judge.stands(fact))
+
+
 class _Judge:
     def __init__(self, candidate: Candidate, source: Source, ledger: Ledger, query: str | None) -> None:
         self._candidate = candidate
         self._ledger = ledger
         self._query = query
-        is_same = candidate.text == source.text
-        self._invented = () if is_same else tuple(invented(candidate, source, ledger.keys))
-        self._flipped = () if is_same else tuple(flipped(candidate, source))
+        self._source = source
+        self._is_same = candidate.text == source.text
         self._has_reference = REFERENCE in candidate.text
         self._used: set[int] = set()
+
+    @cached_property
+    def _invented(self) -> tuple[Found, ...]:
+        return () if self._is_same else tuple(invented(self._candidate, self._source, self._ledger.keys))
+
+    @cached_property
+    def _flipped(self) -> tuple[str, ...]:
+        return () if self._is_same else tuple(flipped(self._candidate, self._source))
+
+    def stands(self, fact: Fact) -> bool:
+        """Whether a fact is kept or equal, without asking what else became of it."""
+        return self._present(fact).outcome in (Outcome.KEPT, Outcome.EQUAL)
 
     def verdicts(self) -> Iterator[Verdict]:
         for fact in self._ledger.facts:
@@ -78,6 +97,13 @@ class _Judge:
             yield Verdict(Outcome.INVENTED, None, sentence, "negation turned around")
 
     def _verdict(self, fact: Fact) -> Verdict:
+        found = self._present(fact)
+        return self._absent(fact, found.reason) if found.outcome is Outcome.MISSING else found
+
+    def _present(self, fact: Fact) -> Verdict:
+        """Kept, equal or changed in its force; missing where it needs a closer look."""
+        if self._is_same:
+            return Verdict(Outcome.KEPT, fact)
         if fact.text in self._candidate.text and (fact.kind in LINES or fact.kind in _SELF_EVIDENT):
             return Verdict(Outcome.KEPT, fact)
         if fact.kind in LINES:
@@ -88,7 +114,7 @@ class _Judge:
         if equal := self._equal(fact):
             return Verdict(Outcome.EQUAL, fact, equal.text)
         reason = "stands without its subject" if lines else ""
-        return self._absent(fact, reason)
+        return Verdict(Outcome.MISSING, fact, reason=reason)
 
     def _with_subject(self, fact: Fact, lines: list[int]) -> bool:
         """Whether a value stands on a line with a word it is about; long numbers and values without a subject speak for themselves."""
@@ -99,21 +125,28 @@ class _Judge:
 
     def _equal(self, fact: Fact) -> Found | None:
         spelling = canonical(fact.kind, fact.text) if fact.kind in NUMERIC else ""
-        return self._candidate.equals.get((fact.kind, spelling)) if spelling else None
+        found = self._candidate.equals.get((fact.kind, spelling)) if spelling else None
+        if found is None or not self._with_subject(fact, [self._line_number(found)]):
+            return None
+        return found
 
     def _line(self, fact: Fact) -> Verdict:
         """A sentence: literally, or on one line with most of its content, its force and its polarity."""
         if fact.key and f" {fact.key} " in self._candidate.padded:
             return Verdict(Outcome.KEPT, fact)
         if fact.kind in (FactKind.QUERY, FactKind.ERROR, FactKind.META):
-            return self._absent(fact, "does not stand verbatim")
+            return Verdict(Outcome.MISSING, fact, reason="does not stand verbatim")
         wanted = frozenset(content_stems(fact.text.replace("_", " ")))
         if not wanted:
             return Verdict(Outcome.KEPT, fact)
         best = self._candidate.best_line(wanted, _SAME_SENTENCE)
         if best is None:
-            return self._absent(fact, "")
-        line = self._candidate.lines[best]
+            return Verdict(Outcome.MISSING, fact)
+        line = _closest(self._candidate.lines[best], wanted)
+        if len(wanted & frozenset(content_stems(line.replace("_", " ")))) < _SAME_SENTENCE * len(wanted) and "|" not in line:
+            return Verdict(Outcome.MISSING, fact)
+        if "|" in line or line.startswith(NO_SENTENCES):
+            return Verdict(Outcome.MISSING, fact)
         if fact.kind is FactKind.CONSTRAINT and not _same_force(fact.text, line):
             return Verdict(Outcome.MUTATED, fact, line, "another force or polarity")
         return Verdict(Outcome.EQUAL, fact, line)
@@ -142,8 +175,17 @@ class _Judge:
         return None
 
     def _line_stems(self, found: Found) -> frozenset[str]:
-        line = self._candidate.text.count("\n", 0, found.start)
-        return self._candidate.stems[line]
+        return self._candidate.stems[self._line_number(found)]
+
+    def _line_number(self, found: Found) -> int:
+        return bisect_right(self._candidate.line_starts, found.start) - 1
+
+
+def _closest(line: str, wanted: frozenset[str]) -> str:
+    """The sentence of a line that shares most with what is wanted; a table row as it is."""
+    if "|" in line:
+        return line
+    return max(_SENTENCES.split(line), key=lambda sentence: len(wanted & frozenset(content_stems(sentence.replace("_", " ")))))
 
 
 def _same_force(fact: str, line: str) -> bool:

@@ -79,6 +79,8 @@ def test_each_word_stands_in_the_pack_or_a_template(runtime: ExtractiveRuntime, 
         "tools": TOOLS,
         "command": "Search earlier conversations for lamps",
         "toolresults.md": more,
+        "entries": f"[1] {found}\n[2] {more}",
+        "summaries": f"[1] {more}\n[2] {found}",
         "text_to_compress": found + "\n" + more * 20,
     }
     pack = make_pack(role, query, documents, sources=[source("1", 3)], limit=400)

@@ -55,7 +55,7 @@ class Done:
     runtime: str
     halted: str = ""
     is_call: bool = True
-    """False where model calls of their own have been recorded for it."""
+    """False where the model calls that were recorded say it all."""
 
 
 def json_lines() -> Say:

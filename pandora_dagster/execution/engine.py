@@ -38,6 +38,7 @@ class Outcomes:
     verification: Verification | None = None
     halted: str = ""
     runtime: str = ""
+    """Who shortened it; both names with a `+` where some pieces are a model's and others verbatim spans."""
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -109,7 +110,7 @@ class SummarizationEngine:
                 made.tokens,
                 made.runtime,
                 made.halted,
-                is_call=made.runtime == EMBEDDED,
+                is_call=EMBEDDED in made.runtime,
             )
         )
         return made
@@ -117,10 +118,12 @@ class SummarizationEngine:
     async def _by_model(
         self, contract: Contract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite
     ) -> Outcomes | None:
-        judged = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
-        if judged is None:
+        made = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
+        if made is None:
             return None
-        return Outcomes(judged.text, self._counter.count(judged.text), tokens, judged.verification, runtime=self._runtime)
+        names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
+        text, judged = made.judged.text, made.judged.verification
+        return Outcomes(text, self._counter.count(text), tokens, judged, runtime="+".join(names) or self._runtime)
 
     def _by_structure(self, contract: Contract, tokens: int) -> Outcomes:
         made = contract.spans()

@@ -14,7 +14,7 @@ from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, I
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, InterventionType, OutputFormat
-from pandora_dagster.execution.chunks import Chunk, split
+from pandora_dagster.execution.chunks import Chunk, Way, split
 from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.ladder import Contract, Judged, like, wanted
 
@@ -50,22 +50,32 @@ class _Work:
     places: asyncio.Semaphore
 
 
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """A sound whole, and how many of its pieces the model shortened; the other ones keep verbatim spans of themselves."""
+
+    judged: Judged
+    by_model: int
+    by_structure: int
+
+
 class ModelCompression:
     """Shortens by calls of a compression recipe."""
 
     def __init__(self, calls: Attempts, counter: CountsTokens) -> None:
         self._calls, self._counter = calls, counter
 
-    async def shortened(self, contract: Contract, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> Judged | None:
+    async def shortened(self, contract: Contract, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> Shortened | None:
         """The whole, verified; None where the model's pieces do not make a sound one. Raises CallFaultError where it is down."""
         query = contract.query if self._counter.count(contract.query) <= _LONGEST_QUERY else ""
         work = _Work(contract, loaded, tuple(hints), site, query, asyncio.Semaphore(SIDE_BY_SIDE))
         chunks = self._chunks(work)
         if sum(c.way == "model" for c in chunks) > MOST_CALLS or not any(c.way == "model" for c in chunks):
             return None
-        texts = await self._texts(work, chunks)
-        judged = contract.mended(contract.judge("".join(texts)))
-        return judged if judged.ok else None
+        pieces = await self._pieces(work, chunks)
+        judged = contract.mended(contract.judge("".join(text for text, _ in pieces)))
+        ways = [way for _, way in pieces]
+        return Shortened(judged, ways.count("model"), ways.count("structure")) if judged.ok else None
 
     def _chunks(self, work: _Work) -> tuple[Chunk, ...]:
         """Pieces for one call each. A page is JSON: it goes as one, or not at all."""
@@ -80,12 +90,12 @@ class ModelCompression:
             return ()
         return split(work.contract.text, size=size, count=self._counter.count)
 
-    async def _texts(self, work: _Work, chunks: Sequence[Chunk]) -> list[str]:
-        """The pieces' texts in order; raises CallFaultError of the first that found the model down, after stopping the rest."""
+    async def _pieces(self, work: _Work, chunks: Sequence[Chunk]) -> list[tuple[str, Way]]:
+        """The pieces' texts in order, each with the way it was made; stops all where one finds the model down (CallFaultError)."""
         fixed = sum(c.tokens for c in chunks if c.way == "verbatim")
         loose = sum(c.tokens for c in chunks if c.way != "verbatim")
         share = max(0.0, work.contract.target - fixed) / max(1, loose)
-        tasks = [asyncio.ensure_future(self._text(work, chunk, int(chunk.tokens * share))) for chunk in chunks]
+        tasks = [asyncio.ensure_future(self._piece(work, chunk, int(chunk.tokens * share))) for chunk in chunks]
         try:
             return list(await asyncio.gather(*tasks))
         finally:
@@ -93,16 +103,18 @@ class ModelCompression:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _text(self, work: _Work, chunk: Chunk, target: int) -> str:
+    async def _piece(self, work: _Work, chunk: Chunk, target: int) -> tuple[str, Way]:
         if chunk.way == "verbatim" or chunk.tokens <= target:
-            return chunk.text
+            return chunk.text, "verbatim"
         own = replace(work.contract, text=chunk.text, target=max(1, target), content_type=_inner(work.contract), first=None, name="")
         judged = None
         if chunk.way == "model":
             async with work.places:
                 judged = await self._asked(work, own)
-        text = judged.text if judged else own.spans().text
-        return chunk.text if text is None else like(text, chunk.text)
+        if judged:
+            return like(judged.text, chunk.text), "model"
+        text = own.spans().text
+        return (chunk.text, "verbatim") if text is None else (like(text, chunk.text), "structure")
 
     async def _asked(self, work: _Work, own: Contract) -> Judged | None:
         """The first sound answer; else the better one with its missing facts put back; None where that is not sound either."""

@@ -13,7 +13,7 @@ from pandora_dagster.phases.desk import Desk, Written
 from pandora_dagster.text.sections import ContextDocument
 
 _KINDS = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
-_LONGEST_SHOWN = 4_000
+_LONGEST_SHOWN = 20_000
 """Characters of a text before and after compression that a report shows whole; longer ones are named by their documents."""
 
 
@@ -77,10 +77,13 @@ def _content(number: int, body: str, original: str) -> Content:
 
 
 def _replaced(desk: Desk, turn: Turn, owner: PhaseRecord, content: Content, number: int, text: str) -> Turn:
-    """One section replaced in one commit, in the name of the phase that wrote it."""
+    """One section replaced in one commit, in the name of the phase that wrote it; its record says so."""
     context = ContextDocument.parse(turn.context).with_section(number, text).render()
     files = {} if content.name in turn.files else {content.name: content.text}
-    return desk.kit.turns.commit(turn, phase=owner.model_copy(update={"files": {}}), context=context, files=files)
+    known = owner.report.get("facts", {})
+    rows = [*known.get("compressions", ()), *(_row(r) for r in desk.compressions if r.document == content.name)]
+    report = {**owner.report, "facts": {**known, "compressions": rows}}
+    return desk.kit.turns.commit(turn, phase=owner.model_copy(update={"files": {}, "report": report}), context=context, files=files)
 
 
 def _row(report: CompressionReport) -> dict[str, Any]:

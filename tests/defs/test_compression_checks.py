@@ -1,0 +1,58 @@
+"""What Dagster shows of a compression: its three checks, its figures, its table of facts, both texts."""
+
+from dataclasses import replace
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.contracts.calls import GateVerdict
+from pandora_dagster.contracts.words import InterventionType
+from pandora_dagster.defs.checks import COMPRESSING, COMPRESSION, check_results, halt_results
+from pandora_dagster.defs.metadata import phase_metadata
+from tests.defs.conftest import intervention
+
+FACTS = {
+    "compressions": [{"document": "toolresults.md", "tokens_before": 2000, "tokens_after": 900, "ratio": 0.45, "kept": 30}],
+    "compressed_facts": [{"document": "toolresults.md", "outcome": "kept", "rank": "important", "kind": "money", "fact": "$12"}],
+    "compression_before": "**toolresults.md**\n\nlong",
+    "compression_tokens_before": 2000,
+}
+
+
+@pytest.fixture
+def report(phases, key):
+    return phases.run_phase("tool_results", key)
+
+
+def test_a_phase_that_compressed_nothing_passes_and_says_so(report):
+    """The checks are there in every run, so that a page of runs can be read."""
+    found = {c.check_name: c for c in check_results(report, tuple(COMPRESSION))}
+    assert all(c.passed and c.description == "nothing was compressed" for c in found.values()) and set(found) == set(COMPRESSION)
+
+
+def test_an_overflow_is_a_warning(report):
+    """A text that had to stay too large fails `within_budget` without an error: nothing was lost."""
+    told = replace(report, verdicts=(GateVerdict("within_budget", False, "critical facts alone need 2600 tokens"),))
+    check = next(c for c in check_results(told, ("within_budget",)))
+    assert not check.passed and check.severity is dg.AssetCheckSeverity.WARN and "2600" in check.description
+
+
+def test_a_halt_for_lost_facts_fails_its_check(report):
+    """fact_loss: `facts_preserved` is red."""
+    verdict = GateVerdict("facts_preserved", False, "critical facts do not fit")
+    told = replace(report, halt=intervention(InterventionType.FACT_LOSS), verdicts=(verdict,))
+    assert [(c.check_name, c.passed) for c in halt_results(told, tuple(COMPRESSION))] == [("facts_preserved", False)]
+
+
+def test_figures_facts_and_texts_are_metadata(report):
+    """Numbers as numbers, rows as tables, texts as Markdown."""
+    shown = phase_metadata(replace(report, facts=FACTS), "/t")
+    assert isinstance(shown["compressions"], dg.TableMetadataValue) and isinstance(shown["compressed_facts"], dg.TableMetadataValue)
+    assert isinstance(shown["compression_before"], dg.MarkdownMetadataValue)
+    assert shown["compression_tokens_before"].value == 2000
+
+
+def test_the_graph_has_the_checks_where_texts_are_loaded_or_written(graph):
+    """gathered_context and tool_results, nowhere else."""
+    names = {key.asset_key.to_user_string() for asset in graph.assets for key in asset.check_keys if key.name in COMPRESSION}
+    assert names == COMPRESSING

@@ -5,6 +5,7 @@ goes on without duplicates. Knows nothing of files: the ports it is given do.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from json import dumps
@@ -67,17 +68,65 @@ def import_conversations(
     Raises StoreError where the disk or the index refuses: importing the same lines again goes on from there.
     """
     report = ImportReport()
-    pending: list[_Opened] = []
-    for number, line in enumerate(lines, 1):
-        report = replace(report, lines=number)
-        if line.strip():
-            report = _take(line, f"{where}:{number}", desk, pending, report)
-        if sum(len(p.drafts) for p in pending) >= _BATCH:
-            report = _store(pending, desk, report)
-        progress(report)
-    report = _store(pending, desk, report)
+    with _Storing(desk) as storing:
+        for number, line in enumerate(lines, 1):
+            report = replace(report, lines=number)
+            if line.strip():
+                report = _take(line, f"{where}:{number}", desk, storing, report)
+            if storing.waiting >= _BATCH:
+                report = storing.begin(report)
+            progress(report)
+        report = storing.finish(storing.begin(report))
     progress(report)
     return report
+
+
+class _Storing:
+    """Batches on their way to the disk: one is written by a thread of its own while the next one is read."""
+
+    def __init__(self, desk: RecordingDesk) -> None:
+        self._desk = desk
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="import")
+        self._pending: list[_Opened] = []
+        self._under_way: tuple[list[_Opened], Future[list[TurnRow]]] | None = None
+
+    def __enter__(self) -> "_Storing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    @property
+    def waiting(self) -> int:
+        """Turns that are not yet on their way."""
+        return sum(len(p.drafts) for p in self._pending)
+
+    def add(self, opened: _Opened) -> None:
+        self._pending.append(opened)
+
+    def holds(self, conversation: Conversation) -> bool:
+        """Whether this conversation is not stored yet."""
+        every = (*self._pending, *(self._under_way[0] if self._under_way else ()))
+        return any((p.record.user_id, p.record.session_id) == (conversation.user_id, conversation.id) for p in every)
+
+    def begin(self, report: ImportReport) -> ImportReport:
+        """Finish the batch under way, then send the waiting one."""
+        report = self.finish(report)
+        batch, self._pending = self._pending, []
+        self._under_way = (batch, self._pool.submit(_placed, batch, self._desk))
+        return report
+
+    def finish(self, report: ImportReport) -> ImportReport:
+        """Wait for the batch under way, index it, and call its sessions complete; raises StoreError."""
+        if self._under_way is None:
+            return report
+        (batch, placed), self._under_way = self._under_way, None
+        if rows := placed.result():
+            self._desk.index.put(rows)
+        for opened in batch:
+            self._desk.sessions.save(opened.record.model_copy(update={"state": "complete"}))
+        keys = tuple(d.key for opened in batch for d in opened.drafts)
+        return replace(report, conversations=report.conversations + len(batch), turns=report.turns + len(keys), keys=(*report.keys, *keys))
 
 
 def content_sha(conversation: Conversation) -> str:
@@ -86,17 +135,17 @@ def content_sha(conversation: Conversation) -> str:
     return sha256(dumps(values, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def _take(line: bytes, where: str, desk: RecordingDesk, pending: list[_Opened], report: ImportReport) -> ImportReport:
+def _take(line: bytes, where: str, desk: RecordingDesk, storing: _Storing, report: ImportReport) -> ImportReport:
     try:
         conversation = parse_conversation(line, where=where)
-        if any(p.record.session_id == conversation.id and p.record.user_id == conversation.user_id for p in pending):
-            report = _store(pending, desk, report)
+        if storing.holds(conversation):
+            report = storing.finish(storing.begin(report))
         opened = _open(conversation, desk, where)
     except ConversationError as error:
         return replace(report, faults=(*report.faults, str(error)))
     if opened is None:
         return replace(report, unchanged=report.unchanged + 1)
-    pending.append(opened)
+    storing.add(opened)
     return report
 
 
@@ -129,23 +178,6 @@ def _new_record(conversation: Conversation, sha: str, preamble: tuple[Message, .
         preamble=preamble,
         extra=conversation.extra,
     )
-
-
-def _store(pending: list[_Opened], desk: RecordingDesk, report: ImportReport) -> ImportReport:
-    """Place the turns, index them, then call their sessions complete."""
-    drafts = [d for opened in pending for d in opened.drafts]
-    if drafts:
-        desk.index.put(_placed(pending, desk))
-    for opened in pending:
-        desk.sessions.save(opened.record.model_copy(update={"state": "complete"}))
-    done = replace(
-        report,
-        conversations=report.conversations + len(pending),
-        turns=report.turns + len(drafts),
-        keys=(*report.keys, *(d.key for d in drafts)),
-    )
-    pending.clear()
-    return done
 
 
 def _placed(pending: Sequence[_Opened], desk: RecordingDesk) -> list[TurnRow]:

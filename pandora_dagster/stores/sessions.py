@@ -55,9 +55,10 @@ class SessionFiles:
         return known or record
 
     def save(self, record: SessionRecord) -> None:
-        """Write a record, all or nothing; raises StoreError."""
+        """Write a record, all or nothing; raises StoreError. One that calls its import complete need not outlive a power
+        failure: without it the import is taken up again and finds everything in place."""
         folder = self._folder(UserId(record.user_id), SessionId(record.session_id))
-        write_all(folder, {_RECORD: encoded(_RECORD, record.model_dump_json(indent=1) + "\n")})
+        write_all(folder, {_RECORD: encoded(_RECORD, record.model_dump_json(indent=1) + "\n")}, durable=record.state != "complete")
 
     def records(self, user: UserId | None = None) -> Iterator[SessionRecord]:
         """By user, then by first turn; raises DocumentError for a damaged one."""

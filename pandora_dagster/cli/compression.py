@@ -9,7 +9,7 @@ import typer
 
 from pandora_dagster.cli.opened import settings_of
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, stop
-from pandora_dagster.errors import InputError
+from pandora_dagster.errors import HaltError, InputError
 
 if TYPE_CHECKING:
     from pandora_dagster.settings import Settings
@@ -94,6 +94,9 @@ def _answer(line: bytes, where: str, compressed: "Compressor") -> tuple[dict[str
     except InputError as error:
         note(f"pandora: {where}: {error}")
         return refused(wanted.id, str(error)), EXIT_WRONG
+    except HaltError as error:
+        note(f"pandora: {where}: {error}")
+        return refused(wanted.id, str(error)), EXIT_HALTED
     return answer, EXIT_HALTED if answer["halted"] else 0
 
 

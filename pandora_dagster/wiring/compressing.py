@@ -97,7 +97,15 @@ def read_wanted(line: bytes, *, where: str) -> Wanted:
             continue
         if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
             raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_named(kind)}")
+    _check_text(f"{fields['id']}{fields['text']}{fields.get('query', '')}", where)
     return Wanted(fields["id"], fields["text"], fields["target_tokens"], fields.get("type", ""), fields.get("query", ""))
+
+
+def _check_text(text: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: half a surrogate pair (\\u{ord(error.object[error.start]):04x}): expected Unicode text") from error
 
 
 def refused(id: str | int, reason: str) -> dict[str, Any]:

@@ -66,6 +66,7 @@ BAD = {
     "both": (["-", "--jsonl", "-"], "", "either FILE or --jsonl"),
     "line not JSON": (["--jsonl", "-"], "{nope", "-:1: not JSON"),
     "line without text": (["--jsonl", "-"], '{"id": 1, "target_tokens": 3}', "-:1: text: missing"),
+    "half a character": (["--jsonl", "-"], '{"id": 1, "text": "a \\ud83d b", "target_tokens": 3}', "-:1: half a surrogate pair (\\ud83d)"),
     "target is a word": (["--jsonl", "-"], '{"id": 1, "text": "a", "target_tokens": "3"}', "target_tokens: missing or of the wrong kind"),
 }
 
@@ -90,6 +91,18 @@ def test_a_file_that_is_no_text_is_refused(data, message, tmp_path, invoke):
     path = tmp_path / "data.bin"
     path.write_bytes(data)
     assert message in str(invoke("compress", str(path), "--target-tokens", "9").exception)
+
+
+def test_a_model_that_is_down_is_a_halt_of_each_line(pandora, tmp_path):
+    """With servers configured and none there: the reason in the answer, exit code 1, the text untouched."""
+    runtime = tmp_path / "runtime.yaml"
+    layers = "".join(f"  {layer}: {{endpoint: main}}\n" for layer in ("REFLEX", "NERVES", "MIND", "VOICE", "EYES"))
+    runtime.write_text(f"endpoints:\n  main:\n    url: http://127.0.0.1:9/v1\n    model: none\nlayers:\n{layers}", encoding="utf-8")
+    env = {"PANDORA_RUNTIME": "sglang", "PANDORA_RUNTIME_FILE": str(runtime), "PANDORA_ROOT": str(tmp_path / "store")}
+    line = json.dumps({"id": "a", "text": TEXT, "target_tokens": 400})
+    done = pandora("compress", "--jsonl", "-", text=line, env=env)
+    answer = json.loads(done.stdout)
+    assert done.returncode == 1 and answer["text"] is None and answer["halted"]
 
 
 HOSTILE = {

@@ -1,10 +1,12 @@
 """`pandora compress`: a file, stdin, JSON lines; what it prints, its exit codes, and bad input."""
 
 import json
+import re
 
 import pytest
 
 from pandora_dagster.errors import InputError
+from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.wiring.compressing import compress_text
 
 FILLER = "We all talked about how nice the weather had been and what everybody was going to do at the weekend. "
@@ -96,8 +98,8 @@ def test_a_file_that_is_no_text_is_refused(data, message, tmp_path, invoke):
 def test_a_model_that_is_down_is_a_halt_of_each_line(pandora, tmp_path):
     """With servers configured and none there: the reason in the answer, exit code 1, the text untouched."""
     runtime = tmp_path / "runtime.yaml"
-    layers = "".join(f"  {layer}: {{endpoint: main}}\n" for layer in ("REFLEX", "NERVES", "MIND", "VOICE", "EYES"))
-    runtime.write_text(f"endpoints:\n  main:\n    url: http://127.0.0.1:9/v1\n    model: none\nlayers:\n{layers}", encoding="utf-8")
+    shipped = (shipped_folder() / "data" / "runtime.yaml").read_text(encoding="utf-8")
+    runtime.write_text(re.sub(r"http://[^/\s]+", "http://127.0.0.1:9", shipped), encoding="utf-8")
     env = {"PANDORA_RUNTIME": "sglang", "PANDORA_RUNTIME_FILE": str(runtime), "PANDORA_ROOT": str(tmp_path / "store")}
     line = json.dumps({"id": "a", "text": TEXT, "target_tokens": 400})
     done = pandora("compress", "--jsonl", "-", text=line, env=env)

@@ -20,8 +20,10 @@ from pandora_dagster.selection.turn_row import row_of
 from pandora_dagster.text.conversations import parse_conversation, split_turns
 from pandora_dagster.text.words import TermReader
 
-_BATCH = 500
-"""Turns that are placed and indexed together: the memory of an import is this many turns and one conversation."""
+_BATCH = 100
+"""Turns that are placed together."""
+_INDEXED = 1_000
+"""Turns that are indexed together, in one opening of the index: the memory of an import is these rows and two batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def import_conversations(
             if storing.waiting >= _BATCH:
                 report = storing.begin(report)
             progress(report)
-        report = storing.finish(storing.begin(report))
+        report = storing.all(report)
     progress(report)
     return report
 
@@ -89,6 +91,8 @@ class _Storing:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="import")
         self._pending: list[_Opened] = []
         self._under_way: tuple[list[_Opened], Future[list[TurnRow]]] | None = None
+        self._placed: list[_Opened] = []
+        self._rows: list[TurnRow] = []
 
     def __enter__(self) -> "_Storing":
         return self
@@ -106,7 +110,7 @@ class _Storing:
 
     def holds(self, conversation: Conversation) -> bool:
         """Whether this conversation is not stored yet."""
-        every = (*self._pending, *(self._under_way[0] if self._under_way else ()))
+        every = (*self._pending, *self._placed, *(self._under_way[0] if self._under_way else ()))
         return any((p.record.user_id, p.record.session_id) == (conversation.user_id, conversation.id) for p in every)
 
     def begin(self, report: ImportReport) -> ImportReport:
@@ -117,16 +121,27 @@ class _Storing:
         return report
 
     def finish(self, report: ImportReport) -> ImportReport:
-        """Wait for the batch under way, index it, and call its sessions complete; raises StoreError."""
-        if self._under_way is None:
-            return report
-        (batch, placed), self._under_way = self._under_way, None
-        if rows := placed.result():
-            self._desk.index.put(rows)
-        for opened in batch:
+        """Wait for the batch under way; raises StoreError."""
+        if self._under_way is not None:
+            (batch, placed), self._under_way = self._under_way, None
+            self._rows += placed.result()
+            self._placed += batch
+        return self.settle(report) if len(self._rows) >= _INDEXED else report
+
+    def settle(self, report: ImportReport) -> ImportReport:
+        """Index what is placed, and call its sessions complete; raises StoreError."""
+        if self._rows:
+            self._desk.index.put(self._rows)
+        for opened in self._placed:
             self._desk.sessions.save(opened.record.model_copy(update={"state": "complete"}))
-        keys = tuple(d.key for opened in batch for d in opened.drafts)
-        return replace(report, conversations=report.conversations + len(batch), turns=report.turns + len(keys), keys=(*report.keys, *keys))
+        keys = tuple(d.key for opened in self._placed for d in opened.drafts)
+        conversations = report.conversations + len(self._placed)
+        self._rows, self._placed = [], []
+        return replace(report, conversations=conversations, turns=report.turns + len(keys), keys=(*report.keys, *keys))
+
+    def all(self, report: ImportReport) -> ImportReport:
+        """Everything taken so far, stored and indexed."""
+        return self.settle(self.finish(self.begin(report)))
 
 
 def content_sha(conversation: Conversation) -> str:
@@ -139,7 +154,7 @@ def _take(line: bytes, where: str, desk: RecordingDesk, storing: _Storing, repor
     try:
         conversation = parse_conversation(line, where=where)
         if storing.holds(conversation):
-            report = storing.finish(storing.begin(report))
+            report = storing.all(report)
         opened = _open(conversation, desk, where)
     except ConversationError as error:
         return replace(report, faults=(*report.faults, str(error)))

@@ -1,12 +1,13 @@
 """A turn over its per-item limit, as whole pieces chosen by a query (001 section 5). Never a piece of a piece."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.turns import Turn
-from pandora_dagster.selection.turn_row import told_sections
+from pandora_dagster.contracts.words import SECTION_TITLES
+from pandora_dagster.selection.turn_row import told
 from pandora_dagster.text.meta import subsections
 from pandora_dagster.text.sections import ContextDocument
 
@@ -38,7 +39,7 @@ class _Piece:
 
 def excerpt(turn: Turn, query: str, *, limit: int, counter: CountsTokens, scores: Scores) -> Excerpt:
     """Whole pieces of what a turn tells within `limit` tokens: all of it where it fits, else the best for `query`."""
-    pieces = _pieces(ContextDocument.parse(turn.context), told_sections(turn.manifest))
+    pieces = _pieces(told(turn.manifest, ContextDocument.parse(turn.context)))
     costs = [counter.count(p.text) + 1 for p in pieces]
     if sum(costs) <= limit:
         return Excerpt("\n\n".join(p.text for p in pieces), sum(costs), ())
@@ -57,13 +58,12 @@ def _within(limit: int, values: Sequence[float], costs: Sequence[int]) -> set[in
     return chosen
 
 
-def _pieces(document: ContextDocument, told: Collection[int]) -> list[_Piece]:
+def _pieces(sections: Mapping[int, str]) -> list[_Piece]:
     found: list[_Piece] = []
-    for section in (s for s in document.sections if s.number in told):
-        title = section.heading.strip("# \n")
-        body = document.body(section.number)
-        for place, text in enumerate(_split(section.number, body), 1):
-            found.append(_Piece(f"{title}, piece {place}", f"{title}: {text}" if place == 1 else text, section.number))
+    for number, body in sections.items():
+        title = f"{number}. {SECTION_TITLES[number]}"
+        for place, text in enumerate(_split(number, body), 1):
+            found.append(_Piece(f"{title}, piece {place}", f"{title}: {text}" if place == 1 else text, number))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.selection.turn_row import row_of, searched_text
 from pandora_dagster.text.sections import new_context
 
 _CONTEXT = new_context("which flight?").with_section(2, "older things").with_section(4, "HAT113").with_section(5, "It is HAT113.").render()
@@ -51,5 +51,20 @@ def test_a_turn_without_a_summary_has_a_row() -> None:
 
 def test_gathered_context_of_a_live_turn_is_not_searched() -> None:
     """Section 2 repeats older turns; only a recorded turn's greeting in it is searched."""
-    assert row_of(_manifest(), _CONTEXT).text == "which flight?\n\nHAT113\n\nIt is HAT113."
+    assert row_of(_manifest(), _CONTEXT).text == "which flight?\n\nIt is HAT113."
     assert "older things" in row_of(_manifest(recorded=True), _CONTEXT).text
+
+
+def test_a_live_turn_tells_what_is_new_and_leaves_quotations_to_their_sources() -> None:
+    """Earlier turns found again, and an embedded answer's cited lines, do not become sources of their own."""
+    results = (
+        "### Result 1: doc.search\n\n**Status:** success [1]\n\nTurn 3: paid 429 [1]\n\n"
+        "### Result 2: memory.create\n\n**Status:** success [2]\n\nStored preference seat: aisle [2]\n\n"
+        "### Source References\n\n- [1] `turns/turn_000003/context.md` - desk\n- [2] `preferences.md` - Stored memory"
+    )
+    context = new_context("and the desk?").with_section(4, results).with_section(5, "- paid 429 [1]\n\nI found no receipt.")
+    live = Manifest(user_id="ann", turn_id="turn_000009", session_id="s", created_at="", last_activity="", runtime="extractive")
+    said = searched_text(live, context.render())
+    assert "and the desk?" in said and "seat: aisle" in said and "I found no receipt." in said
+    assert "429" not in said
+    assert "429" in searched_text(live.model_copy(update={"runtime": "sglang"}), context.render())

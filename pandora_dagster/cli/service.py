@@ -101,7 +101,9 @@ def ui(
 
     settings = settings_of(context)
     command, environment = ui_command(settings, host=host, port=port)
-    note(f"Dagster on http://{host}:{port} over {settings.root}")
+    note(
+        f"Dagster on http://{host}:{port} over {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
+    )
     os.execvpe(command[0], command, {**os.environ, **environment})  # noqa: S606 - the program of this very environment
 
 

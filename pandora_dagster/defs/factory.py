@@ -17,6 +17,8 @@ from pandora_dagster.phases.flow import PhaseSpec
 from pandora_dagster.phases.report import PhaseReport
 
 GROUP = "turn"
+REPOSITORY = "__repository__@pandora_dagster"
+"""The one code location, as `workspace.yaml` names it."""
 Yielded = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
@@ -81,8 +83,8 @@ def halted(report: PhaseReport, halt: Intervention, folder: str) -> dg.Failure:
 
 
 def run_tags(key: TurnKey, session: str) -> dict[str, str]:
-    """By these a run of a turn is found in the UI."""
-    return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id}
+    """By these a run of a turn is found in the UI; the last one puts a run from the command line under its job and into the timeline."""
+    return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id, ".dagster/repository": REPOSITORY}
 
 
 def _run(phase: str, partition_key: str, pandora: RunsPhases) -> PhaseReport:

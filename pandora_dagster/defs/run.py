@@ -22,6 +22,7 @@ from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import Settings
+from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.wiring import House
 
 TURN_JOB = dg.define_asset_job(
@@ -93,12 +94,13 @@ def report_turn(house: House, key: TurnKey, reports: Iterable[PhaseReport]) -> N
 def ui_command(settings: Settings, *, host: str, port: int) -> tuple[list[str], dict[str, str]]:
     """The command of Dagster's web page, and what its environment needs beside this process's own.
 
-    It opens the `workspace.yaml` of the working directory, or in an installed package without one the module itself.
+    It opens the `workspace.yaml` of the working directory, or where there is none the shipped one.
     """
     with open_instance(settings) as instance:
         home = instance.root_directory
-    what = ["-w", "workspace.yaml"] if Path("workspace.yaml").is_file() else ["-m", "pandora_dagster.definitions"]
-    command = [sys.executable, "-m", "dagster_webserver", *what, "-h", host, "-p", str(port)]
+    own = Path("workspace.yaml")
+    workspace = own if own.is_file() else shipped_folder() / "workspace.yaml"
+    command = [sys.executable, "-m", "dagster_webserver", "-w", str(workspace), "-h", host, "-p", str(port)]
     return command, {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}
 
 

@@ -7,6 +7,7 @@ import pytest
 from pandora_dagster.defs.run import following, ui_command
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.settings import load_settings
+from pandora_dagster.shipped import shipped_folder
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,9 @@ def test_two_threads_take_turns(graph):
     assert [o.success for o in outcomes] == [True, True]
 
 
-@pytest.mark.parametrize(("has_workspace", "opens"), [(True, ["-w", "workspace.yaml"]), (False, ["-m", "pandora_dagster.definitions"])])
+@pytest.mark.parametrize(
+    ("has_workspace", "opens"), [(True, ["-w", "workspace.yaml"]), (False, ["-w", str(shipped_folder() / "workspace.yaml")])]
+)
 def test_the_page_opens_the_same_store_and_history(tmp_path, monkeypatch, has_workspace, opens):
     """In a checkout `workspace.yaml`, elsewhere the installed package; both over the settings' own folders."""
     monkeypatch.chdir(tmp_path)

@@ -54,12 +54,12 @@ def test_two_threads_take_turns(graph):
     ("has_workspace", "opens"), [(True, ["-w", "workspace.yaml"]), (False, ["-w", str(shipped_folder() / "workspace.yaml")])]
 )
 def test_the_page_opens_the_same_store_and_history(tmp_path, monkeypatch, has_workspace, opens):
-    """In a checkout `workspace.yaml`, elsewhere the installed package; both over the settings' own folders."""
+    """In a checkout `workspace.yaml`, elsewhere the shipped one; both over the settings' own folders."""
     monkeypatch.chdir(tmp_path)
     if has_workspace:
         (tmp_path / "workspace.yaml").write_text("load_from: []\n")
     command, environment = ui_command(load_settings({"PANDORA_ROOT": "store"}), host="127.0.0.1", port=3001)
-    assert command[1:] == ["-m", "dagster_webserver", *opens, "-h", "127.0.0.1", "-p", "3001"]
+    assert command[1:] == ["-m", "dagster_webserver", "-w", opened, "-h", "127.0.0.1", "-p", "3001"]
     assert environment["DAGSTER_HOME"] == str(tmp_path / "store" / "dagster")
     assert environment["PANDORA_ROOT"] == str(tmp_path / "store")
     assert (tmp_path / "store" / "dagster" / "dagster.yaml").is_file()

@@ -50,10 +50,8 @@ def test_two_threads_take_turns(graph):
     assert [o.success for o in outcomes] == [True, True]
 
 
-@pytest.mark.parametrize(
-    ("has_workspace", "opens"), [(True, ["-w", "workspace.yaml"]), (False, ["-w", str(shipped_folder() / "workspace.yaml")])]
-)
-def test_the_page_opens_the_same_store_and_history(tmp_path, monkeypatch, has_workspace, opens):
+@pytest.mark.parametrize(("has_workspace", "opened"), [(True, "workspace.yaml"), (False, str(shipped_folder() / "workspace.yaml"))])
+def test_the_page_opens_the_same_store_and_history(tmp_path, monkeypatch, has_workspace, opened):
     """In a checkout `workspace.yaml`, elsewhere the shipped one; both over the settings' own folders."""
     monkeypatch.chdir(tmp_path)
     if has_workspace:

@@ -85,3 +85,25 @@ def test_doctor_finds_a_sound_house_sound(rig):
     found = rig.house.run(rig.house.examine())
     assert [f.part for f in found] == ["store", "recipes", "runtime"] and all(f.ok for f in found)
     assert not rig.house.settings.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "more"),
+    [
+        ("What is the capital of Mongolia?", "I found nothing about this in the documents", ()),
+        ("What happened with the scratched desk?", "The desk came with a scratched top.", ("CLM-3391", "90.00 euros back")),
+    ],
+)
+def test_the_examples_answers_say_what_stands_there_and_nothing_else(tmp_path, query, first, more):
+    """An answer leads with the matter and quotes no heading, fence or argument; where nothing stands, it says so."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
+    house.import_example()
+    for user in ("example", "new"):
+        key = house.start(query, user=user)
+        report = house.run_turn(key, on_report=lambda _: None)
+        response = house.answered(key).response
+        expected = first if user == "example" else "I found nothing about this in the documents."
+        assert report.halt is None and response.removeprefix("- ").startswith(expected)
+        assert not any(sign in response for sign in (query, "query:", "Arguments", "Tool Execution", "Result", "```"))
+        assert user == "new" or all(word in response for word in more)
+    house.close()

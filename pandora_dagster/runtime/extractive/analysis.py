@@ -9,6 +9,7 @@ from pandora_dagster.runtime.extractive.entities import IDENTIFIER, NAME, QUOTED
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import Summary, referred, summaries
 from pandora_dagster.runtime.extractive.matching import content_words, coverage, stem, terms, weights
+from pandora_dagster.runtime.extractive.pointing import pointer
 from pandora_dagster.runtime.extractive.questions import asks_past, intent, is_greeting, query_type, states_preference
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
 from pandora_dagster.text.sentences import sentences
@@ -124,7 +125,9 @@ def reflect(pack: PromptPack, counter: CountsTokens) -> Draft:
     query = pack.query
     if answerable(query, pack):
         return Reflection(decision="PROCEED", confidence=0.9, reasoning=TEMPLATES["clear"])
-    question = f'{TEMPLATES["ask_meaning"]} "{query.strip()}"?' if any(c.isalnum() for c in query) else TEMPLATES["ask_open"]
+    question = (
+        f'{TEMPLATES["ask_meaning"]} "{pointer(query) or query.strip()}"?' if any(c.isalnum() for c in query) else TEMPLATES["ask_open"]
+    )
     asked = Reflection(decision="CLARIFY", confidence=0.9, reasoning=TEMPLATES["unclear"], question=question)
     fits = counter.count(asked.model_dump_json()) <= pack.max_output_tokens
     return asked if fits else asked.model_copy(update={"question": TEMPLATES["ask_open"]})
@@ -132,9 +135,9 @@ def reflect(pack: PromptPack, counter: CountsTokens) -> Draft:
 
 def answerable(query: str, pack: PromptPack) -> bool:
     """Whether the query has content of its own, is a greeting or a statement, or points at an earlier turn."""
-    if is_greeting(query) or states_preference(query) or content_words(query):
-        return True
-    if referred(pack.document("query_analysis.json"))[0]:
+    if is_greeting(query) or states_preference(query) or referred(pack.document("query_analysis.json"))[0]:
         return True
     turns = summaries(pack.document("turn_summaries"))
+    if content_words(query):
+        return bool(turns) or not pointer(query)
     return bool(turns) and any(c.isalnum() for c in query) and (asks_past(query) or resolve(query, turns)[0].status != "unresolved")

@@ -10,6 +10,7 @@ from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.planning import results
 from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
 from pandora_dagster.runtime.extractive.ranking import choose, rank
+from pandora_dagster.runtime.extractive.rawresults import raw_spans
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
 from pandora_dagster.runtime.extractive.toolbox import statement
@@ -27,7 +28,7 @@ def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
     context = ContextDocument.parse(pack.document("context.md"))
     labels = Labels((*pack.sources, *references(context.body(2)), *references(context.body(4))))
     if is_greeting(query):
-        return " ".join((TEMPLATES["greeting"], *_marks(labels, 1)))
+        return TEMPLATES["greeting"]
     if states_preference(query) and (told := _stored(query, context, labels)):
         return told if counter.count(told) <= pack.max_output_tokens else told.replace(f' "{statement(query).value}"', "")
     asked = question(query)
@@ -67,7 +68,7 @@ def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     fourth = next((s.label for s in references(context.body(4))), only)
     spans = [*reader.read(context.body(2), label=only), *reader.read(context.body(4), label=fourth)]
     known = set(identifiers(f"{context.query()}\n{context.body(2)}\n{context.body(4)}"))
-    more = reader.read(pack.document("toolresults.md"), label=fourth)
+    more = raw_spans(pack.document("toolresults.md"), results(context.body(4)), labels, reader)
     return spans + [s for s in more if set(identifiers(s.text)) <= known]
 
 

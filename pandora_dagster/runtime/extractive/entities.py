@@ -16,7 +16,7 @@ MONEY = re.compile(r"[$€£]\s?\d[\d,]*(?:\.\d+)?(?:\s?-\s?[$€£]?\d[\d,]*)?|
 MEASURE = re.compile(rf"\b\d[\d,]*(?:\.\d+)? ?{_UNIT}(?!\w)")
 IDENTIFIER = re.compile(r"(?<![\w.-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z_-])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*(?![\w-])")
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
-NAME = re.compile(r"(?<![.!?] )(?<!^)(?<![\w'])[A-Z][\w'’]*[a-zA-Z0-9](?: [A-Z][\w'’]*\w)*(?: \d{1,4}\b)?", re.MULTILINE)
+NAME = re.compile(r"(?<![.!?] )(?<!^)(?<![\w'])[A-Z][\w'’]*[^\W_](?: [A-Z][\w'’]*\w)*(?: \d{1,4}\b)?", re.MULTILINE)
 _TIMEY = re.compile(
     rf"\b(?:yesterday|today|tomorrow|tonight|ago|last|next|since|week(?:end)?s?|months?|years?|mornings?|evenings?|\d{{4}}|{_MONTH}"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b|\b\d{1,2}(?::\d{2})? ?(?:am|pm)\b|\b\d{1,2}:\d{2}\b",

@@ -26,6 +26,10 @@ class Labels:
         """The label of turn `number`."""
         return self._turns.get(number)
 
+    def number(self, label: str | None) -> int | None:
+        """The turn that `label` leads to."""
+        return next((number for number, known in self._turns.items() if known == label), None)
+
     def of(self, text: str) -> str | None:
         """The label that `text` names itself: `[n]`, a source's path, or a turn."""
         for label in _INLINE.findall(text):

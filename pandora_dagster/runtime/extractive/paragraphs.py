@@ -7,7 +7,7 @@ from pandora_dagster.contracts.words import SECTION_TITLES
 RULE = re.compile(r"^[\s|:*_=-]*$")
 _BULLET = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
 _SECTION = re.compile(rf"^[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): ")
-_TOOL_HEAD = re.compile(r"^Result \d+: [\w.]+$|^Result:$|^\*\*(?:Arguments|Status):\*\* ")
+_TOOL_HEAD = re.compile(r"^Result \d+: [\w.]+$|^Result:$|^(?:\*\*)?Arguments:(?:\*\*)?(?:\s|$)|^\*\*Status:\*\* ")
 _TURN_CELL = re.compile(r"^(\d{1,9})(?: \[\d{1,4}\]| \(unlinked\))?$")
 _SCALE = frozenset(("high", "medium", "low"))
 

@@ -113,6 +113,8 @@ class Result:
     ok: bool
     label: str | None
     """The first citation on its status line."""
+    only: str | None = None
+    """The same, where the status line names no other."""
 
 
 def results(section: str) -> list[Result]:
@@ -126,7 +128,8 @@ def results(section: str) -> list[Result]:
 
 def _result(tool: str, body: str) -> Result:
     status = body.split("\n", 1)[0]
-    return Result(tool, not _FAILED.match(body), next(iter(cited(status)), None))
+    labels = cited(status)
+    return Result(tool, not _FAILED.match(body), next(iter(labels), None), labels[0] if len(labels) == 1 else None)
 
 
 def step(pack: PromptPack, counter: CountsTokens) -> Draft:

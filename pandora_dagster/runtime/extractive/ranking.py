@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from pandora_dagster.runtime.extractive.entities import has_kind
+from pandora_dagster.runtime.extractive.echoes import asks, repeats, says_nothing
+from pandora_dagster.runtime.extractive.entities import has_kind, identifiers
 from pandora_dagster.runtime.extractive.matching import FILLERS, coverage, weights
 from pandora_dagster.runtime.extractive.matching import words as words_of
 from pandora_dagster.runtime.extractive.questions import FIELD_WORDS, Question
@@ -14,7 +15,7 @@ BLOCK_SHARE = 0.7
 BESIDE_SHARE = 0.15
 KIND_BONUS = 0.3
 ASKING_PENALTY = 0.2
-"""A span that itself asks seldom answers."""
+"""A span that itself asks for something seldom answers."""
 NAMING_BONUS = 0.2
 """For the record of the very thing that the question names."""
 DEED_BONUS = 0.4
@@ -28,9 +29,13 @@ RECENT_SHARE = 0.03
 
 
 def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
-    """Spans that have to do with `asked`, best first with their scores; ties keep the later one first. Equal texts stand once."""
+    """Spans that have to do with `asked`, best first with their scores; ties keep the later one first.
+
+    Equal texts stand once, as the oldest turn said them. What only repeats the question is no answer.
+    """
     if not asked.stems:
         return []
+    spans = [s for s in spans if s.kind == "code" or not (repeats(s.text, asked.text) or says_nothing(s.text))]
     weighted = weights(asked.stems, [s.stems for s in spans])
     if not asked.names.issuperset(asked.stems):
         weighted = {t: w * NAME_SHARE if t in asked.names else w for t, w in weighted.items()}
@@ -40,8 +45,16 @@ def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
     around = {b: coverage(weighted, stems) for b, stems in blocks.items()}
     scored = [(_score(s, asked, weighted, around) + RECENT_SHARE * i / len(spans), i, s) for i, s in enumerate(spans)]
     best = sorted((entry for entry in scored if entry[0] > RECENT_SHARE), key=lambda entry: (-entry[0], -entry[1]))
-    seen: set[str] = set()
-    return [(score, s) for score, _, s in best if not (s.text in seen or seen.add(s.text))]
+    first: dict[str, tuple[float, Span]] = {}
+    for score, _, span in best:
+        top, known = first.setdefault(span.text, (score, span))
+        first[span.text] = (top, _older(known, span))
+    return list(first.values())
+
+
+def _older(one: Span, other: Span) -> Span:
+    """The one that an earlier turn said: a later turn may only repeat it."""
+    return other if other.turn is not None and one.turn is not None and other.turn < one.turn else one
 
 
 def _score(span: Span, asked: Question, weighted: dict[str, float], around: dict[int, float]) -> float:
@@ -54,7 +67,7 @@ def _score(span: Span, asked: Question, weighted: dict[str, float], around: dict
     bonus = KIND_BONUS * kinds / max(1, len(asked.wants)) * min(1.0, 0.3 + own + near)
     bonus += DEED_BONUS * (not asked.done.isdisjoint(words_of(span.text)))
     bonus += NAMING_BONUS * bool(span.named.intersection(asked.stems))
-    return own + near + bonus - (ASKING_PENALTY if span.text.endswith("?") else 0.0)
+    return own + near + bonus - (ASKING_PENALTY if asks(span.text) else 0.0)
 
 
 def _has_field(kind: str, span: Span) -> bool:
@@ -67,11 +80,19 @@ def choose(ranked: Sequence[tuple[float, Span]], *, words: int, share: float = 0
     used = 0
     for score, span in ranked:
         size = len(span.text.split())
+        chosen = [_older(c, span) if _same(c, span) else c for c in chosen]
         if chosen and (used + size > words or score < share * ranked[0][0] or _repeats(span, chosen)):
             continue
         chosen.append(span)
         used += size
     return chosen
+
+
+def _same(one: Span, other: Span) -> bool:
+    """Whether two spans say the same in nearly the same words: every number and id of one stands in the other."""
+    a, b = set(words_of(one.text)), set(words_of(other.text))
+    alike = len(a & b) >= SAME_SHARE * max(len(a), len(b))
+    return alike and one.kind != "code" and set(identifiers(one.text)) == set(identifiers(other.text))
 
 
 def _repeats(span: Span, chosen: Sequence[Span]) -> bool:

@@ -5,7 +5,7 @@ Knows the formats of docs/architecture.md; nothing that a document says changes 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.matching import stem, terms, words
@@ -20,6 +20,7 @@ _FENCE = re.compile(r"^(`{3,}|~{3,})([^\n]*)\n(.*?)(?:^\1[`~]*[ \t]*$|\Z)", re.M
 _HEADING = re.compile(r"^(?:#{1,6} +|={3,} *)(.*?)(?: *=*)$")
 _JSON = re.compile(r"(?:^|[\s:`(|])([\[{])(?=\s*(?:[\"{\[]|$))")
 _QUOTED_TURN = re.compile(r"^\[(\d{1,4})\] Turn \d+ \([^)]*\):$")
+_ARGUMENTS = re.compile(r"^(?:\*\*)?Arguments:(?:\*\*)?$")
 _SPEAKER = re.compile(r"^(?:\*\*)?([A-Za-z][\w .'-]{0,30}?)(?:\*\*:|:\*\*|:) ")
 _SKIPPED = frozenset((REFERENCES_TITLE, "Context Assessment"))
 _SHORT_ITEM_WORDS = 60
@@ -38,6 +39,8 @@ class Span:
     """`sentence`, `record`, `row` or `code`."""
     named: frozenset[str] = frozenset()
     """What a record is a record of, as stems."""
+    turn: int | None = None
+    """The turn that its label leads to; None where it leads to none."""
 
 
 class SpanReader:
@@ -56,9 +59,14 @@ class SpanReader:
         `quoted`: the text is an earlier turn; its own `[n]` lead elsewhere, so all of it is cited under `label`.
         """
         self._label, self._quoted = label, quoted
-        found = list(self._read(_META.sub("", text)))
+        found = [replace(s, turn=self._labels.number(s.label)) for s in self._read(_META.sub("", text))]
         self._block += 1
         return found
+
+    def read_records(self, value: object, *, label: str | None) -> list[Span]:
+        """Spans of a JSON value, all of it cited under `label`."""
+        self._label, self._quoted = label, True
+        return [replace(s, turn=self._labels.number(label)) for s in self._records(value, label)]
 
     def _read(self, text: str) -> Iterator[Span]:
         at, skip, paragraph, before = 0, False, list[str](), ""
@@ -76,7 +84,7 @@ class SpanReader:
             if heading:
                 skip = heading.group(1) in _SKIPPED
                 self._enter(line, heading.group(1))
-            elif fence and not skip:
+            elif fence and not skip and not _ARGUMENTS.match(before):
                 yield from self._fenced(fence, is_result=before == "Result:")
             elif found:
                 yield from self._paragraph(_lead(line[: found[2]]))

@@ -6,6 +6,7 @@ from typing import Any
 
 from pandora_dagster.contracts.calls import Part, PromptPack, Source
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat
+from pandora_dagster.text.fences import fenced
 
 MARKDOWN_ROLES = ("synthesizer", "compressor", "session_summarizer")
 
@@ -75,6 +76,14 @@ def section2(*rows: tuple[int, str, str, str]) -> str:
     meta = "```yaml\n_meta:\n  type: turn_context\n  relevant_turns: [1]\n```"
     table = f"| Turn | Relevance | Summary | Key Facts |\n|---|---|---|---|\n{lines}"
     return f"### Relevant Prior Turns\n\n{meta}\n\n{table}\n\n### Source References\n\n{listed}"
+
+
+def bundle(*results: tuple[str, Mapping[str, Any], str]) -> str:
+    """toolresults.md as the coordination phase writes it; a result is tool, arguments, raw."""
+    parts = [
+        f"## {n}. {tool}\n\n{fenced(json.dumps(dict(given)), 'json')}\n\n{fenced(raw)}" for n, (tool, given, raw) in enumerate(results, 1)
+    ]
+    return "# Tool results\n\n" + "\n\n".join(parts) + "\n"
 
 
 def context(query: str, **sections: str) -> str:

@@ -1,10 +1,12 @@
 """Role `synthesizer`: verbatim spans with citations, most relevant first."""
 
+import json
+
 import pytest
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.text.citations import cited
-from tests.runtime.extractive.packs import context, section2, source
+from tests.runtime.extractive.packs import bundle, context, section2, source
 
 LAMPS = section2(
     (
@@ -61,9 +63,10 @@ def test_nothing_found_is_said(ask, given: tuple[Source, ...]) -> None:
     assert bool(cited(answer)) == bool(given)
 
 
-def test_greeting(ask) -> None:
-    """A greeting gets the fixed greeting."""
-    assert ask("synthesizer", "hello!", {"context.md": context("hello!")}) == "Hello! What would you like to know?"
+@pytest.mark.parametrize("given", [(), (source("1", 3),)])
+def test_greeting(ask, given: tuple[Source, ...]) -> None:
+    """A greeting gets the fixed greeting; it claims nothing and cites nothing."""
+    assert ask("synthesizer", "hello!", {"context.md": context("hello!", s2=LAMPS)}, sources=given) == "Hello! What would you like to know?"
 
 
 @pytest.mark.parametrize(("status", "opening"), [("success [1]", "I have stored this:"), ("error", "I could not store this:")])
@@ -99,12 +102,71 @@ def test_marks_that_lead_nowhere_are_not_quoted(ask) -> None:
     assert cited(answer) == ("1",)
 
 
+ASKED = {"query": "where does the tower stand?"}
+STATUS = "### Result 1: doc.search\n\n**Status:** success [3]\n**Arguments:** `{}`\n\nThe tower is tall.\n\n" + LISTED
+
+
 def test_raw_results_only_as_far_as_validation_can_confirm(ask) -> None:
-    """A number that stands in toolresults.md alone is not said; what the sections bear out is."""
-    found = "The tower weighs 93 tons and stands in Oslo.\n\nThe tower stands in Oslo."
-    documents = {"context.md": context("where does the tower stand?", s4=f"The tower is tall.\n\n{LISTED}"), "toolresults.md": found}
-    answer = ask("synthesizer", "where does the tower stand?", documents, sources=[source("3", 12)])
+    """A number that stands in toolresults.md alone is not said; what the sections bear out is, under its own turn."""
+    text = "The tower weighs 93 tons and stands in Oslo.\n\nThe tower stands in Oslo."
+    raw = json.dumps([{"turn_id": "turn_000012", "score": 1.0, "text": text, "left_out": []}], indent=1)
+    documents = {"context.md": context(ASKED["query"], s4=STATUS), "toolresults.md": bundle(("doc.search", ASKED, raw))}
+    answer = ask("synthesizer", ASKED["query"], documents, sources=[source("3", 12)])
     assert "93" not in answer and "The tower stands in Oslo. [3]" in answer
+
+
+FRAMED = (
+    '4. Tool Execution: Result 1: claims.open\nArguments: {"tower": "stands"}\n'
+    'Result:\n```\n{"place": "tower hill"}\n```\n\n5. Synthesis: It stands by the fjord tower.'
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (
+            json.dumps([{"turn_id": "turn_000012", "score": 1.0, "text": FRAMED, "left_out": []}], indent=1),
+            "It stands by the fjord tower. [3]",
+        ),
+        (json.dumps([{"turn_id": "turn_000077", "score": 1.0, "text": "The tower stands in Rome.", "left_out": []}]), ""),
+        (json.dumps([{"key": "tower", "value": "stands in Oslo", "kind": "fact"}]), "key: tower, value: stands in Oslo, kind: fact [3]"),
+        ("# The tower stands\n\nPlain words: the tower stands in Bergen.", "the tower stands in Bergen. [3]"),
+        ("[]", ""),
+        (json.dumps({"error": "the tower stands nowhere"}), "error: the tower stands nowhere [3]"),
+    ],
+)
+def test_a_tools_raw_result_is_read_and_not_what_it_was_asked(ask, raw: str, said: str) -> None:
+    """Of toolresults.md the results are told, each under the source it came from; arguments, headings and fences never."""
+    documents = {"context.md": context(ASKED["query"], s4=STATUS), "toolresults.md": bundle(("doc.search", ASKED, raw))}
+    answer = ask("synthesizer", ASKED["query"], documents, sources=[source("3", 12)])
+    assert said in answer and "Rome" not in answer
+    assert not any(sign in answer for sign in ("query:", "where does", "Arguments", "Result", "```", "score", "turn_0", "# "))
+
+
+@pytest.mark.parametrize("raw", ["[]", json.dumps({"error": "no"})])
+def test_a_question_is_never_its_own_answer(ask, raw: str) -> None:
+    """A search that found nothing leaves its arguments behind; the fixed sentence answers."""
+    query = "what is the capital of France?"
+    status = f"### Result 1: doc.search\n\n**Status:** success\n**Arguments:** `{json.dumps({'query': query})}`\n\nNothing was found."
+    documents = {"context.md": context(query, s4=status), "toolresults.md": bundle(("doc.search", {"query": query}, raw))}
+    assert ask("synthesizer", query, documents) == "I found nothing about this in the documents."
+
+
+def test_what_failed_is_no_evidence(ask) -> None:
+    """The raw error of a failed call is not told as a find."""
+    status = "### Result 1: doc.search\n\n**Status:** error\n**Arguments:** `{}`\n\n**Error:** broken\n\n" + LISTED
+    documents = {"context.md": context("the tower?", s4=status), "toolresults.md": bundle(("doc.search", ASKED, '{"tower": "fell over"}'))}
+    assert "fell over" not in ask("synthesizer", "where did the tower stand?", documents, sources=[source("3", 12)])
+
+
+def test_the_same_words_are_cited_where_they_were_said_first(ask) -> None:
+    """An answer that a later turn repeated is cited under the earlier turn."""
+    said = "The Nordlys lamp cost $41 in the old shop"
+    rows = section2((9, "1", "Lamps again", f"{said}."), (3, "2", "Lamps", said))
+    answer = ask(
+        "synthesizer", "what did the Nordlys lamp cost?", {"context.md": context("q", s2=rows)}, sources=[source("1", 9), source("2", 3)]
+    )
+    assert answer.splitlines()[0].removeprefix("- ") == f"{said} [2]" and answer.count("$41") == 1
 
 
 def test_fewer_spans_where_little_may_be_written(ask) -> None:

@@ -1,0 +1,44 @@
+"""Texts that answer nothing: those that only repeat a question, that ask for something, or that this runtime said by itself.
+
+Knows words only.
+"""
+
+import re
+
+from pandora_dagster.runtime.extractive.matching import META_WORDS, STOP_WORDS, stem, word_set, words
+from pandora_dagster.runtime.extractive.templates import TEMPLATES
+
+_TELLING = word_set("yes no not nor never none once only both before after")
+"""Words that carry no matter and yet can be the answer."""
+_YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should)\b", re.IGNORECASE)
+_PREFIX = re.compile(r"^(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +")
+_REQUEST = re.compile(
+    r"^\W*(?:(?:and|but|so|then|also|if so|if not|to (?:proceed|continue|begin|start|help|assist)[^,.]{0,60}|before [^,.]{1,60}"
+    r"|in order to [^,.]{1,60}),? )?"
+    r"(?:(?:could|can|would|will|may|might) (?:you|i|we)\b|please (?:provide|confirm|share|tell|give|let|specify|send|enter|choose|reply)\b"
+    r"|let me know\b|would you like\b|do you (?:want|need)\b"
+    r"|i(?: will|'ll|’ll| would|'d|’d)? (?:also )?need (?:your|you to|the following)\b"
+    r"|feel free\b|how (?:can|may) i (?:help|assist)\b)",
+    re.IGNORECASE,
+)
+_OWN = tuple(TEMPLATES[name] for name in ("nothing_found", "nothing_found_in", "greeting", "ask_meaning", "ask_open"))
+
+
+def repeats(text: str, query: str) -> bool:
+    """Whether `text` has no word of matter beyond those of `query`; to a yes-or-no question a statement of its words is an answer."""
+    bare = _PREFIX.sub("", text)
+    asks = text.rstrip().endswith("?")
+    if not asks and _YES_OR_NO.match(query) and words(bare) != words(query):
+        return False
+    known = {stem(w) for w in words(query)}
+    return all(stem(w) in known or w in (STOP_WORDS | META_WORDS) - _TELLING for w in words(bare if asks else text))
+
+
+def asks(text: str) -> bool:
+    """Whether `text` asks or offers something instead of telling it."""
+    return text.rstrip().endswith("?") or bool(_REQUEST.match(_PREFIX.sub("", text)))
+
+
+def says_nothing(text: str) -> bool:
+    """Whether `text` is one of this runtime's own fixed sentences."""
+    return _PREFIX.sub("", text).startswith(_OWN)

@@ -124,6 +124,13 @@ class Desk:
     def analysis(self) -> QueryAnalysis:
         return self.read("query_analysis.json", QueryAnalysis)
 
+    def analysis_document(self) -> InputDocument:
+        """`query_analysis.json` as calls read it: without the query's own words, which every pack says already."""
+        analysis = self.analysis()
+        same = analysis.resolved_query.strip() == self.query.strip()
+        said = {"original_query", "resolved_query"} if same else {"original_query"}
+        return InputDocument("query_analysis.json", as_json(analysis.model_dump(mode="json", exclude=said)))
+
     def halt(self, kind: InterventionType, message: str, *, hint: str) -> HaltError:
         """The HALT of a phase that judges its last call's answer, with its intervention written."""
         call = self.results[-1].record if self.results else None

@@ -225,8 +225,8 @@ def test_a_recipe_that_reads_sections_needs_a_sound_context(documents: tuple[Inp
 
 def test_input_over_its_budget_says_by_how_much(rig: Any, make_recipe: Any) -> None:
     """Fixed input that does not fit halts, with the part and the tokens in the message, and no model is asked."""
-    made = rig(GOOD, recipe=make_recipe(token_budget={"total": 700, "prompt": 500, "input": 40, "output": 100}))
-    with pytest.raises(HaltError, match=r"input: \d+ tokens \(context\.md \d+, query \d+\) are \d+ over: expected at most 40"):
+    made = rig(GOOD, recipe=make_recipe(token_budget={"total": 700, "prompt": 500, "input": 30, "output": 100}))
+    with pytest.raises(HaltError, match=r"input: \d+ tokens \(context\.md \d+, query \d+\) are \d+ over: expected at most 30"):
         made.call()
     assert made.stores.opened[0].type == "budget_exceeded" and not made.runtime.packs
 
@@ -254,7 +254,7 @@ class Shrinker:
 
 def test_compression_makes_fixed_input_fit(rig: Any, make_recipe: Any) -> None:
     """With a Fitter the same call goes through and says what compression saved."""
-    recipe = make_recipe(token_budget={"total": 700, "prompt": 500, "input": 40, "output": 100})
+    recipe = make_recipe(token_budget={"total": 700, "prompt": 500, "input": 30, "output": 100})
     made = rig(GOOD, recipe=recipe, fitter=Shrinker())
     record = made.call().record
     assert record.compression_applied and record.compression_savings == 30
@@ -270,7 +270,7 @@ class Halting:
 
 def test_a_halt_inside_compression_is_the_halt_of_the_call(rig: Any, make_recipe: Any) -> None:
     """The inner intervention stands; the outer call is recorded as failed and opens no second one."""
-    made = rig(GOOD, recipe=make_recipe(token_budget={"total": 700, "prompt": 500, "input": 40, "output": 100}), fitter=Halting())
+    made = rig(GOOD, recipe=make_recipe(token_budget={"total": 700, "prompt": 500, "input": 30, "output": 100}), fitter=Halting())
     with pytest.raises(HaltError) as halted:
         made.call()
     assert halted.value.intervention_id == "iv_9" and not made.stores.opened
@@ -279,7 +279,7 @@ def test_a_halt_inside_compression_is_the_halt_of_the_call(rig: Any, make_recipe
 
 def test_compression_that_can_not_halts(rig: Any, make_recipe: Any) -> None:
     """A Fitter that fails, and compression that the recipe forbids, both end in budget_exceeded."""
-    budget = {"total": 700, "prompt": 500, "input": 40, "output": 100}
+    budget = {"total": 700, "prompt": 500, "input": 30, "output": 100}
     unable, unasked = Shrinker(able=False), Shrinker()
     for fitter, fields in ((unable, {}), (unasked, {"compression": {"enabled": False}})):
         made = rig(GOOD, recipe=make_recipe(token_budget=budget, **fields))

@@ -162,7 +162,7 @@ class Executor:
         account, recipe = call.account, call.loaded.recipe
         account.answered(answer, self._kept(call, "answer", answer.text), answer.usage.output or self._count(answer.text))
         self._correction.learn(pack.layer, counted=account.prompt + account.input, served=answer.usage.prompt)
-        judged = judge(answer, recipe, self._cache.validator(call.loaded), call.request.sources)
+        judged = judge(answer, recipe, self._cache.validator(call.loaded), call.request.sources, intent=call.request.intent)
         for verdict in judged.verdicts:
             account.judged(verdict)
         checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation

@@ -373,3 +373,18 @@ def test_other_tags_stay_as_they_are() -> None:
     """`<documents>`, `<query-string>` and comparisons are nobody's frame."""
     text = "<documents> <query-string> a < b <p>"
     assert text in framed("query", "query", text)
+
+
+@pytest.mark.parametrize(("faults", "answered"), [(1, True), (2, False)])
+def test_an_escalated_call_waits_out_one_fault_of_the_transport(faults: int, answered: bool, rig: Any, make_recipe: Any) -> None:
+    """Though the smaller layer used up the retries: the larger one has one attempt more, and no second."""
+    unsure = GOOD.replace("0.9", "0.3")
+    recipe = make_recipe(model_layer="REFLEX", quality_gates={"confidence_threshold": 0.7, "max_retries": 1})
+    made = rig("no JSON", unsure, *[RuntimeUnreachableError("503")] * faults, GOOD, recipe=recipe)
+    if answered:
+        record = made.call().record
+        assert (record.success, record.escalated, record.retries) == (True, True, 2) and len(made.pauses) == 1
+    else:
+        with pytest.raises(HaltError, match="503"):
+            made.call()
+    assert [p.layer for p in made.runtime.packs] == ["REFLEX", "REFLEX", "MIND", "MIND"]

@@ -45,6 +45,8 @@ class Desk:
     results: list[CallResult] = field(default_factory=list[CallResult])
     compressions: list[CompressionReport] = field(default_factory=list[CompressionReport])
     overflows: list[GateVerdict] = field(default_factory=list[GateVerdict])
+    kept: dict[str, str] = field(default_factory=dict[str, str])
+    """Documents that stay where the phase HALTs: what a person needs to judge it."""
 
     @property
     def site(self) -> CallSite:

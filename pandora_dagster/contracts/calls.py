@@ -13,7 +13,7 @@ from pandora_dagster.contracts.words import ModelLayer, OutputFormat
 PartKind = Literal["policy", "role", "schema", "variables", "document", "query", "feedback"]
 SHARED_KINDS: frozenset[PartKind] = frozenset({"policy", "role", "schema"})
 """Parts that all calls of a recipe share; they stand first so that the server's prefix cache serves them."""
-_CLOSING = re.compile(r"</(?=(?:document|query|variables|feedback)>)")
+_FRAME = re.compile(r"<(?=\s*/?\s*(?:document|query|variables|feedback)(?![\w-]))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,12 @@ class Part:
 
 
 def framed(kind: PartKind, name: str, text: str) -> str:
-    """A part as it stands in its message. What is quoted can not close its own frame (user text is never structure)."""
+    """A part as it stands in its message. What is quoted can neither close its frame nor open another (user text is never structure)."""
     if kind in SHARED_KINDS:
         return text
     tag = "document" if kind == "document" else kind
     opening = f'<document name="{name}">' if kind == "document" else f"<{tag}>"
-    quoted = _CLOSING.sub(r"<\\/", text)
+    quoted = _FRAME.sub(r"<\\", text)
     return f"{opening}\n{quoted}\n</{tag}>"
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from pandora_dagster.contracts.calls import InputDocument
 from pandora_dagster.execution.budgets import Count
-from pandora_dagster.execution.inputs import CONTEXT, Inputs
+from pandora_dagster.execution.inputs import Inputs
 from pandora_dagster.text.pasted import Pasted, taken_apart
-from pandora_dagster.text.sections import ContextDocument, written
+from pandora_dagster.text.sections import written
 
 LEAST = 60
 """Tokens under which a pasted block stays among the words: a reference saves nothing there."""
@@ -27,23 +27,10 @@ def with_attachments(inputs: Inputs, count: Count) -> Inputs:
     return replace(inputs, query=words, documents=(*documents, *attached))
 
 
-def with_query_once(inputs: Inputs) -> Inputs:
-    """The input without the second copy of the words that section 0 holds: the pack's query says them, verbatim."""
-    return replace(inputs, documents=tuple(_without_query(d, inputs.query) if d.name == CONTEXT else d for d in inputs.documents))
-
-
 def _referring(document: InputDocument, blocks: Sequence[Pasted]) -> InputDocument:
-    """A document that repeats the query (section 0, an analysis in JSON) refers to its blocks as the words do."""
+    """A document that repeats the query (an analysis in JSON) refers to its blocks as the words do."""
     text = document.text
     for block in blocks:
         for spelled in (block.text, written(block.text), json.dumps(block.text, ensure_ascii=False)[1:-1], json.dumps(block.text)[1:-1]):
             text = text.replace(spelled, block.reference)
     return replace(document, text=text)
-
-
-def _without_query(document: InputDocument, query: str) -> InputDocument:
-    parsed = ContextDocument.parse(document.text)
-    if parsed.query().strip() != query.strip():
-        return document
-    sections = tuple(replace(s, body="\n") if s.number == 0 else s for s in parsed.sections)
-    return replace(document, text=ContextDocument(parsed.preamble, sections).render())

@@ -126,14 +126,20 @@ class Executor:
         return _sure_enough(call, await self._tried(call, inputs, larger, f"{recipe.model_layer.value} answered: {first.doubt.reason}."))
 
     async def _tried(self, call: _Call, inputs: Inputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None) -> Judged:
-        """Attempts on one layer, each told only the last error, until one passes or `max_retries` of the call are used up."""
+        """Attempts on one layer, each told only the last error, until one passes or `max_retries` of the call are used up.
+
+        A layer that takes the call over late may still wait out one fault of the transport.
+        """
+        spare = call.account.escalated
         packable = await self._fitting.packable(call.request, call.loaded, inputs, self._target(call, layer, budget))
         while True:
             outcome = await self._attempted(call, packable, feedback)
             if isinstance(outcome, Judged):
                 return outcome
-            if not outcome.retryable or call.account.retries >= call.loaded.recipe.quality_gates.max_retries:
+            is_spent = call.account.retries >= call.loaded.recipe.quality_gates.max_retries
+            if not outcome.retryable or (is_spent and not (spare and outcome.wait)):
                 raise CallFaultError(outcome)
+            spare = spare and not is_spent
             call.account.retries += 1
             feedback = outcome.feedback or feedback
             if outcome.wait:
@@ -162,7 +168,7 @@ class Executor:
         account, recipe = call.account, call.loaded.recipe
         account.answered(answer, self._kept(call, "answer", answer.text), answer.usage.output or self._count(answer.text))
         self._correction.learn(pack.layer, counted=account.prompt + account.input, served=answer.usage.prompt)
-        judged = judge(answer, recipe, self._cache.validator(call.loaded), call.request.sources)
+        judged = judge(answer, recipe, self._cache.validator(call.loaded), call.request.sources, intent=call.request.intent)
         for verdict in judged.verdicts:
             account.judged(verdict)
         checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation

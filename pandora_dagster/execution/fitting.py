@@ -11,7 +11,7 @@ from pandora_dagster.contracts.ports import Fitter
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
 from pandora_dagster.errors import BudgetError, FactLossError
-from pandora_dagster.execution.attaching import with_attachments, with_query_once
+from pandora_dagster.execution.attaching import with_attachments
 from pandora_dagster.execution.budgets import Choice, Correction, Count, Room, choose, framed_tokens, room_for, without_items
 from pandora_dagster.execution.faults import CallFaultError, stop
 from pandora_dagster.execution.inputs import Inputs
@@ -58,20 +58,17 @@ class Fitting:
         return _packable(request, loaded, target, room, shared, parts, choice, saved)
 
     def _referring(self, inputs: Inputs, room: int) -> Inputs:
-        """The input as it is where it fits; else with pasted blocks attached, then with a long query said once (DECISIONS 3)."""
+        """The input as it is where it fits, or where the query is short; else with pasted blocks attached (DECISIONS 3)."""
         if self._fits(inputs, room) or not self._query_weighs(inputs, room):
             return inputs
-        attached = with_attachments(inputs, self.count)
-        if self._fits(attached, room) or not self._query_weighs(attached, room):
-            return attached
-        return with_query_once(attached)
+        return with_attachments(inputs, self.count)
 
     def _fits(self, inputs: Inputs, room: int) -> bool:
         around = input_parts(inputs.variables, (), inputs.query, self.count)
         return self._tokens(inputs.documents) + sum(part.tokens for part in around) <= room
 
     def _query_weighs(self, inputs: Inputs, room: int) -> bool:
-        """Whether the query, which a pack says up to twice, takes a good part of the room."""
+        """Whether the query takes a good part of the room."""
         return self.count(inputs.query) > _WEIGHTY * max(1, room)
 
     async def _fixed(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, room: int) -> tuple[tuple[InputDocument, ...], int]:

@@ -18,6 +18,22 @@ _SHOWN_FAULTS = 3
 _LONGEST_FAULT = 160
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"\[?(\d{1,4})\]?")
+_LONGEST_ABSENCE = 400
+"""Characters of an answer that may say only what is missing."""
+_ABSENCE = re.compile(
+    r"\b(?:(?:did|do|does|could|can|was|were) ?n[o']t (?:find|know|see|have|contain|say|mention|tell|answer)"
+    r"|(?:can|could) ?not (?:be )?(?:find|found|say|tell|answer)"
+    r"|found (?:nothing|no)|nothing (?:was|is|about|on)|no (?:information|record|mention|source|result|answer|document|earlier turn)s?"
+    r"|not (?:know|known|found|mentioned)|unable to|unknown)\b",
+    re.IGNORECASE,
+)
+"""What a sentence says that owns to a gap; the words of the prompts and of the embedded runtime's templates."""
+_POLITE = re.compile(
+    r"^(?:sorry|please|you (?:could|can|may)|could you|can you|would you|shall i|should i|do you|if you|let me know|i can)\b", re.IGNORECASE
+)
+_FIRM = re.compile(r"\d|[$€£¥%]|https?://|www\.")
+"""Numbers, dates, money and addresses: whoever gives one says something that has a source."""
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> GateVerdict:
@@ -59,17 +75,31 @@ def confidence_gate(parsed: object, threshold: float) -> GateVerdict:
     return GateVerdict("confidence_threshold", False, f"confidence {value} is under {threshold}", value)
 
 
-def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source]) -> GateVerdict:
-    """Whether every citation leads to a source of the call; where there are sources, a written answer cites at least one."""
+def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, intent: str = "") -> GateVerdict:
+    """Whether every citation leads to a source of the call; where there are sources, a written answer that claims something cites one.
+
+    A greeting claims nothing, and neither does a short answer that only says what could not be found.
+    """
     given = {source.label for source in sources}
     labels = _labels(parsed, recipe.output_schema)
     if unknown := [label for label in labels if label not in given]:
         known = ", ".join(f"[{label}]" for label in sorted(given, key=_numerically)) or "no source"
         return GateVerdict("evidence_required", False, f"answer: cites {_bracketed(unknown)}: expected only what was given: {known}")
     written = recipe.output_format in (OutputFormat.MARKDOWN, OutputFormat.TEXT)
-    if written and given and not labels:
+    if written and given and not labels and not _claims_nothing(str(parsed), intent):
         return GateVerdict("evidence_required", False, "answer: cites nothing: expected every claim to name its source, e.g. [1]")
     return GateVerdict("evidence_required", True, value=float(len(labels)))
+
+
+def _claims_nothing(text: str, intent: str) -> bool:
+    """Whether an answer greets, or owns to a gap in every sentence that is more than courtesy."""
+    if len(text) > _LONGEST_ABSENCE or _FIRM.search(text):
+        return False
+    if intent == "greeting":
+        return True
+    sentences = [s.strip() for s in _SENTENCE.findall(text) if s.strip()]
+    said = [s for s in sentences if not (_POLITE.match(s) or s.endswith("?"))]
+    return bool(said) and all(_ABSENCE.search(s) for s in said)
 
 
 def _labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:

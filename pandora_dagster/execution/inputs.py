@@ -2,10 +2,13 @@
 
 A document the recipe names and the request does not offer is left out: there is nothing to say (no earlier turns, no tool ran).
 `context.md` is the exception: a recipe that reads sections can not run without it.
+
+The query travels once per call: the pack's query part IS section 0 (000 section 12.2), so `context.md` goes without the copy of it, and so
+does a document that says the query and nothing else (`raw_query`). A small layer's room is for what the person did not say.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import CallRequest, InputDocument
 from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
@@ -13,7 +16,7 @@ from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.cookbook.prompts import fill, select_prompts, variables_in
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.execution.faults import stop
-from pandora_dagster.text.sections import checked
+from pandora_dagster.text.sections import ContextDocument, checked
 
 CONTEXT = "context.md"
 
@@ -80,12 +83,12 @@ def _documents(request: CallRequest, recipe: Recipe) -> tuple[InputDocument, ...
         names = dict.fromkeys((CONTEXT, *names))
     if CONTEXT in names:
         offered[CONTEXT] = _context(offered.get(CONTEXT), recipe)
-    found = (offered[name] for name in names if name in offered)
+    found = (_said_once(offered[name], request.query) for name in names if name in offered)
     return tuple(document for document in found if document.text.strip() or document.items)
 
 
 def _context(document: InputDocument | None, recipe: Recipe) -> InputDocument:
-    """context.md with the sections that the recipe reads; section 0 always (000 section 12.2)."""
+    """context.md with the sections that the recipe reads; section 0 always (000 section 12.2), in the end as the query part."""
     if document is None:
         raise stop(InterventionType.MISSING_DOCUMENT, f"{recipe.name}: {CONTEXT}: expected it among the documents of the call")
     try:
@@ -95,3 +98,16 @@ def _context(document: InputDocument | None, recipe: Recipe) -> InputDocument:
     if not recipe.input_sections:
         return document
     return InputDocument(CONTEXT, parsed.only(int(mark[1:]) for mark in recipe.input_sections).rstrip("\n"))
+
+
+def _said_once(document: InputDocument, query: str) -> InputDocument:
+    """The document without its copy of the query; one that says something else stays as it is."""
+    if document.text.strip() == query.strip():
+        return replace(document, text="")
+    if document.name != CONTEXT:
+        return document
+    parsed = ContextDocument.parse(document.text)
+    if parsed.query().strip() != query.strip():
+        return document
+    rest = ContextDocument(parsed.preamble, tuple(s for s in parsed.sections if s.number))
+    return replace(document, text=rest.render().rstrip("\n"))

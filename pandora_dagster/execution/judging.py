@@ -30,15 +30,15 @@ class Judged:
         return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
 
 
-def judge(answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sources: Sequence[Source]) -> Judged:
-    """Parse, validate and gate an answer that came in time."""
+def judge(answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], *, intent: str = "") -> Judged:
+    """Parse, validate and gate an answer that came in time; `intent` is the request's."""
     in_time = GateVerdict("timeout_ms", True, value=answer.latency_ms)
     try:
         parsed = read_answer(answer.text, recipe.output_format, finish_reason=answer.finish_reason, mapping=_wants_mapping(recipe))
     except BadAnswerError as error:
         unreadable = GateVerdict("schema_validation", False, str(error))
         return Judged(answer.text, None, (unreadable, in_time), _told(InterventionType.SCHEMA_VIOLATION, str(error)))
-    verdicts = tuple(_verdicts(parsed, recipe, validator, sources))
+    verdicts = tuple(_verdicts(parsed, recipe, validator, sources, intent))
     text = parsed if isinstance(parsed, str) and recipe.output_format is not OutputFormat.JSON else answer.text
     return Judged(text, parsed, (*verdicts, in_time), _fault(verdicts))
 
@@ -47,14 +47,14 @@ def _wants_mapping(recipe: Recipe) -> bool:
     return (recipe.output_schema or {}).get("type", "object") == "object"
 
 
-def _verdicts(parsed: object, recipe: Recipe, validator: Validator | None, sources: Sequence[Source]) -> list[GateVerdict]:
+def _verdicts(parsed: object, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], intent: str) -> list[GateVerdict]:
     """The verdicts of the recipe's gates; an answer that breaks its schema is not judged further."""
     gates = recipe.quality_gates
     verdicts = [schema_gate(parsed, validator if gates.schema_validation else None, recipe)]
     if not verdicts[0].passed:
         return verdicts
     if gates.evidence_required:
-        verdicts.append(evidence_gate(parsed, recipe, sources))
+        verdicts.append(evidence_gate(parsed, recipe, sources, intent=intent))
     if gates.confidence_threshold is not None:
         verdicts.append(confidence_gate(parsed, gates.confidence_threshold))
     return verdicts

@@ -24,11 +24,13 @@ async def response(desk: Desk) -> Written:
 
 
 async def validation(desk: Desk) -> Written:
-    """Section 6: APPROVE, or REVISE up to twice; anything else HALTs. The rounds are kept in `validation.json`."""
-    context, rounds = desk.context, list[ValidationVerdict]()
+    """Section 6: APPROVE, or REVISE up to twice; anything else HALTs. The rounds are kept in `validation.json`, at a HALT with their drafts."""
+    context, rounds, drafts = desk.context, list[ValidationVerdict](), list[str]()
     for last in (False,) * MOST_REVISIONS + (True,):
         result = await desk.ask(VALIDATOR, context=context, sources=turn_sources(context))
         rounds.append(answer_of(result, ValidationVerdict))
+        drafts.append(context.body(5))
+        desk.kept["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
         if rounds[-1].decision == "APPROVE":
             return _approved(desk, context, rounds)
         if rounds[-1].decision == "FAIL" or last:
@@ -75,5 +77,5 @@ def _table(rounds: Sequence[ValidationVerdict]) -> list[dict[str, object]]:
 def _rejected(desk: Desk, rounds: Sequence[ValidationVerdict]) -> HaltError:
     verdict, times = rounds[-1], f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
     message = f"{desk.turn.key}: validation: {verdict.decision} after {times}: {'; '.join(verdict.issues) or verdict.reasoning}"
-    hint = "read the answer in section 5, then resolve the intervention and resume the turn"
+    hint = "read the rounds and drafts in validation.json, then resolve the intervention and resume the turn"
     return desk.halt(InterventionType.MISSING_EVIDENCE, message, hint=hint)

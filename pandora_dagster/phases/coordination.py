@@ -15,8 +15,9 @@ from pandora_dagster.contracts.words import SECTION_BUDGETS, ContentType
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.desk import Desk, Written, answer_of
 from pandora_dagster.phases.planning import offered_tools, tools_document
-from pandora_dagster.text.citations import reference_list, references
+from pandora_dagster.text.citations import reference_list, references, relabelled
 from pandora_dagster.text.fences import fenced
+from pandora_dagster.text.sections import without_headings
 
 EXECUTOR = "pipeline/phase4_executor"
 COORDINATOR = "pipeline/phase4_coordinator"
@@ -24,6 +25,7 @@ MOST_ROUNDS = 5
 """Tool calls of one turn at most; fewer where section 4 is full before (000 section 11.3)."""
 NO_TOOLS = "No tools were needed."
 NOTHING_FOUND = "Nothing was found."
+NO_SOURCE = "no source given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +105,17 @@ async def _run(desk: Desk, call: ToolCall, offered: Sequence[Tool]) -> ToolOutco
     if (first := next(iter(fault), None)) is not None:
         return _failed(f"{call.tool}: {first.json_path}: {first.message}")
     try:
-        return await tool.run(call.arguments, user=desk.turn.key.user, turn=desk.turn.key)
+        return _sourced(call, await tool.run(call.arguments, user=desk.turn.key.user, turn=desk.turn.key))
     except Exception as error:  # a tool is foreign code: whatever it raises is its result
         kind = "" if isinstance(error, PandoraError) else f"{type(error).__name__}: "
         return _failed(f"{call.tool}: {kind}{error}")
+
+
+def _sourced(call: ToolCall, outcome: ToolOutcome) -> ToolOutcome:
+    """The outcome, or an error where it found something and names no source: nothing of it could be cited (DECISIONS 12)."""
+    if not outcome.ok or outcome.sources or not outcome.text.strip():
+        return outcome
+    return replace(_failed(f"{call.tool}: {NO_SOURCE}; what it gave stands in toolresults.md"), raw=outcome.raw)
 
 
 def _failed(said: str) -> ToolOutcome:
@@ -155,11 +164,8 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def _relabelled(result: _Result) -> str:
-    """The tool's text with its own marks `[source 1]` turned into this turn's labels."""
-    text = result.outcome.text or NOTHING_FOUND
-    for place, source in enumerate(result.sources, 1):
-        text = text.replace(f"[source {place}]", f"[{source.label}]")
-    return text
+    """The tool's text with its own marks `[source 1]` turned into this turn's labels; none of its lines is a heading of section 4."""
+    return without_headings(relabelled(result.outcome.text or NOTHING_FOUND, [s.label for s in result.sources]))
 
 
 def _bundle(done: list[_Result]) -> str:
@@ -169,6 +175,6 @@ def _bundle(done: list[_Result]) -> str:
 
 
 def _evidence(done: list[_Result]) -> GateVerdict:
-    """000 section 14: what a tool found must lead to a source; an error or an empty find has none to give."""
-    bare = [r.call.tool for r in done if r.outcome.ok and not r.sources and r.outcome.text]
-    return GateVerdict("evidence_required", not bare, f"no source given by {', '.join(bare)}" if bare else "")
+    """000 section 14: what a tool found must lead to a source; another error or an empty find has none to give."""
+    bare = [r.call.tool for r in done if not r.outcome.ok and NO_SOURCE in r.outcome.text]
+    return GateVerdict("evidence_required", not bare, f"{NO_SOURCE} by {', '.join(bare)}" if bare else "")

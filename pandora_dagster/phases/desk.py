@@ -45,6 +45,8 @@ class Desk:
     results: list[CallResult] = field(default_factory=list[CallResult])
     compressions: list[CompressionReport] = field(default_factory=list[CompressionReport])
     overflows: list[GateVerdict] = field(default_factory=list[GateVerdict])
+    kept: dict[str, str] = field(default_factory=dict[str, str])
+    """Documents that stay where the phase HALTs: what a person needs to judge it."""
 
     @property
     def site(self) -> CallSite:
@@ -123,6 +125,13 @@ class Desk:
 
     def analysis(self) -> QueryAnalysis:
         return self.read("query_analysis.json", QueryAnalysis)
+
+    def analysis_document(self) -> InputDocument:
+        """`query_analysis.json` as calls read it: without the query's own words, which every pack says already."""
+        analysis = self.analysis()
+        same = analysis.resolved_query.strip() == self.query.strip()
+        said = {"original_query", "resolved_query"} if same else {"original_query"}
+        return InputDocument("query_analysis.json", as_json(analysis.model_dump(mode="json", exclude=said)))
 
     def halt(self, kind: InterventionType, message: str, *, hint: str) -> HaltError:
         """The HALT of a phase that judges its last call's answer, with its intervention written."""

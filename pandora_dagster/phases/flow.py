@@ -205,7 +205,7 @@ def _halted(desk: Desk, intervention: Intervention) -> PhaseReport:
     """Write down that the turn stopped. What follows a saved turn can not unsave it (DECISIONS 16)."""
     saved = desk.turn.manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
     state = desk.turn.manifest.state if saved else TurnState.HALTED
-    turn = desk.kit.turns.commit(desk.turn, phase=None, state=state, intervention=intervention.id)
+    turn = desk.kit.turns.commit(desk.turn, phase=None, files=desk.kept, state=state, intervention=intervention.id)
     indexing.index(desk.kit, turn)
     return made_report(desk, turn, Written(), worst_verdicts([v for r in desk.results for v in r.verdicts]), halt=intervention)
 

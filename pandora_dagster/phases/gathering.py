@@ -30,7 +30,7 @@ async def retrieval_plan(desk: Desk) -> Written:
     """RETRIEVAL: which of the offered sources matter (004 section 4.1)."""
     analysis = desk.analysis()
     offered = _candidates(desk, f"{analysis.resolved_query} {' '.join(analysis.entities)}")
-    documents = [InputDocument("query_analysis.json", desk.file("query_analysis.json")), offered, _memory_headers(desk)]
+    documents = [desk.analysis_document(), offered, _memory_headers(desk)]
     result = await desk.ask(RETRIEVAL, documents)
     plan = answer_of(result, RetrievalPlan)
     return Written(files={"retrieval_plan.json": as_json(plan)}, facts={"sources": _chosen(plan)}, shown=_plan_table(plan))
@@ -41,7 +41,7 @@ async def gathered_context(desk: Desk) -> Written:
     plan = desk.read("retrieval_plan.json", RetrievalPlan)
     loaded = await _load(desk, plan)
     documents = [
-        InputDocument("query_analysis.json", desk.file("query_analysis.json")),
+        desk.analysis_document(),
         InputDocument("prior_turns", items=loaded.items),
         InputDocument("stored_preferences", _preferences(loaded.memory)),
     ]

@@ -17,13 +17,15 @@ async def query_analysis(desk: Desk) -> Written:
     offered = history.summaries(history.recent(desk), session=desk.turn.manifest.session_id)
     result = await desk.ask(ANALYZER, [InputDocument("raw_query", desk.query), offered])
     analysis = answer_of(result, QueryAnalysis, original_query=desk.query)
+    if not analysis.resolved_query.strip():  # nothing to resolve: a long query need not be said again
+        analysis = analysis.model_copy(update={"resolved_query": desk.query})
     return Written(files={"query_analysis.json": as_json(analysis)}, shown=_analysis_table(analysis))
 
 
 async def reflection(desk: Desk) -> Written:
     """Phase 1: PROCEED or CLARIFY. An answer that stays unsure becomes a CLARIFY (DECISIONS 13)."""
     offered = history.summaries(history.recent(desk), session=desk.turn.manifest.session_id)
-    documents = [InputDocument("query_analysis.json", desk.file("query_analysis.json")), offered]
+    documents = [desk.analysis_document(), offered]
     result = await desk.ask(REFLECTION, documents, halt_on_low_confidence=False)
     decided = _asking_where_unsure(answer_of(result, Reflection), result)
     body = f"**Decision:** {decided.decision}\n**Confidence:** {decided.confidence:.2f}\n**Reasoning:** {decided.reasoning}"

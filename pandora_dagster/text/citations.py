@@ -1,7 +1,7 @@
 """Citations `[n]` and the `### Source References` they lead to (004 section 5.2)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.text.meta import subsections
@@ -11,6 +11,20 @@ _CITED = re.compile(r"(?<!^)\[([0-9]{1,4})\](?!\()|^\[([0-9]{1,4})\](?![(:])", r
 """`[1]`, also in `[1][2]` and `as [1]: says`; not the link `[1](...)` and not the link definition `[1]: ...` that begins a line."""
 _REFERENCE = re.compile(r"^- \[(\d{1,4})\] `([^`\n]+)`(?: - (.*))?$", re.MULTILINE)
 _TURN_PATH = re.compile(r"^turns/(turn_\d{6,9})/")
+
+
+_MARK = re.compile(r"(?<!\\)\[source (\d+)\]")
+"""A tool's own mark of the source that it found something in."""
+
+
+def relabelled(text: str, labels: Sequence[str]) -> str:
+    """A tool's text with its marks `[source 1]` turned into `labels`, each mark once; a mark without a label stays as it is."""
+    return _MARK.sub(lambda m: f"[{labels[int(m[1]) - 1]}]" if 0 < int(m[1]) <= len(labels) else m[0], text)
+
+
+def without_marks(text: str) -> str:
+    """Stored text as a tool quotes it: what looks like a mark of the tool's is none."""
+    return _MARK.sub(r"\\\g<0>", text)
 
 
 def cited(text: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pandora_dagster.errors import DocumentError
 
 _HEADING = re.compile(r"^## ([0-6])\. [^\n]*(?:\n|\Z)", re.MULTILINE)
 _LOOKS_LIKE_HEADING = re.compile(r"^(\\*)(?=## [0-6]\. )", re.MULTILINE)
+_FENCE_OR_HEADING = re.compile(r"^ {0,3}(?:(?P<fence>```|~~~)|(?P<marks>#{1,3})[ \t])", re.MULTILINE)
 _ESCAPED_HEADING = re.compile(r"^\\(\\*)(?=## [0-6]\. )", re.MULTILINE)
 
 
@@ -119,3 +120,20 @@ def written(body: str) -> str:
 def read(body: str) -> str:
     """Undo `written`."""
     return _ESCAPED_HEADING.sub(r"\1", body)
+
+
+def without_headings(text: str) -> str:
+    """Found text as a section quotes it: a line `# `, `## ` or `### ` gets a backslash, so that it forges no heading of the section.
+
+    Within code only `### ` does: `# ` is a comment there, and no section reads it.
+    """
+    in_code = False
+
+    def escaped(found: re.Match[str]) -> str:
+        nonlocal in_code
+        if found["fence"]:
+            in_code = not in_code
+            return found[0]
+        return found[0] if in_code and found["marks"] != "###" else found[0].replace("#", "\\#", 1)
+
+    return _FENCE_OR_HEADING.sub(escaped, text)

@@ -9,6 +9,7 @@ from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports import CountsTokens, ToolOutcome, TurnIndex, TurnStore
 from pandora_dagster.selection.excerpts import Excerpt, Scores, excerpt
+from pandora_dagster.text.citations import without_marks
 
 BUDGET_TOKENS = 700
 """What one search may add to section 4."""
@@ -50,7 +51,7 @@ class DocSearch:
                 continue
             room -= piece.tokens
             sources.append(Source("", f"turns/{key.turn_id}/context.md", candidate.row.summary, key.turn_id))
-            parts.append(f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{piece.text}")
+            parts.append(f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{without_marks(piece.text)}")
             raw.append({"turn_id": key.turn_id, "score": round(candidate.score, 4), "text": piece.text, "left_out": piece.left_out})
         return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw, ensure_ascii=False, indent=1), tuple(sources))
 

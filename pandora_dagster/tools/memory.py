@@ -9,6 +9,7 @@ from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports import Clock, CountsTokens, MemoryEntry, MemoryStore, ToolOutcome
 from pandora_dagster.selection.excerpts import Scores
+from pandora_dagster.text.citations import without_marks
 from pandora_dagster.text.tables import cell
 
 STATED_CONFIDENCE = 0.9
@@ -69,7 +70,7 @@ class MemoryQuery:
 
 
 def _line(entry: MemoryEntry) -> str:
-    return f"- {entry.key}: {cell(entry.value)}"
+    return f"- {entry.key}: {without_marks(cell(entry.value))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class MemoryCreate:
         file = _FILES[entry.kind]
         return ToolOutcome(
             True,
-            f"Stored {entry.kind} {entry.key}: {entry.value} [source 1]",
+            f"Stored {entry.kind} {entry.key}: {without_marks(entry.value)} [source 1]",
             json.dumps(dict(arguments)),
             (Source("", file, "Stored memory"),),
         )

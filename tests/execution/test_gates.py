@@ -51,6 +51,30 @@ def test_a_written_answer_cites_where_it_can(text: str, sources: Any, passed: bo
 
 
 @pytest.mark.parametrize(
+    ("text", "intent", "passed"),
+    [
+        ("You are welcome!", "greeting", True),
+        ("You are welcome!", "query", False),
+        ("Hello! Your order came on 3 May.", "greeting", False),
+        ("I found nothing about a refund in our earlier turns.", "query", True),
+        ("I did not find that in memory or tools. Should I look in your mails?", "recall", True),
+        ("There is no information about the colour.", "query", True),
+        ("I don't know who sold it.", "query", True),
+        ("I did not find a refund, but the chair cost $412.", "query", False),
+        ("I did not find a refund. The order was cancelled by the shop.", "query", False),
+        ("I found nothing; see https://shop.example for more.", "query", False),
+        ("The chair is red.", "query", False),
+        ("It was paid in 2024.", "query", False),
+        ("I found nothing. " * 40, "query", False),
+    ],
+)
+def test_only_a_claim_needs_a_citation(text: str, intent: str, passed: bool, make_recipe: Any) -> None:
+    """A greeting and an owned gap stand alone; a number, a date, an address or any other claim does not."""
+    recipe = make_recipe(output_format="markdown", output_schema=None).recipe
+    assert evidence_gate(text, recipe, SOURCES, intent=intent).passed is passed
+
+
+@pytest.mark.parametrize(
     ("value", "read"), [(0.7, 0.7), (1, 1.0), (0, 0.0), (True, None), ("0.9", None), (None, None), (1.1, None), (float("nan"), None)]
 )
 def test_confidence_is_a_number_from_0_to_1(value: Any, read: float | None) -> None:

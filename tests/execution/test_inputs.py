@@ -60,3 +60,28 @@ def test_every_missing_name_is_listed_once(make_recipe: Any) -> None:
     recipe = make_recipe(prompts=prompts, input_sections=(), input_docs=("d",), variables={"limit": "{{z}}"})
     with pytest.raises(CallFaultError, match=r"\{\{z\}\}, \{\{x\}\}, \{\{y\}\}: expected"):
         gather(_request(), recipe, ())
+
+
+def test_the_query_travels_once(make_recipe: Any) -> None:
+    """Section 0 and a document that is the query are left to the query part; what only quotes the query stays."""
+    recipe = make_recipe(input_sections=("§0", "§2"), input_docs=("raw_query", "notes"))
+    context = "## 0. User Query\n\nhi\n\n## 2. Gathered Context\n\nfacts\n\n"
+    offered = (InputDocument("context.md", context), InputDocument("raw_query", "hi"), InputDocument("notes", "they said hi"))
+    found = gather(_request(*offered), recipe, ())
+    assert [(d.name, d.text) for d in found.documents] == [
+        ("context.md", "## 2. Gathered Context\n\nfacts"),
+        ("notes", "they said hi"),
+    ]
+    assert found.query == "hi"
+
+
+def test_a_context_that_holds_the_query_alone_is_no_document(make_recipe: Any) -> None:
+    """Nothing is left to say beside the query part."""
+    recipe = make_recipe(input_sections=("§0",), input_docs=())
+    assert gather(_request(InputDocument("context.md", "## 0. User Query\n\nhi\n\n")), recipe, ()).documents == ()
+
+
+def test_a_section_0_of_other_words_stays(make_recipe: Any) -> None:
+    """Only a copy of the query is left out."""
+    recipe = make_recipe(input_sections=("§0",), input_docs=())
+    assert "User Query" in gather(_request(InputDocument("context.md", "## 0. User Query\n\nbye\n\n")), recipe, ()).documents[0].text

@@ -48,11 +48,11 @@ def fitting_rig(rig, counter, make_recipe):
 
 
 def test_a_context_over_the_input_budget_is_compressed_in_the_pack(fitting_rig):
-    """Section 0 verbatim, the facts there, the tokens saved in the record; the request's own document is untouched."""
+    """The query verbatim, the facts there, the tokens saved in the record; the request's own document is untouched."""
     made, given = fitting_rig(), context(paragraphs(14))
     result = made.call(documents=(given,))
     sent = made.runtime.packs[0].document("context.md")
-    assert sent.startswith(f"## 0. User Query\n\n{QUERY}\n\n") and "$1449.00" in sent
+    assert made.runtime.packs[0].query == QUERY and "User Query" not in sent and "$1449.00" in sent
     assert result.record.compression_applied and result.record.compression_savings > 0
     assert result.record.tokens.input <= 600
     assert given == context(paragraphs(14))
@@ -64,7 +64,10 @@ def test_the_lowest_priority_gives_way_first(fitting_rig):
     research = "## Research Findings\n\n" + paragraphs(6)
     made.call(documents=(context("short"), InputDocument("notes", paragraphs(30)), InputDocument("research.md", research)))
     pack = made.runtime.packs[0]
-    assert pack.document("research.md") == research and pack.document("context.md") == context("short").text.rstrip()
+    assert (
+        pack.document("research.md") == research
+        and pack.document("context.md") == context("short").text.partition("\n\n## 2.")[2].join(("## 2.", "")).rstrip()
+    )
     assert 0 < len(pack.document("notes")) < len(paragraphs(30))
 
 
@@ -108,13 +111,13 @@ LOG = "\n".join(f"2026-03-04 10:{m:02d}:00 INFO worker {m} moved file number {m}
 
 
 def test_the_persons_words_stay_and_the_pasted_block_travels_attached(fitting_rig):
-    """DECISIONS 3: the query refers to the block, section 0 in the pack too; the block is compressed as a document."""
+    """DECISIONS 3: the query refers to the block, and a document that repeats it too; the block is compressed as a document."""
     query = f"Why is my chair late?\n\n```\n{LOG}\n```\n\nPlease answer today."
     made = fitting_rig()
-    made.call(query=query, documents=(context("short", query),))
+    made.call(query=query, documents=(context("short", query), InputDocument("notes", f"They said: {query}")))
     pack = made.runtime.packs[0]
     assert pack.query.startswith("Why is my chair late?") and pack.query.endswith("Please answer today.")
-    assert "pasted_1" in pack.query and "pasted_1" in pack.document("context.md") and "worker 7" not in pack.document("context.md")
+    assert "pasted_1" in pack.query and "pasted_1" in pack.document("notes") and "worker 7" not in pack.document("notes")
     assert pack.document("pasted_1") and len(pack.document("pasted_1")) < len(LOG)
 
 

@@ -52,6 +52,19 @@ def test_revisions_are_bounded(rig):
     assert rig.section(key, 5) == "Here it is." and rig.section(key, 6) == ""
 
 
+def test_a_rejected_answer_leaves_its_rounds_and_drafts(rig):
+    """validation.json holds every round with the draft it judged; resumed to the end it holds the last run's rounds."""
+    rig.say(validator=verdict("REVISE", "still no price"), synthesizer=["first", "second", "third"])
+    key = rig.ask()
+    kept = json.loads(rig.turn(key).files["validation.json"])
+    assert kept["drafts"] == ["first", "second", "third"] and [r["decision"] for r in kept["rounds"]] == ["REVISE"] * 3
+    assert "validation.json" in rig.halted(key).hint and rig.section(key, 5) == "first"
+    rig.say(validator=APPROVE)
+    rig.run(key)
+    assert [r["decision"] for r in json.loads(rig.turn(key).files["validation.json"])["rounds"]] == ["APPROVE"]
+    assert rig.turn(key).manifest.state == "saved" and rig.house.verify_index() == ()
+
+
 def test_a_failed_validation_halts_and_can_be_resumed(rig):
     """FAIL is final for the run; resumed, only validation and what follows run."""
     rig.say(validator=verdict("FAIL", "made up"))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ports import ToolOutcome
 from pandora_dagster.errors import ModelTimeoutError, RuntimeUnreachableError
 from tests.phases.rig import COMPLETE, ScriptedRuntime, command, plan, retrieval, tool
@@ -31,7 +32,7 @@ class Telling:
     async def run(self, arguments, *, user, turn):
         told = self.text(self.calls)
         self.calls += 1
-        return ToolOutcome(True, told, told)
+        return ToolOutcome(True, told, told, (Source("", "shop.md"),))
 
 
 def shortens(pack):
@@ -111,7 +112,7 @@ def test_a_context_over_8600_comes_back_to_7500_with_the_original_beside(rig, gr
     telling = growing(34, 58)
     words = " ".join(f"Please tell me whether chair number {n} has been paid for by me." for n in range(95))
     tasks = [{"description": f"Find out what became of chair {n} of the whole set, and when. " * 6} for n in range(8)]
-    answer = "\n\n".join(f"Chair {n} was paid and sent to you as you had asked for." for n in range(180))
+    answer = "\n\n".join(f"Chair {n} was paid and sent to you as you had asked for [1]." for n in range(150))
     rig.say(synthesizer=answer, planner=json.dumps({**json.loads(plan("coordinator")), "tasks": tasks}))
     key = rig.ask(words)
     turn = rig.turn(key)

@@ -1,9 +1,12 @@
 """Phases 0 and 1: the analysis, and PROCEED or CLARIFY."""
 
 import json
+from contextlib import closing
 
 from pandora_dagster.phases.understanding import NOT_SURE
-from tests.phases.rig import ANALYSIS, CLARIFY, plain
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house
+from tests.phases.rig import ANALYSIS, CLARIFY, plain, vocabulary
 
 
 def test_the_analysis_keeps_the_query_verbatim(rig):
@@ -63,3 +66,34 @@ def test_a_question_that_looks_like_a_section_stays_text(rig):
     rig.say(reflection=CLARIFY.replace("Which chair do you mean?", "## 6. Validation\\nWhich?"))
     key = rig.ask()
     assert rig.section(key, 5) == "## 6. Validation\nWhich?" and rig.section(key, 6) == ""
+
+
+LONG = " ".join(f"Please tell me whether order WX{n}7 of chair {n} was paid." for n in range(37))
+
+
+def test_a_query_of_500_tokens_passes_every_phase_and_stands_once_in_each_pack(rig):
+    """A resolved query that is the query itself needs no second copy, given or written."""
+    assert rig.house.kit.counter.count(LONG) > 500
+    rig.say(query_analyzer=ANALYSIS.replace("the query", ""))
+    key = rig.ask(LONG)
+    assert rig.turn(key).manifest.state == "saved"
+    assert json.loads(rig.turn(key).files["query_analysis.json"])["resolved_query"] == LONG
+    for pack in rig.runtime.packs:
+        assert (pack.system + pack.user).count(LONG[:200]) == 1 and pack.query == LONG
+    assert {p.layer for p in rig.runtime.of("query_analyzer") + rig.runtime.of("reflection")} == {"REFLEX"}
+
+
+def test_a_resolved_query_that_says_more_is_given(rig):
+    """`original_query` stays out; a resolved reference is what the calls need."""
+    rig.ask("which chair?")
+    given = json.loads(rig.runtime.of("reflection")[-1].document("query_analysis.json"))
+    assert given["resolved_query"] == "the query" and "original_query" not in given
+
+
+def test_a_query_of_500_tokens_passes_on_the_embedded_runtime(tmp_path):
+    """The whole turn is saved with rules alone."""
+    with closing(open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), counter=vocabulary())) as house:
+        key = house.start(LONG, user="anna", session="s1", mode="chat")
+        house.run_turn(key, on_report=lambda _: None)
+        manifest = house.turns.manifest(key)
+    assert (manifest.state, manifest.runtime) == ("saved", "extractive")

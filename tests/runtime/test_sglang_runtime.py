@@ -43,11 +43,12 @@ def test_chat_layers_send_system_and_user() -> None:
 
 
 def test_plain_layers_send_one_text() -> None:
-    """A layer without chat template gets system, blank line and user as one prompt, and the same grammar."""
+    """A layer without chat template gets system, blank line, user and an answer cue as one prompt, where to stop, and the same grammar."""
     server = FakeSglang()
     exchange(server, chat=False)
     (sent,) = server.requests
-    assert sent["prompt"] == "Be exact.\n\nYou plan.\n\n<query>\nWhat next?\n</query>"
+    assert sent["prompt"] == "Be exact.\n\nYou plan.\n\n<query>\nWhat next?\n</query>\n\nAnswer:\n"
+    assert sent["stop"] == ["\n<document", "\n<query>", "\n<variables>", "\n<feedback>"]
     assert "messages" not in sent and "chat_template_kwargs" not in sent
     assert sent["response_format"]["type"] == "json_schema"
 

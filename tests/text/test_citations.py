@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.calls import Source
-from pandora_dagster.text.citations import cited, reference_list, references
+from pandora_dagster.text.citations import cited, reference_list, references, relabelled, without_marks
 
 CITED = {
     "It cost $697 [1], then $650 [2].": ("1", "2"),
@@ -42,3 +42,9 @@ def test_a_reference_to_a_turn_names_it():
     listed = reference_list([Source("1", "turns/turn_000811/context.md", "a\n  laptop"), Source("2", "facts.md")])
     assert [s.turn_id for s in references(listed)] == ["turn_000811", None]
     assert references(listed)[0].description == "a laptop" and references("no list") == ()
+
+
+def test_a_mark_becomes_its_label_once() -> None:
+    """Labels are never searched for marks again; a mark without a label, and a quoted one, stay."""
+    assert relabelled("a [source 1] b [source 2] c [source 3]", ["2", "7"]) == "a [2] b [7] c [source 3]"
+    assert relabelled(without_marks("x [source 1]"), ["2"]) == "x \\[source 1]"

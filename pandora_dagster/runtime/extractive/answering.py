@@ -67,7 +67,7 @@ def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     only = labels.sources[0].label if len(labels.sources) == 1 else None
     fourth = next((s.label for s in references(context.body(4))), only)
     spans = [*reader.read(context.body(2), label=only), *reader.read(context.body(4), label=fourth)]
-    known = set(identifiers(f"{context.query()}\n{context.body(2)}\n{context.body(4)}"))
+    known = set(identifiers(f"{pack.query}\n{context.body(2)}\n{context.body(4)}"))
     more = raw_spans(pack.document("toolresults.md"), results(context.body(4)), labels, reader)
     return spans + [s for s in more if set(identifiers(s.text)) <= known]
 

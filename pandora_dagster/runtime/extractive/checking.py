@@ -24,7 +24,7 @@ def validate(pack: PromptPack, counter: CountsTokens) -> Draft:
     issues = (
         *([] if response.strip() else [TEMPLATES["empty"]]),
         *(f"{TEMPLATES['citation_issue']} [{label}]" for label in labels if label not in known),
-        *(f"{TEMPLATES['number_issue']} {value}" for value in unsupported(response, context)),
+        *(f"{TEMPLATES['number_issue']} {value}" for value in unsupported(response, pack.query, context)),
     )
 
     def make(n: int) -> ValidationVerdict:
@@ -39,10 +39,10 @@ def validate(pack: PromptPack, counter: CountsTokens) -> Draft:
     return largest(make, max(len(labels), len(issues), 1), pack.max_output_tokens, counter)
 
 
-def unsupported(response: str, context: ContextDocument) -> tuple[str, ...]:
+def unsupported(response: str, query: str, context: ContextDocument) -> tuple[str, ...]:
     """Numbers, ids and addresses of `response` that stand neither in section 0 nor 2 nor 4."""
     said = _ORDINAL.sub("", _CITATION.sub("", response))
-    evidence = "\n".join((context.query(), context.body(2), context.body(4)))
+    evidence = "\n".join((query, context.body(2), context.body(4)))
     known = set(identifiers(evidence))
     plain = evidence.replace(",", "")
     return tuple(v for v in identifiers(said) if v not in known and not re.search(rf"(?<![\w.]){re.escape(v)}(?!\w|\.\d)", plain))

@@ -25,7 +25,7 @@ _LONGEST_TOPIC = 40
 def summarize(pack: PromptPack, counter: CountsTokens) -> Draft:
     """004 section 11.2's TurnSummary from verbatim sentences; a sentence too long for it is left out, never cut."""
     context = ContextDocument.parse(pack.document("context.md"))
-    query = context.query() or pack.query
+    query = pack.query
     said = [_plain(s) for s in sentences(context.body(5)) if _plain(s)]
     chosen = topics(query, " ".join(said))
     researched = any(r.tool == _RESEARCH_TOOL for r in results(context.body(4)))

@@ -8,6 +8,11 @@ from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.schema_for_grammar import schema_for_grammar
 
+_CUE = "Answer:\n"
+"""A base model goes on with what it reads: without the cue it would write another document or query."""
+_STOPS = ("\n<document", "\n<query>", "\n<variables>", "\n<feedback>")
+"""Where a base model has ended its answer and goes on with the input's frames; quoted text holds none of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -23,8 +28,8 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """The plain text for a model without chat template (DECISIONS 26)."""
-        return "\n\n".join(text for text in (self.system, self.user) if text)
+        """The plain text for a model without chat template (DECISIONS 26); it ends where the answer begins."""
+        return "\n\n".join(text for text in (self.system, self.user, _CUE) if text)
 
 
 def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int) -> Request:
@@ -37,7 +42,7 @@ def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int) -> Reques
         user=pack.user,
         temperature=endpoint.temperature if pack.temperature is None else pack.temperature,
         max_tokens=pack.max_output_tokens,
-        extra={"rid": request_id(pack.call_id, attempt), **_format(pack), **_thinking(pack, endpoint)},
+        extra={"rid": request_id(pack.call_id, attempt), **_format(pack), **_thinking(pack, endpoint), **_stops(endpoint)},
     )
 
 
@@ -56,6 +61,10 @@ def _format(pack: PromptPack) -> dict[str, object]:
         return {"response_format": {"type": "json_object"}}
     schema = {"name": pack.recipe.rpartition("/")[2], "schema": schema_for_grammar(pack.output_schema), "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def _stops(endpoint: Endpoint) -> dict[str, object]:
+    return {} if endpoint.server.chat else {"stop": list(_STOPS)}
 
 
 def _thinking(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:

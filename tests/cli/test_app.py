@@ -141,6 +141,20 @@ def test_ask_answers_with_citations_that_exist(pandora: Pandora, root: Path, tmp
     assert (again.returncode, "nothing is left to do" in again.stderr) == (2, True)
 
 
+def test_a_damaged_call_index_loses_no_answer_and_is_made_again(pandora: Pandora, tmp_path: Path) -> None:
+    """The turn is saved and told as JSON, the damage is a note; `index rebuild` mends it and `show` sums the calls."""
+    store, damaged = tmp_path / "store", tmp_path / "store" / "indexes" / "call_index.duckdb"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"garbage")
+    asked = pandora("--root", str(store), "ask", "Hello there", "--user", "ann", "--json")
+    assert (asked.returncode, json.loads(asked.stdout)["state"], "index rebuild" in asked.stderr) == (0, "saved", True)
+    assert pandora("--root", str(store), "index", "verify").returncode == 2
+    assert pandora("--root", str(store), "index", "rebuild").returncode == 0
+    assert pandora("--root", str(store), "index", "verify").returncode == 0
+    shown = json.loads(pandora("--root", str(store), "show", "ann:turn_000001", "--json").stdout)
+    assert shown["calls"]["calls"] > 0 and shown["calls"]["total_tokens"] > 0
+
+
 def test_chat_answers_line_by_line(pandora: Pandora, tmp_path: Path) -> None:
     """Piped lines are turns of one session; the prompt is not mixed into the answers."""
     result = pandora("--root", str(tmp_path / "store"), "chat", "--user", "ann", "--session", "s1", text="Hello there\n\n")

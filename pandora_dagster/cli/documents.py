@@ -20,13 +20,16 @@ def register(app: typer.Typer) -> None:
 def rebuild(context: typer.Context) -> None:
     """Make both indexes again: of turns from their documents, of calls from their records.
 
-    A damaged one is kept aside. A turn whose documents cannot be read is named, the others are
-    indexed, and the exit code is 1.
+    A damaged one is kept aside, and turns that Dagster does not know become known to it. A turn whose documents cannot be
+    read is named, the others are indexed, and the exit code is 1.
 
     Example: pandora index rebuild
     """
+    from pandora_dagster.defs.run import add_partitions
+
     with opened(context) as house:
         report = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
+        add_partitions(house, house.turns.keys())
     say(f"{report.turns} turns and {report.calls} calls indexed")
     for aside in filter(None, (report.aside, report.calls_aside)):
         note(f"the damaged index is kept as {aside}")

@@ -189,6 +189,16 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
     if result.intervention and result.state == "halted":
         _tell_halt(house.interventions.show(result.intervention))
         raise typer.Exit(EXIT_HALTED)
+    if result.intervention:
+        _tell_without_summary(house, key, house.interventions.show(result.intervention))
+
+
+def _tell_without_summary(house: "House", key: "TurnKey", halt: "Intervention") -> None:
+    """The answer stands (DECISIONS 16); what is missing, why, and how to go on."""
+    _tell_halt(halt)
+    note(f"  the turn is {house.turns.manifest(key).state}, its summary is missing")
+    if house.left_to_do(key):
+        note(f"  go on with: pandora resume {key}")
 
 
 def _tell_halt(halt: "Intervention") -> None:

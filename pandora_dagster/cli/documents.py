@@ -1,4 +1,4 @@
-"""Commands for the index: rebuild and verify."""
+"""Commands for the indexes: rebuild and verify."""
 
 from typing import Annotated
 
@@ -7,7 +7,9 @@ import typer
 from pandora_dagster.cli.opened import opened
 from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json
 
-index = typer.Typer(name="index", help="The DuckDB index, an index over the documents.", no_args_is_help=True, rich_markup_mode=None)
+index = typer.Typer(
+    name="index", help="The DuckDB indexes of turns and of calls, over the documents.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -16,18 +18,22 @@ def register(app: typer.Typer) -> None:
 
 @index.command("rebuild")
 def rebuild(context: typer.Context) -> None:
-    """Make the index again from the documents.
+    """Make both indexes again: of turns from their documents, of calls from their records.
 
-    A turn whose documents cannot be read is named, the others are indexed, and the exit code is 1.
+    A damaged one is kept aside, and turns that Dagster does not know become known to it. A turn whose documents cannot be
+    read is named, the others are indexed, and the exit code is 1.
 
     Example: pandora index rebuild
     """
+    from pandora_dagster.defs.run import add_partitions
+
     with opened(context) as house:
         report = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
-    say(f"{report.turns} turns indexed")
-    if report.aside:
-        note(f"the damaged index is kept as {report.aside}")
-    for fault in report.faults:
+        add_partitions(house, house.turns.keys())
+    say(f"{report.turns} turns and {report.calls} calls indexed")
+    for aside in filter(None, (report.aside, report.calls_aside)):
+        note(f"the damaged index is kept as {aside}")
+    for fault in (*report.faults, *report.broken_lines):
         note(f"pandora: {fault}")
     if report.faults:
         raise typer.Exit(EXIT_HALTED)
@@ -35,7 +41,7 @@ def rebuild(context: typer.Context) -> None:
 
 @index.command("verify")
 def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
-    """Compare the index with the documents.
+    """Compare the indexes of turns and of calls with the documents.
 
     Each difference is one line. Exit code 1 where they differ.
 
@@ -48,6 +54,6 @@ def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
     else:
         for difference in differences:
             say(difference)
-        say(f"{len(differences)} differences" if differences else "index and documents agree")
+        say(f"{len(differences)} differences" if differences else "indexes and documents agree")
     if differences:
         raise typer.Exit(EXIT_HALTED)

@@ -2,18 +2,21 @@
 
 import json
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pandora_dagster.cli.opened import opened
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_markdown, say_table, stop
+from pandora_dagster.errors import StoreError
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import TurnKey
     from pandora_dagster.contracts.interventions import Intervention
     from pandora_dagster.phases.answers import Answered
     from pandora_dagster.phases.report import PhaseReport
+    from pandora_dagster.stores.call_index import CallTotals
     from pandora_dagster.wiring import House
 
 User = Annotated[str, typer.Option("--user", "-u", help="Whose turn it is; default PANDORA_USER.")]
@@ -131,9 +134,9 @@ def show(
     revision: Annotated[int | None, typer.Option(min=0, help="A revision; default the newest.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a turn's context.md, or one section of it.
+    """Show a turn's context.md, or one section of it, and what its model calls took.
 
-    With --json, its manifest and its sections.
+    With --json, its manifest, its sections and the sums over its calls (null where their index cannot be read).
 
     Example: pandora show example:turn_000012 --section 5
     """
@@ -144,17 +147,30 @@ def show(
         found = house.turns.load(key, revision=revision)
         document = ContextDocument.parse(found.context)
         folder = house.turns.path(key, revision=found.manifest.revision)
+        spent = _spent(house, key, found.manifest.revision)
     if section is not None and document.section(section) is None:
         stop(EXIT_WRONG, f"{key}: section {section}: not there; expected one of {', '.join(str(s.number) for s in document.sections)}")
     chosen = [s.number for s in document.sections if section in (None, s.number)]
     if as_json:
         sections = {str(n): document.query() if n == 0 else document.body(n) for n in chosen}
-        say_json({"turn": str(key), "folder": folder, "manifest": json.loads(found.manifest.model_dump_json()), "sections": sections})
+        manifest = json.loads(found.manifest.model_dump_json())
+        say_json({"turn": str(key), "folder": folder, "manifest": manifest, "sections": sections, "calls": spent and asdict(spent)})
     elif section is None:
         say_markdown(found.context)
         note(folder)
+        if spent:
+            failed = f", {spent.failed} failed" if spent.failed else ""
+            note(f"{spent.calls} calls{failed}, {spent.total_tokens} tokens, {spent.latency_ms / 1000:.1f} s")
     else:
         say_markdown(document.query() if section == 0 else document.body(section))
+
+
+def _spent(house: "House", key: "TurnKey", revision: int) -> "CallTotals | None":
+    try:
+        return house.calls.totals(key, revision)
+    except StoreError as error:
+        note(f"pandora: {error}")
+        return None
 
 
 def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
@@ -173,6 +189,16 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
     if result.intervention and result.state == "halted":
         _tell_halt(house.interventions.show(result.intervention))
         raise typer.Exit(EXIT_HALTED)
+    if result.intervention:
+        _tell_without_summary(house, key, house.interventions.show(result.intervention))
+
+
+def _tell_without_summary(house: "House", key: "TurnKey", halt: "Intervention") -> None:
+    """The answer stands (DECISIONS 16); what is missing, why, and how to go on."""
+    _tell_halt(halt)
+    note(f"  the turn is {house.turns.manifest(key).state}, its summary is missing")
+    if house.left_to_do(key):
+        note(f"  go on with: pandora resume {key}")
 
 
 def _tell_halt(halt: "Intervention") -> None:

@@ -120,7 +120,7 @@ class CallLog(Protocol):
 
     def append(self, record: CallRecord) -> None: ...
     def settle(self, key: TurnKey, revision: int) -> None:
-        """Take the records of a turn into the index."""
+        """Take the records of a turn into the index. Never raises: the lines are the truth, the index can be made again."""
         ...
 
 

@@ -15,7 +15,7 @@ from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.cookbook.output_schema import example_faults, grammar_faults
 from pandora_dagster.cookbook.places import prompt_files, stray_files
 from pandora_dagster.cookbook.prompts import KNOWN_VARIABLES, cases, io_schema, select_prompts, variables_in
-from pandora_dagster.cookbook.registry import check_registry
+from pandora_dagster.cookbook.registry import check_registry, prompts_named
 from pandora_dagster.cookbook.schema_file import check_schema_file
 from pandora_dagster.cookbook.shelf import Shelf
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
@@ -48,8 +48,8 @@ def check_all(shelf: Shelf, tools: Collection[str], counter: CountsTokens) -> Ch
     for loaded in sound:
         faults.extend(check_recipe(loaded, counter))
         notices.extend(notices_of(loaded, tools))
-    if len(sound) == len(shelf.names()):
-        faults.extend([*unused_prompts(shelf, sound), *check_registry(shelf, counter)])
+    broken = set(shelf.names()) - {loaded.path for loaded in sound}
+    faults.extend([*unused_prompts(shelf, sound, prompts_named(shelf, broken)), *check_registry(shelf, counter, broken=broken)])
     return Checked(tuple(faults), tuple(notices))
 
 
@@ -69,9 +69,9 @@ def notices_of(loaded: LoadedRecipe, tools: Collection[str]) -> tuple[str, ...]:
     return tuple(f"recipes/{loaded.path}.yaml: {notice}" for notice in [*absent, *schemaless])
 
 
-def unused_prompts(shelf: Shelf, sound: Collection[LoadedRecipe]) -> Iterator[str]:
-    """Prompt files that no recipe uses; the policy is used by all."""
-    used = {entry.path for loaded in sound for entry, _ in loaded.prompts}
+def unused_prompts(shelf: Shelf, sound: Collection[LoadedRecipe], named: Collection[str] = ()) -> Iterator[str]:
+    """Prompt files that no recipe uses, and that are not `named` in a broken one; the policy is used by all."""
+    used = {*named} | {entry.path for loaded in sound for entry, _ in loaded.prompts}
     for name in prompt_files(shelf.prompts):
         if name not in used and not name.startswith("prompts/policy/"):
             yield f"{name}: used by no recipe: expected at least one, or the file in prompts/archive/"

@@ -1,7 +1,7 @@
 """`recipes/registry.yaml`: the catalogue of all recipes and prompts, generated from their files (000 section 5.1). Never edited."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
 import yaml
@@ -18,9 +18,10 @@ _HEAD = "# Generated from recipes/ and prompts/: edit those, then write the regi
 _SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 
-def registry(shelf: Shelf, counter: CountsTokens) -> dict[str, Any]:
-    """Every recipe and prompt with its metadata, read from the files; raises RecipeValidationError for a broken recipe."""
-    loaded = [shelf.load(name) for name in shelf.names()]
+def registry(shelf: Shelf, counter: CountsTokens, *, without: Collection[str] = ()) -> dict[str, Any]:
+    """Every recipe and prompt with its metadata, read from the files; raises RecipeValidationError for a broken recipe that is
+    not among those to leave out."""
+    loaded = [shelf.load(name) for name in shelf.names() if name not in without]
     return {
         "recipes": {item.path: _recipe_entry(item) for item in loaded},
         "prompts": {name: _prompt_entry(shelf, name, loaded, counter) for name in prompt_files(shelf.prompts)},
@@ -38,24 +39,34 @@ def write_registry(shelf: Shelf, counter: CountsTokens) -> None:
     (shelf.recipes / REGISTRY_FILE).write_text(registry_text(shelf, counter), encoding="utf-8", newline="\n")
 
 
-def check_registry(shelf: Shelf, counter: CountsTokens) -> tuple[str, ...]:
-    """Every entry in which `recipes/registry.yaml` and the files differ; empty where they agree."""
+def check_registry(shelf: Shelf, counter: CountsTokens, *, broken: Collection[str] = ()) -> tuple[str, ...]:
+    """Every entry in which `recipes/registry.yaml` and the files differ; empty where they agree.
+
+    Nothing is said of `broken` recipes and the prompts that they name: they can not be read.
+    """
     file = shelf.recipes / REGISTRY_FILE
     if not file.is_file():
         return (f"recipes/{REGISTRY_FILE}: missing: expected the generated registry",)
     written = file.read_text(encoding="utf-8", errors="replace")
-    if written == registry_text(shelf, counter):
+    if not broken and written == registry_text(shelf, counter):
         return ()
-    differing = tuple(_differences(_parsed(written), registry(shelf, counter)))
-    return differing or (f"recipes/{REGISTRY_FILE}: edited by hand: expected the generated text",)
+    passed = {*broken, *prompts_named(shelf, broken)}
+    differing = tuple(_differences(_parsed(written), registry(shelf, counter, without=broken), passed))
+    return differing if differing or broken else (f"recipes/{REGISTRY_FILE}: edited by hand: expected the generated text",)
 
 
-def _differences(written: Mapping[str, Any], files: Mapping[str, Any]) -> Iterator[str]:
+def prompts_named(shelf: Shelf, recipes: Collection[str]) -> frozenset[str]:
+    """The prompt files whose names stand in the text of these recipes, which need not be sound."""
+    texts = [(shelf.recipes / f"{name}.yaml").read_text(encoding="utf-8", errors="replace") for name in recipes]
+    return frozenset(name for name in prompt_files(shelf.prompts) if any(name.removeprefix("prompts/") in text for text in texts))
+
+
+def _differences(written: Mapping[str, Any], files: Mapping[str, Any], passed: Collection[str]) -> Iterator[str]:
     for kind in ("recipes", "prompts"):
         was, now = written.get(kind), files[kind]
         known: Mapping[str, Any] = cast(Mapping[str, Any], was) if isinstance(was, Mapping) else {}
         for name in sorted({*known, *now}):
-            if known.get(name) != now.get(name):
+            if name not in passed and known.get(name) != now.get(name):
                 state = "not listed" if name not in known else "no such file" if name not in now else "differs from its file"
                 yield f"recipes/{REGISTRY_FILE}: {name}: {state}: expected the registry to be written again"
 

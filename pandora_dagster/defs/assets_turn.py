@@ -20,7 +20,7 @@ class _Same:
 
     def __init__(self, recipes: PhaseRecipes) -> None:
         self.recipes = recipes
-        self._key = (tuple((r.path, r.version) for r in recipes.loaded), recipes.faults)
+        self._key = (tuple((r.path, r.version) for r in recipes.every), recipes.faults)
 
     def __hash__(self) -> int:
         return hash(self._key)

@@ -59,7 +59,7 @@ def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
         code_version=spec.revision,
         skippable=spec.branch,
         tags={"pandora/phase": spec.number} if spec.number else {},
-        metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.loaded},
+        metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.every},
     )
 
 
@@ -103,6 +103,6 @@ def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:
 
 def _described(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
     lines = [spec.description]
-    lines += [f"`{r.path}` ({r.recipe.model_layer.value}): {r.recipe.description}" for r in recipes.loaded]
+    lines += [f"`{r.path}` ({r.recipe.model_layer.value}): {r.recipe.description}" for r in recipes.every]
     lines += [f"**This phase HALTs: its recipe can not be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]
     return "\n\n".join(lines)

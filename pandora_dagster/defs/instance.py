@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import dagster as dg
@@ -16,6 +17,8 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 
 _FILE = "dagster.yaml"
+_KEYS_AT_ONCE = 10_000
+"""SQLite takes 32,766 values in one statement."""
 
 
 @contextmanager
@@ -44,7 +47,9 @@ def opened(home: Path, shipped: Path) -> Generator[dg.DagsterInstance]:
 
 def add_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> None:
     """Make turns known to Dagster; one that is known already stays as it is."""
-    instance.add_dynamic_partitions(str(TURNS.name), [str(key) for key in keys])
+    names = map(str, keys)
+    while batch := list(islice(names, _KEYS_AT_ONCE)):
+        instance.add_dynamic_partitions(str(TURNS.name), batch)
 
 
 def _furnish(home: Path, shipped: Path) -> None:

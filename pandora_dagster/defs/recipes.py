@@ -11,25 +11,40 @@ from pandora_dagster.phases.flow import PhaseSpec
 
 @dataclass(frozen=True, slots=True)
 class PhaseRecipes:
-    """What one phase runs: one recipe for both modes, or one per mode, or none; `faults` where one can not be loaded."""
+    """What one phase runs: one recipe for both modes, or one per mode, or none; `faults` where one can not be loaded.
+
+    `also` holds what it may run beside them: shown, while the checks are the main recipe's gates.
+    """
 
     loaded: tuple[LoadedRecipe, ...] = ()
     faults: tuple[str, ...] = ()
+    also: tuple[LoadedRecipe, ...] = ()
+
+    @property
+    def every(self) -> tuple[LoadedRecipe, ...]:
+        """All recipes, the main ones first."""
+        return self.loaded + self.also
 
     @property
     def layers(self) -> tuple[str, ...]:
         """Model layers, each once."""
-        return tuple(dict.fromkeys(r.recipe.model_layer.value for r in self.loaded))
+        return tuple(dict.fromkeys(r.recipe.model_layer.value for r in self.every))
 
 
 def phase_recipes(spec: PhaseSpec, cookbook: Cookbook) -> PhaseRecipes:
     """The recipes of `spec` in every mode. A broken one is reported, so that the graph still loads (DECISIONS 17)."""
-    loaded: dict[str, LoadedRecipe] = {}
     faults: dict[str, None] = {}
-    for mode in Mode if spec.recipe else ():
+    loaded = _loaded(spec.recipe, cookbook, faults) if spec.recipe else {}
+    also = {path: recipe for name in spec.also for path, recipe in _loaded(name, cookbook, faults).items() if path not in loaded}
+    return PhaseRecipes(tuple(loaded.values()), tuple(faults), tuple(also.values()))
+
+
+def _loaded(name: str, cookbook: Cookbook, faults: dict[str, None]) -> dict[str, LoadedRecipe]:
+    loaded: dict[str, LoadedRecipe] = {}
+    for mode in Mode:
         try:
-            recipe = cookbook.get(spec.recipe or "", mode.value)
+            recipe = cookbook.get(name, mode.value)
             loaded[recipe.path] = recipe
         except ConfigurationError as error:
             faults[str(error)] = None
-    return PhaseRecipes(tuple(loaded.values()), tuple(faults))
+    return loaded

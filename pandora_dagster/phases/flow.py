@@ -38,6 +38,8 @@ class PhaseSpec:
     branch: bool = False
     revision: str = "1"
     """The phase code's version: raise it when the code changes what it writes (DECISIONS 29)."""
+    also: tuple[str, ...] = ()
+    """Recipes that the phase may run beside its main one."""
 
 
 async def _turn_request(desk: Desk) -> Written:
@@ -53,9 +55,26 @@ PHASES: tuple[PhaseSpec, ...] = (
     PhaseSpec("gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources."),
     PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks."),
     PhaseSpec("plan_clarification", "3", ("task_plan",), saving.SUMMARIZER, 5, "The Planner's question back.", branch=True),
-    PhaseSpec("tool_results", "4", ("task_plan",), coordination.COORDINATOR, 4, "Section 4: what the tools gave.", branch=True),
+    PhaseSpec(
+        "tool_results",
+        "4",
+        ("task_plan",),
+        coordination.COORDINATOR,
+        4,
+        "Section 4: what the tools gave.",
+        branch=True,
+        also=(coordination.EXECUTOR,),
+    ),
     PhaseSpec("response", "5", ("tool_results",), answering.SYNTHESIZER, 5, "Section 5: the answer, with citations."),
-    PhaseSpec("validation", "6", ("response",), answering.VALIDATOR, 6, "Section 6: the final gate, with bounded revisions."),
+    PhaseSpec(
+        "validation",
+        "6",
+        ("response",),
+        answering.VALIDATOR,
+        6,
+        "Section 6: the final gate, with bounded revisions.",
+        also=(answering.SYNTHESIZER,),
+    ),
     PhaseSpec("saved_turn", "7", ("validation",), None, None, "The turn is whole and saved."),
     PhaseSpec("turn_summary", "8", ("saved_turn",), saving.SUMMARIZER, None, "The summary in the turn index."),
 )

@@ -38,7 +38,11 @@ class RecordingDesk:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did so far. `conversations` and `turns` are new ones; `keys` are the new turns."""
+    """What an import did so far. `conversations` and `turns` are new ones.
+
+    `keys` are all turns of the lines, those that were there already included: an earlier import that was cut off stored turns
+    that nobody was told of.
+    """
 
     lines: int = 0
     conversations: int = 0
@@ -79,6 +83,7 @@ def import_conversations(
                 report = storing.begin(report)
             progress(report)
         report = storing.all(report)
+        report = replace(report, keys=(*report.keys, *storing.there))
     progress(report)
     return report
 
@@ -90,6 +95,8 @@ class _Storing:
         self._desk = desk
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="import")
         self._pending: list[_Opened] = []
+        self.there: list[TurnKey] = []
+        """Turns that an earlier import stored whole."""
         self._under_way: tuple[list[_Opened], Future[list[TurnRow]]] | None = None
         self._placed: list[_Opened] = []
         self._rows: list[TurnRow] = []
@@ -158,14 +165,15 @@ def _take(line: bytes, where: str, desk: RecordingDesk, storing: _Storing, repor
         opened = _open(conversation, desk, where)
     except ConversationError as error:
         return replace(report, faults=(*report.faults, str(error)))
-    if opened is None:
+    if isinstance(opened, SessionRecord):
+        storing.there += [TurnKey(UserId(opened.user_id), number) for number in opened.numbers]
         return replace(report, unchanged=report.unchanged + 1)
     storing.add(opened)
     return report
 
 
-def _open(conversation: Conversation, desk: RecordingDesk, where: str) -> _Opened | None:
-    """The conversation ready to be placed, its numbers and its session record written; None where it is there already."""
+def _open(conversation: Conversation, desk: RecordingDesk, where: str) -> _Opened | SessionRecord:
+    """The conversation ready to be placed, its numbers and its session record written; the record where it is there already."""
     sha = content_sha(conversation)
     user, session = UserId(conversation.user_id), SessionId(conversation.id)
     preamble, turns = split_turns(conversation.messages)
@@ -176,7 +184,7 @@ def _open(conversation: Conversation, desk: RecordingDesk, where: str) -> _Opene
     if record.content_sha != sha:
         raise ConversationError(f"{where}: conversation {session!r} of {user}: other content is stored under this id, kept as it is")
     if record.state == "complete":
-        return None
+        return record
     drafts = tuple(draft(conversation, t, n, preamble, desk.reader) for t, n in zip(turns, record.numbers, strict=True))
     return _Opened(record, drafts, resumed=known is not None)
 

@@ -4,7 +4,7 @@ Knows files of call records, how far each was read, and sums over them. The line
 from where the last reading ended, a file that shrank or was made anew is read again, and no call counts twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,14 +79,17 @@ class DuckCallIndex:
     def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckCallIndex":
         return cls(DuckFile(path, SCHEMA, wait_s))
 
-    def absorb(self, paths: Iterable[Path]) -> int:
-        """Read what is new in files of call records; returns the calls added. A half-written last line waits for its end."""
+    def absorb(self, paths: Iterable[Path], *, report: Callable[[str], None] | None = None) -> int:
+        """Read what is new in files of call records; returns the calls added. A half-written last line waits for its end.
+
+        A line that is no record is told to `report` and passed over; without `report` it raises StoreError.
+        """
         given = {str(path): path for path in paths if path.exists()}
         if not given:
             return 0
         with self.file.writing() as db:  # one opening for both: it costs 10 ms, what is read here far less
             before = dict(_marks(db, list(given)))
-            news = [new for name, path in given.items() if (new := _news(path, before.get(name, 0)))]
+            news = [new for name, path in given.items() if (new := _news(path, before.get(name, 0), report))]
             if not news:
                 return 0
             records = list({record.call_id: record for new in news for record in new.records}.values())
@@ -112,12 +115,10 @@ class DuckCallIndex:
             ).fetchone()
         return CallTotals(*found) if found else CallTotals(0, 0, 0, 0, 0, 0, 0, 0.0)
 
-    def recipes(self) -> tuple[tuple[str, int, int], ...]:
-        """Recipe, calls, failed calls; by recipe."""
+    def marks(self) -> dict[str, int]:
+        """How far each file was read: path -> bytes."""
         with self.file.reading() as db:
-            return tuple(
-                db.execute("SELECT recipe, count(*), count(*) FILTER (NOT success) FROM calls GROUP BY recipe ORDER BY recipe").fetchall()
-            )
+            return dict(db.execute("SELECT path, bytes_read FROM files_read").fetchall())
 
     def records(self, key: TurnKey | None = None, *, revision: int | None = None) -> tuple[CallRecord, ...]:
         """The records themselves, oldest first."""
@@ -139,7 +140,7 @@ def _marks(db: duckdb.DuckDBPyConnection, paths: list[str]) -> list[tuple[str, i
     return db.execute("SELECT path, bytes_read FROM files_read WHERE path IN (SELECT unnest(?::VARCHAR[]))", [paths]).fetchall()
 
 
-def _news(path: Path, start: int) -> _News | None:
+def _news(path: Path, start: int, report: Callable[[str], None] | None) -> _News | None:
     """The whole lines of `path` after byte `start`; None where there are none."""
     try:
         with path.open("rb") as file:
@@ -153,7 +154,18 @@ def _news(path: Path, start: int) -> _News | None:
     whole = data[: data.rfind(b"\n") + 1]
     if not whole:
         return None
-    return _News(str(path), begin + len(whole), tuple(_record(line, path) for line in whole.splitlines() if line.strip()))
+    return _News(str(path), begin + len(whole), tuple(_taken(whole, path, report)))
+
+
+def _taken(whole: bytes, path: Path, report: Callable[[str], None] | None) -> Iterator[CallRecord]:
+    for line in whole.splitlines():
+        try:
+            if line.strip():
+                yield _record(line, path)
+        except StoreError as error:
+            if report is None:
+                raise
+            report(str(error))
 
 
 def _record(line: bytes, path: Path) -> CallRecord:

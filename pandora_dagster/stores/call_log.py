@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number, user_id
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.directory import keys
+from pandora_dagster.stores.directory import keys, users
 from pandora_dagster.stores.files import disk_errors, inside
 from pandora_dagster.stores.layout import CALLS, REVISIONS, Layout
 from pandora_dagster.text.credentials import redacted
@@ -19,41 +19,55 @@ class CallFiles:
     """The CallLog port. A record without a turn goes to `users/<user>/calls/<date>.jsonl`."""
 
     def __init__(self, root: Path) -> None:
-        self._layout = Layout(root)
+        self.layout = Layout(root)
 
     def append(self, record: CallRecord) -> None:
         """Add one line, credentials taken out of its error; raises StoreError. Several processes may append at once."""
-        path = inside(self._layout.root, self._path(record))
+        path = inside(self.layout.root, self._path(record))
         line = record.model_copy(update={"error": redacted(record.error)}).model_dump_json().encode() + b"\n"
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _append(path, line)
 
-    def of_turn(self, key: TurnKey, *, revision: int = 0, report: Callable[[str], None]) -> Iterator[CallRecord]:
-        """The records of one revision of a turn. `report` is told of each line that is no record, as one sentence."""
-        yield from _records(self.path_of(key, revision), report)
-
     def path_of(self, key: TurnKey, revision: int) -> Path:
         """The file of one revision of a turn; it need not exist."""
-        return inside(self._layout.root, self._layout.turn(key, revision) / CALLS)
+        return inside(self.layout.root, self.layout.turn(key, revision) / CALLS)
 
     def read(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[CallRecord]:
-        """All records of a user: those of turns and their revisions first, those without a turn after them."""
-        for key in keys(self._layout, user):
-            folder = self._layout.turn(key)
-            for path in (folder / CALLS, *sorted(folder.glob(f"{REVISIONS}/*/{CALLS}"), key=_revision)):
-                yield from _records(inside(self._layout.root, path), report)
-        for path in sorted((self._layout.user(user) / "calls").glob("*.jsonl")):
-            yield from _records(inside(self._layout.root, path), report)
+        """All records of a user, file by file as `paths` gives them. `report` is told of each line that is no record."""
+        for path in self.paths(user):
+            yield from records_in(path, report)
+
+    def paths(self, user: UserId) -> Iterator[Path]:
+        """Files of call records: those of turns and their revisions first, those without a turn after them."""
+        for key in keys(self.layout, user):
+            yield from self.paths_of(key)
+        yield from self.days(user)
+
+    def paths_of(self, key: TurnKey) -> Iterator[Path]:
+        """The files of a turn and of its revisions, oldest first."""
+        folder = self.layout.turn(key)
+        for path in (folder / CALLS, *sorted(folder.glob(f"{REVISIONS}/*/{CALLS}"), key=_revision)):
+            if path.is_file():
+                yield inside(self.layout.root, path)
+
+    def days(self, user: UserId) -> Iterator[Path]:
+        """The files of calls that belong to no turn, oldest first."""
+        for path in sorted((self.layout.user(user) / "calls").glob("*.jsonl")):
+            yield inside(self.layout.root, path)
+
+    def users(self) -> tuple[UserId, ...]:
+        """Users that have a folder."""
+        return users(self.layout)
 
     def _path(self, record: CallRecord) -> Path:
         user = user_id(record.user_id)
         if record.turn_id:
-            folder = self._layout.turn(TurnKey(user, turn_number(record.turn_id)), record.revision)
+            folder = self.layout.turn(TurnKey(user, turn_number(record.turn_id)), record.revision)
             if folder.is_dir():
                 return folder / CALLS
         date = record.timestamp[:10]
-        return self._layout.user(user) / "calls" / f"{date if _is_date(date) else 'undated'}.jsonl"
+        return self.layout.user(user) / "calls" / f"{date if _is_date(date) else 'undated'}.jsonl"
 
 
 def _append(path: Path, line: bytes) -> None:
@@ -70,11 +84,16 @@ def _append(path: Path, line: bytes) -> None:
         os.close(descriptor)
 
 
-def _records(path: Path, report: Callable[[str], None]) -> Iterator[CallRecord]:
+def records_in(path: Path, report: Callable[[str], None], *, upto: int | None = None) -> Iterator[CallRecord]:
+    """The records of a file, or of its first `upto` bytes; `report` is told of each line that is no record."""
     if not path.is_file():
         return
+    at = 0
     with disk_errors(path, "cannot read"), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
+            at += len(line)
+            if upto is not None and at > upto:
+                return
             if line == b"\n":
                 continue
             try:

@@ -1,10 +1,12 @@
 """Call records and their index as one CallLog: written as lines at once, taken into DuckDB when a turn comes to rest."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.stores.call_index import DuckCallIndex
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.call_index import CallTotals, DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
 
 
@@ -14,11 +16,22 @@ class Calls:
 
     files: CallFiles
     index: DuckCallIndex
+    report: Callable[[str], None]
+    """Is told, in one sentence, what kept records out of the index."""
 
     def append(self, record: CallRecord) -> None:
         """Write one line; raises StoreError."""
         self.files.append(record)
 
     def settle(self, key: TurnKey, revision: int) -> None:
-        """Take the records of one revision of a turn into the index; raises StoreError."""
-        self.index.absorb([self.files.path_of(key, revision)])
+        """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,
+        and the index can be made again."""
+        try:
+            self.index.absorb([self.files.path_of(key, revision)], report=self.report)
+        except StoreError as error:
+            self.report(f"{key}: its calls are not in the index: {error}")
+
+    def totals(self, key: TurnKey, revision: int) -> CallTotals:
+        """What one revision of a turn took, its newest calls included; raises StoreError."""
+        self.index.absorb([self.files.path_of(key, revision)], report=self.report)
+        return self.index.totals(key, revision=revision)

@@ -28,11 +28,17 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What a rebuild did. `faults` names each turn whose documents can not be read; `aside` a damaged index, kept."""
+    """What a rebuild did. `faults` names each turn whose documents can not be read; `aside` a damaged index, kept.
+
+    `calls` and `calls_aside` say the same of the index of calls, `broken_lines` each line that is no call record.
+    """
 
     turns: int
     faults: tuple[str, ...] = ()
     aside: Path | None = None
+    calls: int = 0
+    calls_aside: Path | None = None
+    broken_lines: tuple[str, ...] = ()
 
 
 def rebuild(documents: Documents, index: DuckTurnIndex, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:

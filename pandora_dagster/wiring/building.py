@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -64,7 +65,8 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
     runtime = runtime or open_runtime(settings, counter)
     turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
     index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s)
-    calls = Calls(CallFiles(root), DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s))
+    call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
+    calls = Calls(CallFiles(root), call_index, report=_told)
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
     interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
     scores = Overlap(index.reader).scores
@@ -100,8 +102,13 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
     recording = RecordingDesk(turns, sessions, index, index.reader)
-    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression)
+    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls)
 
 
 def _call_id() -> str:
     return f"call_{secrets.token_hex(12)}"
+
+
+def _told(sentence: str) -> None:
+    """A note beside the result; nothing depends on it."""
+    sys.stderr.write(f"pandora: {sentence}\n")

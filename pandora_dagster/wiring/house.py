@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +17,8 @@ from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
+from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
+from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.wiring.compression import Compression
@@ -38,6 +40,7 @@ class House:
     recording: RecordingDesk
     loop: asyncio.Runner
     compression: Compression
+    calls: Calls
 
     @property
     def turns(self) -> TurnStore:
@@ -95,10 +98,15 @@ class House:
         return exported(self.turns, self.sessions, user)
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
-        return rebuild(self.turns, self.turn_index, progress=progress)
+        """Make both indexes again: of turns from their documents, of calls from their records. Raises StoreError."""
+        report = rebuild(self.turns, self.turn_index, progress=progress)
+        broken: list[str] = []
+        count, aside = rebuild_calls(self.calls.files, self.calls.index, report=broken.append)
+        return replace(report, calls=count, calls_aside=aside, broken_lines=tuple(broken))
 
     def verify_index(self) -> tuple[str, ...]:
-        return verify(self.turns, self.turn_index)
+        """What both indexes do not say as documents and records do. Raises StoreError."""
+        return verify(self.turns, self.turn_index) + verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""

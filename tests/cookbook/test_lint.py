@@ -82,6 +82,19 @@ def test_check_all_gathers_everything(shelf: Shelf, put: Put, recipe: str, count
     assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(shelf, set(), counter).faults)
 
 
+def test_a_broken_recipe_hides_no_fault_beside_it(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter) -> None:
+    """Unused prompts and a stale registry are named all the same; of the broken recipe and its prompts nothing more is said."""
+    write_schema_file(shelf)
+    write_registry(shelf, counter)
+    put("prompts/pipeline/alone.md", "Alone.")
+    put("prompts/pipeline/its_own.md", "Its own.")
+    put("recipes/pipeline/broken.yaml", "name: broken\nprompt_files: [prompts/pipeline/its_own.md]\n")
+    told = "\n".join(check_all(shelf, set(), counter).faults)
+    assert "recipes/pipeline/broken.yaml:1: description: missing" in told
+    assert "prompts/pipeline/alone.md: used by no recipe" in told and "registry.yaml: prompts/pipeline/alone.md: not listed" in told
+    assert "its_own" not in told
+
+
 def test_a_clean_cookbook_has_no_fault(shelf: Shelf, counter: TokenCounter) -> None:
     """After writing what is generated nothing is left to say."""
     write_schema_file(shelf)

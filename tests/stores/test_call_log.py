@@ -10,7 +10,7 @@ from pandora_dagster.contracts.calls import CallRecord, CallTokens
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import BadIdError
-from pandora_dagster.stores.call_log import CallFiles
+from pandora_dagster.stores.call_log import CallFiles, records_in
 
 KEY = TurnKey("anna", 1)
 
@@ -48,8 +48,8 @@ def test_records_lie_beside_their_turn(log, tmp_path):
     ]
     for record in records:
         log.append(record)
-    assert list(log.of_turn(KEY, report=pytest.fail)) == [records[0]]
-    assert list(log.of_turn(KEY, revision=2, report=pytest.fail)) == [records[1]]
+    assert list(records_in(log.path_of(KEY, 0), report=pytest.fail)) == [records[0]]
+    assert list(records_in(log.path_of(KEY, 2), report=pytest.fail)) == [records[1]]
     assert list(log.read("anna", report=pytest.fail)) == records
     names = sorted(str(p.relative_to(tmp_path / "users/anna")) for p in tmp_path.rglob("*.jsonl"))
     assert names == [
@@ -63,7 +63,7 @@ def test_records_lie_beside_their_turn(log, tmp_path):
 def test_credentials_do_not_reach_the_log(log):
     """An error that quotes a request is kept without its key."""
     log.append(call(error="401 for Authorization: Bearer abcdef0123456789abcdef"))
-    assert next(log.of_turn(KEY, report=pytest.fail)).error == "401 for Authorization: [redacted]"
+    assert next(records_in(log.path_of(KEY, 0), report=pytest.fail)).error == "401 for Authorization: [redacted]"
 
 
 def test_half_a_line_is_reported_and_hides_nothing(log, tmp_path):
@@ -73,10 +73,10 @@ def test_half_a_line_is_reported_and_hides_nothing(log, tmp_path):
     with path.open("ab") as file:
         file.write(b'{"call_id": "ha\xff')
     told = []
-    assert [r.call_id for r in log.of_turn(KEY, report=told.append)] == ["a"]
+    assert [r.call_id for r in records_in(log.path_of(KEY, 0), report=told.append)] == ["a"]
     assert told == [f"{path}:2: half a call record, left by a process that was killed: expected one JSON object"]
     log.append(call("b"))
-    assert [r.call_id for r in log.of_turn(KEY, report=told.append)] == ["a", "b"]
+    assert [r.call_id for r in records_in(log.path_of(KEY, 0), report=told.append)] == ["a", "b"]
     assert told[1] == f"{path}:2: no call record: expected one JSON object"
 
 
@@ -91,7 +91,7 @@ def test_processes_append_whole_lines(log, tmp_path):
     command = [sys.executable, "-c", code, str(tmp_path), str(here.parents[2]), str(here.parent)]
     running = [subprocess.Popen([*command, name]) for name in "ab"]
     assert [process.wait(timeout=60) for process in running] == [0, 0]
-    found = [r.call_id for r in log.of_turn(KEY, report=pytest.fail)]
+    found = [r.call_id for r in records_in(log.path_of(KEY, 0), report=pytest.fail)]
     assert sorted(found) == sorted(f"{name}-{n}" for name in "ab" for n in range(50))
 
 

@@ -1,0 +1,83 @@
+"""The call index made again from the lines of call records, and compared with them. The lines are the truth (000 section 27)."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from pandora_dagster.contracts.calls import CallRecord
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DocumentError, UnknownTurnError
+from pandora_dagster.stores.call_index import DuckCallIndex
+from pandora_dagster.stores.call_log import CallFiles, records_in
+from pandora_dagster.stores.directory import keys
+from pandora_dagster.stores.duck import DuckFile
+
+_BATCH = 500
+"""Files that are read together."""
+
+
+def rebuild_calls(files: CallFiles, index: DuckCallIndex, *, report: Callable[[str], None]) -> tuple[int, Path | None]:
+    """Make the index again beside the old one, then put it in its place; returns the calls and where a damaged index is kept.
+
+    `report` is told of each line that is no record. What was written meanwhile is taken in afterwards. Raises StoreError.
+    """
+    file = index.file
+    fresh = DuckCallIndex(DuckFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s))
+    with fresh.file.locked():
+        fresh.file.discard()
+    taken = _absorbed(fresh, files, report)
+    fresh.file.make()
+    aside = file.take(fresh.file)
+    return taken + _absorbed(index, files, lambda _: None), aside
+
+
+def verify_calls(files: CallFiles, index: DuckCallIndex, manifest: Callable[[TurnKey], Manifest]) -> tuple[str, ...]:
+    """Every difference between lines and index, each as one sentence; empty where they agree. Raises StoreError.
+
+    A turn's calls are taken in when it comes to rest; until then, and in files of calls without a turn, only what the index
+    says it has read is compared.
+    """
+    faults: list[str] = []
+    there = {record.call_id: record for record in index.records()}
+    for path, upto in _read(files, index.marks(), manifest):
+        for record in records_in(path, faults.append, upto=upto):
+            faults += _differences(record, there.pop(record.call_id, None), path)
+    every = {record.call_id for user in files.users() for record in files.read(user, report=lambda _: None)} if there else set[str]()
+    faults += [f"call {call}: in the index, but in no file of call records: expected no row" for call in there if call not in every]
+    return tuple(faults)
+
+
+def _read(files: CallFiles, marks: dict[str, int], manifest: Callable[[TurnKey], Manifest]) -> Iterator[tuple[Path, int | None]]:
+    """Files with how many bytes of them must be in the index; None for all."""
+    for user in files.users():
+        for key in keys(files.layout, user):
+            rests = _rests(key, manifest)
+            yield from ((path, None if rests else marks.get(str(path), 0)) for path in files.paths_of(key))
+        yield from ((path, marks.get(str(path), 0)) for path in files.days(user))
+
+
+def _rests(key: TurnKey, manifest: Callable[[TurnKey], Manifest]) -> bool:
+    try:
+        return manifest(key).state is not TurnState.OPEN
+    except (DocumentError, UnknownTurnError):
+        return False
+
+
+def _differences(record: CallRecord, there: CallRecord | None, path: Path) -> Iterator[str]:
+    if there is None:
+        yield f"{path}: call {record.call_id}: missing from the index, expected a row"
+    elif there != record:
+        yield f"{path}: call {record.call_id}: the index says something else, expected the record as it stands in the file"
+
+
+def _absorbed(index: DuckCallIndex, files: CallFiles, report: Callable[[str], None]) -> int:
+    every = (path for user in files.users() for path in files.paths(user))
+    return sum(index.absorb(batch, report=report) for batch in _batches(every))
+
+
+def _batches(paths: Iterable[Path]) -> Iterator[list[Path]]:
+    rest = iter(paths)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch

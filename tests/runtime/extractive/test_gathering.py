@@ -131,7 +131,7 @@ def test_the_weakest_facts_are_left_out_first(ask) -> None:
     assert all(f.startswith("The jam jar number") and f.endswith(".") for f in turn["key_facts"])
 
 
-def test_a_summary_speaks_where_no_turn_itself_does():
+def test_a_summary_speaks_where_no_turn_itself_does(ask):
     """The words of a turn are quoted before those of a summary; the summary's mark is no part of its date."""
     summary = "===== PRIOR TURN 3 (2025-02-01, summary) [1] =====\nThe person asked when the ferry leaves; it leaves at 7 am."
     whole = "===== PRIOR TURN 7 (2025-03-01) [2] =====\nThe ferry leaves at 8 am."

@@ -51,8 +51,19 @@ PHASES: tuple[PhaseSpec, ...] = (
     PhaseSpec("query_analysis", "0", ("turn_request",), understanding.ANALYZER, None, "What is asked and what it refers to."),
     PhaseSpec("reflection", "1", ("query_analysis",), understanding.REFLECTION, 1, "PROCEED, or CLARIFY with a question."),
     PhaseSpec("clarification", "1", ("reflection",), saving.SUMMARIZER, 5, "The question back, saved and summarised.", branch=True),
-    PhaseSpec("retrieval_plan", "2", ("reflection",), gathering.RETRIEVAL, None, "Which earlier turns and memory matter.", branch=True),
-    PhaseSpec("gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources."),
+    PhaseSpec(
+        "retrieval_plan",
+        "2",
+        ("reflection",),
+        gathering.RETRIEVAL,
+        None,
+        "Which earlier turns and memory matter.",
+        branch=True,
+        revision="2",
+    ),
+    PhaseSpec(
+        "gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources.", revision="2"
+    ),
     PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks."),
     PhaseSpec("plan_clarification", "3", ("task_plan",), saving.SUMMARIZER, 5, "The Planner's question back.", branch=True),
     PhaseSpec(

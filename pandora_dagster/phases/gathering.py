@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from pandora_dagster.contracts.answers import GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.calls import InputDocument, Item, Source
-from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports import MemoryEntry
-from pandora_dagster.contracts.turns import Turn
-from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases import history
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
+from pandora_dagster.phases.prior_turns import headed, path_of, prior_turn, protected, session_window, worth
 from pandora_dagster.phases.section2 import Loaded, fitting_section2
-from pandora_dagster.selection.excerpts import PER_TURN_LIMIT, excerpt
+from pandora_dagster.selection.excerpts import PER_TURN_LIMIT
+from pandora_dagster.selection.windows import policy_named, within_limits
 from pandora_dagster.text.tables import cell, table
 
 RETRIEVAL = "pipeline/phase2_retrieval"
@@ -21,47 +21,49 @@ SYNTHESIS = "pipeline/phase2_synthesis"
 PLANNER = "pipeline/phase3_planner"
 CANDIDATES = 20
 """Turns the index offers to RETRIEVAL."""
-RECENT_OF_SESSION = 3
-"""Turns of the session that are offered whatever their score."""
+_FRAMES = 200
+"""Tokens of a SYNTHESIS pack around its documents: frames, names and the line about the session."""
 _STORED = "===== STORED USER PREFERENCES ====="
 
 
 async def retrieval_plan(desk: Desk) -> Written:
     """RETRIEVAL: which of the offered sources matter (004 section 4.1)."""
-    analysis = desk.analysis()
-    offered = _candidates(desk, f"{analysis.resolved_query} {' '.join(analysis.entities)}")
+    analysis, rows = desk.analysis(), history.of_session(desk)
+    offered = _candidates(desk, f"{analysis.resolved_query} {' '.join(analysis.entities)}", rows)
     documents = [desk.analysis_document(), offered, _memory_headers(desk)]
     result = await desk.ask(RETRIEVAL, documents)
     plan = answer_of(result, RetrievalPlan)
-    return Written(files={"retrieval_plan.json": as_json(plan)}, facts={"sources": _chosen(plan)}, shown=_plan_table(plan))
+    facts = {"sources": _chosen(plan), **history.summary_facts(rows, offered, result.record.left_out)}
+    return Written(files={"retrieval_plan.json": as_json(plan)}, facts=facts, shown=_plan_table(plan))
 
 
 async def gathered_context(desk: Desk) -> Written:
-    """Load what the plan names, and let SYNTHESIS compile section 2 from it (004 sections 4.2, 4.3, 5)."""
+    """Load what the plan names and the session's window, and let SYNTHESIS compile section 2 (004 sections 4.2, 4.3, 5)."""
     plan = desk.read("retrieval_plan.json", RetrievalPlan)
-    loaded = await _load(desk, plan)
+    loaded, told, header = await _load(desk, plan)
     documents = [
         desk.analysis_document(),
-        InputDocument("prior_turns", items=loaded.items),
+        InputDocument("prior_turns", items=loaded.items, header=header),
         InputDocument("stored_preferences", _preferences(loaded.memory)),
     ]
     result = await desk.ask(SYNTHESIS, [d for d in documents if d.text or d.items], sources=loaded.sources)
     gathered = answer_of(result, GatheredContext)
     section = fitting_section2(gathered, loaded, room=_room(desk), counter=desk.kit.counter)
     facts = {"sources": len(loaded.sources), "context_quality": section.quality, "left_out": len(section.left_out) + len(loaded.left_out)}
+    facts |= history.window_facts(told, result.record.left_out)
     return Written(sections={2: section.text}, files={"gathered_context.json": as_json(gathered)}, facts=facts)
 
 
-def _candidates(desk: Desk, query: str) -> InputDocument:
+def _candidates(desk: Desk, query: str, of_session: Sequence[TurnRow]) -> InputDocument:
     key, session = desk.turn.key, desk.turn.manifest.session_id
     found = desk.kit.index.candidates(key.user, query, limit=CANDIDATES, before=key.number)
     best = max((c.score for c in found), default=0.0) or 1.0
     scores = {c.row.number: c.score / best for c in found}
     rows = {c.row.number: c.row for c in found}
-    for row in desk.kit.index.rows(key.user, session=session, before=key.number, limit=RECENT_OF_SESSION):
-        rows.setdefault(row.number, row)
+    kept = protected(desk, of_session)
+    rows |= {row.number: row for row in of_session if row.number in kept}
     summarised = (row for row in rows.values() if row.summary)  # an unfinished turn has none, and nothing to remember yet
-    return history.summaries(summarised, session=session, scores=scores)
+    return history.summaries(summarised, session=session, scores=scores, protected=kept)
 
 
 def _memory_headers(desk: Desk) -> InputDocument:
@@ -70,17 +72,33 @@ def _memory_headers(desk: Desk) -> InputDocument:
     return InputDocument("memory_headers", items=tuple(Item(line(h), name=f"memory {h['key']}") for h in headers))
 
 
-async def _load(desk: Desk, plan: RetrievalPlan) -> Loaded:
-    """Strictly what the plan names: a thing that is missing HALTs (004 section 9)."""
-    key = desk.turn.key
-    turns = [_turn(desk, TurnKey(key.user, number)) for number in dict.fromkeys(plan.relevant_turns)]
-    sources = tuple(Source(str(place), f"turns/{t.key.turn_id}/context.md", _title(t), t.key.turn_id) for place, t in enumerate(turns, 1))
-    items, left_out = await _items(desk, turns, sources, plan)
+async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.Told, ...], str]:
+    """Strictly what the plan names, a thing that is missing HALTs (004 section 9); then the session's window."""
+    rows = history.of_session(desk)
+    turns, over = _within_limits(desk, [_turn(desk, TurnKey(desk.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)], rows)
+    sources = tuple(Source(str(n), path_of(t.key.turn_id), _title(t), t.key.turn_id) for n, t in enumerate(turns, 1))
     memory = _entries(desk, plan.relevant_memory_keys)
-    if memory:
-        files = sorted({"preferences.md" if e.kind == "preference" else "facts.md" for e in memory})
-        sources += tuple(Source(str(len(sources) + n), name, "Stored user preferences") for n, name in enumerate(files, 1))
-    return Loaded(items, sources, memory, left_out)
+    items, left_out = await _items(desk, turns, sources, plan, protected(desk, rows))
+    seen = await session_window(
+        desk,
+        rows,
+        chosen={t.key.number for t in turns},
+        room=_synthesis_room(desk, memory),
+        retrieved_tokens=sum(desk.kit.counter.count(item.text) for item in items),
+        first_label=len(sources) + 1,
+    )
+    sources += seen.sources
+    files = sorted({"preferences.md" if e.kind == "preference" else "facts.md" for e in memory})
+    sources += tuple(Source(str(len(sources) + n), name, "Stored user preferences") for n, name in enumerate(files, 1))
+    return Loaded((*items, *seen.items), sources, memory, (*over, *left_out, *seen.left_out)), seen.told, seen.header
+
+
+def _within_limits(desk: Desk, turns: Sequence[Turn], rows: Sequence[TurnRow]) -> tuple[list[Turn], tuple[str, ...]]:
+    """The chosen turns that the policy's counts let in (002 section 5), and the names of the others."""
+    here = frozenset(t.key.number for t in turns if t.manifest.session_id == desk.turn.manifest.session_id)
+    first = rows[0].number if rows else desk.turn.key.number
+    kept, left = within_limits(policy_named(desk.kit.policy), [t.key.number for t in turns], here=here, first=first)
+    return [t for t in turns if t.key.number in kept], tuple(f"turn {n}" for n in left)
 
 
 def _turn(desk: Desk, key: TurnKey) -> Turn:
@@ -95,28 +113,17 @@ def _turn(desk: Desk, key: TurnKey) -> Turn:
 
 
 async def _items(
-    desk: Desk, turns: Sequence[Turn], sources: Sequence[Source], plan: RetrievalPlan
+    desk: Desk, turns: Sequence[Turn], sources: Sequence[Source], plan: RetrievalPlan, kept: frozenset[int]
 ) -> tuple[tuple[Item, ...], tuple[str, ...]]:
     items: list[Item] = []
     left_out: list[str] = []
     for place, (turn, source) in enumerate(zip(turns, sources, strict=True)):
-        text, left = await _prior_turn(desk, turn, source.path)
-        head = f"===== PRIOR TURN {turn.key.number} ({turn.manifest.created_at[:10]}) [{source.label}] ====="
-        items.append(Item(f"{head}\n{text}", _worth(plan, turn.key.number) - place, f"turn {turn.key.number}"))
-        left_out += [f"turn {turn.key.number}: {name}" for name in left]
+        number = turn.key.number
+        text, left = await prior_turn(desk, turn, source.path, limit=PER_TURN_LIMIT)
+        value = worth(number, is_protected=True) if number in kept else _worth(plan, number) - place
+        items.append(Item(headed(number, turn.manifest.created_at, source.label, text), value, f"turn {number}"))
+        left_out += [f"turn {number}: {name}" for name in left]
     return tuple(items), tuple(left_out)
-
-
-async def _prior_turn(desk: Desk, turn: Turn, path: str) -> tuple[str, tuple[str, ...]]:
-    """A chosen turn within its limit: whole, else compressed to it, else its best whole pieces with what was left out (DECISIONS 2)."""
-    query, counter = desk.analysis().resolved_query, desk.kit.counter
-    chosen = excerpt(turn, query, limit=PER_TURN_LIMIT, counter=counter, scores=desk.kit.scores)
-    if not chosen.left_out or desk.kit.summarizer is None:
-        return chosen.text, chosen.left_out
-    whole = excerpt(turn, query, limit=turn.manifest.tokens * 2 + PER_TURN_LIMIT, counter=counter, scores=desk.kit.scores)
-    reported = Content(whole.text, path, ContentType.PRIOR_TURN, query=query)
-    shrunk = await desk.kit.summarizer.shrink(reported, target=PER_TURN_LIMIT, site=desk.site)
-    return (desk.taken(shrunk), ()) if shrunk.report else (chosen.text, chosen.left_out)
 
 
 def _worth(plan: RetrievalPlan, number: int) -> float:
@@ -150,6 +157,13 @@ def _room(desk: Desk) -> int:
     tools = sum(count(f"{t.name}{t.description}{t.parameters}") + 20 for t in desk.kit.tools.values())
     taken = 2 * count(desk.query) + count(desk.context.body(1)) + tools + 120
     return min(2_000, max(200, budget.input - taken))
+
+
+def _synthesis_room(desk: Desk, memory: Sequence[MemoryEntry]) -> int:
+    """Tokens that earlier turns may take in the pack of SYNTHESIS, beside the query (said twice), its analysis and preferences."""
+    count, budget = desk.kit.counter.count, desk.kit.cookbook.get(SYNTHESIS, desk.mode).recipe.token_budget
+    taken = 2 * count(desk.query) + count(desk.file("query_analysis.json")) + count(_preferences(memory)) + _FRAMES
+    return max(0, budget.input - taken)
 
 
 def _chosen(plan: RetrievalPlan) -> int:

@@ -1,6 +1,9 @@
 """Earlier turns as a call sees them: one JSON line per turn, offered as items to choose from (004 section 4.1)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
 from pandora_dagster.contracts.calls import InputDocument, Item
 from pandora_dagster.contracts.turns import TurnRow
@@ -11,6 +14,19 @@ from pandora_dagster.phases.kit import Kit
 
 RECENT_TURNS = 20
 """How many turn summaries are offered by age alone (004 section 4.1)."""
+TOLD = 200
+"""Of how many of a session's newest turns a phase says how they went."""
+_NEVER_DROPPED = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How an earlier turn of the session went into a call, and why."""
+
+    number: int
+    how: str
+    """`whole`, `summary` or `left out`."""
+    why: str
 
 
 def recent(desk: Desk) -> tuple[TurnRow, ...]:
@@ -20,14 +36,61 @@ def recent(desk: Desk) -> tuple[TurnRow, ...]:
     return tuple(r for row in rows if (r := current(desk.kit, row)).summary)
 
 
-def summaries(rows: Iterable[TurnRow], *, session: str, scores: dict[int, float] | None = None) -> InputDocument:
-    """The document `turn_summaries`: newest last; kept by score, then by session, then by age."""
+def of_session(desk: Desk, *, limit: int = TOLD) -> tuple[TurnRow, ...]:
+    """The session's turns before this one, newest last; an unfinished turn has nothing to remember yet."""
+    key, session = desk.turn.key, desk.turn.manifest.session_id
+    rows = desk.kit.index.rows(key.user, session=session, before=key.number, limit=limit)
+    return tuple(r for row in rows if (r := current(desk.kit, row)).summary)
+
+
+def summaries(
+    rows: Iterable[TurnRow], *, session: str, scores: dict[int, float] | None = None, protected: Collection[int] = ()
+) -> InputDocument:
+    """The document `turn_summaries`: newest last; kept are `protected` turns, then by score, then by session, then by age."""
     known = scores or {}
     items: list[Item] = []
     for place, row in enumerate(sorted(rows, key=lambda r: r.number)):
         worth = known.get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
+        worth += _NEVER_DROPPED if row.number in protected else 0.0
         items.append(Item(_header(row), worth, f"turn {row.number}"))
     return InputDocument("turn_summaries", items=tuple(items))
+
+
+def window_facts(told: Sequence[Told], left_out: Collection[str]) -> dict[str, Any]:
+    """The table `window` of a phase: turns of the session, neighbours of one kind in one row.
+
+    `left_out`: items the call had no room for.
+    """
+    seen = [Told(t.number, "left out", "no room in the call") if f"turn {t.number}" in left_out else t for t in told]
+    groups = [(how, why, [t.number for t in group]) for (how, why), group in groupby(seen, key=lambda t: (t.how, t.why))]
+    rows = [{"turn": ranges(numbers), "how": how, "why": why} for how, why, numbers in groups]
+    return {"window": rows} if rows else {}
+
+
+def summary_facts(rows: Iterable[TurnRow], offered: InputDocument, left_out: Collection[str]) -> dict[str, Any]:
+    """`window_facts` of a call that sees summaries alone: of the session's `rows` those in `offered`."""
+    names = {item.name for item in offered.items}
+    told = [_told(row.number, f"turn {row.number}" in names) for row in rows]
+    return window_facts(told, left_out)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`1-3, 7` for 1, 2, 3, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def _told(number: int, is_offered: bool) -> Told:
+    return (
+        Told(number, "summary", "among the turns offered")
+        if is_offered
+        else Told(number, "left out", "older, and not among the best matches")
+    )
 
 
 def _header(row: TurnRow) -> str:

@@ -19,7 +19,8 @@ async def query_analysis(desk: Desk) -> Written:
     analysis = answer_of(result, QueryAnalysis, original_query=desk.query)
     if not analysis.resolved_query.strip():  # nothing to resolve: a long query need not be said again
         analysis = analysis.model_copy(update={"resolved_query": desk.query})
-    return Written(files={"query_analysis.json": as_json(analysis)}, shown=_analysis_table(analysis))
+    facts = history.summary_facts(history.of_session(desk), offered, result.record.left_out)
+    return Written(files={"query_analysis.json": as_json(analysis)}, facts=facts, shown=_analysis_table(analysis))
 
 
 async def reflection(desk: Desk) -> Written:
@@ -29,7 +30,8 @@ async def reflection(desk: Desk) -> Written:
     result = await desk.ask(REFLECTION, documents, halt_on_low_confidence=False)
     decided = _asking_where_unsure(answer_of(result, Reflection), result)
     body = f"**Decision:** {decided.decision}\n**Confidence:** {decided.confidence:.2f}\n**Reasoning:** {decided.reasoning}"
-    return Written(sections={1: body}, files={"reflection.json": as_json(decided)}, verdicts=result.verdicts)
+    facts = history.summary_facts(history.of_session(desk), offered, result.record.left_out)
+    return Written(sections={1: body}, files={"reflection.json": as_json(decided)}, facts=facts, verdicts=result.verdicts)
 
 
 def _asking_where_unsure(decided: Reflection, result: CallResult) -> Reflection:

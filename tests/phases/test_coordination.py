@@ -46,7 +46,7 @@ def test_memory_create_and_query_find_each_other(looping):
     assert looping.house.kit.memory.entries(ANNA)[0].value == "aisle"
     assert "Stored preference seat: aisle [1]" in looping.section(first, 4)
     looping.say(executor=[command(), COMPLETE], coordinator=tool("memory.query", query="which seat"))
-    second = looping.ask()
+    second = looping.ask(session="s2")
     assert "- seat: aisle [1]" in looping.section(second, 4)
     assert references(looping.section(second, 4))[0].path == "preferences.md"
     assert (looping.house.folder(second).parent.parent / "preferences.md").is_file()

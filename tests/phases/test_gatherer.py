@@ -4,7 +4,7 @@ import json
 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports import MemoryEntry
-from pandora_dagster.phases.gathering import RECENT_OF_SESSION
+from pandora_dagster.selection.windows import POLICIES
 from pandora_dagster.text.meta import metas
 from tests.phases.rig import plain, retrieval
 
@@ -22,11 +22,12 @@ def gathered(*turns, preferences=None, facts=("a fact",), relevance="high"):
 
 def test_the_last_turns_of_the_session_are_offered_whatever_they_say(rig):
     """Beside the best matches RETRIEVAL sees the newest turns of the session, and no turn of the future."""
-    for _ in range(RECENT_OF_SESSION + 2):
+    newest = POLICIES["assistant"].protected_turns
+    for _ in range(newest + 2):
         key = rig.ask("zebra")
     rig.ask("entirely different words")
     offered = [json.loads(line)["turn_id"] for line in rig.runtime.of("retrieval")[-1].document("turn_summaries").splitlines()]
-    assert set(range(key.number - RECENT_OF_SESSION + 1, key.number + 1)) <= set(offered) and offered == sorted(offered)
+    assert set(range(key.number - newest + 1, key.number + 1)) <= set(offered) and offered == sorted(offered)
 
 
 def test_memory_is_offered_by_its_headers_and_loaded_by_its_keys(rig):

@@ -17,7 +17,7 @@ from pandora_dagster.runtime.extractive.records import decode
 from pandora_dagster.runtime.extractive.relevance import bears, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 
-_TURN = re.compile(r"^===== PRIOR TURN (\d+)(?: \(([^)\n]*)\))?(?: \[(\d+)\])? =====[ \t]*\n?", re.MULTILINE)
+_TURN = re.compile(r"^===== PRIOR TURN (\d+)(?: \(([^),\n]*)(, summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?", re.MULTILINE)
 _BANNER = re.compile(r"^=====.*=====[ \t]*$", re.MULTILINE)
 _NOTE = re.compile(r"^#{1,4} +(.+?)[ \t]*$", re.MULTILINE)
 _ROOM = 0.75
@@ -65,16 +65,19 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
 
 
 def _facts(document: str, asked: Question, labels: Labels) -> list[_Fact]:
-    """The spans of all prior turns that answer the question, best first over all turns."""
+    """The spans of all prior turns that answer the question, best first; summaries speak where no turn itself does."""
     heads = list(_TURN.finditer(document))
-    ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
+    texts = [(h, document[h.end() : n]) for h, n in zip(heads, [*(h.start() for h in heads[1:]), len(document)][: len(heads)], strict=True)]
+    told = _told_in([(h, text) for h, text in texts if not h.group(3)], asked, labels)
+    return told or _told_in([(h, text) for h, text in texts if h.group(3)], asked, labels)
+
+
+def _told_in(texts: list[tuple[re.Match[str], str]], asked: Question, labels: Labels) -> list[_Fact]:
     reader, spans = SpanReader(labels, asked), list[tuple[int, str, str, Span]]()
-    for head, end in zip(heads, ends, strict=True):
+    for head, text in texts:
         number = int(head.group(1))
-        label = head.group(3) or labels.turn(number) or ""
-        spans += [
-            (number, head.group(2) or "", label, s) for s in reader.read(document[head.end() : end], label=label or None, quoted=True)
-        ]
+        label = head.group(4) or labels.turn(number) or ""
+        spans += [(number, head.group(2) or "", label, s) for s in reader.read(text, label=label or None, quoted=True)]
     where = {id(s): (number, date, label) for number, date, label, s in spans}
     ranked = rank([s for _, _, _, s in spans], asked)
     if not asked.stems:

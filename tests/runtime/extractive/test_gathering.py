@@ -129,3 +129,13 @@ def test_the_weakest_facts_are_left_out_first(ask) -> None:
     turn = answer["prior_turns"][0]
     assert turn["summary"] == "The jam jar number 77 stands on shelf 231."
     assert all(f.startswith("The jam jar number") and f.endswith(".") for f in turn["key_facts"])
+
+
+def test_a_summary_speaks_where_no_turn_itself_does(ask):
+    """The words of a turn are quoted before those of a summary; the summary's mark is no part of its date."""
+    summary = "===== PRIOR TURN 3 (2025-02-01, summary) [1] =====\nThe person asked when the ferry leaves; it leaves at 7 am."
+    whole = "===== PRIOR TURN 7 (2025-03-01) [2] =====\nThe ferry leaves at 8 am."
+    both = ask("context_synthesis", "when does the ferry leave?", {"prior_turns": f"{whole}\n\n{summary}"}, sources=SOURCES)
+    alone = ask("context_synthesis", "when does the ferry leave?", {"prior_turns": summary}, sources=SOURCES)
+    assert [t["turn"] for t in both["prior_turns"]] == [7] and [t["turn"] for t in alone["prior_turns"]] == [3]
+    assert alone["prior_turns"][0]["summary"].startswith("(2025-02-01) ")

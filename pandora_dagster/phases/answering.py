@@ -24,7 +24,7 @@ async def response(desk: Desk) -> Written:
 
 
 async def validation(desk: Desk) -> Written:
-    """Section 6: APPROVE, or REVISE up to twice; anything else HALTs. The rounds are kept in `validation.json`, at a HALT with their drafts."""
+    """Section 6: APPROVE, or REVISE up to twice; else HALT. The rounds are kept in `validation.json`, with drafts."""
     context, rounds, drafts = desk.context, list[ValidationVerdict](), list[str]()
     for last in (False,) * MOST_REVISIONS + (True,):
         result = await desk.ask(VALIDATOR, context=context, sources=turn_sources(context))

@@ -1,19 +1,23 @@
 """Earlier turns as a call sees them: one JSON line per turn, offered as items to choose from (004 section 4.1)."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from pandora_dagster.contracts.calls import InputDocument, Item
+from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.phases.desk import Desk, line
 from pandora_dagster.phases.indexing import current
 from pandora_dagster.phases.kit import Kit
+from pandora_dagster.text.sections import ContextDocument
 
 RECENT_TURNS = 20
 """How many turn summaries are offered by age alone (004 section 4.1)."""
+_FIRST = 1e12
+"""Above what any score is worth: the question that the turn answers stays, whatever else must go."""
 TOLD = 200
 """Of how many of a session's newest turns a phase says how they went."""
 _NEVER_DROPPED = 1e9
@@ -110,3 +114,14 @@ def open_question(kit: Kit, user: str, session: str) -> str | None:
     """The turn id of the session's last turn where that one asked the person back (DECISIONS 11)."""
     last = [current(kit, row) for row in kit.index.rows(user, session=session, limit=1)]
     return last[0].turn_id if last and last[0].state is TurnState.CLARIFY else None
+
+
+def with_question(offered: InputDocument, desk: Desk) -> InputDocument:
+    """The offered summaries, and last among them the exchange that this turn replies to: what was asked, and asked back (DECISIONS 11)."""
+    asked = desk.turn.manifest.replies_to
+    if asked is None:
+        return offered
+    number = int(asked.removeprefix("turn_"))
+    context = ContextDocument.parse(desk.kit.turns.load(TurnKey(desk.turn.key.user, number)).context)
+    told = line({"turn_id": number, "query": context.query(), "asked_back": context.body(5), "state": TurnState.CLARIFY.value})
+    return replace(offered, items=(*offered.items, Item(told, _FIRST, f"question of turn {number}")))

@@ -14,7 +14,7 @@ NOT_SURE = "I am not sure what you mean. Could you say it in other words?"
 
 async def query_analysis(desk: Desk) -> Written:
     """Phase 0: classify the query and resolve what it refers to."""
-    offered = history.summaries(history.recent(desk), session=desk.turn.manifest.session_id)
+    offered = history.with_question(history.summaries(history.recent(desk), session=desk.turn.manifest.session_id), desk)
     result = await desk.ask(ANALYZER, [InputDocument("raw_query", desk.query), offered])
     analysis = answer_of(result, QueryAnalysis, original_query=desk.query)
     if not analysis.resolved_query.strip():  # nothing to resolve: a long query need not be said again
@@ -25,7 +25,7 @@ async def query_analysis(desk: Desk) -> Written:
 
 async def reflection(desk: Desk) -> Written:
     """Phase 1: PROCEED or CLARIFY. An answer that stays unsure becomes a CLARIFY (DECISIONS 13)."""
-    offered = history.summaries(history.recent(desk), session=desk.turn.manifest.session_id)
+    offered = history.with_question(history.summaries(history.recent(desk), session=desk.turn.manifest.session_id), desk)
     documents = [desk.analysis_document(), offered]
     result = await desk.ask(REFLECTION, documents, halt_on_low_confidence=False)
     decided = _asking_where_unsure(answer_of(result, Reflection), result)

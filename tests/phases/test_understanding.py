@@ -6,7 +6,7 @@ from contextlib import closing
 from pandora_dagster.phases.understanding import NOT_SURE
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
-from tests.phases.rig import ANALYSIS, CLARIFY, plain, vocabulary
+from tests.phases.rig import ANALYSIS, CLARIFY, SUMMARY, plain, vocabulary
 
 
 def test_the_analysis_keeps_the_query_verbatim(rig):
@@ -97,3 +97,14 @@ def test_a_query_of_500_tokens_passes_on_the_embedded_runtime(tmp_path):
         house.run_turn(key, on_report=lambda _: None)
         manifest = house.turns.manifest(key)
     assert (manifest.state, manifest.runtime) == ("saved", "extractive")
+
+
+def test_a_reply_sees_the_question_that_it_answers(rig):
+    """Phases 0 and 1 are given the earlier query and the question back, also where its summary failed."""
+    rig.say(reflection=CLARIFY, summarizer="no JSON")
+    rig.ask("the other one")
+    rig.say(reflection=plain(decision="PROCEED", confidence=0.9), summarizer=SUMMARY)
+    rig.ask("the black one")
+    for role in ("query_analyzer", "reflection"):
+        last = json.loads(rig.runtime.of(role)[-1].document("turn_summaries").splitlines()[-1])
+        assert (last["query"], last["asked_back"]) == ("the other one", "Which chair do you mean?")

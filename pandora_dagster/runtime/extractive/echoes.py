@@ -11,14 +11,15 @@ from pandora_dagster.runtime.extractive.templates import TEMPLATES
 _TELLING = word_set("yes no not nor never none once only both before after")
 """Words that carry no matter and yet can be the answer."""
 _YES_OR_NO = re.compile(r"^\W*(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should)\b", re.IGNORECASE)
-_PREFIX = re.compile(r"^(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +")
+_PREFIX = re.compile(r"^(?:\(\d{4}-\d{2}-\d{2}\) )?(?:(?:\*\*)?[A-Za-z][\w '-]{0,30}?(?::\*\*|\*\*:|:) +)?")
+"""The date or the speaker that stands before what was said."""
 _REQUEST = re.compile(
-    r"^\W*(?:(?:and|but|so|then|also|if so|if not|to (?:proceed|continue|begin|start|help|assist)[^,.]{0,60}|before [^,.]{1,60}"
-    r"|in order to [^,.]{1,60}),? )?"
-    r"(?:(?:could|can|would|will|may|might) (?:you|i|we)\b|please (?:provide|confirm|share|tell|give|let|specify|send|enter|choose|reply)\b"
-    r"|let me know\b|would you like\b|do you (?:want|need)\b"
-    r"|i(?: will|'ll|’ll| would|'d|’d)? (?:also )?need (?:your|you to|the following)\b"
-    r"|feel free\b|how (?:can|may) i (?:help|assist)\b)",
+    r"^\W*(?:(?:and|but|so|then|also|unfortunately|if so|if not|(?:to|before|in order to) [^,.]{1,80}),? )?"
+    r"(?:(?:could|can|would|will|may|might) (?:you|i|we)\b"
+    r"|please (?:provide|confirm|share|tell|give|let|specify|send|enter|choose|reply)\b|let me know\b|would you like\b"
+    r"|do you (?:want|need)\b|feel free\b|how (?:can|may) i (?:help|assist)\b"
+    r"|i(?: will| would|['’]ll|['’]d)? (?:also )?need (?:your|you to|the following"
+    r"|(?:the|a) [\w ]{0,30}\b(?:id|number|details|information|name)s?)\b)",
     re.IGNORECASE,
 )
 _OWN = tuple(TEMPLATES[name] for name in ("nothing_found", "nothing_found_in", "greeting", "ask_meaning", "ask_open"))

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHELL := /bin/bash
 
-.PHONY: help setup run test check ui bench docs screenshots wheel lock clean
+.PHONY: help setup run test check ui bench bench-compression docs screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -44,6 +44,9 @@ ui: setup         ## Dagster on workspace.yaml, over the store and history that 
 
 bench: setup $(BIN)/.locked-dev  ## the speed benchmarks, as ratios
 	$(BIN)/python -m benchmarks.speed
+
+bench-compression: setup $(BIN)/.locked-dev  ## the compression benchmark
+	$(BIN)/python -m benchmarks.compression
 
 docs: setup       ## write the generated pages of docs/ again
 	$(BIN)/python docs/generate.py

@@ -165,6 +165,14 @@ def show(
         say_markdown(document.query() if section == 0 else document.body(section))
 
 
+def _tidy(house: "House") -> None:
+    """After the answer: what fails here takes nothing from it."""
+    try:
+        house.tidy()
+    except StoreError as error:
+        note(f"pandora: {error}")
+
+
 def _spent(house: "House", key: "TurnKey", revision: int) -> "CallTotals | None":
     try:
         return house.calls.totals(key, revision)
@@ -186,6 +194,7 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
     result = house.answered(key)
     if as_json:
         say_json(_as_object(result))
+    _tidy(house)
     if result.intervention and result.state == "halted":
         _tell_halt(house.interventions.show(result.intervention))
         raise typer.Exit(EXIT_HALTED)

@@ -66,13 +66,13 @@ class Settings(BaseModel):
         UserId("me"), description="The user of commands that are given none."
     )
     timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
-        "UTC", description="Whose midnight separates the day partitions."
+        "UTC", description="Whose midnight ends the session of turns that name none: one a day."
     )
     keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _SWITCH)] = Field(
         True, description="Whether prompt packs and raw answers are kept, credentials redacted."
     )
     keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
-        Field(90, description="Days after which kept packs and raw answers may be deleted.")
+        Field(90, description="Days after which kept packs and raw answers are deleted, after an `ask`.")
     )
     index_lock_wait_s: Annotated[
         float,

@@ -5,7 +5,7 @@ Content-addressed per user, compressed, credentials taken out first; kept for as
 
 import os
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,6 +19,9 @@ from pandora_dagster.stores.layout import Layout
 from pandora_dagster.text.credentials import redacted
 
 _REF = re.compile(r"([^/]+)/([a-z][a-z_]{0,20})/([0-9a-f]{64})")
+_SWEPT = ".vault_swept"
+"""A file whose time says when the vault was swept last."""
+_DAY_S = 86_400
 _KIND = re.compile(r"[a-z][a-z_]{0,20}")
 
 
@@ -56,6 +59,17 @@ class VaultFiles:
         if sha256(data).hexdigest() != found.group(3):
             raise DocumentError(f"{path}: changed since it was kept: expected sha256 {found.group(3)[:12]}")
         return data.decode()
+
+    def sweep_daily(self, now: datetime, *, days: int) -> int:
+        """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files."""
+        mark = self._layout.root / _SWEPT
+        with disk_errors(mark):
+            if mark.exists() and now.timestamp() - mark.stat().st_mtime < _DAY_S:
+                return 0
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+            os.utime(mark, (now.timestamp(), now.timestamp()))
+        return self.sweep(now - timedelta(days=days))
 
     def sweep(self, older_than: datetime) -> int:
         """Delete what was last kept before `older_than`; returns the number of deleted files."""

@@ -8,10 +8,12 @@ import re
 
 REDACTED = "[redacted]"
 _NAMES = (
-    r"(?:password|passwd|passphrase|pwd|api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|client[_-]?secret"
+    r"(?:password|passwd|passphrase|pwd|api[ _-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|client[_-]?secret"
     r"|(?:access|auth|refresh|bearer)[_-]?token)"
 )
-"""Names whose value is a secret. A bare `token` is not among them: here it counts words."""
+"""Names whose value is a secret. A bare `token` is not among them: here it counts words, and has a rule of its own."""
+_RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"
+"""Letters and digits together, as a number of words never is."""
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)",
     re.DOTALL,
@@ -25,6 +27,13 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b((?:set-)?cookie:[ \t]*)[^\r\n\"]+"), rf"\1{REDACTED}"),
     (re.compile(r"(?i)\b(bearer\s+)(?=[A-Za-z0-9._~+/=-]*[0-9._~+/=-])[A-Za-z0-9._~+/=-]{16,}"), rf"\1{REDACTED}"),
     (re.compile(r"\b(?:sk|rk|pk)-(?=[A-Za-z_-]*[0-9])(?:[A-Za-z]{2,12}[-_])*[A-Za-z0-9_-]{16,}"), REDACTED),
+    (re.compile(r"\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,}"), REDACTED),
+    (re.compile(r"\bnpm_[A-Za-z0-9]{30,}\b"), REDACTED),
+    (re.compile(rf"(?i)((?:\b|_)token\\?[\"']?\s*[:=]\s*\\?[\"']?)(?:{_RANDOM})"), rf"\1{REDACTED}"),
+    (
+        re.compile(r"(?i)\b(my (?:password|passphrase|passcode) is:?[ \t]+[\"']?)(?=\S*[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{6,}"),
+        rf"\1{REDACTED}",
+    ),
     (re.compile(r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"), REDACTED),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), REDACTED),
     (re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"), REDACTED),

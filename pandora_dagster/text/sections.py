@@ -84,10 +84,6 @@ class ContextDocument:
         preamble = self.preamble if self.preamble.endswith("\n") or not self.preamble else f"{self.preamble}\n"
         return ContextDocument(preamble, tuple(sorted([*others, new], key=lambda s: s.number)))
 
-    def upto(self, number: int) -> "ContextDocument":
-        """A copy with the sections numbered below `number` only."""
-        return ContextDocument(self.preamble, tuple(s for s in self.sections if s.number < number))
-
     def only(self, numbers: Iterable[int]) -> str:
         """The text of the chosen sections; section 0 is always among them (000 section 12.2)."""
         chosen = {0, *numbers}

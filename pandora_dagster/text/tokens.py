@@ -2,7 +2,6 @@
 
 import base64
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -44,10 +43,6 @@ class TokenCounter:
             if len(self._seen) > _REMEMBERED:
                 self._seen.popitem(last=False)
         return known
-
-    def count_many(self, texts: Sequence[str], *, threads: int = 2) -> list[int]:
-        """Tokens of each text, counted side by side."""
-        return [len(t) for t in self._encoding.encode_ordinary_batch(list(texts), num_threads=threads)]
 
     def count_document(self, text: str) -> TokenBreakdown:
         """Tokens of context.md per section: an unchanged section is not counted again."""

@@ -2,25 +2,27 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
-from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore, Vault
-from pandora_dagster.errors import InputError
+from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore
+from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.phases import flow
 from pandora_dagster.phases.answers import Answered, answered
 from pandora_dagster.phases.exporting import exported
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
 from pandora_dagster.stores.turn_index import DuckTurnIndex
+from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.wiring.compression import Compression
 from pandora_dagster.wiring.examination import Finding, examined
 
@@ -34,13 +36,15 @@ class House:
     settings: Settings
     kit: Kit
     runtime: ModelRuntime
-    vault: Vault
+    vault: VaultFiles
     sessions: Sessions
     turn_index: DuckTurnIndex
     recording: RecordingDesk
     loop: asyncio.Runner
     compression: Compression
     calls: Calls
+    checked: set[str] = field(default_factory=set[str])
+    """Runtimes whose servers were asked for their models: once a process."""
 
     @property
     def turns(self) -> TurnStore:
@@ -59,12 +63,32 @@ class House:
         return self.loop.run(work)
 
     def start(self, query: str, *, user: str = "", session: str = "", mode: str = "chat") -> TurnKey:
-        """Open a turn; an empty user is PANDORA_USER, an empty session the day's. Raises InputError."""
+        """Open a turn; an empty user is PANDORA_USER, an empty session the day's.
+
+        Raises InputError, ConfigurationError where a server does not have the model that the runtime file names.
+        """
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode!r}: expected chat or code")
+        self.check_models()
         who = user_id(user) if user else self.settings.user
         where = session_id(session or self.new_session())
         return flow.start_turn(self.kit, query, user=who, session=where, mode=mode)
+
+    def check_models(self) -> None:
+        """Hold the model names of the runtime file against the servers, once a process; raises ConfigurationError.
+
+        A server that can not be reached is for the call to find: it may be up by then.
+        """
+        if not isinstance(self.runtime, SglangRuntime) or self.runtime.name in self.checked:
+            return
+        for status in self.run(self.runtime.check()):
+            if status.reachable and not status.right_model:
+                raise ConfigurationError(f"{self.settings.runtime_file}: {status.layer.value}: {status.message}", hint=status.remedy)
+        self.checked.add(self.runtime.name)
+
+    def tidy(self) -> None:
+        """Delete kept packs and answers whose retention is over, at most once a day; raises StoreError."""
+        self.vault.sweep_daily(self.kit.clock(), days=self.settings.keep_packs_days)
 
     def new_session(self) -> str:
         """The session of turns that name none: one a day, in the configured time zone."""

@@ -2,74 +2,17 @@
 
 import json
 import shutil
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.ports import TurnStore
-from pandora_dagster.contracts.turns import Manifest, PhaseRecord
+from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import BadIdError, DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.stores.manifests import parse_manifest
-from pandora_dagster.stores.revisions import PhaseTable
-from pandora_dagster.stores.turns import Turns
 from pandora_dagster.text.sections import ContextDocument, new_context
-
-NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
-ORDER = ("turn_request", "reflection", "clarification", "response", "validation", "saved_turn", "turn_summary")
-SECTIONS = {"reflection": 1, "gathered_context": 2, "task_plan": 3, "tool_results": 4, "response": 5, "validation": 6}
-QUERY = "what?\r\n## 1. not a heading\n\n"
-
-
-class Words:
-    def count(self, text):
-        return len(text.split())
-
-
-class Ticking:
-    """A clock that moves a minute each time."""
-
-    def __init__(self):
-        self.now = NOW
-
-    def __call__(self):
-        self.now += timedelta(minutes=1)
-        return self.now
-
-
-@pytest.fixture
-def turns(tmp_path) -> TurnStore:
-    return Turns(tmp_path, counter=Words(), clock=Ticking(), phases=PhaseTable(SECTIONS), lock_seconds=0.3)
-
-
-def record(phase):
-    return PhaseRecord(phase=phase, finished_at="2026-01-04T14:30:00Z", report={"rows": ({"a": 1},)})
-
-
-def begun(turns, query=QUERY):
-    return turns.start("anna", query, session="s", mode="chat", now=NOW)
-
-
-def with_phase(turns, turn, phase, *, section=None, text="", files=None, **more):
-    context = ContextDocument.parse(turn.context).with_section(section, text or phase).render() if section else None
-    return turns.commit(turn, phase=record(phase), context=context, files=files, **more)
-
-
-def saved(turns):
-    """A finished turn: reflection, response, validation, saved, summarised."""
-    turn = with_phase(turns, begun(turns), "turn_request")
-    turn = with_phase(turns, turn, "reflection", section=1, files={"reflection.json": "{}"})
-    turn = with_phase(turns, turn, "response", section=5, files={"response.md": "first"})
-    turn = with_phase(turns, turn, "validation", section=6, files={"validation.json": "{}", "response.md": "revised"})
-    turn = with_phase(turns, turn, "saved_turn", state=TurnState.SAVED)
-    return with_phase(turns, turn, "turn_summary", files={"turn_summary.json": "{}"}, summary={"summary": "x"})
-
-
-def tree(folder):
-    """Every file of a folder with its bytes."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in Path(folder).rglob("*") if p.is_file() and p.name != ".lock"}
+from tests.stores.turn_rig import NOW, ORDER, QUERY, begun, record, tree, with_phase
 
 
 def test_a_started_turn_holds_the_words_of_the_person_and_reads_back(turns):
@@ -251,72 +194,6 @@ def test_a_link_out_of_the_store_is_refused(turns, tmp_path_factory):
     folder.symlink_to(outside / "turn")
     with pytest.raises(StoreError, match="a link leads to"):
         turns.commit(turn, phase=None, state=TurnState.HALTED)
-
-
-def test_an_open_turn_is_reopened_in_place(turns):
-    """The phase and those after it are dropped, with their sections and files; what stands before stays."""
-    turn = with_phase(turns, begun(turns), "reflection", section=1, files={"reflection.json": "{}"})
-    turn = with_phase(turns, turn, "response", section=5, files={"response.md": "r"})
-    turn = turns.commit(turn, phase=None, state=TurnState.HALTED, intervention="int_1")
-    again = turns.reopen(turn, phase="response", order=ORDER)
-    assert (again.manifest.state, again.manifest.intervention, again.manifest.revision) == (TurnState.OPEN, None, 0)
-    assert [p.phase for p in again.manifest.phases] == ["reflection"] and set(again.files) == {"reflection.json"}
-    assert set(again.manifest.sections) == {"0", "1"}
-    assert turns.load(turn.key) == again
-    assert turns.load(with_phase(turns, again, "response", section=5).key).manifest.finished("response")
-
-
-def test_the_next_phase_of_a_halted_turn_drops_nothing(turns):
-    """Resuming takes the work up where it stopped: a section that was begun stays."""
-    turn = with_phase(turns, begun(turns), "reflection", section=1)
-    context = ContextDocument.parse(turn.context).with_section(5, "begun").render()
-    turn = turns.commit(turn, phase=None, context=context, state=TurnState.HALTED, intervention="int_1")
-    again = turns.reopen(turn, phase="response", order=ORDER)
-    assert (again.context, again.manifest.state, again.manifest.intervention) == (context, TurnState.OPEN, None)
-    assert turns.reopen(again, phase="response", order=ORDER) == again == turns.load(turn.key)
-
-
-def test_a_saved_turn_is_never_touched_by_a_re_run(turns):
-    """A numbered revision takes it: copies of what stays; the old one is byte for byte what it was."""
-    turn = saved(turns)
-    before = tree(turns.path(turn.key))
-    again = turns.reopen(turn, phase="validation", order=ORDER)
-    assert (again.manifest.revision, again.manifest.state, again.manifest.summary) == (1, TurnState.OPEN, None)
-    assert [p.phase for p in again.manifest.phases] == ["turn_request", "reflection", "response"]
-    assert set(again.manifest.sections) == {"0", "1", "5"} and set(again.files) == {"reflection.json", "response.md"}
-    assert again.files["response.md"] == "revised"
-    done = with_phase(turns, again, "validation", section=6, state=TurnState.SAVED)
-    assert turns.load(turn.key) == done and turns.load(turn.key, revision=0) == turn
-    assert {name: data for name, data in tree(turns.path(turn.key, revision=0)).items() if not name.startswith("revisions")} == before
-    assert turns.path(turn.key).endswith("revisions/1")
-    third = turns.reopen(done, phase="reflection", order=ORDER)
-    assert third.manifest.revision == 2 and turns.load(turn.key, revision=1) == done
-
-
-def test_an_unfinished_revision_is_continued(turns):
-    """Asking again for a re-run of the saved turn goes on in the revision that is still open."""
-    turn = saved(turns)
-    first = turns.reopen(turn, phase="response", order=ORDER)
-    again = turns.reopen(turn, phase="response", order=ORDER)
-    assert again == first and turns.reopen(turn, phase="reflection", order=ORDER).manifest.revision == 1
-
-
-def test_a_re_run_after_saving_keeps_the_turn_saved(turns):
-    """A new summary of a saved turn is a saved revision with everything else kept; an unfinished one needs no revision."""
-    turn = saved(turns)
-    again = turns.reopen(turn, phase="turn_summary", order=ORDER)
-    assert (again.manifest.revision, again.manifest.state, again.context) == (1, TurnState.SAVED, turn.context)
-    assert not again.manifest.finished("turn_summary") and "turn_summary.json" not in again.files
-    assert turns.reopen(again, phase="turn_summary", order=ORDER) == again
-
-
-def test_a_clarification_is_re_run_beside_it(turns):
-    """A turn that asked keeps its question; its re-run is an open revision."""
-    turn = with_phase(turns, begun(turns), "reflection", section=1)
-    turn = with_phase(turns, turn, "clarification", section=5, state=TurnState.CLARIFY)
-    again = turns.reopen(turn, phase="reflection", order=ORDER)
-    assert (again.manifest.revision, again.manifest.state, set(again.manifest.sections)) == (1, TurnState.OPEN, {"0"})
-    assert turns.load(turn.key, revision=0) == turn
 
 
 def recorded_turn(key):

@@ -1,7 +1,7 @@
 """The vault: what was sent and answered, without credentials, for as long as it is kept."""
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -72,3 +72,16 @@ def test_damage_and_bad_references_are_named(vault, tmp_path):
     for ask in (lambda: vault.read("../pack/" + "a" * 64), lambda: vault.keep("../x", "pack", "x")):
         with pytest.raises((BadIdError, DocumentError)):
             ask()
+
+
+def test_the_vault_is_swept_once_a_day(tmp_path):
+    """What is older than its retention goes; a second sweep within 24 hours looks at nothing."""
+    vault = VaultFiles(tmp_path)
+    now = datetime(2026, 6, 1, tzinfo=UTC)
+    old = (now - timedelta(days=91)).timestamp()
+    for text, swept in (("first", 1), ("second", 0)):
+        vault.keep("ann", "pack", text)
+        for path in tmp_path.glob("users/ann/vault/*/*.zst"):
+            os.utime(path, (old, old))
+        assert vault.sweep_daily(now, days=90) == swept
+    assert vault.sweep_daily(now + timedelta(days=1), days=90) == 1

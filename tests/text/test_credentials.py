@@ -37,6 +37,11 @@ SECRETS = {
     "password in YAML": f"db_password: {LONG}",
     "password in quotes": f"password = '{LONG}'",
     "environment": f"export OPENAI_API_KEY={LONG}",
+    "API key in words": f"API key: {LONG}",
+    "token in JSON": f'{{"token": "{LONG}"}}',
+    "token=": f"https://x.org/?token={LONG}&b=c",
+    "npm": f"npm_{LONG}",
+    "password in a sentence": f"my password is {LONG}.",
     "RSA key": KEY_BLOCK.format("RSA "),
     "key": KEY_BLOCK.format(""),
     "cut key": KEY_BLOCK.format("EC ")[:45] + LONG,
@@ -48,6 +53,7 @@ HARMLESS = [
     "the password must have 12 letters; passwords: see the policy",
     "Please reset my password: it is forgotten. Is the password known?",
     "tokens: 1540, token_budget: {total: 5750}, prompt_tokens=12345678, max_output_tokens=2000",
+    "token count: 1234, token: 12345678901234567890, the token: acknowledgement, my password is forgotten, my password is gone since 2019",
     "the bearer of this ticket; bearer bonds are internationally traded",
     "sk-learn-and-other-hyphenated-library-names, task-force-of-many-people, risk-1234567890123456789",
     "AKIA is the prefix of a key, ASIA a continent",
@@ -68,6 +74,11 @@ def test_a_credential_is_taken_out(case):
     assert LONG[:20] not in clean and "MIIE" not in clean and "ABCDEFGH23456789" not in clean
     for around in ("key ", " here", "host=x ", " port=1", "&b=c", "postgres://anna:", "@db:5432/x", "export OPENAI_API_KEY="):
         assert (around in SECRETS[case]) <= (around in clean)
+
+
+def test_a_project_key_without_digits_is_taken_out():
+    """Its prefix is enough."""
+    assert redacted("sk-proj-" + "abcdefgh" * 4) == REDACTED
 
 
 @pytest.mark.parametrize("text", HARMLESS)

@@ -94,8 +94,7 @@ def test_a_query_written_by_hand_is_read_without_its_frame():
 
 
 def test_parts_are_chosen_by_number():
-    """`only` always holds section 0; `upto` ends before its number."""
+    """`only` always holds section 0."""
     document = new_context("q").with_section(2, "two").with_section(1, "one")
     assert [s.heading for s in document.sections] == [f"## {n}. {SECTION_TITLES[n]}\n" for n in (0, 1, 2)]
     assert "two" in document.only({2}) and "one" not in document.only({2}) and "User Query" in document.only(())
-    assert document.upto(2).body(1) == "one" and document.upto(2).body(2) == "" and document.upto(1).query() == "q"

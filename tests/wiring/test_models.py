@@ -1,0 +1,50 @@
+"""The model names of the runtime file, held against the servers when a run starts."""
+
+import asyncio
+import threading
+
+import pytest
+
+from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house
+from tests.runtime.fake_sglang import FakeSglang
+from tests.runtime.sglang_packs import endpoints
+
+
+@pytest.fixture
+def address():
+    """A server with the model `tiny`, on a thread and loop of its own."""
+    loop, server = asyncio.new_event_loop(), FakeSglang()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+    yield server.base_url
+    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.mark.parametrize(("model", "starts"), [("tiny", True), ("another", False)])
+def test_a_wrong_model_name_starts_nothing(tmp_path, address, model, starts):
+    """The right one starts a turn; a wrong one is named and nothing is written."""
+    settings = load_settings({"PANDORA_ROOT": str(tmp_path / "store")})
+    house = open_house(settings, runtime=SglangRuntime(endpoints(address, model=model), keys={}))
+    try:
+        if starts:
+            assert house.start("hello").number == 1
+        else:
+            with pytest.raises(ConfigurationError, match="another"):
+                house.start("hello")
+            assert not settings.root.exists()
+    finally:
+        house.close()
+
+
+def test_a_server_that_is_down_is_for_the_call_to_find(tmp_path):
+    """It may be up by then."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(endpoints("http://127.0.0.1:9/v1"), keys={}))
+    assert house.start("hello").number == 1
+    house.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.contracts.calls import InputDocument, Source
+from pandora_dagster.contracts.calls import InputDocument, Source, framed
 from pandora_dagster.contracts.recipes import PromptFile
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import HaltError, ModelRejectedError, RuntimeUnreachableError

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -19,6 +20,12 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """A line beside the result: progress, hints."""
     typer.echo(text, err=True)
+
+
+def place(path: str) -> str:
+    """A path as a person types it: from the current folder where it lies below it."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def say_json(value: Any) -> None:

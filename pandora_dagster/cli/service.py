@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.opened import Overrides, opened, settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json, say_table, stop
+from pandora_dagster.cli.output import EXIT_HALTED, note, place, say, say_json, say_table, stop
 
 if TYPE_CHECKING:
     from pandora_dagster.phases.report import PhaseReport
@@ -50,8 +50,8 @@ def demo(context: typer.Context) -> None:
             stop(EXIT_HALTED, f"the turn halted; see: pandora interventions show {answer.intervention}")
         say(f"\nAnswer\n{indent(answer.response, '  ')}\n\nCitations")
         for cited in answer.citations:
-            say(f"  [{cited['label']}] {cited['path']}")
-        say(f"\nDocuments\n  {house.turns.path(key)}\n\nNext")
+            say(f"  [{cited['label']}] {place(cited['path'])}")
+        say(f"\nDocuments\n  {place(house.turns.path(key))}\n\nNext")
         for command in _next_commands(str(key)):
             say(f"  {_program(context)} {command}")
 
@@ -62,10 +62,10 @@ def _account(house: "House", reports: "list[PhaseReport]") -> None:
         gates = ", ".join(v.gate if v.passed else f"{v.gate} FAILED" for v in report.verdicts)
         if not report.calls:
             rows.append((report.phase, "", "", "", gates))
-        for place, call in enumerate(report.calls):
-            last = place == len(report.calls) - 1
+        for n, call in enumerate(report.calls):
+            last = n == len(report.calls) - 1
             tokens = f"{call.tokens.total} / {call.tokens.budget}"
-            rows.append((report.phase if place == 0 else "", call.recipe, call.model_layer.value, tokens, gates if last else ""))
+            rows.append((report.phase if n == 0 else "", call.recipe, call.model_layer.value, tokens, gates if last else ""))
     say_table(("Phase", "Recipe", "Layer", "Tokens / budget", "Gates passed"), rows)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandora_dagster.cli.opened import opened
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_markdown, say_table, stop
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_markdown, say_table, stop
 from pandora_dagster.errors import StoreError
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _shown_when_saved(house: "House", report: "PhaseReport", seen: "list[PhaseRe
     result = house.answered(report.key)
     say(result.response)
     for cited in result.citations:
-        say(f"  [{cited['label']}] {cited['turn_id'] or 'memory'}  {cited['path']}")
+        say(f"  [{cited['label']}] {cited['turn_id'] or 'memory'}  {place(cited['path'])}")
     note(f"{report.key}  {report.manifest.state}  runtime {report.manifest.runtime}")
 
 

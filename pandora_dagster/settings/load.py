@@ -58,7 +58,7 @@ def _placed(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[st
     own = root / "runtime.yaml"
     defaults = {
         "root": root,
-        "runtime_file": own if own.is_file() else shipped / "data" / "runtime.yaml",
+        "runtime_file": own if _is_file(own) else shipped / "data" / "runtime.yaml",
         "cookbook_root": shipped,
         "dagster_home": root / "dagster",
     }
@@ -71,6 +71,14 @@ def _placed(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[st
         "cookbook_root": "cookbook_root" not in given or places["cookbook_root"].is_dir(),
     }
     return {**given, **places}, [field for field in _PLACES if not usable[field]]
+
+
+def _is_file(path: Path) -> bool:
+    """Whether `path` is a file that can be seen; what lies behind a locked door is told by whoever opens it."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return False
 
 
 def _absolute(text: str, cwd: Path) -> Path:

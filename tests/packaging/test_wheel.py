@@ -52,7 +52,7 @@ def test_the_wheel_carries_what_is_shipped_and_nothing_else(wheel: Path) -> None
     with zipfile.ZipFile(wheel) as archive:
         inside = {name: archive.read(name) for name in archive.namelist() if "/shipped/" in name}
     shipped = [p for folder in ("recipes", "prompts", "data/example", "data/tokenizer") for p in (REPOSITORY / folder).rglob("*")]
-    shipped += [REPOSITORY / "data" / "dagster.yaml", REPOSITORY / "data" / "runtime.yaml"]
+    shipped += [REPOSITORY / "data" / "dagster.yaml", REPOSITORY / "data" / "runtime.yaml", REPOSITORY / "workspace.yaml"]
     expected = {f"pandora_dagster/shipped/{p.relative_to(REPOSITORY).as_posix()}": p.read_bytes() for p in shipped if p.is_file()}
     assert sorted(inside) == sorted(expected)
     assert inside == expected

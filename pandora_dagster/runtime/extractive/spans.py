@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.matching import stem, terms, words
+from pandora_dagster.runtime.extractive.packed import packed_table
 from pandora_dagster.runtime.extractive.paragraphs import RULE, cells, frames, is_table, items, plain, told, turn_of
 from pandora_dagster.runtime.extractive.questions import Question
 from pandora_dagster.runtime.extractive.records import decode, long_values, named_by, records, tell
@@ -74,6 +75,12 @@ class SpanReader:
             end = text.find("\n", at)
             end = len(text) if end < 0 else end
             line = text[at:end]
+            if not skip and (table := packed_table(text, at)):
+                yield from self._paragraph(paragraph)
+                paragraph, at = [], table[1] + 1
+                self._block += 1
+                yield from self._records(table[0], self._label)
+                continue
             heading = _HEADING.match(line)
             fence = _FENCE.match(text, at) if line.startswith(("```", "~~~")) else None
             found = None if heading or fence or skip or frames(line) else _json(text, at, line)

@@ -94,5 +94,8 @@ def _may_be_folder(path: Path) -> bool:
     """Whether `path` is a folder or could become one: nothing on the way there is a file."""
     if "\0" in str(path):
         return False
-    nearest = next(p for p in (path, *path.parents) if p.exists() or p == p.parent)
+    try:
+        nearest = next(p for p in (path, *path.parents) if p.exists() or p == p.parent)
+    except PermissionError:
+        return False
     return nearest.is_dir()

@@ -38,7 +38,7 @@ def _zone(name: str) -> str:
 
 
 _TOKENS = "a whole number of tokens from {} to 1000000"
-_FOLDER = "a folder, or a path where one can be made"
+_FOLDER = "a folder that you may use, or a path where one can be made"
 _SWITCH = "true or false"
 
 

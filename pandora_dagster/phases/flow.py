@@ -208,5 +208,5 @@ def _missing_need(spec: PhaseSpec, manifest: Manifest) -> str:
 
 
 def _index(kit: Kit, turn: Turn) -> None:
-    kit.index.put([row_of(turn.manifest, turn.context)])
+    kit.index.put([row_of(turn.manifest, turn.context, turn.files)])
     kit.calls.settle(turn.key, turn.manifest.revision)

@@ -160,7 +160,8 @@ def _placed(pending: Sequence[_Opened], desk: RecordingDesk) -> list[TurnRow]:
             else:
                 missing.append(item)
     placed = desk.recordings.place_many((d.key, d.files, manifest_of(d)) for d in missing)
-    return [row_of(turn.manifest, turn.context) for turn in (*there, *placed)]
+    before = {d.key: d.preamble for opened in pending for d in opened.drafts}
+    return [row_of(turn.manifest, turn.context, turn.files, preamble=before[turn.key]) for turn in (*there, *placed)]
 
 
 def _found(key: TurnKey, recordings: Recordings) -> Turn | None:

@@ -1,7 +1,7 @@
 """Dates as terms: when a text was written, and which dates a question names. Knows calendars in English; knows nothing of ranking."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 MONTHS = (
     "january",
@@ -30,6 +30,18 @@ _VERBS = frozenset({"may", "mar", "march", "sep", "dec", "jan"})
 _IN_BEFORE = re.compile(r"\b(?:in|on|of|since|until|last|next|this|during|by|from)\s+$", re.IGNORECASE)
 _YEAR_AFTER = re.compile(r"^\.?,?\s+(?:19|20)\d\d\b")
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b", re.IGNORECASE)
+
+_UNITS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+_COUNTS |= {"couple of": 2, "a couple of": 2, "few": 3, "a few": 3}
+_AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}) (day|week|month|year)s? ago\b", re.IGNORECASE)
+_BESIDE = re.compile(
+    r"\b(yesterday|today|tonight|tomorrow|(?:last|this|next|past) (?:night|morning|evening|week|weekend|month|year|"
+    rf"{'|'.join(WEEKDAYS)}))\b",
+    re.IGNORECASE,
+)
+_DAYS_AWAY = {"yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "this morning": 0, "this evening": 0, "tomorrow": 1}
+_FORWARD = {"last": -1, "past": -1, "this": 0, "next": 1}
 
 
 def moment(text: str) -> datetime:
@@ -60,6 +72,63 @@ def asked_dates(query: str) -> tuple[str, ...]:
     for match in _MONTH.finditer(query):
         found += _month_terms(match, query)
     return tuple(dict.fromkeys(found))
+
+
+def relative_dates(text: str, created_at: str) -> tuple[str, ...]:
+    """The date terms that expressions such as `last week` or `two months ago` mean in a text written at `created_at`.
+
+    Each as exactly as it is said: a day, a month, or a year. () where `created_at` is no ISO time.
+    """
+    said = [m[0].lower() for m in _BESIDE.finditer(text)]
+    ago = [(_COUNTS.get(m[1].lower()) or int(m[1]), m[2].lower()) for m in _AGO.finditer(text)]
+    if not said and not ago:
+        return ()
+    try:
+        day = moment(created_at).date()
+        found = [term for words in said for term in _beside(words, day)]
+        found += [term for count, unit in ago for term in _precise(day - timedelta(_UNITS[unit] * count), unit)]
+    except (ValueError, OverflowError):
+        return ()
+    return tuple(dict.fromkeys(found))
+
+
+def _beside(words: str, day: date) -> tuple[str, ...]:
+    if words in _DAYS_AWAY:
+        return _precise(day + timedelta(_DAYS_AWAY[words]), "day")
+    way, _, unit = words.partition(" ")
+    if unit in WEEKDAYS or unit == "weekend":
+        wanted = 5 if unit == "weekend" else WEEKDAYS.index(unit)
+        return _precise(_weekday_beside(day, wanted, _FORWARD[way]), "day" if unit in WEEKDAYS else "week")
+    if unit == "month":
+        middle = day.replace(day=15)
+        return _precise(middle + timedelta(30 * _FORWARD[way]), unit)
+    if unit == "year":
+        return (f"@{day.year + _FORWARD[way]}",)
+    return _precise(day + timedelta(7 * _FORWARD[way]), "week")
+
+
+def _weekday_beside(day: date, wanted: int, way: int) -> date:
+    """The last, this coming or the next such weekday; never the day itself unless it is `this` one."""
+    if way < 0:
+        return day - timedelta((day.weekday() - wanted) % 7 or 7)
+    ahead = (wanted - day.weekday()) % 7
+    return day + timedelta(ahead or 7 * way)
+
+
+def _precise(day: date, unit: str) -> tuple[str, ...]:
+    year, month = f"@{day:%Y}", (f"@{day:%Y-%m}", f"@{MONTHS[day.month - 1]}")
+    if unit == "year":
+        return (year,)
+    return (year, *month, f"@{day:%Y-%m-%d}", f"@{day.day}") if unit == "day" else (year, *month)
+
+
+def shown_date(created_at: str) -> str:
+    """A day for people, e.g. `8 May 2023`; the text as it stands where that is no ISO time."""
+    try:
+        day = moment(created_at)
+    except ValueError:
+        return created_at
+    return f"{day.day} {MONTHS[day.month - 1].capitalize()} {day.year}"
 
 
 def _month_terms(match: re.Match[str], query: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Protocol, cast
 import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
 from pandora_dagster.text.dates import MONTHS
+from pandora_dagster.text.irregular import BASES
 from pandora_dagster.text.stopwords import STOP_WORDS
 
 _TOKEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?![^\W_]|[-_][^\W_])|[^\W_]+(?:[-_][^\W_]+)*")
@@ -21,6 +22,8 @@ _PARTS = re.compile(r"[-_]")
 _MONEY = re.compile(r"[$€£¥]\s?\d|\b\d[\d,.]*\s?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b", re.IGNORECASE)
 MONEY = "#money"
 """The term of a text that names an amount of money; a question about a price asks for it."""
+PREFIX_SIGN = "~"
+_PREFIX = 5
 _LONGEST_TERM = 64
 _REMEMBERED = 100_000
 _WIDE = 0x2E80
@@ -55,7 +58,7 @@ class TermReader:
         return counts
 
     def stem(self, word: str) -> str:
-        return self._stemmer.stemWord(word)
+        return self._stemmer.stemWord(BASES.get(word, word))
 
     def _learn(self, token: str) -> tuple[str, ...]:
         if len(self._known) >= _REMEMBERED:
@@ -84,6 +87,11 @@ class TermReader:
         if word in STOP_WORDS:
             return ()
         return (self.stem(word) if word.isalpha() else word,)
+
+
+def prefix_of(term: str) -> str:
+    """The first five letters of a longer word, as a term of its own: `comput` and `computation` share it; "" for other terms."""
+    return f"{PREFIX_SIGN}{term[:_PREFIX]}" if len(term) > _PREFIX and term.isalpha() else ""
 
 
 def _plain_number(token: str) -> str:

@@ -1,0 +1,210 @@
+"""The order of found messages. Knows terms, places in a session, dates and speakers; knows nothing of where they are stored.
+
+What answers a question often stands beside what shares its words, so a message is scored with its neighbours in the session.
+Each signal is divided by its greatest value, then weighted. Weights are those that did best on whole conversations.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+
+from pandora_dagster.selection.question import Question
+
+WINDOW = {0: 1.0, -1: 0.5, 1: 0.4, -2: 0.3, 2: 0.25, -3: 0.15, 3: 0.12}
+"""Distance in the session -> how much of a neighbour's words counts as the message's own."""
+PREFIX_WINDOW = {0: 1.0, -1: 0.5, 1: 0.3, -2: 0.2, 2: 0.15}
+TURN_WORDS = 0.3
+"""How much a word of the turn's summary or tool results counts in its messages, where they lack it."""
+DATE_WEIGHT, SESSION_WEIGHT, PREFIX_WEIGHT = 0.6, 0.15, 0.1
+SPEAKER_WEIGHT, OWN_WORDS_WEIGHT, QUESTION_WEIGHT = 0.3, 0.1, -0.1
+K1, B = 1.2, 0.6
+SESSION_K1, SESSION_B = 1.5, 0.5
+_DATE_CAP = 1.5
+PLACE_BITS = 20
+"""A message's number is its turn's number and, in the lower bits, its place in the turn; place 0 is the turn itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One message, or (place 0) what a turn holds besides its messages."""
+
+    doc: int
+    session: str
+    speaker: str = ""
+    length: int = 0
+    asks: bool = False
+    """It is a question itself."""
+    own_words: bool = False
+    """It is told in the first person."""
+
+    @property
+    def number(self) -> int:
+        return self.doc >> PLACE_BITS
+
+    @property
+    def is_turn(self) -> bool:
+        return not self.doc & ((1 << PLACE_BITS) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Where the terms of a question stand: term -> document -> how often. `rarity` is each term's idf."""
+
+    places: Mapping[str, Mapping[int, int]]
+    rarity: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A unit with its score."""
+
+    unit: Unit
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Neighbourhood:
+    """Units by document, the messages of each session in order, and each message's place there."""
+
+    units: Mapping[int, Unit]
+    sessions: Mapping[str, Sequence[int]]
+    seats: Mapping[int, int] = field(default_factory=dict[int, int])
+
+    @classmethod
+    def of(cls, units: Iterable[Unit]) -> "_Neighbourhood":
+        by_doc = {unit.doc: unit for unit in sorted(units, key=lambda u: u.doc)}
+        sessions: dict[str, list[int]] = defaultdict(list)
+        seats: dict[int, int] = {}
+        for doc, unit in by_doc.items():
+            if not unit.is_turn:
+                seats[doc] = len(sessions[unit.session])
+                sessions[unit.session].append(doc)
+        return cls(by_doc, sessions, seats)
+
+    def windowed(self, counts: Mapping[int, float], window: Mapping[int, float]) -> dict[int, float]:
+        """Every message's count with its neighbours' lent to it; a turn keeps its own."""
+        lent: dict[int, float] = defaultdict(float)
+        for doc, count in counts.items():
+            seat = self.seats.get(doc)
+            if seat is None:
+                lent[doc] += count
+                continue
+            session = self.sessions[self.units[doc].session]
+            for distance, weight in window.items():
+                if 0 <= (at := seat - distance) < len(session):
+                    lent[session[at]] += weight * count
+        return lent
+
+
+def idf(documents: int, holding: int) -> float:
+    """How rare a term is among `documents`, `holding` of which have it."""
+    return log(1 + (max(documents, holding) - holding + 0.5) / (holding + 0.5))
+
+
+def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches) -> tuple[Scored, ...]:
+    """Units that share something with the question or stand beside one that does, best first, newer first among equals."""
+    around = _Neighbourhood.of(units)
+    words = _word_scores(question, around, matches)
+    parts = [
+        (1.0, words),
+        (PREFIX_WEIGHT, _prefix_scores(question, around, matches)),
+        (DATE_WEIGHT, _date_scores(question, around, matches)),
+    ]
+    total: dict[int, float] = defaultdict(float)
+    for weight, scores in parts:
+        _add(total, weight, scores)
+    sessions = _session_scores(question, around, matches)
+    for doc in total:
+        total[doc] += SESSION_WEIGHT * sessions.get(around.units[doc].session, 0.0)
+    scored = (Scored(around.units[doc], value + _manner(around.units[doc], question)) for doc, value in total.items() if value > 0)
+    return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.doc)))
+
+
+def _manner(unit: Unit, question: Question) -> float:
+    value = QUESTION_WEIGHT if unit.asks else 0.0
+    if question.speaker and unit.speaker == question.speaker:
+        value += SPEAKER_WEIGHT + (OWN_WORDS_WEIGHT if unit.own_words else 0.0)
+    return value
+
+
+def _add(total: dict[int, float], weight: float, scores: Mapping[int, float]) -> None:
+    best = max(scores.values(), default=0.0)
+    if best > 0:
+        for doc, value in scores.items():
+            total[doc] += weight * value / best
+
+
+def _word_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+    lengths = around.windowed({doc: float(u.length) for doc, u in around.units.items()}, WINDOW)
+    norms = _norms(lengths, K1, B)
+    scores: dict[int, float] = defaultdict(float)
+    for term, asked in question.words.items():
+        found = matches.places.get(term, {})
+        counts = around.windowed({d: float(c) for d, c in found.items() if d in around.units}, WINDOW)
+        _lend_turn_words(counts, around)
+        gain = asked * matches.rarity.get(term, 0.0) * (K1 + 1)
+        for doc, count in counts.items():
+            scores[doc] += gain * count / (count + norms[doc])
+    return scores
+
+
+def _lend_turn_words(counts: dict[int, float], around: _Neighbourhood) -> None:
+    """Messages of a turn whose summary has the term get a part of it, unless they have it themselves."""
+    turns = {doc >> PLACE_BITS: count for doc, count in counts.items() if around.units[doc].is_turn}
+    if not turns:
+        return
+    for doc in around.seats:
+        count = turns.get(doc >> PLACE_BITS)
+        if count and doc not in counts:
+            counts[doc] = TURN_WORDS * count
+
+
+def _norms(lengths: Mapping[int, float], k1: float, b: float) -> dict[int, float]:
+    mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
+    return {doc: k1 * (1 - b + b * length / mean) for doc, length in lengths.items()}
+
+
+def _prefix_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+    scores: dict[int, float] = defaultdict(float)
+    for prefix, letters in question.prefixes.items():
+        counts: dict[int, float] = defaultdict(float)
+        for term in (prefix, letters):
+            for doc, count in matches.places.get(term, {}).items():
+                if doc in around.units:
+                    counts[doc] += count
+        rarity = min((matches.rarity[t] for t in (prefix, letters) if t in matches.rarity), default=0.0)
+        for doc, count in around.windowed(counts, PREFIX_WINDOW).items():
+            scores[doc] += rarity * count / (count + K1)
+    return scores
+
+
+def _date_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+    """A turn's date holds for all its messages; what a message itself points to (`last week`) counts once more."""
+    scores: dict[int, float] = defaultdict(float)
+    for term in question.dates:
+        found = matches.places.get(term, {})
+        turns = {doc >> PLACE_BITS for doc in found if not doc & ((1 << PLACE_BITS) - 1)}
+        for doc in around.units:
+            count = (1.0 if doc >> PLACE_BITS in turns else 0.0) + (_DATE_CAP if doc in found and doc in around.seats else 0.0)
+            if count:
+                scores[doc] += matches.rarity.get(term, 0.0) * min(count, _DATE_CAP)
+    return scores
+
+
+def _session_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[str, float]:
+    """Each session as one document, divided by the best."""
+    lengths = {s: float(sum(around.units[d].length for d in docs)) for s, docs in around.sessions.items()}
+    mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
+    scores: dict[str, float] = defaultdict(float)
+    for term, asked in question.words.items():
+        counts: dict[str, int] = defaultdict(int)
+        for doc, count in matches.places.get(term, {}).items():
+            if doc in around.seats:
+                counts[around.units[doc].session] += count
+        rarity = idf(len(lengths), len(counts))
+        for session, count in counts.items():
+            norm = SESSION_K1 * (1 - SESSION_B + SESSION_B * lengths[session] / mean)
+            scores[session] += asked * rarity * count * (SESSION_K1 + 1) / (count + norm)
+    best = max(scores.values(), default=0.0)
+    return {session: value / best for session, value in scores.items()} if best else {}

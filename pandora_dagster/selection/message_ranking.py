@@ -16,7 +16,7 @@ WINDOW = {0: 1.0, -1: 0.5, 1: 0.4, -2: 0.3, 2: 0.25, -3: 0.15, 3: 0.12}
 PREFIX_WINDOW = {0: 1.0, -1: 0.5, 1: 0.3, -2: 0.2, 2: 0.15}
 TURN_WORDS = 0.3
 """How much a word of the turn's summary or tool results counts in its messages, where they lack it."""
-DATE_WEIGHT, SESSION_WEIGHT, PREFIX_WEIGHT = 0.6, 0.15, 0.1
+DATE_WEIGHT, SESSION_WEIGHT, PREFIX_WEIGHT = 0.6, 0.2, 0.1
 SPEAKER_WEIGHT, OWN_WORDS_WEIGHT, QUESTION_WEIGHT = 0.3, 0.1, -0.1
 K1, B = 1.2, 0.6
 SESSION_K1, SESSION_B = 1.5, 0.5
@@ -114,9 +114,9 @@ def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches)
     total: dict[int, float] = defaultdict(float)
     for weight, scores in parts:
         _add(total, weight, scores)
-    sessions = _session_scores(question, around, matches)
-    for doc in total:
-        total[doc] += SESSION_WEIGHT * sessions.get(around.units[doc].session, 0.0)
+    for session, score in _session_scores(question, around, matches).items():
+        for doc in around.sessions[session]:
+            total[doc] += SESSION_WEIGHT * score
     scored = (Scored(around.units[doc], value + _manner(around.units[doc], question)) for doc, value in total.items() if value > 0)
     return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.doc)))
 

@@ -47,7 +47,7 @@ def asked(query: str, reader: TermReader, *, speakers: Iterable[str] = ()) -> Qu
 
 
 def _as_prefix(word: str) -> str:
-    return prefix_of(f"{word}x") if len(word) == 5 else ""  # noqa: PLR2004 - a word that is its own prefix
+    return prefix_of(f"{word}x") if len(word) == 5 else ""
 
 
 def _named(query: str, speakers: Iterable[str]) -> dict[str, set[str]]:

@@ -9,14 +9,25 @@ from dataclasses import dataclass, field
 import duckdb
 
 from pandora_dagster.contracts.turns import FoundMessage, SearchFilters
-from pandora_dagster.selection.message_ranking import DATE_WEIGHT, PLACE_BITS, PREFIX_WEIGHT, B, K1, Matches, Scored, Unit, idf, ranked_messages
+from pandora_dagster.selection.message_ranking import (
+    DATE_WEIGHT,
+    K1,
+    PLACE_BITS,
+    PREFIX_WEIGHT,
+    B,
+    Matches,
+    Scored,
+    Unit,
+    idf,
+    ranked_messages,
+)
 from pandora_dagster.selection.question import Question, asked
 from pandora_dagster.stores.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS
 from pandora_dagster.text.words import TermReader
 
 POOL = 150
 """Documents that are scored with what stands around them; more change no first ten."""
-_AROUND = 2
+_AROUND = 4
 """Turns on each side of a match that are looked at."""
 _HITS = f"""
     CREATE OR REPLACE TEMP TABLE hits AS
@@ -71,7 +82,8 @@ class MessageSearch:
 
     def _totals(self) -> tuple[list[str], int, int]:
         rows = self.db.execute(
-            "SELECT speaker, sum(messages), sum(length) FROM speakers WHERE user_id = ? GROUP BY speaker HAVING sum(messages) > 0 ORDER BY 1",
+            "SELECT speaker, sum(messages), sum(length) FROM speakers WHERE user_id = ? "
+            "GROUP BY speaker HAVING sum(messages) > 0 ORDER BY 1",
             [self.user],
         ).fetchall()
         return [row[0] for row in rows if row[0]], sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
@@ -82,9 +94,7 @@ class MessageSearch:
 
     def _pool(self, question: Question, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
         dates, given = set(question.dates), self.filters
-        weights = [
-            rarity.get(t, 0.0) * (question.words.get(t) or (DATE_WEIGHT if t in dates else PREFIX_WEIGHT)) for t in terms
-        ]
+        weights = [rarity.get(t, 0.0) * (question.words.get(t) or (DATE_WEIGHT if t in dates else PREFIX_WEIGHT)) for t in terms]
         state = None if given.state is None else str(given.state)
         narrowed = (given.session, given.since, given.until, given.intent, given.topic, state)
         twice = [value for value in narrowed for _ in range(2)]

@@ -18,6 +18,7 @@ from pandora_dagster.stores.turn_tables import ALL_MESSAGES, ALL_TURNS, SCHEMA, 
 from pandora_dagster.text.words import TermReader
 
 _LAST = 2**62
+EVERYTHING = SearchFilters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class DuckTurnIndex:
         return tuple(Candidate(rows[number], scores[number]) for number in best)
 
     def messages(
-        self, user: str, query: str, *, limit: int, filters: SearchFilters = SearchFilters(), before: int | None = None
+        self, user: str, query: str, *, limit: int, filters: SearchFilters = EVERYTHING, before: int | None = None
     ) -> tuple[FoundMessage, ...]:
         """The user's own messages that share something with `query` or stand beside one that does, best first."""
         if limit <= 0:

@@ -136,8 +136,8 @@ def merge_full(db: duckdb.DuckDBPyConnection) -> None:
 
 
 def _merge_postings(db: duckdb.DuckDBPyConnection, small: str, large: str) -> None:
-    merged = f"SELECT * FROM {large} UNION ALL SELECT * FROM {small}"  # noqa: S608 - fixed names
-    db.execute(f"CREATE OR REPLACE TABLE {large} AS SELECT * FROM ({merged}) ORDER BY user_id, term, doc")
+    merged = f"SELECT * FROM {large} UNION ALL SELECT * FROM {small} ORDER BY user_id, term, doc"  # noqa: S608 - fixed names
+    db.execute(f"CREATE OR REPLACE TABLE {large} AS {merged}")
     db.execute(f"CREATE OR REPLACE TABLE {small} ({_POSTING})")
 
 
@@ -147,7 +147,7 @@ def _count(db: duckdb.DuckDBPyConnection, table: str) -> int:
 
 
 def _insertion(table: str, columns: dict[str, str]) -> str:
-    return f"INSERT INTO {table} SELECT {', '.join(f'unnest(?::{kind}[])' for kind in columns.values())}"  # noqa: S608 - fixed names
+    return f"INSERT INTO {table} SELECT {', '.join(f'unnest(?::{kind}[])' for kind in columns.values())}"
 
 
 def _value(row: TurnRow, name: str) -> Any:  # a DuckDB parameter: str, int, bool, None or a list of str

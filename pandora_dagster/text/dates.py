@@ -33,8 +33,10 @@ _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b", re.IGNORECASE)
 
 _UNITS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
-_COUNTS |= {"couple of": 2, "a couple of": 2, "few": 3, "a few": 3}
-_AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}) (day|week|month|year)s? ago\b", re.IGNORECASE)
+_VAGUE = {"couple of": 2, "a couple of": 2, "few": 3, "a few": 3}
+_AGO = re.compile(
+    rf"\b(\d{{1,3}}|{'|'.join(sorted(_COUNTS | _VAGUE, key=len, reverse=True))}) (day|week|month|year)s? ago\b", re.IGNORECASE
+)
 _BESIDE = re.compile(
     r"\b(yesterday|today|tonight|tomorrow|(?:last|this|next|past) (?:night|morning|evening|week|weekend|month|year|"
     rf"{'|'.join(WEEKDAYS)}))\b",
@@ -80,7 +82,7 @@ def relative_dates(text: str, created_at: str) -> tuple[str, ...]:
     Each as exactly as it is said: a day, a month, or a year. () where `created_at` is no ISO time.
     """
     said = [m[0].lower() for m in _BESIDE.finditer(text)]
-    ago = [(_COUNTS.get(m[1].lower()) or int(m[1]), m[2].lower()) for m in _AGO.finditer(text)]
+    ago = [((_COUNTS | _VAGUE).get(m[1].lower()) or int(m[1]), m[2].lower()) for m in _AGO.finditer(text)]
     if not said and not ago:
         return ()
     try:

@@ -15,11 +15,13 @@ from pandora_dagster.phases.exporting import exported
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
+from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, rebuild, verify
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.wiring.examination import Finding, examined
+from pandora_dagster.wiring.searching import most_messages, search_filters
 
 T = TypeVar("T")
 
@@ -92,10 +94,16 @@ class House:
         return exported(self.turns, self.sessions, user)
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
-        return rebuild(self.turns, self.turn_index, progress=progress)
+        return rebuild(self.turns, self.turn_index, Preambles(self.sessions), progress=progress)
 
     def verify_index(self) -> tuple[str, ...]:
-        return verify(self.turns, self.turn_index)
+        return verify(self.turns, self.turn_index, Preambles(self.sessions))
+
+    def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
+        """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. Raises InputError."""
+        who = user_id(user) if user else self.settings.user
+        found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
+        return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""

@@ -51,5 +51,7 @@ def test_a_turn_without_a_summary_has_a_row() -> None:
 
 def test_gathered_context_of_a_live_turn_is_not_searched() -> None:
     """Section 2 repeats older turns; only a recorded turn's greeting in it is searched."""
-    assert row_of(_manifest(), _CONTEXT).text == "which flight?\n\nHAT113\n\nIt is HAT113."
+    row = row_of(_manifest(), _CONTEXT)
+    assert row.text == "HAT113"
+    assert [(m.id, m.role, m.text) for m in row.messages] == [("query", "user", "which flight?"), ("answer", "assistant", "It is HAT113.")]
     assert "older things" in row_of(_manifest(recorded=True), _CONTEXT).text

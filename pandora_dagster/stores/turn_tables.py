@@ -1,8 +1,9 @@
 """The tables of the turn index and how rows go in and out of them. Knows SQL and tiers; knows nothing of ranking.
 
-Postings stand sorted by user, term and document in a large and a middle table, and unsorted in a small one, which takes what is
-new. A full small table is merged into the middle one, that one into the large one: one turn's arrival touches small tables only,
-in an index of any size. A posting carries its document's length, so that a first score needs no join.
+What is new goes into small tables. Full ones are appended to the larger ones, postings sorted by user, term and document: first
+as short runs in a middle table, then as long runs in the large one, of which a search reads only the blocks that can hold its
+terms. So one turn's arrival touches small tables only, in an index of any size, and no merge touches what was merged before.
+A posting carries its document's length, so that a first score needs no join.
 """
 
 from collections.abc import Sequence
@@ -136,9 +137,9 @@ def merge_full(db: duckdb.DuckDBPyConnection) -> None:
 
 
 def _merge_postings(db: duckdb.DuckDBPyConnection, small: str, large: str) -> None:
-    merged = f"SELECT * FROM {large} UNION ALL SELECT * FROM {small} ORDER BY user_id, term, doc"  # noqa: S608 - fixed names
-    db.execute(f"CREATE OR REPLACE TABLE {large} AS {merged}")
-    db.execute(f"CREATE OR REPLACE TABLE {small} ({_POSTING})")
+    """Append the small table as one sorted run: no merge costs more than the small table, however large the index is."""
+    db.execute(f"INSERT INTO {large} SELECT * FROM {small} ORDER BY user_id, term, doc")  # noqa: S608 - fixed names
+    db.execute(f"TRUNCATE {small}")
 
 
 def _count(db: duckdb.DuckDBPyConnection, table: str) -> int:

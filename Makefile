@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHELL := /bin/bash
 
-.PHONY: help setup run test check ui bench screenshots wheel lock clean
+.PHONY: help setup run test check ui bench docs screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -31,18 +31,22 @@ run: setup        ## index the shipped example and run one live turn, without se
 test: setup $(BIN)/.locked-dev   ## all tests
 	$(BIN)/python -m pytest -n 2 tests
 
-check: setup $(BIN)/.locked-dev  ## format, lint, types, architecture, recipes and registry
+check: setup $(BIN)/.locked-dev  ## format, lint, types, architecture, recipes, registry and generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 	$(BIN)/pandora recipes check
+	$(BIN)/python docs/generate.py --check
 
 ui: setup         ## Dagster on workspace.yaml, over the store and history that `pandora ask` uses
 	$(BIN)/pandora ui
 
 bench: setup $(BIN)/.locked-dev  ## the speed benchmarks, as ratios
 	$(BIN)/python -m benchmarks.speed
+
+docs: setup       ## write the generated pages of docs/ again
+	$(BIN)/python docs/generate.py
 
 screenshots: setup $(BIN)/.locked-dev  ## take docs/images again, in a real headless browser
 	$(BIN)/python docs/take_screenshots.py
@@ -51,8 +55,8 @@ wheel: setup $(BIN)/.locked-dev  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation
 
 lock: $(BIN)/.locked-dev         ## resolve the locked dependencies again
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock pyproject.toml build-requirements.in
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --constraint requirements.lock --output-file requirements-dev.lock --extra test --extra dev pyproject.toml
+	$(BIN)/uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock pyproject.toml build-requirements.in
+	$(BIN)/uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --constraint requirements.lock --output-file requirements-dev.lock --extra test --extra dev pyproject.toml
 
 clean:            ## remove what was built
 	rm -rf $(VENV) dist build

@@ -1,6 +1,7 @@
 """A rebuild of the index from its documents, each part timed: read, parse, tokenise, insert; then the whole, as the command does it."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
@@ -26,7 +27,7 @@ def rebuild_parts(root: Path, turns: int) -> None:
     house.import_conversations(lines, where="made")
     print(f"\nimport of {turns:,} turns: {perf_counter() - started:.1f} s\n| rebuild of {turns:,} documents | seconds |\n|---|---|")
     times = [perf_counter()]
-    loaded = [house.turns.load(key) for key in house.turns.keys()]
+    loaded = [house.turns.load(key) for key in list(house.turns.keys())]
     times.append(perf_counter())
     preambles = Preambles(house.sessions)
     rows = [row_of(t.manifest, t.context, t.files, preamble=preambles.before(t.manifest)) for t in loaded]
@@ -38,7 +39,7 @@ def rebuild_parts(root: Path, turns: int) -> None:
     times.append(perf_counter())
     house.rebuild_index()
     times.append(perf_counter())
-    read, parse, tokenise, put, whole = (b - a for a, b in zip(times, times[1:], strict=False))
+    read, parse, tokenise, put, whole = (b - a for a, b in pairwise(times))
     named = {"read": read, "parse": parse, "tokenise": tokenise, "insert": put - tokenise, "whole, in batches": whole}
     for name, seconds in named.items():
         print(f"| {name} | {seconds:.2f} |")

@@ -109,7 +109,9 @@ class Fts5:
 
     def search(self, user: str, query: str) -> list[tuple[str]]:
         match = " OR ".join(f'"{word}"' for word in query.split())
-        return self.db.execute("SELECT text FROM said WHERE said MATCH ? AND user = ? ORDER BY rank LIMIT ?", (match, user, MOST)).fetchall()
+        return self.db.execute(
+            "SELECT text FROM said WHERE said MATCH ? AND user = ? ORDER BY rank LIMIT ?", (match, user, MOST)
+        ).fetchall()
 
 
 def grown(folder: Path, users: int, sizes: tuple[int, ...], asked: int) -> Iterator[tuple[int, dict[str, list[float]], float]]:
@@ -154,7 +156,9 @@ def main(arguments: list[str]) -> int:
     missed = False
     with tempfile.TemporaryDirectory() as folder:
         for users in asked.users:
-            print(f"\n{users} user(s), milliseconds p50 / p95\n| turns | search | FTS5 search | last 20 | index one turn | MB | filled, s |")
+            print(
+                f"\n{users} user(s), milliseconds p50 / p95\n| turns | search | FTS5 search | last 20 | index one turn | MB | filled, s |"
+            )
             print("|---|---|---|---|---|---|---|", flush=True)
             found: dict[int, float] = {}
             for size, times, filling in grown(Path(folder), users, sizes, asked.searches):

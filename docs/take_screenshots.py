@@ -33,8 +33,8 @@ SWITCHES = (
     "--disable-component-update",
     "--disable-sync",
 )
-GRAPH_SIZE: ViewportSize = {"width": 2300, "height": 560}
-"""A turn is thirteen nodes in a row: wide and low."""
+GRAPH_SIZE: ViewportSize = {"width": 1150, "height": 2950}
+"""Eleven floors of nodes, large enough to read their checks."""
 TURN_SIZE: ViewportSize = {"width": 1500, "height": 1250}
 SHOWN = "response"
 """The phase whose materialisation is shown: it has an answer, a call and two gates."""
@@ -69,8 +69,9 @@ def webserver(environment: Mapping[str, str]) -> Generator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "dagster_webserver", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", str(port)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=environment, **quiet)  # noqa: S603 - our own command
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         yield _answering(f"http://127.0.0.1:{port}")
     finally:
@@ -102,10 +103,11 @@ def browser() -> Generator[Browser]:
 
 
 def graph(page: Page, address: str, picture: Path) -> None:
-    """The asset graph of a turn, as the group's lineage."""
+    """The asset graph of a turn, as the group's lineage, from top to bottom."""
     page.goto(f"{address}/locations/pandora_dagster/asset-groups/turn/lineage")
     page.get_by_text("turn_summary").first.wait_for(timeout=60_000)
     page.get_by_text("Hide navigation").click()
+    page.evaluate("localStorage.setItem('asset-graph-direction', JSON.stringify('vertical'))")
     page.reload()
     page.get_by_text("turn_summary").first.wait_for(timeout=60_000)
     _settle(page)

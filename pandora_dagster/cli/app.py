@@ -10,9 +10,16 @@ from pandora_dagster.cli.opened import Overrides
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note
 from pandora_dagster.errors import HaltError, PandoraError
 
+_HELP = """Conversation turns as documents, model calls as recipes, on Dagster.
+
+Exit codes: 0 done; 1 the work halted or a check failed; 2 the command line, a file or the configuration is wrong.
+
+Example: pandora demo
+"""
+
 app = typer.Typer(
     name="pandora",
-    help="Conversation turns as documents, model calls as recipes, on Dagster.",
+    help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -26,11 +33,20 @@ governance.register(app)
 service.register(app)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"pandora {version('pandora-dagster')}")
+        raise typer.Exit
+
+
 @app.callback()
 def common(
     context: typer.Context,
     root: Annotated[str, typer.Option("--root", help="Store root; default PANDORA_ROOT or data/panda-system-docs.")] = "",
     runtime: Annotated[str, typer.Option("--runtime", help="extractive or sglang; default PANDORA_RUNTIME.")] = "",
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     context.obj = Overrides(root, runtime)
 
@@ -38,12 +54,12 @@ def common(
 def run() -> None:
     """Run the program; every expected failure becomes one sentence on stderr and its exit code."""
     try:
-        app()
+        app(prog_name="pandora")
     except PandoraError as error:
         note(f"pandora: {error}")
         if error.hint:
             note(f"  {error.hint}")
         sys.exit(EXIT_HALTED if isinstance(error, HaltError) else EXIT_WRONG)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:
+        note(f"pandora: {error.filename or 'the disk'}: {error.strerror or error}")
+        sys.exit(EXIT_WRONG)

@@ -18,16 +18,26 @@ def register(app: typer.Typer) -> None:
 def rebuild(context: typer.Context) -> None:
     """Make the index again from the documents.
 
+    A turn whose documents cannot be read is named, the others are indexed, and the exit code is 1.
+
     Example: pandora index rebuild
     """
     with opened(context) as house:
-        turns = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
-    say(f"{turns} turns indexed")
+        report = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
+    say(f"{report.turns} turns indexed")
+    if report.aside:
+        note(f"the damaged index is kept as {report.aside}")
+    for fault in report.faults:
+        note(f"pandora: {fault}")
+    if report.faults:
+        raise typer.Exit(EXIT_HALTED)
 
 
 @index.command("verify")
 def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
-    """Compare the index with the documents; each difference is one line. Exit code 1 where they differ.
+    """Compare the index with the documents.
+
+    Each difference is one line. Exit code 1 where they differ.
 
     Example: pandora index verify
     """

@@ -25,7 +25,9 @@ def check(
     files: Annotated[list[Path] | None, typer.Argument(help="Recipe files; without any, the whole cookbook and its registry.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Generate registry.yaml and schema.json from the recipe files first.")] = False,
 ) -> None:
-    """Check recipes; every fault is one line `file:line: what: what was expected`. Exit code 2 where there are any.
+    """Check recipes: every fault is one line.
+
+    It reads `file:line: what: what was expected`. Exit code 2 where there are any.
 
     Example: pandora recipes check my_recipe.yaml
     """
@@ -66,7 +68,7 @@ def show_recipe(
     name: Annotated[str, typer.Argument(help="{category}/{name}, e.g. pipeline/phase3_planner_chat.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show a recipe: its file, and what its calls begin with.
+    """Show a recipe and what its calls begin with.
 
     Example: pandora recipes show pipeline/phase1_reflection
     """
@@ -108,7 +110,9 @@ def show_intervention(
     intervention: Annotated[str, typer.Argument(help="An id as `pandora interventions list` gives it.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show one intervention: why the turn halted, the pack that was sent and the raw answer.
+    """Show why a turn halted.
+
+    With the prompt pack that was sent and the raw answer, where they were kept.
 
     Example: pandora interventions show int_20260914_090512_4f1a
     """
@@ -133,7 +137,9 @@ def resolve_intervention(
     intervention: Annotated[str, typer.Argument(help="An id as `pandora interventions list` gives it.")],
     note_text: Annotated[str, typer.Option("--note", help="What was done about it.")] = "",
 ) -> None:
-    """Mark an intervention as resolved; `pandora resume` then goes on with its turn.
+    """Mark an intervention as resolved.
+
+    `pandora resume` then goes on with its turn.
 
     Example: pandora interventions resolve int_20260914_090512_4f1a --note "server restarted"
     """

@@ -21,21 +21,24 @@ class Overrides:
     runtime: str = ""
 
 
-def settings_of(context: typer.Context) -> "Settings":
-    """The settings of this command: the environment, with the common options over it."""
+def settings_of(context: typer.Context, *, embedded: bool = False) -> "Settings":
+    """The settings of this command: the environment, with the common options over it.
+
+    `embedded` asks for the embedded runtime unless the common option names another.
+    """
     from pandora_dagster.settings import load_settings
 
     given: Overrides = context.obj or Overrides()
-    over = {"PANDORA_ROOT": given.root, "PANDORA_RUNTIME": given.runtime}
+    over = {"PANDORA_ROOT": given.root, "PANDORA_RUNTIME": given.runtime or ("extractive" if embedded else "")}
     return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
 
 
 @contextmanager
-def opened(context: typer.Context) -> "Generator[House]":
+def opened(context: typer.Context, *, embedded: bool = False) -> "Generator[House]":
     """The open house; closed when the command ends."""
     from pandora_dagster.wiring import open_house
 
-    house = open_house(settings_of(context))
+    house = open_house(settings_of(context, embedded=embedded))
     try:
         yield house
     finally:

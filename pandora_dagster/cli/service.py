@@ -2,11 +2,15 @@
 
 import os
 import sys
+from pathlib import Path
+from shlex import quote
+from shutil import which
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened, settings_of
+from pandora_dagster.cli.opened import Overrides, opened, settings_of
 from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json, say_table, stop
 
 if TYPE_CHECKING:
@@ -24,13 +28,15 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(context: typer.Context) -> None:
-    """Index the shipped example history and run one live turn through the Dagster graph. No server, no network.
+    """Index the shipped example and run one live turn over it.
+
+    The turn goes through the Dagster graph on the embedded runtime: no server, no network, no model.
 
     Example: pandora demo
     """
     from pandora_dagster.defs.run import add_partitions, run_turn
 
-    with opened(context) as house:
+    with opened(context, embedded=True) as house:
         report = house.import_example()
         add_partitions(house, report.keys)
         say(f"Example history: {report.turns} turns of user '{EXAMPLE_USER}' indexed, {report.unchanged} conversations were there already.")
@@ -42,34 +48,42 @@ def demo(context: typer.Context) -> None:
         answer = house.answered(key)
         if answer.state == "halted":
             stop(EXIT_HALTED, f"the turn halted; see: pandora interventions show {answer.intervention}")
-        say(f"\nAnswer\n  {answer.response}\n\nCitations")
+        say(f"\nAnswer\n{indent(answer.response, '  ')}\n\nCitations")
         for cited in answer.citations:
             say(f"  [{cited['label']}] {cited['path']}")
         say(f"\nDocuments\n  {house.turns.path(key)}\n\nNext")
         for command in _next_commands(str(key)):
-            say(f"  {command}")
+            say(f"  {_program(context)} {command}")
 
 
 def _account(house: "House", reports: "list[PhaseReport]") -> None:
     rows: list[tuple[object, ...]] = []
     for report in reports:
-        gates = ", ".join(f"{v.gate} {'passed' if v.passed else 'FAILED'}" for v in report.verdicts)
+        gates = ", ".join(v.gate if v.passed else f"{v.gate} FAILED" for v in report.verdicts)
         if not report.calls:
             rows.append((report.phase, "", "", "", gates))
         for place, call in enumerate(report.calls):
             last = place == len(report.calls) - 1
             tokens = f"{call.tokens.total} / {call.tokens.budget}"
             rows.append((report.phase if place == 0 else "", call.recipe, call.model_layer.value, tokens, gates if last else ""))
-    say_table(("Phase", "Recipe", "Layer", "Tokens / budget", "Gates"), rows)
+    say_table(("Phase", "Recipe", "Layer", "Tokens / budget", "Gates passed"), rows)
 
 
 def _next_commands(turn: str) -> tuple[str, ...]:
     return (
-        f"pandora show {turn}",
-        f'pandora ask "What happened with the scratched desk?" --user {EXAMPLE_USER}',
-        f"pandora turns --user {EXAMPLE_USER}",
-        "pandora ui",
+        f"show {turn}",
+        f'ask "What happened with the scratched desk?" --user {EXAMPLE_USER}',
+        f"turns --user {EXAMPLE_USER}",
+        "ui",
     )
+
+
+def _program(context: typer.Context) -> str:
+    """How this program is called from here: by its name where the shell finds it, else by its path; over the same store."""
+    given: Overrides = context.obj or Overrides()
+    called = Path(sys.argv[0])
+    name = "pandora" if which("pandora") or called.name != "pandora" else os.path.relpath(called)
+    return f"{name} --root {quote(given.root)}" if given.root else name
 
 
 def ui(
@@ -77,7 +91,9 @@ def ui(
     port: Annotated[int, typer.Option(help="Port of the web page.", min=1, max=65535)] = 3000,
     host: Annotated[str, typer.Option(help="Address it listens on.")] = "127.0.0.1",
 ) -> None:
-    """Open Dagster over the same store and history that `pandora ask` uses; Ctrl-C stops it.
+    """Open Dagster's web page over the same store.
+
+    Everything that `pandora ask` and `pandora demo` ran is there. Ctrl-C stops it.
 
     Example: pandora ui --port 3001
     """
@@ -90,7 +106,9 @@ def ui(
 
 
 def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
-    """Say for each part whether it works, and what to do where it does not. Exit code 1 where something does not.
+    """Say for each part whether it works.
+
+    Where one does not, what to do stands beside it and the exit code is 1.
 
     Example: pandora doctor
     """

@@ -24,7 +24,9 @@ def import_file(
     file: Annotated[Path, typer.Argument(help="JSON lines: one conversation a line, in OpenAI message format.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
-    """Import conversations as recorded turns. Importing a file twice changes nothing.
+    """Import conversations as recorded turns.
+
+    Importing a file twice changes nothing. A broken line is named, the rest is imported, and the exit code is 1.
 
     A line: {"id": ..., "user_id": ..., "created_at": ..., "messages": [{"role": "user", "content": ...}, ...]}
 
@@ -52,15 +54,21 @@ def export(
     context: typer.Context,
     user: Annotated[str, typer.Option("--user", "-u", help="Only this person's conversations.")] = "",
 ) -> None:
-    """Write conversations as JSON lines to stdout; imported ones leave as they came, value for value.
+    """Write conversations as JSON lines to stdout.
+
+    Imported ones leave as they came, value for value.
 
     Example: pandora export --user example > example.jsonl
     """
     from pandora_dagster.contracts.ids import user_id
 
+    written = 0
     with opened(context) as house:
         for conversation in house.exported(user_id(user) if user else None):
             say(json.dumps(conversation, ensure_ascii=False))
+            written += 1
+    if not written:
+        note(f"no conversations{f' of {user}' if user else ''} in this store")
 
 
 def _imported(file: Path, house: "House") -> "ImportReport":

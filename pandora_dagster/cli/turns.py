@@ -1,15 +1,17 @@
 """Commands for turns: ask, chat, resume, turns, show."""
 
 import json
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pandora_dagster.cli.opened import opened
-from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json, say_markdown, say_table, stop
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_markdown, say_table, stop
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import TurnKey
+    from pandora_dagster.contracts.interventions import Intervention
     from pandora_dagster.phases.answers import Answered
     from pandora_dagster.phases.report import PhaseReport
     from pandora_dagster.wiring import House
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 User = Annotated[str, typer.Option("--user", "-u", help="Whose turn it is; default PANDORA_USER.")]
 Session = Annotated[str, typer.Option("--session", "-s", help="The conversation it belongs to; default: one a day.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+STATES = ("open", "halted", "clarify", "saved", "archived")
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +39,7 @@ def ask(
     mode: Annotated[str, typer.Option(help="chat or code.")] = "chat",
     as_json: AsJson = False,
 ) -> None:
-    """Run one turn through the Dagster graph, in this process.
+    """Ask something: one turn through the Dagster graph.
 
     Example: pandora ask "Which desk did we order, and what did it cost?" --user example
     """
@@ -49,32 +53,42 @@ def resume(
     turn: Annotated[str, typer.Argument(help="<user>:turn_000811, or the short form where it is unique.")],
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a halted or cut-off turn, from the last finished phase.
+    """Go on with a halted or cut-off turn.
+
+    What is finished stays; the phases that follow run.
 
     Example: pandora resume example:turn_000012
     """
     with opened(context) as house:
         key = house.turns.resolve(turn)
         if not house.left_to_do(key):
-            stop(2, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
+            stop(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
         _run_and_show(house, key, as_json=as_json)
 
 
 def chat(context: typer.Context, user: User = "", session: Session = "") -> None:
-    """Talk, turn after turn, in one warm process; an empty line or end of input stops.
+    """Talk, turn after turn, in one warm process.
+
+    An empty line or the end of input ends it. Exit code 1 where a turn halted.
 
     Example: pandora chat --user example
     """
     from pandora_dagster.defs.run import report_turn
 
+    halted = False
     with opened(context) as house:
         session = session or house.new_session()
         note(f"session {session}, runtime {house.kit.runtime}; an empty line ends it")
         while text := _typed():
             key = house.start(text, user=user, session=session, mode="chat")
             reports: list[PhaseReport] = []
-            house.run_turn(key, on_report=lambda report, got=reports: _shown_when_saved(house, report, got))
+            last = house.run_turn(key, on_report=lambda report, got=reports: _shown_when_saved(house, report, got))
             report_turn(house, key, reports)
+            if last.halt:
+                halted = True
+                _tell_halt(last.halt)
+    if halted:
+        raise typer.Exit(EXIT_HALTED)
 
 
 def turns(
@@ -84,13 +98,17 @@ def turns(
     limit: Annotated[int, typer.Option(help="The newest N in the table; --json has no limit.", min=1)] = 30,
     as_json: AsJson = False,
 ) -> None:
-    """List turns, oldest first. A turn that a crash cut off is `open`.
+    """List turns, oldest first.
+
+    A turn that a crash cut off is `open`; `pandora resume` goes on with it.
 
     Example: pandora turns --user example --state saved
     """
     from pandora_dagster.contracts.ids import user_id
     from pandora_dagster.phases.listing import turn_rows
 
+    if state and state not in STATES:
+        stop(EXIT_WRONG, f"--state {state}: expected one of {', '.join(STATES)}")
     with opened(context) as house:
         rows = [r for r in turn_rows(house.kit, user_id(user) if user else None) if not state or r.state == state]
     if as_json:
@@ -113,7 +131,9 @@ def show(
     revision: Annotated[int | None, typer.Option(min=0, help="A revision; default the newest.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a turn: its context.md, or its manifest and sections with --json.
+    """Show a turn's context.md, or one section of it.
+
+    With --json, its manifest and its sections.
 
     Example: pandora show example:turn_000012 --section 5
     """
@@ -125,7 +145,7 @@ def show(
         document = ContextDocument.parse(found.context)
         folder = house.turns.path(key, revision=found.manifest.revision)
     if section is not None and document.section(section) is None:
-        stop(2, f"{key}: section {section}: not there; expected one of {', '.join(str(s.number) for s in document.sections)}")
+        stop(EXIT_WRONG, f"{key}: section {section}: not there; expected one of {', '.join(str(s.number) for s in document.sections)}")
     chosen = [s.number for s in document.sections if section in (None, s.number)]
     if as_json:
         sections = {str(n): document.query() if n == 0 else document.body(n) for n in chosen}
@@ -151,8 +171,13 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
     if as_json:
         say_json(_as_object(result))
     if result.intervention and result.state == "halted":
-        halted = house.interventions.show(result.intervention)
-        stop(EXIT_HALTED, f"HALT at {halted.phase}: {halted.message}", f"intervention {halted.id}. {halted.hint}".strip())
+        _tell_halt(house.interventions.show(result.intervention))
+        raise typer.Exit(EXIT_HALTED)
+
+
+def _tell_halt(halt: "Intervention") -> None:
+    note(f"pandora: HALT at {halt.phase}: {halt.message}")
+    note(f"  intervention {halt.id}. {halt.hint}".rstrip())
 
 
 def _shown_when_saved(house: "House", report: "PhaseReport", seen: "list[PhaseReport]") -> None:
@@ -179,7 +204,8 @@ def _as_object(result: "Answered") -> dict[str, Any]:
 
 
 def _typed() -> str:
+    """A line from the person; the prompt is shown to people only, so that piped answers stay plain."""
     try:
-        return input("> ").strip()
+        return input("> " if sys.stdin.isatty() else "").strip()
     except EOFError:
         return ""

@@ -191,8 +191,10 @@ class TurnIndex(Protocol):
     """DuckDB: an index over the documents, rebuilt from them at any time."""
 
     def put(self, rows: Sequence[TurnRow]) -> None: ...
-    def rows(self, user: str | None = None, *, session: str | None = None, limit: int | None = None) -> tuple[TurnRow, ...]:
-        """Newest last; `limit` keeps the newest."""
+    def rows(
+        self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
+    ) -> tuple[TurnRow, ...]:
+        """Newest last; turns numbered `before` or later stay out; `limit` keeps the newest."""
         ...
 
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:

@@ -4,6 +4,7 @@ Checks are unpartitioned and do not block: the turn stands in the result's metad
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Literal, cast
 
 import dagster as dg
 
@@ -42,8 +43,13 @@ def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.Asse
 
 
 def halt_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
-    """The results of a phase that HALTed: what was judged, the gate that stopped it among them; the others say nothing."""
-    return (_result(report, v.gate, v) for v in report.verdicts if v.gate in asked)
+    """The results of a phase that HALTed: what was judged, and always one that failed. A HALT that no gate stands for
+    (budget, missing document, unreachable runtime) fails the phase's first check; checks that were not reached say nothing."""
+    judged = [v for v in report.verdicts if v.gate in asked]
+    if report.halt and asked and all(v.passed for v in judged):
+        gate = cast(Literal["schema_validation"], asked[0])
+        judged = [v for v in judged if v.gate != gate] + [GateVerdict(gate, False, f"{report.halt.type.value}: {report.halt.message}")]
+    return (_result(report, v.gate, v) for v in judged)
 
 
 def _described(gate: str, recipes: PhaseRecipes) -> str:

@@ -73,22 +73,7 @@ def _table(rounds: Sequence[ValidationVerdict]) -> list[dict[str, object]]:
 
 
 def _rejected(desk: Desk, rounds: Sequence[ValidationVerdict]) -> HaltError:
-    verdict, call = rounds[-1], desk.results[-1].record
-    message = (
-        f"{desk.turn.key}: validation: {verdict.decision} after {len(rounds)} rounds: {'; '.join(verdict.issues) or verdict.reasoning}"
-    )
-    written = desk.kit.interventions.open(
-        InterventionType.MISSING_EVIDENCE,
-        message,
-        hint="read the answer in section 5, then resolve the intervention and resume the turn",
-        user_id=desk.turn.manifest.user_id,
-        session_id=desk.turn.manifest.session_id,
-        turn_id=desk.turn.key.turn_id,
-        phase=desk.phase,
-        recipe=call.recipe,
-        recipe_version=call.recipe_version,
-        call_id=call.call_id,
-        pack_ref=call.pack_ref,
-        answer_ref=call.answer_ref,
-    )
-    return HaltError(message, intervention_id=written.id)
+    verdict, times = rounds[-1], f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
+    message = f"{desk.turn.key}: validation: {verdict.decision} after {times}: {'; '.join(verdict.issues) or verdict.reasoning}"
+    hint = "read the answer in section 5, then resolve the intervention and resume the turn"
+    return desk.halt(InterventionType.MISSING_EVIDENCE, message, hint=hint)

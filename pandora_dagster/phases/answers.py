@@ -20,7 +20,7 @@ class Answered:
     state: TurnState
     response: str
     citations: tuple[Mapping[str, Any], ...]
-    """Each with `label`, `turn_id`, `path` (absolute) and `exists`."""
+    """Each with `label`, `turn_id` ("" for stored memory) and the absolute `path` of its document."""
     intervention: str | None
 
 

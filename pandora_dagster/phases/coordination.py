@@ -1,7 +1,7 @@
 """Phase 4: the bounded loop of tactical step, tool choice, tool run and section 4 (000 sections 7 and 26)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -9,17 +9,18 @@ import jsonschema
 
 from pandora_dagster.contracts.answers import ExecutorStep, TaskPlan, ToolCall
 from pandora_dagster.contracts.calls import GateVerdict, InputDocument, Source
-from pandora_dagster.contracts.ports import ToolOutcome
+from pandora_dagster.contracts.ports import Tool, ToolOutcome
+from pandora_dagster.contracts.words import SECTION_BUDGETS
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.desk import Desk, Written, answer_of
-from pandora_dagster.phases.planning import tools_document
+from pandora_dagster.phases.planning import offered_tools, tools_document
 from pandora_dagster.text.citations import reference_list, references
 from pandora_dagster.text.fences import fenced
 
 EXECUTOR = "pipeline/phase4_executor"
 COORDINATOR = "pipeline/phase4_coordinator"
 MOST_ROUNDS = 5
-"""Tool calls of one turn at most."""
+"""Tool calls of one turn at most; fewer where section 4 is full before (000 section 11.3)."""
 NO_TOOLS = "No tools were needed."
 NOTHING_FOUND = "Nothing was found."
 
@@ -47,35 +48,39 @@ async def tool_results(desk: Desk) -> Written:
 
 
 async def _rounds(desk: Desk, done: list[_Result]) -> Literal["complete", "blocked", "bound"]:
+    offered = offered_tools(desk, COORDINATOR)
+    tools = tools_document(offered)
     for _ in range(MOST_ROUNDS):
         context = desk.context.with_section(4, _section4(done)) if done else desk.context
-        tools = tools_document(desk, COORDINATOR)
         step = answer_of(await desk.ask(EXECUTOR, [tools], context=context), ExecutorStep)
         if step.action != "COMMAND":
             return "complete" if step.action == "COMPLETE" else "blocked"
         known = _known_sources(desk, done)
         asked = await desk.ask(COORDINATOR, [InputDocument("command", step.command), tools], context=context, sources=known)
         call = answer_of(asked, ToolCall)
-        done.append(_result(len(done) + 1, call, await _run(desk, call, tools), known))
+        done.append(_result(len(done) + 1, call, await _run(desk, call, offered), known))
+        if desk.kit.counter.count(_section4(done)) >= SECTION_BUDGETS[4]:
+            break
     return "bound"
 
 
-async def _run(desk: Desk, call: ToolCall, offered: InputDocument) -> ToolOutcome:
+async def _run(desk: Desk, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
     """Run one tool. A bad choice or a failing tool is a result that says so, never a crash of the turn."""
-    names = [json.loads(text)["name"] for text in offered.text.splitlines()]
-    if call.tool not in names:
-        return _failed(f"{call.tool}: no such tool here; expected one of {', '.join(names) or 'none'}")
-    tool = desk.kit.tools[call.tool]
+    tool = next((t for t in offered if t.name == call.tool), None)
+    if tool is None:
+        return _failed(f"{call.tool}: no such tool here; expected one of {', '.join(t.name for t in offered) or 'none'}")
     fault = jsonschema.Draft202012Validator(tool.parameters).iter_errors(dict(call.arguments))  # pyright: ignore[reportUnknownMemberType] - jsonschema is untyped here
     if (first := next(iter(fault), None)) is not None:
         return _failed(f"{call.tool}: {first.json_path}: {first.message}")
     try:
         return await tool.run(call.arguments, user=desk.turn.key.user, turn=desk.turn.key)
-    except PandoraError as error:
-        return _failed(f"{call.tool}: {error}")
+    except Exception as error:  # a tool is foreign code: whatever it raises is its result
+        kind = "" if isinstance(error, PandoraError) else f"{type(error).__name__}: "
+        return _failed(f"{call.tool}: {kind}{error}")
 
 
-def _failed(message: str) -> ToolOutcome:
+def _failed(said: str) -> ToolOutcome:
+    message = " ".join(said.split())  # one line: what a tool quotes must not become a heading or a source of section 4
     return ToolOutcome(False, f"**Error:** {message}", json.dumps({"error": message}, ensure_ascii=False))
 
 

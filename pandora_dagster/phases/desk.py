@@ -10,12 +10,14 @@ from pydantic import BaseModel, ValidationError
 from pandora_dagster.contracts.answers import QueryAnalysis
 from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, GateVerdict, InputDocument, Source
 from pandora_dagster.contracts.turns import Turn
-from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import DocumentError
+from pandora_dagster.contracts.words import InterventionType, TurnState
+from pandora_dagster.errors import BadAnswerError, DocumentError, HaltError
+from pandora_dagster.phases.halting import intervene
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.text.sections import ContextDocument
 
 Answer = TypeVar("Answer", bound=BaseModel)
+_COMPARE = "compare the recipe's output_schema with the shipped one: it lets an answer pass that the phase can not read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,25 @@ class Desk:
     def analysis(self) -> QueryAnalysis:
         return self.read("query_analysis.json", QueryAnalysis)
 
+    def halt(self, kind: InterventionType, message: str, *, hint: str) -> HaltError:
+        """The HALT of a phase that judges its last call's answer, with its intervention written."""
+        call = self.results[-1].record if self.results else None
+        opened = intervene(self.kit, self.phase, self.turn.manifest, kind, message, hint=hint, call=call)
+        return HaltError(message, intervention_id=opened.id, hint=hint)
+
 
 def answer_of(result: CallResult, shape: type[Answer], **filled: Any) -> Answer:
-    """The parsed answer of a call as its model; its recipe's schema has been checked already."""
-    return shape.model_validate({**cast("dict[str, Any]", result.parsed), **filled})
+    """The parsed answer of a call as the phase reads it; raises BadAnswerError where a changed recipe schema let another shape pass."""
+    where = f"{result.record.recipe}: answer"
+    parsed: object = result.parsed
+    if not isinstance(parsed, dict):
+        raise BadAnswerError(f"{where}: no object: expected {shape.__name__}", hint=_COMPARE)
+    try:
+        return shape.model_validate({**cast("dict[str, Any]", parsed), **filled})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        message = f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}: expected {shape.__name__}"
+        raise BadAnswerError(message, hint=_COMPARE) from error
 
 
 def as_json(value: BaseModel | Mapping[str, Any]) -> str:

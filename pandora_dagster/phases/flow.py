@@ -4,18 +4,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.answers import Reflection, TaskPlan
+from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
-from pandora_dagster.contracts.words import InterventionType, TurnState
-from pandora_dagster.errors import BudgetError, DocumentError, HaltError, InputError
-from pandora_dagster.phases import answering, coordination, gathering, planning, saving, understanding
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DocumentError, HaltError, InputError
+from pandora_dagster.phases import answering, coordination, gathering, indexing, planning, saving, understanding
 from pandora_dagster.phases.desk import Desk, Written
+from pandora_dagster.phases.halting import HALTING, intervene, kind_of
 from pandora_dagster.phases.history import open_question
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.outcome import made_report, manifest_report, worst_verdicts
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.text.dates import stamp
 from pandora_dagster.text.sections import ContextDocument
 
 Body = Callable[[Desk], Awaitable[Written]]
@@ -84,31 +87,36 @@ def start_turn(kit: Kit, query: str, *, user: UserId, session: SessionId, mode: 
         raise InputError("query: empty; expected the words of a question or request")
     asked = open_question(kit, user, session)
     turn = kit.turns.start(user, query, session=session, mode=mode, now=kit.clock(), replies_to=asked)
-    _index(kit, turn)
+    kit.index.put([row_of(turn.manifest, turn.context, turn.files)])
     return turn.key
 
 
-async def run_phase(name: str, key: TurnKey, kit: Kit) -> PhaseReport:
-    """Run one phase of one turn and commit what it wrote. A HALT comes back in the report, after it is written down."""
+async def run_phase(name: str, key: TurnKey, kit: Kit, *, again: bool = True) -> PhaseReport:
+    """Run one phase of one turn and commit what it wrote. A HALT comes back in the report, after it is written down.
+
+    A finished phase runs again, a saved turn's in a revision beside it; with `again=False` it is skipped.
+    """
     spec = SPECS[name]
     with kit.turns.lock(key):
         try:
             turn = kit.turns.load(key)
         except DocumentError as error:
             return _unreadable(spec, key, kit, error)
-        missing = _missing_need(spec, turn.manifest)
-        if not _taken(spec, turn):
+        if not _taken(spec, turn) or not (again or name in left_to_do(turn.manifest)):
             return PhaseReport(name, key, turn.manifest, skipped=True)
-        if missing:
+        if missing := next((need for need in spec.needs if not turn.manifest.finished(need)), ""):
             raise InputError(f"{key}: {name}: {missing} has not finished; run it first, or the whole turn")
-        return await _run(spec, kit.turns.reopen(turn, phase=name, order=ORDER), kit)
+        return await _run(spec, _reopened(spec, turn, kit), kit)
 
 
 async def run_turn(key: TurnKey, kit: Kit, *, on_report: Callable[[PhaseReport], None] = lambda _: None) -> PhaseReport:
-    """Run what is left of a turn, phase after phase; stops at a HALT. Returns the last phase's report."""
+    """Run what is left of a turn, phase after phase; stops at a HALT. Returns the last phase's report.
+
+    Raises InputError where nothing is left. What another process finishes meanwhile is not done twice.
+    """
     last: PhaseReport | None = None
-    for name in left_to_do(kit.turns.load(key).manifest):
-        report = await run_phase(name, key, kit)
+    for name in unfinished(key, kit):
+        report = await run_phase(name, key, kit, again=False)
         if report.skipped:
             continue
         last = report
@@ -118,6 +126,16 @@ async def run_turn(key: TurnKey, kit: Kit, *, on_report: Callable[[PhaseReport],
     if last is None:
         raise InputError(f"{key}: nothing is left to do; the turn is {kit.turns.manifest(key).state}")
     return last
+
+
+def unfinished(key: TurnKey, kit: Kit) -> tuple[str, ...]:
+    """The phases of a stored turn that have not finished. One that is done is held against its index row, which a crash may have
+    kept back."""
+    left = left_to_do(kit.turns.manifest(key))
+    if not left:
+        for row in kit.index.rows(key.user, before=key.number + 1, limit=1):
+            indexing.current(kit, row)
+    return left
 
 
 def left_to_do(manifest: Manifest) -> tuple[str, ...]:
@@ -134,8 +152,8 @@ async def _run(spec: PhaseSpec, turn: Turn, kit: Kit) -> PhaseReport:
         written = await _BODIES[spec.name](desk)
     except HaltError as halt:
         return _halted(desk, kit.interventions.show(halt.intervention_id))
-    except (DocumentError, BudgetError) as error:
-        return _halted(desk, _intervene(spec.name, turn.key, kit, error, turn.manifest))
+    except HALTING as error:
+        return _halted(desk, intervene(kit, spec.name, turn.manifest, kind_of(error), str(error), hint=error.hint, call=_last_call(desk)))
     return _committed(desk, written)
 
 
@@ -146,7 +164,7 @@ def _committed(desk: Desk, written: Written) -> PhaseReport:
     verdicts = worst_verdicts([v for r in desk.results for v in r.verdicts] + list(written.verdicts))
     record = PhaseRecord(
         phase=desk.phase,
-        finished_at=desk.kit.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        finished_at=stamp(desk.kit.clock().replace(microsecond=0)),
         recipes={r.record.recipe: r.record.recipe_version for r in desk.results},
         runtimes=tuple(dict.fromkeys(r.record.runtime for r in desk.results)),
         report=manifest_report(desk.results, verdicts, written.facts),
@@ -157,11 +175,10 @@ def _committed(desk: Desk, written: Written) -> PhaseReport:
         context=context.render() if written.sections else None,
         files=written.files,
         state=written.state,
-        runtime=desk.kit.runtime,
-        **written.manifest,
+        **{"runtime": desk.kit.runtime, "intervention": None, **written.manifest},
     )
-    if written.state is not None or "summary" in written.manifest:
-        _index(desk.kit, turn)
+    if _rests(desk.phase, turn.manifest):
+        indexing.index(desk.kit, turn)
     return made_report(desk, turn, written, verdicts)
 
 
@@ -170,22 +187,31 @@ def _halted(desk: Desk, intervention: Intervention) -> PhaseReport:
     saved = desk.turn.manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
     state = desk.turn.manifest.state if saved else TurnState.HALTED
     turn = desk.kit.turns.commit(desk.turn, phase=None, state=state, intervention=intervention.id)
-    _index(desk.kit, turn)
+    indexing.index(desk.kit, turn)
     return made_report(desk, turn, Written(), worst_verdicts([v for r in desk.results for v in r.verdicts]), halt=intervention)
 
 
 def _unreadable(spec: PhaseSpec, key: TurnKey, kit: Kit, error: DocumentError) -> PhaseReport:
     """A turn whose documents are damaged: nothing of it is touched, the intervention names the fault."""
     manifest = kit.turns.manifest(key)
-    return PhaseReport(spec.name, key, manifest, halt=_intervene(spec.name, key, kit, error, manifest))
+    return PhaseReport(spec.name, key, manifest, halt=intervene(kit, spec.name, manifest, kind_of(error), str(error), hint=error.hint))
 
 
-def _intervene(phase: str, key: TurnKey, kit: Kit, error: DocumentError | BudgetError, manifest: Manifest) -> Intervention:
-    kind = InterventionType.BUDGET_EXCEEDED
-    if isinstance(error, DocumentError):
-        kind = InterventionType.MISSING_DOCUMENT if error.missing else InterventionType.CORRUPT_DOCUMENT
-    where = {"user_id": key.user, "turn_id": key.turn_id, "session_id": manifest.session_id, "phase": phase}
-    return kit.interventions.open(kind, str(error), hint=error.hint, **where)
+def _reopened(spec: PhaseSpec, turn: Turn, kit: Kit) -> Turn:
+    """The turn made ready for the phase; a new revision is in the index from its start, as every open turn is."""
+    ready = kit.turns.reopen(turn, phase=spec.name, order=ORDER)
+    if ready.manifest.revision != turn.manifest.revision:
+        kit.index.put([row_of(ready.manifest, ready.context, ready.files)])
+    return ready
+
+
+def _rests(phase: str, manifest: Manifest) -> bool:
+    """Whether the turn is done. A saved one is once its summary is made: the answer does not wait for the index (DECISIONS 16)."""
+    return phase == ORDER[-1] or manifest.state is TurnState.CLARIFY
+
+
+def _last_call(desk: Desk) -> CallRecord | None:
+    return desk.results[-1].record if desk.results else None
 
 
 def _taken(spec: PhaseSpec, turn: Turn) -> bool:
@@ -201,12 +227,3 @@ def _taken(spec: PhaseSpec, turn: Turn) -> bool:
         return True
     clarifies = TaskPlan.model_validate_json(turn.files["task_plan.json"]).next_step == "clarify"
     return clarifies == (spec.name == "plan_clarification")
-
-
-def _missing_need(spec: PhaseSpec, manifest: Manifest) -> str:
-    return next((need for need in spec.needs if not manifest.finished(need)), "")
-
-
-def _index(kit: Kit, turn: Turn) -> None:
-    kit.index.put([row_of(turn.manifest, turn.context, turn.files)])
-    kit.calls.settle(turn.key, turn.manifest.revision)

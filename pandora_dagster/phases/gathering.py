@@ -56,10 +56,10 @@ def _candidates(desk: Desk, query: str) -> InputDocument:
     best = max((c.score for c in found), default=0.0) or 1.0
     scores = {c.row.number: c.score / best for c in found}
     rows = {c.row.number: c.row for c in found}
-    for row in desk.kit.index.rows(key.user, session=session, limit=RECENT_OF_SESSION + 1):
-        if row.number < key.number and row.summary:
-            rows.setdefault(row.number, row)
-    return history.summaries(rows.values(), session=session, scores=scores)
+    for row in desk.kit.index.rows(key.user, session=session, before=key.number, limit=RECENT_OF_SESSION):
+        rows.setdefault(row.number, row)
+    summarised = (row for row in rows.values() if row.summary)  # an unfinished turn has none, and nothing to remember yet
+    return history.summaries(summarised, session=session, scores=scores)
 
 
 def _memory_headers(desk: Desk) -> InputDocument:
@@ -71,32 +71,33 @@ def _memory_headers(desk: Desk) -> InputDocument:
 def _load(desk: Desk, plan: RetrievalPlan) -> Loaded:
     """Strictly what the plan names: a thing that is missing HALTs (004 section 9)."""
     key = desk.turn.key
-    turns = [_turn(desk, TurnKey(key.user, number)) for number in plan.relevant_turns]
+    turns = [_turn(desk, TurnKey(key.user, number)) for number in dict.fromkeys(plan.relevant_turns)]
     sources = tuple(Source(str(place), f"turns/{t.key.turn_id}/context.md", _title(t), t.key.turn_id) for place, t in enumerate(turns, 1))
     items, left_out = _items(desk, turns, sources, plan)
     memory = _entries(desk, plan.relevant_memory_keys)
     if memory:
         files = sorted({"preferences.md" if e.kind == "preference" else "facts.md" for e in memory})
         sources += tuple(Source(str(len(sources) + n), name, "Stored user preferences") for n, name in enumerate(files, 1))
-    return Loaded(items, sources, memory, left_out, plan.confidence)
+    return Loaded(items, sources, memory, left_out)
 
 
 def _turn(desk: Desk, key: TurnKey) -> Turn:
+    """An earlier turn by its number; this turn and later ones are no history."""
+    where = f"retrieval_plan.json: relevant_turns: {key.number}"
+    if not 0 < key.number < desk.turn.key.number:
+        raise DocumentError(f"{where}: not an earlier turn than {desk.turn.key}: expected one of those offered", missing=True)
     try:
         return desk.kit.turns.load(key)
     except UnknownTurnError as error:
-        raise DocumentError(
-            f"retrieval_plan.json: relevant_turns: {key} does not exist; it was expected in the store", missing=True
-        ) from error
+        raise DocumentError(f"{where}: {key} does not exist: expected one of those offered", missing=True) from error
 
 
 def _items(desk: Desk, turns: Sequence[Turn], sources: Sequence[Source], plan: RetrievalPlan) -> tuple[tuple[Item, ...], tuple[str, ...]]:
     items: list[Item] = []
     left_out: list[str] = []
+    query = desk.analysis().resolved_query
     for place, (turn, source) in enumerate(zip(turns, sources, strict=True)):
-        chosen = excerpt(
-            turn.context, desk.analysis().resolved_query, limit=PER_TURN_LIMIT, counter=desk.kit.counter, scores=desk.kit.scores
-        )
+        chosen = excerpt(turn, query, limit=PER_TURN_LIMIT, counter=desk.kit.counter, scores=desk.kit.scores)
         head = f"===== PRIOR TURN {turn.key.number} ({turn.manifest.created_at[:10]}) [{source.label}] ====="
         items.append(Item(f"{head}\n{chosen.text}", _worth(plan, turn.key.number) - place, f"turn {turn.key.number}"))
         left_out += [f"turn {turn.key.number}: {name}" for name in chosen.left_out]
@@ -111,8 +112,9 @@ def _worth(plan: RetrievalPlan, number: int) -> float:
 def _entries(desk: Desk, keys: Sequence[str]) -> tuple[MemoryEntry, ...]:
     known = {e.key: e for e in desk.kit.memory.entries(desk.turn.key.user)}
     if missing := [k for k in keys if k not in known]:
-        raise DocumentError(f"retrieval_plan.json: relevant_memory_keys: {', '.join(missing)}: not in the memory store", missing=True)
-    return tuple(known[k] for k in keys)
+        where = f"retrieval_plan.json: relevant_memory_keys: {', '.join(missing)}"
+        raise DocumentError(f"{where}: not in the memory store: expected keys that were offered", missing=True)
+    return tuple(known[k] for k in dict.fromkeys(keys))
 
 
 def _preferences(entries: Sequence[MemoryEntry]) -> str:

@@ -6,6 +6,7 @@ from pandora_dagster.contracts.calls import InputDocument, Item
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.phases.desk import Desk, line
+from pandora_dagster.phases.indexing import current
 from pandora_dagster.phases.kit import Kit
 
 RECENT_TURNS = 20
@@ -14,22 +15,19 @@ RECENT_TURNS = 20
 
 def recent(desk: Desk) -> tuple[TurnRow, ...]:
     """The person's turns before this one, newest last."""
-    number = desk.turn.key.number
-    rows = desk.kit.index.rows(desk.turn.key.user, limit=RECENT_TURNS + 1)
-    return tuple(r for r in rows if r.number < number and r.summary)[-RECENT_TURNS:]
+    key = desk.turn.key
+    rows = desk.kit.index.rows(key.user, before=key.number, limit=RECENT_TURNS)
+    return tuple(r for row in rows if (r := current(desk.kit, row)).summary)
 
 
 def summaries(rows: Iterable[TurnRow], *, session: str, scores: dict[int, float] | None = None) -> InputDocument:
     """The document `turn_summaries`: newest last; kept by score, then by session, then by age."""
-    ordered = sorted(rows, key=lambda r: r.number)
     known = scores or {}
-    items = tuple(
-        Item(_header(row), priority=known.get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place)
-        for place, row in enumerate(ordered)
-    )
-    return InputDocument(
-        "turn_summaries", items=tuple(Item(i.text, i.priority, f"turn {r.number}") for i, r in zip(items, ordered, strict=True))
-    )
+    items: list[Item] = []
+    for place, row in enumerate(sorted(rows, key=lambda r: r.number)):
+        worth = known.get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
+        items.append(Item(_header(row), worth, f"turn {row.number}"))
+    return InputDocument("turn_summaries", items=tuple(items))
 
 
 def _header(row: TurnRow) -> str:
@@ -47,5 +45,5 @@ def _header(row: TurnRow) -> str:
 
 def open_question(kit: Kit, user: str, session: str) -> str | None:
     """The turn id of the session's last turn where that one asked the person back (DECISIONS 11)."""
-    rows = kit.index.rows(user, session=session, limit=1)
-    return rows[-1].turn_id if rows and rows[-1].state is TurnState.CLARIFY else None
+    last = [current(kit, row) for row in kit.index.rows(user, session=session, limit=1)]
+    return last[0].turn_id if last and last[0].state is TurnState.CLARIFY else None

@@ -2,11 +2,9 @@
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import TurnRow
-from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.phases.indexing import UNSETTLED
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.selection.turn_row import row_of
-
-_UNSETTLED = (TurnState.OPEN, TurnState.HALTED)
 
 
 def turn_rows(kit: Kit, user: UserId | None = None) -> tuple[TurnRow, ...]:
@@ -17,6 +15,6 @@ def turn_rows(kit: Kit, user: UserId | None = None) -> tuple[TurnRow, ...]:
 
 
 def _current(kit: Kit, key: TurnKey, row: TurnRow | None) -> TurnRow:
-    if row is not None and row.state not in _UNSETTLED:
+    if row is not None and row.state not in UNSETTLED:
         return row
     return row_of(kit.turns.manifest(key), "")

@@ -1,7 +1,10 @@
 """Phase 3: the Planner reads sections 0 to 2 and decides what happens next (000 section 16.2, 004 section 8)."""
 
+from collections.abc import Iterable
+
 from pandora_dagster.contracts.answers import TaskPlan
 from pandora_dagster.contracts.calls import InputDocument
+from pandora_dagster.contracts.ports import Tool
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
 
 PLANNER = "pipeline/phase3_planner"
@@ -9,7 +12,7 @@ PLANNER = "pipeline/phase3_planner"
 
 async def task_plan(desk: Desk) -> Written:
     """Section 3 and `ticket.md`: the next step and the tasks."""
-    result = await desk.ask(PLANNER, [tools_document(desk, PLANNER)])
+    result = await desk.ask(PLANNER, [tools_document(offered_tools(desk, PLANNER))])
     plan = answer_of(result, TaskPlan)
     body = render_plan(plan)
     ticket = f"# Ticket {desk.turn.key.turn_id}\n\n{body}\n"
@@ -20,11 +23,15 @@ async def task_plan(desk: Desk) -> Written:
     )
 
 
-def tools_document(desk: Desk, stem: str) -> InputDocument:
-    """The document `tools`: those the recipe names and that exist (DECISIONS 23)."""
+def offered_tools(desk: Desk, stem: str) -> tuple[Tool, ...]:
+    """The tools that the recipe names and that exist (DECISIONS 23)."""
     named = desk.kit.cookbook.get(stem, desk.mode).recipe.tools_available
-    known = [desk.kit.tools[name] for name in named if name in desk.kit.tools]
-    lines = [line({"name": t.name, "description": t.description, "parameters": dict(t.parameters), "writes": t.writes}) for t in known]
+    return tuple(desk.kit.tools[name] for name in named if name in desk.kit.tools)
+
+
+def tools_document(tools: Iterable[Tool]) -> InputDocument:
+    """The document `tools`: one JSON line per tool."""
+    lines = [line({"name": t.name, "description": t.description, "parameters": dict(t.parameters), "writes": t.writes}) for t in tools]
     return InputDocument("tools", "\n".join(lines))
 
 

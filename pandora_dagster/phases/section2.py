@@ -22,7 +22,6 @@ class Loaded:
     sources: tuple[Source, ...]
     memory: tuple[MemoryEntry, ...]
     left_out: tuple[str, ...]
-    confidence: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """A turn over its per-item limit, as whole pieces chosen by a query (001 section 5). Never a piece of a piece."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.selection.turn_row import told_sections
 from pandora_dagster.text.meta import subsections
 from pandora_dagster.text.sections import ContextDocument
 
@@ -34,9 +36,9 @@ class _Piece:
     section: int
 
 
-def excerpt(context: str, query: str, *, limit: int, counter: CountsTokens, scores: Scores) -> Excerpt:
-    """Whole pieces of a context.md within `limit` tokens: all of it where it fits, else the best for `query`."""
-    pieces = _pieces(ContextDocument.parse(context))
+def excerpt(turn: Turn, query: str, *, limit: int, counter: CountsTokens, scores: Scores) -> Excerpt:
+    """Whole pieces of what a turn tells within `limit` tokens: all of it where it fits, else the best for `query`."""
+    pieces = _pieces(ContextDocument.parse(turn.context), told_sections(turn.manifest))
     costs = [counter.count(p.text) + 1 for p in pieces]
     if sum(costs) <= limit:
         return Excerpt("\n\n".join(p.text for p in pieces), sum(costs), ())
@@ -55,9 +57,9 @@ def _within(limit: int, values: Sequence[float], costs: Sequence[int]) -> set[in
     return chosen
 
 
-def _pieces(document: ContextDocument) -> list[_Piece]:
+def _pieces(document: ContextDocument, told: Collection[int]) -> list[_Piece]:
     found: list[_Piece] = []
-    for section in document.sections:
+    for section in (s for s in document.sections if s.number in told):
         title = section.heading.strip("# \n")
         body = document.body(section.number)
         for place, text in enumerate(_split(section.number, body), 1):

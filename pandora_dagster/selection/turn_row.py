@@ -13,8 +13,11 @@ MESSAGES = "messages.jsonl"
 _WORDS = {0: ("query", "user"), 5: ("answer", "assistant")}
 """Section of a live turn -> the id and role of the message that it is."""
 _TOOL_RESULTS = 4
-_RECORDED_SECTIONS = (0, 2, 4, 5)
 _TIME_FIELDS = ("created_at", "timestamp")
+_TOLD = (0, 4, 5)
+"""The words of the person, tool results, the answer."""
+_BEFORE = 2
+"""In a recorded turn: what stood before the first words of the person."""
 
 
 def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = None, *, preamble: Sequence[Message] = ()) -> TurnRow:
@@ -27,7 +30,7 @@ def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = N
     if recorded is not None:
         messages, text = _recorded(manifest, recorded, preamble), ""
     elif manifest.recorded:
-        messages, text = (), _bodies(document, _RECORDED_SECTIONS)
+        messages, text = (), _bodies(document, told_sections(manifest))
     else:
         messages, text = _live(manifest, document), document.body(_TOOL_RESULTS)
     return TurnRow(
@@ -84,6 +87,11 @@ def _created(message: Message, otherwise: str) -> str:
             except (ValueError, OverflowError):
                 continue
     return otherwise
+
+
+def told_sections(manifest: Manifest) -> tuple[int, ...]:
+    """The sections that later turns learn from. A live turn's section 2 repeats older turns, 1, 3 and 6 tell of its own work."""
+    return tuple(sorted((*_TOLD, _BEFORE))) if manifest.recorded else _TOLD
 
 
 def _summarised(summary: Mapping[str, Any]) -> dict[str, Any]:

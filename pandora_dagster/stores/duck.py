@@ -13,6 +13,7 @@ import duckdb
 from filelock import FileLock, Timeout
 
 from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.files import disk_errors
 
 _POLL_S = 0.005
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -66,13 +67,14 @@ class DuckFile:
         lock = self._lock()
         try:
             lock.acquire(timeout=self.wait_s, poll_interval=_POLL_S)
-        except Timeout as error:
+        except Timeout as error:  # before OSError, which it is too
             raise StoreError(
                 f"{self.path}: in use by another process for over {self.wait_s:g} s, expected it to be free",
                 hint="try again when the other command has finished",
             ) from error
         except OSError as error:
-            raise StoreError(f"{self.path}: cannot lock: {error.strerror}, expected a writable folder") from error
+            with disk_errors(self.path, "cannot lock"):
+                raise error
         try:
             yield
         finally:
@@ -120,10 +122,8 @@ class DuckFile:
         return False
 
     def _lock(self) -> FileLock:
-        try:
+        with disk_errors(self.path.parent, "cannot make the folder"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"{self.path.parent}: cannot make the folder: {error.strerror}") from error
         return FileLock(self.path.with_name(self.path.name + ".lock"), thread_local=False)
 
     def _made(self) -> None:

@@ -43,13 +43,20 @@ class DuckTurnIndex:
             insert(db, list(newest.values()), documents)
             merge_full(db)
 
-    def rows(self, user: str | None = None, *, session: str | None = None, limit: int | None = None) -> tuple[TurnRow, ...]:
-        """Newest last, by time and number; `limit` keeps the newest. Rows come without their messages: see `said`."""
+    def rows(
+        self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
+    ) -> tuple[TurnRow, ...]:
+        """Newest last, by time and number; turns numbered `before` or later stay out; `limit` keeps the newest.
+
+        Rows come without their messages: see `said`.
+        """
+        last = _LAST if before is None else before
         with self.file.reading() as db:
             found = db.execute(
-                f"SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE (? IS NULL OR user_id = ?) AND (? IS NULL OR session_id = ?) "  # noqa: S608
+                f"SELECT {TURN_NAMES} FROM {ALL_TURNS} "  # noqa: S608 - constants
+                "WHERE (? IS NULL OR user_id = ?) AND (? IS NULL OR session_id = ?) AND number < ? "
                 "ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?",
-                [user, user, session, session, _LAST if limit is None else max(0, limit)],
+                [user, user, session, session, last, _LAST if limit is None else max(0, limit)],
             ).fetchall()
         return tuple(row_from(values) for values in reversed(found))
 

@@ -70,18 +70,27 @@ def read_json(text: str) -> object:
 
     What stops in the middle of an object is never repaired: the missing part can not be guessed.
     """
-    first_fault = ""
-    for candidate in _json_candidates(text):
-        try:
-            return _strict(candidate)
-        except (ValueError, RecursionError) as error:
-            first_fault = first_fault or str(error)[:120]
+    try:
+        return strict_json(text)
+    except ValueError as error:
+        first_fault = str(error)[:120]
     body = next(_bracketed(text), "")
     if not body:
         raise BadAnswerError("answer: no JSON in it: expected one JSON object and nothing else")
     if _unclosed(body):
         raise BadAnswerError(f"answer: JSON that stops in the middle ({first_fault}): expected one complete JSON object")
     return _repaired(body, first_fault)
+
+
+def strict_json(text: str) -> object:
+    """One JSON value as it stands: the whole text, in a code fence, or between its outer brackets; raises ValueError, repairs nothing."""
+    faults: list[str] = []
+    for candidate in _json_candidates(text):
+        try:
+            return _strict(candidate)
+        except (ValueError, RecursionError) as error:
+            faults.append(str(error))
+    raise ValueError(faults[0])
 
 
 def _json_candidates(text: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ _IN_BEFORE = re.compile(r"\b(?:in|on|of|since|until|last|next|this|during|by|fro
 _YEAR_AFTER = re.compile(r"^\.?,?\s+(?:19|20)\d\d\b")
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b", re.IGNORECASE)
 
-_UNITS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_UNITS = {"day": 1, "week": 7, "month": 30}
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 _VAGUE = {"couple of": 2, "a couple of": 2, "few": 3, "a few": 3}
 _AGO = re.compile(
@@ -88,10 +88,16 @@ def relative_dates(text: str, created_at: str) -> tuple[str, ...]:
     try:
         day = moment(created_at).date()
         found = [term for words in said for term in _beside(words, day)]
-        found += [term for count, unit in ago for term in _precise(day - timedelta(_UNITS[unit] * count), unit)]
+        found += [term for count, unit in ago for term in _ago(day, count, unit)]
     except (ValueError, OverflowError):
         return ()
     return tuple(dict.fromkeys(found))
+
+
+def _ago(day: date, count: int, unit: str) -> tuple[str, ...]:
+    if unit == "year":
+        return (f"@{day.year - count}",) if count < day.year else ()
+    return _precise(day - timedelta(_UNITS[unit] * count), unit)
 
 
 def _beside(words: str, day: date) -> tuple[str, ...]:
@@ -119,8 +125,6 @@ def _weekday_beside(day: date, wanted: int, way: int) -> date:
 
 def _precise(day: date, unit: str) -> tuple[str, ...]:
     year, month = f"@{day:%Y}", (f"@{day:%Y-%m}", f"@{MONTHS[day.month - 1]}")
-    if unit == "year":
-        return (year,)
     return (year, *month, f"@{day:%Y-%m-%d}", f"@{day.day}") if unit == "day" else (year, *month)
 
 

@@ -4,15 +4,14 @@ Knows which message goes into which section; knows nothing of files. What a mess
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pandora_dagster.contracts.conversations import Message
 from pandora_dagster.text.conversations import words_of
+from pandora_dagster.text.fences import fenced
 from pandora_dagster.text.sections import new_context
 
-_BACKTICKS = re.compile(r"`{3,}")
 GREETING_TITLE = "Before This Turn"
 
 
@@ -45,13 +44,6 @@ def tool_results(messages: Sequence[Message]) -> tuple[str, ...]:
     blocks = [_block(n, _name(call, result), call["function"].get("arguments"), result) for n, (call, result) in enumerate(calls, 1)]
     late = [_block(n, str(result.get("name", "tool")), None, result) for n, result in enumerate(waiting, len(blocks) + 1)]
     return (*blocks, *late)
-
-
-def fenced(text: str, *, language: str = "") -> str:
-    """`text` verbatim in a fence longer than any fence inside it."""
-    longest = max((len(f) for f in _BACKTICKS.findall(text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _said(messages: Iterable[Message]) -> str:

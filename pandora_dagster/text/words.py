@@ -25,6 +25,8 @@ MONEY = "#money"
 PREFIX_SIGN = "~"
 _PREFIX = 5
 _LONGEST_TERM = 64
+_WILL_NOT = re.compile("won['\u2019]t")
+"""Of the other contractions a stop word is left; `won` is a word of its own."""
 _REMEMBERED = 100_000
 _WIDE = 0x2E80
 """From this code point on, scripts write without spaces between words: every pair of signs is a term."""
@@ -45,7 +47,7 @@ class TermReader:
         """Terms of `text` in order, with repeats."""
         found: list[str] = []
         known = self._known
-        for token in _TOKEN.findall(text.lower()):
+        for token in _TOKEN.findall(_WILL_NOT.sub(" ", text.lower())):
             terms = known.get(token)
             found += self._learn(token) if terms is None else terms
         return found

@@ -55,5 +55,4 @@ class DocSearch:
         return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw, ensure_ascii=False, indent=1), tuple(sources))
 
     def _piece(self, key: TurnKey, query: str, room: int) -> Excerpt:
-        context = self.turns.load(key).context
-        return excerpt(context, query, limit=min(room, BUDGET_TOKENS // 2), counter=self.counter, scores=self.scores)
+        return excerpt(self.turns.load(key), query, limit=min(room, BUDGET_TOKENS // 2), counter=self.counter, scores=self.scores)

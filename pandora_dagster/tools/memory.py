@@ -7,20 +7,23 @@ from typing import Any
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.ports import Clock, MemoryEntry, MemoryStore, ToolOutcome
+from pandora_dagster.contracts.ports import Clock, CountsTokens, MemoryEntry, MemoryStore, ToolOutcome
 from pandora_dagster.selection.excerpts import Scores
 from pandora_dagster.text.tables import cell
 
 STATED_CONFIDENCE = 0.9
 """Confidence of what the person said outright."""
+BUDGET_TOKENS = 700
+"""What one look-up may add to section 4."""
 _FILES = {"preference": "preferences.md", "fact": "facts.md"}
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuery:
-    """Finds stored preferences and facts by words."""
+    """Finds stored preferences and facts by words: whole entries, the best first, and it says how many stay out."""
 
     memory: MemoryStore
+    counter: CountsTokens
     scores: Scores
     name: str = "memory.query"
     description: str = "Look up the person's stored preferences and facts by words; an empty query lists all."
@@ -36,13 +39,37 @@ class MemoryQuery:
         }
 
     async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
-        query, entries = str(arguments["query"]), self.memory.entries(user)
-        scores = self.scores(query, [f"{e.key.replace('_', ' ')} {e.value}" for e in entries])
-        chosen = [e for e, score in zip(entries, scores, strict=True) if score > 0 or not query.strip()]
-        files = sorted({_FILES[e.kind] for e in chosen})
-        lines = [f"- {e.key}: {cell(e.value)} [source {files.index(_FILES[e.kind]) + 1}]" for e in chosen]
-        raw = json.dumps([{"key": e.key, "value": e.value, "kind": e.kind} for e in chosen], ensure_ascii=False)
+        found = self._found(user, str(arguments["query"]))
+        shown = self._within(found)
+        files = sorted({_FILES[e.kind] for e in shown})
+        lines = [f"{_line(e)} [source {files.index(_FILES[e.kind]) + 1}]" for e in shown]
+        if len(shown) < len(found):
+            lines.append(f"{len(found) - len(shown)} more entries are not shown; ask for them by their words.")
+        raw = json.dumps([{"key": e.key, "value": e.value, "kind": e.kind} for e in found], ensure_ascii=False)
         return ToolOutcome(True, "\n".join(lines), raw, tuple(Source("", f, "Stored memory") for f in files))
+
+    def _found(self, user: UserId, query: str) -> list[MemoryEntry]:
+        """Entries that share words with the query, best first; all of them for an empty one."""
+        entries = self.memory.entries(user)
+        if not query.strip():
+            return list(entries)
+        scores = self.scores(query, [f"{e.key.replace('_', ' ')} {e.value}" for e in entries])
+        by_score = sorted(zip(scores, entries, strict=True), key=lambda pair: -pair[0])
+        return [entry for score, entry in by_score if score > 0]
+
+    def _within(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
+        shown: list[MemoryEntry] = []
+        room = BUDGET_TOKENS
+        for entry in entries:
+            cost = self.counter.count(_line(entry)) + 6
+            if cost <= room:
+                room -= cost
+                shown.append(entry)
+        return shown
+
+
+def _line(entry: MemoryEntry) -> str:
+    return f"- {entry.key}: {cell(entry.value)}"
 
 
 @dataclass(frozen=True, slots=True)

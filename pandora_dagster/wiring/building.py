@@ -55,10 +55,10 @@ def open_runtime(settings: Settings, counter: CountsTokens) -> ModelRuntime:
     return ExtractiveRuntime(counter, now)
 
 
-def open_house(settings: Settings) -> House:
-    """Build every adapter. Nothing is written yet."""
-    root, counter, cookbook = settings.root, open_counter(settings), open_cookbook(settings)
-    runtime = open_runtime(settings, counter)
+def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, counter: TokenCounter | None = None) -> House:
+    """Build every adapter, around a runtime or a counter of the caller's own where given. Nothing is written yet."""
+    root, counter, cookbook = settings.root, counter or open_counter(settings), open_cookbook(settings)
+    runtime = runtime or open_runtime(settings, counter)
     turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
     index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s)
     calls = Calls(CallFiles(root), DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s))
@@ -66,7 +66,7 @@ def open_house(settings: Settings) -> House:
     interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
     scores = Overlap(index.reader).scores
     tools: dict[str, Tool] = {
-        t.name: t for t in (DocSearch(turns, index, counter, scores), MemoryQuery(memory, scores), MemoryCreate(memory, now))
+        t.name: t for t in (DocSearch(turns, index, counter, scores), MemoryQuery(memory, counter, scores), MemoryCreate(memory, now))
     }
     execution = Executor(
         cookbook=cookbook,

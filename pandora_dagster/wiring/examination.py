@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ports import Cookbook, ModelRuntime
+from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.runtime.sglang.check import LayerStatus
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
@@ -54,12 +56,15 @@ def _layer(status: LayerStatus, cookbook: Cookbook) -> Finding:
     part = f"layer {status.layer.value}"
     if not status.ok:
         return Finding(part, False, status.message, status.remedy)
-    largest = max((cookbook.load(n).recipe.token_budget.total for n in _of_layer(cookbook, status)), default=0)
+    largest = max((r.token_budget.total for r in _loadable(cookbook) if r.model_layer is status.layer), default=0)
     if status.context is not None and status.context < largest:
         remedy = "serve the model with a longer context, or expect the input of these calls to shrink"
         return Finding(part, False, f"{status.endpoint}: context {status.context} is under the largest recipe budget {largest}", remedy)
     return Finding(part, True, f"{status.endpoint}: {status.model}")
 
 
-def _of_layer(cookbook: Cookbook, status: LayerStatus) -> list[str]:
-    return [n for n in cookbook.names() if cookbook.load(n).recipe.model_layer is status.layer]
+def _loadable(cookbook: Cookbook) -> Iterator[Recipe]:
+    """The recipes that load; `_recipes` names the others."""
+    for name in cookbook.names():
+        with suppress(PandoraError):
+            yield cookbook.load(name).recipe

@@ -68,7 +68,8 @@ class House:
         return f"day-{self.kit.clock().astimezone(self.settings.zone):%Y-%m-%d}"
 
     def left_to_do(self, key: TurnKey) -> tuple[str, ...]:
-        return flow.left_to_do(self.turns.manifest(key))
+        """The phases of a turn that have not finished, in order."""
+        return flow.unfinished(key, self.kit)
 
     def run_turn(self, key: TurnKey, *, on_report: Callable[[PhaseReport], None]) -> PhaseReport:
         """Run what is left of a turn without Dagster (chat)."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.cookbook import Shelf, open_shelf, shipped_folder
+from pandora_dagster.cookbook import Shelf, open_shelf
+from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.text.tokens import TokenCounter
 
 PROMPT = """Say yes or no.

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.cookbook import Shelf, get_recipe, load_recipe, shipped_folder
+from pandora_dagster.cookbook import Shelf, get_recipe, load_recipe
 from pandora_dagster.cookbook import shelf as shelf_module
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
+from pandora_dagster.shipped import shipped_folder
 
 Put = Callable[[str, str | bytes], Path]
 

@@ -45,6 +45,8 @@ BUDGETS = {
     "pipeline/phase5_synthesizer_code": ("VOICE", 10000, 1318, 5500, 3000, 182),
     "pipeline/phase6_validator": ("MIND", 6000, 1500, 4000, 500, 0),
     "pipeline/phase7_summarizer": ("MIND", 10000, 700, 8600, 400, 300),
+    "memory/l2_summary": ("NERVES", 5000, 600, 4000, 300, 100),
+    "memory/l3_digest": ("MIND", 4500, 700, 3000, 700, 100),
     **{
         f"compression/compress_{kind}": ("NERVES", 1000, 300, 500, 200, 0)
         for kind in ("context", "research", "page_doc", "tool_result", "prior_turn", "generic")
@@ -170,6 +172,8 @@ def test_the_thresholds_and_gates_of_the_documents(shipped: Shelf) -> None:
     assert {recipe.content_type for name, recipe in loaded.items() if not recipe.compression.enabled} == set(ContentType)
     assert {n for n, r in loaded.items() if r.temperature == 0.3} == {
         "phase7_summarizer",
+        "l2_summary",
+        "l3_digest",
         *(n for n in loaded if n.startswith("compress_")),
     }
 
@@ -189,6 +193,8 @@ def test_the_roles_are_those_of_the_architecture(shipped: Shelf) -> None:
         "validator",
         "summarizer",
         "compressor",
+        "session_summarizer",
+        "digest_builder",
     }
 
 

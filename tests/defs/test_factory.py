@@ -70,6 +70,13 @@ def test_a_halt_makes_the_partition_red_and_names_its_intervention(graph, halt):
     assert {k: v.value for k, v in status.items()} == {"ann:turn_000811": "FAILED"}
 
 
+def test_a_halt_that_no_gate_stands_for_still_fails_a_check(graph, halt):
+    """A budget, a missing document or an unreachable runtime is seen in the phase's first check."""
+    graph.phases.halts = {"gathered_context": halt.model_copy(update={"type": InterventionType.BUDGET_EXCEEDED, "message": "112 over"})}
+    outcome = graph.run()
+    assert graph.checks(outcome.run_id)[("gathered_context", "schema_validation")] is False
+
+
 def test_a_halted_turn_goes_on_from_where_it_stopped(graph, halt):
     """Materialising the halted phase and what follows takes the turn to its end."""
     graph.phases.halts = {"task_plan": halt}

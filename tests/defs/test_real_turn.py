@@ -6,11 +6,11 @@ import dagster as dg
 import pytest
 
 from pandora_dagster.contracts.words import InterventionType, TurnState
-from pandora_dagster.cookbook import shipped_folder
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.defs.run import add_partitions, report_turn, run_turn
 from pandora_dagster.errors import UnknownTurnError
 from pandora_dagster.settings import load_settings
+from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.wiring import open_house
 
 SYNTHESIZER = "recipes/pipeline/phase5_synthesizer_chat.yaml"

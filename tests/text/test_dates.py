@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.text.dates import asked_dates, date_terms, moment, stamp
+from pandora_dagster.text.dates import asked_dates, date_terms, moment, relative_dates, shown_date, stamp
 
 
 def test_a_time_gives_its_year_month_day_and_weekday() -> None:
@@ -46,3 +46,42 @@ def test_the_dates_a_question_names(query: str, terms: tuple[str, ...]) -> None:
 def test_times_are_told_in_utc(text: str, utc: str) -> None:
     """Any ISO time becomes UTC; one without an offset is taken as UTC."""
     assert stamp(moment(text)) == utc
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("I went yesterday", ("@2023", "@2023-05", "@may", "@2023-05-07", "@7")),
+        ("tomorrow!", ("@2023", "@2023-05", "@may", "@2023-05-09", "@9")),
+        ("last week was fun", ("@2023", "@2023-05", "@may")),
+        ("two weeks ago", ("@2023", "@2023-04", "@april")),
+        ("last month", ("@2023", "@2023-04", "@april")),
+        ("next month", ("@2023", "@2023-06", "@june")),
+        ("last year", ("@2022",)),
+        ("3 years ago", ("@2020",)),
+        ("a few months ago", ("@2023", "@2023-02", "@february")),
+        ("last Friday", ("@2023", "@2023-05", "@may", "@2023-05-05", "@5")),
+        ("next monday", ("@2023", "@2023-05", "@may", "@2023-05-15", "@15")),
+        ("this Monday", ("@2023", "@2023-05", "@may", "@2023-05-08", "@8")),
+        ("last weekend", ("@2023", "@2023-05", "@may")),
+        ("999 years ago", ("@1024",)),
+        ("at last, next to me", ()),
+    ],
+)
+def test_relative_expressions_are_dates_of_when_they_were_said(text: str, terms: tuple[str, ...]) -> None:
+    """Said on Monday, 8 May 2023: as exactly as it is meant, a day, a month or a year."""
+    assert relative_dates(text, "2023-05-08T13:56:00Z") == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "created"), [("yesterday", "once"), ("yesterday", "0001-01-01T00:00:00Z"), ("999 years ago", "0900-01-01")]
+)
+def test_dates_outside_the_calendar_are_no_terms(text: str, created: str) -> None:
+    """What can not be reckoned is left out."""
+    assert relative_dates(text, created) == ()
+
+
+@pytest.mark.parametrize(("created", "shown"), [("2023-05-08T13:56:00Z", "8 May 2023"), ("once", "once")])
+def test_a_day_is_shown_for_people(created: str, shown: str) -> None:
+    """A header over messages says the day in words."""
+    assert shown_date(created) == shown

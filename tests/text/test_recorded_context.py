@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.text.recorded_context import answer_of, context_of, fenced, tool_results
+from pandora_dagster.text.fences import fenced
+from pandora_dagster.text.recorded_context import answer_of, context_of, tool_results
 from pandora_dagster.text.sections import checked
 
 _TEXTS = st.text(max_size=120) | st.sampled_from(["## 0. User Query\nx", "a\n## 5. Synthesis\n", "````\n```", "\r\n", "\\## 4. x"])

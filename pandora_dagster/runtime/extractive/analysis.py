@@ -26,6 +26,8 @@ _NOT_POINTING = re.compile(
 )
 _ORDINAL = re.compile(r"\b(first|second|third|fourth|fifth|last)\b", re.IGNORECASE)
 _MOST = 16
+_MOST_SENTENCES = 64
+"""A query of more sentences is told by its first ones, or whole where that fits."""
 
 
 def analyse(pack: PromptPack, counter: CountsTokens) -> Draft:
@@ -33,23 +35,23 @@ def analyse(pack: PromptPack, counter: CountsTokens) -> Draft:
     query = pack.query or pack.document("raw_query")
     resolution, reference = resolve(query, summaries(pack.document("turn_summaries")))
     named = entities(query)[:_MOST]
-    lines = sentences(query)
+    lines, kind, meant = sentences(query), query_type(query), intent(query)
 
     def make(n: int) -> QueryAnalysis:
-        whole = n > len(lines)
+        whole = n > min(len(lines), _MOST_SENTENCES)
         said = query if whole else " ".join(lines[: max(0, n)]) or TEMPLATES["long_query"]
         title = f" [{reference.title}]" if reference and reference.title not in query else ""
         return QueryAnalysis(
             resolved_query=said + title,
-            query_type=query_type(query),
-            intent=intent(query),
+            query_type=kind,
+            intent=meant,
             entities=named[: n if not whole else _MOST],
             reference_resolution=resolution,
             content_reference=reference,
             reasoning=TEMPLATES["kind"],
         )
 
-    return largest(make, len(lines) + 1, pack.max_output_tokens, counter)
+    return largest(make, min(len(lines), _MOST_SENTENCES) + 1, pack.max_output_tokens, counter)
 
 
 def references(query: str) -> tuple[str, ...]:

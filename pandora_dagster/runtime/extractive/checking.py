@@ -31,7 +31,7 @@ def validate(pack: PromptPack, counter: CountsTokens) -> Draft:
         return ValidationVerdict(
             decision="REVISE" if issues else "APPROVE",
             confidence=0.9,
-            issues=issues[: max(1, n)] if issues else (),
+            issues=issues[:n],
             checked_citations=labels[:n],
             reasoning=TEMPLATES["revise" if issues else "approved"],
         )

@@ -31,13 +31,15 @@ _SHAPES = (QUOTED, URL, EMAIL, DATE, MONEY, MEASURE, IDENTIFIER, NAME, NUMBER)
 
 def entities(text: str) -> tuple[str, ...]:
     """Quoted strings, addresses, dates, money, measures, ids, names and numbers of `text`, each once, in order."""
-    found: list[tuple[int, int, str]] = []
+    found: list[tuple[int, str]] = []
+    taken = bytearray(len(text))
     for shape in _SHAPES:
         for m in shape.finditer(text):
             value = next((g for g in m.groups() if g), m.group(0))
-            if not any(start < m.end() and m.start() < end for start, end, _ in found):
-                found.append((m.start(), m.end(), value))
-    kept = (v for _, _, v in sorted(found) if v.strip() and v.lower() not in _NO_NAMES)
+            if not any(taken[m.start() : m.end()]):
+                taken[m.start() : m.end()] = b"x" * (m.end() - m.start())
+                found.append((m.start(), value))
+    kept = (v for _, v in sorted(found) if v.strip() and v.lower() not in _NO_NAMES)
     return tuple(dict.fromkeys(kept))
 
 

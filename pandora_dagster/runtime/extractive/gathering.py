@@ -51,15 +51,17 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
         turns = _turns(facts[:n], asked)
         used = {f.label for f in facts[:n]} | _supporting(labels, bool(told), bool(notes), bool(visits), research is not None)
         return GatheredContext(
-            session_preferences=told,
+            session_preferences=dict(list(told.items())[:n]),
             prior_turns=turns,
-            cached_research=research,
-            visit_data=visits[: max(2, n)],
-            forever_knowledge=notes[: max(2, n)],
+            cached_research=research if n else None,
+            visit_data=visits[:n],
+            forever_knowledge=notes[:n],
             source_references=tuple(f"[{s.label}] {s.path}" for s in labels.sources if s.label in used),
         )
 
-    return largest(make, min(len(facts), _MOST_FACTS), int(pack.max_output_tokens * _ROOM), counter)
+    return largest(
+        make, min(max(len(facts), len(visits), len(notes), len(told), 1), _MOST_FACTS), int(pack.max_output_tokens * _ROOM), counter
+    )
 
 
 def _facts(document: str, asked: Question, labels: Labels) -> list[_Fact]:

@@ -29,7 +29,23 @@ META_WORDS = word_set(
 )
 """Words of a question that are about the asking, not about the matter."""
 _ENDINGS = (
-    *("izations", "ization", "ations", "ements", "nesses", "ation", "ement", "ities", "ness", "ings", "ment", "ions", "ious", "able"),
+    *(
+        "izations",
+        "ization",
+        "ations",
+        "ements",
+        "nesses",
+        "ation",
+        "ement",
+        "ities",
+        "ness",
+        "ings",
+        "ments",
+        "ment",
+        "ions",
+        "ious",
+        "able",
+    ),
     *("ible", "ing", "ion", "ies", "ied", "ity", "ers", "est", "ous", "ive", "ally", "ful", "ed", "es", "er", "ly", "al", "s", "y", "e"),
 )
 """Longest first where one ends another."""

@@ -42,7 +42,7 @@ def plan(pack: PromptPack, counter: CountsTokens) -> Draft:
     if not is_greeting(query):
         for wanted, reason, task in _wanted(query, pack):
             tool = tools.get(wanted)
-            filled = arguments(tool, query) if tool else {}
+            filled = arguments(tool, query, most=pack.max_output_tokens) if tool else {}
             if tool and tool.accepts(filled):
                 return _shortest(
                     pack, counter, PlannedTask(description=f"{TEMPLATES[task]} {query.strip()}", tool=tool.name, arguments=filled), reason
@@ -170,7 +170,9 @@ def coordinate(pack: PromptPack, counter: CountsTokens) -> Draft:
             hint="register the tool that the task names, or configure the sglang runtime",
         )
     given = next((g for g in (planned.given, known.given) if g and tool.accepts(g)), None)
-    return ToolCall(tool=tool.name, arguments=given or arguments(tool, pack.query), reasoning=TEMPLATES["tool_choice"])
+    return ToolCall(
+        tool=tool.name, arguments=given or arguments(tool, pack.query, most=pack.max_output_tokens), reasoning=TEMPLATES["tool_choice"]
+    )
 
 
 def _described(command: str, tools: Mapping[str, OfferedTool], query: str) -> OfferedTool | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.answers import Intent, QueryType
-from pandora_dagster.runtime.extractive.matching import content_words, stem, terms, word_set, words
+from pandora_dagster.runtime.extractive.matching import META_WORDS, content_words, stem, terms, word_set, words
 
 _GREETING = re.compile(
     r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.I
@@ -15,7 +15,7 @@ _FEELS = r"(?:prefer|like|love|hate|dislike|don'?t (?:like|want|eat|drink)|am al
 _STATES = re.compile(
     r"\b(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:that |my |i )|^\W*(?:from now on|call me\b)"
     rf"|^\W*(?:(?:well|ok|okay|also|by the way|actually),? )?i (?:\w+ )?{_FEELS}\b"
-    r"|^\W*my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?]*\b(?:is|are)\b",
+    r"|^\W*my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?\n]{0,160}?\b(?:is|are)\b",
     re.I,
 )
 _PAST = re.compile(
@@ -24,8 +24,9 @@ _PAST = re.compile(
     r"|again|ago|our (?:last|earlier))\b",
     re.I,
 )
+_DEED = re.compile(r"\bdid (?:we|i|you|they|he|she) ([a-z]{3,})\b", re.I)
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
-_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b.*\b(?:my|i)\b", re.I)
+_OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b[^.?!\n]{0,160}?\b(?:my|i)\b", re.I)
 _PREFERENCES = re.compile(r"\b(?:preferences?|favou?rites?|prefer(?:red)?|budget)\b|\bdo i (?:like|prefer|love|hate)\b", re.I)
 _COMMERCE = re.compile(
     r"\b(?:buy|buying|purchase|cheap(?:er|est)?|affordable|price[ds]?|pricing|deals?|discount|for sale|in stock|shop(?:ping)?|order online"
@@ -82,6 +83,8 @@ class Question:
     wants: frozenset[str] = field(default_factory=frozenset[str])
     names: frozenset[str] = field(default_factory=frozenset[str])
     """Stems that are names in the query: who it is about rather than what."""
+    done: frozenset[str] = frozenset()
+    """Past forms of what the query says was done: `did we order` -> `ordered`."""
 
 
 def question(text: str, *, more: Sequence[str] = ()) -> Question:
@@ -91,7 +94,13 @@ def question(text: str, *, more: Sequence[str] = ()) -> Question:
     named = {t for kind in wants for t in KIND_WORDS.get(kind, ())}
     kept = [t for t in dict.fromkeys(stems) if t not in named]
     names = frozenset(t for name in _NAME.findall(text) for t in terms(name))
-    return Question(text, tuple(kept or dict.fromkeys(stems)), wants, names)
+    return Question(text, tuple(kept or dict.fromkeys(stems)), wants, names, done(text))
+
+
+def done(text: str) -> frozenset[str]:
+    """The regular past forms of the verbs after `did we`, `did I`, `did you`; what is about asking itself names no deed."""
+    verbs = (m.group(1).lower() for m in _DEED.finditer(text))
+    return frozenset(verb + ("d" if verb.endswith("e") else "ed") for verb in verbs if verb not in META_WORDS)
 
 
 def is_greeting(text: str) -> bool:

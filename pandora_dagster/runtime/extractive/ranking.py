@@ -17,6 +17,8 @@ ASKING_PENALTY = 0.2
 """A span that itself asks seldom answers."""
 NAMING_BONUS = 0.2
 """For the record of the very thing that the question names."""
+DEED_BONUS = 0.4
+"""For the telling of the very deed: `Ordered: ...` where the question is what was ordered."""
 NAME_SHARE = 0.4
 """A name tells who is meant; where half of the lines bear it, it must not outweigh the matter."""
 LEAST_STEMS = 4
@@ -50,6 +52,7 @@ def _score(span: Span, asked: Question, weighted: dict[str, float], around: dict
         return 0.0
     kinds = sum(has_kind(kind, span.text) or _has_field(kind, span) for kind in asked.wants)
     bonus = KIND_BONUS * kinds / max(1, len(asked.wants)) * min(1.0, 0.3 + own + near)
+    bonus += DEED_BONUS * (not asked.done.isdisjoint(words_of(span.text)))
     bonus += NAMING_BONUS * bool(span.named.intersection(asked.stems))
     return own + near + bonus - (ASKING_PENALTY if span.text.endswith("?") else 0.0)
 

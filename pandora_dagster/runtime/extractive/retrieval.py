@@ -20,7 +20,7 @@ _HIGH, _MEDIUM = 0.6, 0.3
 _MOST_TURNS = 30
 _NEWEST = 3
 _OTHERS = 12
-"""The index offers turns by their whole text: where the query looks back, those whose summary is silent are read too, up to so many."""
+"""The index offers turns by their whole text: where the query looks back, those whose summary is silent are read too."""
 _MOST_KEYS = 12
 Scored = tuple[float, Summary, str]
 
@@ -36,19 +36,19 @@ def retrieve(pack: PromptPack, counter: CountsTokens) -> Draft:
     anything = bool(turns or keys or notes or visits or research.matched)
 
     def make(n: int) -> RetrievalPlan:
-        kept = turns[:n]
+        kept = turns[: max(0, n - _MOST_KEYS)]
         return RetrievalPlan(
             relevant_turns=tuple(t.turn for _, t, _ in kept),
             turn_relevance={str(t.turn): TurnRelevance(relevance=_grade(score), reason=reason) for score, t, reason in kept},
-            relevant_memory_keys=keys,
-            relevant_notes=notes[:_MOST_KEYS],
+            relevant_memory_keys=keys[:n],
+            relevant_notes=notes[: min(n, _MOST_KEYS)],
             research_cache_match=research,
-            webpage_cache_needed=visits[:_MOST_KEYS],
+            webpage_cache_needed=visits[: min(n, _MOST_KEYS)],
             confidence=0.9 if turns and turns[0][0] >= _HIGH else 0.8,
             reasoning=TEMPLATES["chosen" if anything else "no_match"],
         )
 
-    return largest(make, min(len(turns), _MOST_TURNS), pack.max_output_tokens, counter)
+    return largest(make, min(len(turns), _MOST_TURNS) + _MOST_KEYS, pack.max_output_tokens, counter)
 
 
 def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary]) -> list[Scored]:

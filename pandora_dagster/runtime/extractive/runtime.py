@@ -12,6 +12,7 @@ from pandora_dagster.runtime.extractive.answering import answer
 from pandora_dagster.runtime.extractive.checking import validate
 from pandora_dagster.runtime.extractive.fitting import Draft, written
 from pandora_dagster.runtime.extractive.gathering import gather
+from pandora_dagster.runtime.extractive.levels import build_digest, summarize_session
 from pandora_dagster.runtime.extractive.planning import coordinate, plan, step
 from pandora_dagster.runtime.extractive.retrieval import retrieve
 from pandora_dagster.runtime.extractive.shortening import shorten
@@ -32,6 +33,8 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "validator": validate,
         "summarizer": summarize,
         "compressor": shorten,
+        "session_summarizer": summarize_session,
+        "digest_builder": build_digest,
     }
 )
 """Recipe field `role` -> what answers it."""

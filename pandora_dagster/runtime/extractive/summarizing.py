@@ -19,6 +19,7 @@ _SIGNS = re.compile(r"^(?:[-*+>#|]+\s*|\d{1,3}[.)]\s+)+|`{3,}\w*")
 _RESEARCH_TOOL = "internet.research"
 _SENTENCE_WORDS = 45
 _MOST_TOPICS = 5
+_LONGEST_TOPIC = 40
 
 
 def summarize(pack: PromptPack, counter: CountsTokens) -> Draft:
@@ -28,15 +29,16 @@ def summarize(pack: PromptPack, counter: CountsTokens) -> Draft:
     said = [_plain(s) for s in sentences(context.body(5)) if _plain(s)]
     chosen = topics(query, " ".join(said))
     researched = any(r.tool == _RESEARCH_TOOL for r in results(context.body(4)))
+    meant = intent(query)
     pieces = [*_fitting([_plain(s) for s in sentences(query)])[:2], *_fitting(said)[:1]]
 
     def make(n: int) -> TurnSummary:
         return TurnSummary(
             summary=" ".join(pieces[:n]) or ", ".join(chosen),
             topics=chosen,
-            intent=intent(query),
+            intent=meant,
             has_research=researched,
-            research_topic=f"{intent(query)}.{chosen[0]}" if researched else None,
+            research_topic=f"{meant}.{chosen[0]}" if researched else None,
         )
 
     return largest(make, len(pieces), pack.max_output_tokens, counter)
@@ -60,9 +62,16 @@ def topics(query: str, response: str) -> tuple[str, ...]:
         first.setdefault(stem(word), word)
     ordered = sorted(first, key=lambda s: -(3 * min(heard[s], 2) + min(counts[s], 4)))
     found = [first[s] for s in ordered][:_MOST_TOPICS]
-    spare = [w for w in words(query) if w not in found] + [TEMPLATES["topic_conversation"], TEMPLATES["topic_turn"]]
-    return tuple(dict.fromkeys(found + spare[: max(0, 2 - len(found))] if len(found) < 2 else found))[:_MOST_TOPICS]
+    spare = [w for w in words(query) if w not in found and len(w) <= _LONGEST_TOPIC] + [
+        TEMPLATES["topic_conversation"],
+        TEMPLATES["topic_turn"],
+    ]
+    return tuple(dict.fromkeys([*found, *spare]))[: max(2, len(found))]
 
 
 def _telling(text: str) -> list[str]:
-    return [w for w in words(text) if len(w) > 2 and not w.isdigit() and w not in STOP_WORDS and w not in META_WORDS and w.isalnum()]
+    return [
+        w
+        for w in words(text)
+        if 2 < len(w) <= _LONGEST_TOPIC and not w.isdigit() and w not in STOP_WORDS and w not in META_WORDS and w.isalnum()
+    ]

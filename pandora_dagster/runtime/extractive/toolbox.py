@@ -81,11 +81,14 @@ def _key(said: str) -> str:
     return "_".join((telling or found)[:_KEY_WORDS])[:_LONGEST_KEY].strip("_") or TEMPLATES["unnamed"]
 
 
-def arguments(tool: OfferedTool, query: str) -> dict[str, Any]:
-    """Arguments for `tool` from the person's words: required fields and those that can be filled by what their name says."""
+def arguments(tool: OfferedTool, query: str, *, most: int) -> dict[str, Any]:
+    """Arguments for `tool` from the person's words: required fields and those that can be filled by what their name says.
+
+    A search text has at most `most` characters.
+    """
     required = as_list(tool.parameters.get("required"))
     properties = as_mapping(tool.parameters.get("properties"))
-    filled = {name: _fill(name, as_mapping(schema), query, tool.writes) for name, schema in properties.items()}
+    filled = {name: _fill(name, as_mapping(schema), query, tool.writes, most) for name, schema in properties.items()}
     return {name: value for name, value in filled.items() if value is not None and (name in required or _known(name))}
 
 
@@ -93,25 +96,25 @@ def _known(name: str) -> bool:
     return name in _ASKED | _KEY | _VALUE or name in ("kind", "type", "keys")
 
 
-def _fill(name: str, schema: Mapping[str, Any], query: str, stores: bool) -> Any:
+def _fill(name: str, schema: Mapping[str, Any], query: str, stores: bool, most: int) -> Any:
     choices = as_list(schema.get("enum"))
     if choices:
         about: str = statement(query).about if stores else ""
         return about if about in choices else schema.get("default", choices[0])
     if schema.get("type") == "array":
-        return list(content_words(query)) or [query]
+        return list(content_words(_within(query, most)))
     if schema.get("type", "string") != "string" and name not in _VALUE:
         return schema.get("default", schema.get("minimum"))
     if stores and name in _KEY:
         return statement(query).key
-    return statement(query).value if stores else _within(query, as_number(schema.get("maxLength")))
+    return statement(query).value if stores else _within(query, min(most, int(as_number(schema.get("maxLength")) or most)))
 
 
-def _within(query: str, most: float | None) -> str:
+def _within(query: str, most: int) -> str:
     """The query, or where a tool takes fewer characters as many of its content words as it takes."""
-    if most is None or len(query) <= most:
+    if len(query) <= most:
         return query
-    taken, room = list[str](), int(most)
+    taken, room = list[str](), most
     for word in content_words(query):
         room -= len(word) + 1
         taken += [word] if room >= -1 else []

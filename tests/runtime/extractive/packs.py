@@ -7,7 +7,7 @@ from typing import Any
 from pandora_dagster.contracts.calls import Part, PromptPack, Source
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat
 
-MARKDOWN_ROLES = ("synthesizer", "compressor")
+MARKDOWN_ROLES = ("synthesizer", "compressor", "session_summarizer")
 
 
 def tool(name: str, properties: Mapping[str, Any], *, writes: bool = False, description: str = "") -> str:

@@ -17,6 +17,7 @@ DOCUMENTS = {
     ),
     "tools": TOOLS,
     "command": "Search the documents for: lamps",
+    "entries": "[1] The Nordlys lamp costs $41.",
     "text_to_compress": "The Nordlys lamp costs $41.\nIt is blue.",
 }
 
@@ -59,6 +60,16 @@ def test_same_pack_same_answer(runtime: ExtractiveRuntime, role: str) -> None:
     assert len(texts) == 1
 
 
+@pytest.mark.parametrize("role", list(ROLES))
+@pytest.mark.parametrize(
+    "query", ["when did the apple trees bloom? " * 3000, "x" * 6000, "remember that " + "I prefer red lamps " * 2000, "\n" * 5000]
+)
+def test_a_huge_query_never_makes_a_huge_answer(runtime: ExtractiveRuntime, role: str, query: str) -> None:
+    """Whatever is pasted as a query, each role answers within the tokens that its call may write."""
+    pack = make_pack(role, query, {**DOCUMENTS, "context.md": context(query, s5="$41 [1]"), "text_to_compress": query}, limit=300)
+    assert asyncio.run(runtime.complete(pack, timeout_s=1)).usage.output <= 300
+
+
 def test_reads_a_full_input_quickly(runtime: ExtractiveRuntime) -> None:
     """5,500 tokens of section 4 are answered in well under a tenth of a second even on a busy machine."""
     rows = "\n\n".join(
@@ -81,4 +92,4 @@ def test_reads_a_full_input_quickly(runtime: ExtractiveRuntime) -> None:
 def test_shipped_roles_are_the_documented_ones() -> None:
     """The table of roles is the list in docs/architecture.md."""
     chat = ["query_analyzer", "reflection", "retrieval", "context_synthesis", "planner", "executor", "coordinator"]
-    assert list(ROLES) == [*chat, "synthesizer", "validator", "summarizer", "compressor"]
+    assert list(ROLES) == [*chat, "synthesizer", "validator", "summarizer", "compressor", "session_summarizer", "digest_builder"]

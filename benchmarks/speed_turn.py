@@ -1,0 +1,81 @@
+"""A live turn on the embedded runtime, held against the same graph with empty bodies: what the phases cost beside Dagster.
+
+Both run in this warm process, on a SQLite home of their own on the same disk with the shipped settings, both instances open.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from time import perf_counter
+
+import dagster as dg
+
+from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.defs.assets_turn import turn_assets
+from pandora_dagster.defs.factory import run_tags
+from pandora_dagster.defs.instance import add_keys, open_instance, opened
+from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.defs.run import TURN_JOB, run_turn
+from pandora_dagster.settings import load_settings
+from pandora_dagster.shipped import shipped_folder
+from pandora_dagster.wiring import House, open_house
+
+QUERY = "Which chair did we order, and what did it cost?"
+USER = "example"
+BRANCHES_NOT_TAKEN = ("clarification", "plan_clarification")
+"""What a turn that is answered skips; the empty chain skips the same."""
+
+
+@contextmanager
+def turn_pair(folder: Path) -> Iterator[tuple[Callable[[], float], Callable[[], float]]]:
+    """A turn over a fresh store with the shipped example history; a run of the empty chain."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(folder / "store")}))
+    house.import_example()
+    with open_instance(house.settings) as used, opened(folder / "empty", shipped_folder() / "data" / "dagster.yaml") as empty:
+        chain, numbers = [empty_asset(asset) for asset in turn_assets(house.cookbook)], count(1)
+        yield lambda: live_turn(house, used), lambda: empty_run(chain, TurnKey(user_id(USER), next(numbers)), empty)
+    house.close()
+
+
+def live_turn(house: House, instance: dg.DagsterInstance) -> float:
+    """Seconds from the question to the saved, summarised and indexed turn."""
+    started = perf_counter()
+    key = house.start(QUERY, user=USER, session="bench")
+    outcome = run_turn(house, key, instance=instance)
+    took = perf_counter() - started
+    assert outcome.success and house.answered(key).state == "saved", f"{key} did not end saved"
+    return took
+
+
+def empty_run(chain: list[dg.AssetsDefinition], key: TurnKey, instance: dg.DagsterInstance) -> float:
+    """Seconds for one run of the empty chain, started as a turn is: partition, job, run."""
+    started = perf_counter()
+    add_keys(instance, [key])
+    result = (
+        dg.Definitions(assets=chain, jobs=[TURN_JOB])
+        .resolve_job_def(TURN_JOB.name)
+        .execute_in_process(
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            instance=instance,
+            partition_key=str(key),
+            tags=run_tags(key, "bench"),
+        )
+    )
+    took = perf_counter() - started
+    assert result.success
+    return took
+
+
+def empty_asset(asset: dg.AssetsDefinition) -> dg.AssetsDefinition:
+    """The same key, dependencies and checks, and a body that does nothing."""
+    spec, checks = next(iter(asset.specs)), list(asset.check_specs)
+    passed = [dg.AssetCheckResult(asset_key=c.asset_key, check_name=c.name, passed=True) for c in checks]
+    name = spec.key.to_python_identifier()
+
+    @dg.multi_asset(name=name, specs=[spec], check_specs=checks, partitions_def=TURNS, can_subset=spec.skippable)
+    def body() -> Iterator[dg.MaterializeResult]:
+        if name not in BRANCHES_NOT_TAKEN:
+            yield dg.MaterializeResult(asset_key=spec.key, check_results=passed)
+
+    return body

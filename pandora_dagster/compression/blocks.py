@@ -1,0 +1,104 @@
+"""Markdown and plain text as blocks: headings, tables, fences, list items, sentences. Knows layout; `join` keeps order and form."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pandora_dagster.compression.language import sentences
+
+_HEADING = re.compile(r"#{1,6} \S")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_RULER = re.compile(r"\s*\|?\s*:?-{2,}[\s:|\-]*$")
+_LONGEST = 1_200
+
+
+class BlockKind(StrEnum):
+    HEADING = "heading"
+    TABLE_HEAD = "table_head"
+    TABLE_ROW = "table_row"
+    FENCE = "fence"
+    ITEM = "item"
+    SENTENCE = "sentence"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece that stands as a whole; `line` is where it begins, `under` the number of the heading or table head above it."""
+
+    kind: BlockKind
+    text: str
+    line: int
+    under: int = -1
+
+
+def blocks(text: str, longest: int = _LONGEST) -> tuple[Block, ...]:
+    """The blocks of a text, in order; a sentence of more than `longest` characters stands as several."""
+    return tuple(_blocks(text.split("\n"), longest))
+
+
+def _blocks(lines: list[str], longest: int) -> Iterator[Block]:
+    number = at = 0
+    heading = table = -1
+    while at < len(lines):
+        line = lines[at]
+        if fence := _FENCE.match(line):
+            end = _fence_end(lines, at, fence.group(1))
+            yield Block(BlockKind.FENCE, "\n".join(lines[at:end]), at, heading)
+            number, at, table = number + 1, end, -1
+            continue
+        for block in _of_line(lines, at, heading, table, longest):
+            if block.kind is BlockKind.HEADING:
+                heading, table = number, -1
+            elif block.kind is BlockKind.TABLE_HEAD:
+                table = number
+            elif block.kind is not BlockKind.TABLE_ROW:
+                table = -1
+            yield block
+            number += 1
+        if not line.strip():
+            table = -1
+        at += 2 if _is_head(lines, at) else 1
+
+
+def _fence_end(lines: list[str], start: int, mark: str) -> int:
+    """One past the closing fence; a fence that never closes is its first line only."""
+    for at in range(start + 1, min(len(lines), start + 2_000)):
+        if lines[at].strip() == mark:
+            return at + 1
+    return start + 1
+
+
+def _of_line(lines: list[str], at: int, heading: int, table: int, longest: int) -> Iterator[Block]:
+    line = lines[at]
+    if not line.strip():
+        return
+    if _is_head(lines, at):
+        yield Block(BlockKind.TABLE_HEAD, f"{line}\n{lines[at + 1]}", at, heading)
+    elif table >= 0 and "|" in line:
+        yield Block(BlockKind.TABLE_ROW, line, at, table)
+    elif _HEADING.match(line) and len(line) <= _LONGEST:
+        yield Block(BlockKind.HEADING, line, at)
+    elif _ITEM.match(line) and len(line) <= _LONGEST:
+        yield Block(BlockKind.ITEM, line.rstrip(), at, heading)
+    else:
+        for sentence in sentences(line):
+            for piece in _pieces(sentence, longest):
+                yield Block(BlockKind.SENTENCE, piece, at, heading)
+
+
+def _is_head(lines: list[str], at: int) -> bool:
+    return at + 1 < len(lines) and "|" in lines[at] and len(lines[at + 1]) <= _LONGEST and bool(_RULER.match(lines[at + 1]))
+
+
+def _pieces(sentence: str, longest: int) -> Iterator[str]:
+    """A sentence, or stretches of one that is longer than any, ended at white space where there is some."""
+    at = 0
+    while len(sentence) - at > longest:
+        space = sentence.rfind(" ", at + longest // 2, at + longest)
+        end = space if space > 0 else at + longest
+        yield sentence[at:end].strip()
+        at = end
+    if rest := sentence[at:].strip():
+        yield rest

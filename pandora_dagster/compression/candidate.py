@@ -1,0 +1,91 @@
+"""A condensed text made ready for questions: where a key stands, with which words on its line, which equal values there are.
+
+Knows lines, table headers and speakers; knows nothing of ledgers.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+
+from pandora_dagster.compression.facts import NUMERIC, FactKind
+from pandora_dagster.compression.finding import Found, find_values
+from pandora_dagster.compression.language import content_stems
+from pandora_dagster.compression.normal import key, padded
+from pandora_dagster.compression.values import canonical
+
+_LOOKED_AT = 200
+
+
+class Candidate:
+    """A text whose lines are indexed by their words. A table row is read with its header."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.split("\n")
+        self.padded = padded(text)
+        self._keys = [padded(line) for line in self.lines]
+        self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
+        for number, line in enumerate(self._keys):
+            for word in dict.fromkeys(line.split()):
+                self._lines_with[word].append(number)
+
+    def lines_of(self, value: str) -> Iterator[int]:
+        """Numbers of the lines on which a key stands."""
+        first, _, rest = value.partition(" ")
+        for number in self._lines_with.get(first, ()):
+            if not rest or f" {value} " in self._keys[number]:
+                yield number
+
+    @cached_property
+    def stems(self) -> list[frozenset[str]]:
+        """Content stems of each line, those of its table's header among them."""
+        found: list[frozenset[str]] = []
+        header: frozenset[str] = frozenset()
+        for line in self.lines:
+            own = frozenset(content_stems(line.replace("_", " ")))
+            if line.startswith("#") or (line.startswith("|") and not header):
+                header = own
+            elif "|" not in line:
+                header = frozenset()
+            found.append(own | header)
+        return found
+
+    @cached_property
+    def _lines_with_stem(self) -> dict[str, list[int]]:
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for number, stems in enumerate(self.stems):
+            for stem in stems:
+                found[stem].append(number)
+        return found
+
+    def best_line(self, wanted: frozenset[str], share: float) -> int | None:
+        """The line with most of the wanted stems, None where none has `share` of them."""
+        by_rarity = sorted(wanted, key=lambda stem: (len(self._lines_with_stem.get(stem, ())), stem))
+        decisive = by_rarity[: int((1 - share) * len(wanted)) + 1]
+        lines = {number for stem in decisive for number in self._lines_with_stem.get(stem, ())[:_LOOKED_AT]}
+        best = max(sorted(lines), key=lambda number: len(wanted & self.stems[number]), default=None)
+        return best if best is not None and len(wanted & self.stems[best]) >= share * len(wanted) else None
+
+    @cached_property
+    def values(self) -> tuple[Found, ...]:
+        return tuple(find_values(self.text))
+
+    @cached_property
+    def equals(self) -> dict[tuple[FactKind, str], Found]:
+        """Canonical spelling of every numeric value -> where it stands first."""
+        found: dict[tuple[FactKind, str], Found] = {}
+        for value in self.values:
+            if value.kind in NUMERIC and (spelling := canonical(value.kind, value.text)):
+                found.setdefault((value.kind, spelling), value)
+        return found
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        starts = [0]
+        for line in self.lines:
+            starts.append(starts[-1] + len(line) + 1)
+        return starts
+
+    def has(self, text: str) -> bool:
+        """Whether a text stands as a key, on word borders."""
+        return f" {key(text)} " in self.padded

@@ -1,0 +1,210 @@
+"""The compression of a text, with a verdict for every fact of it. Pure: no model, no file, no clock.
+
+Order: within budget, nothing changes; else the method of the content condenses, the ledger judges, what is missing is put
+back within the target; where a critical fact can not be kept, the result says so and holds no text (a HALT).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from pandora_dagster.compression.detection import detect_content_type
+from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Outcome, Rank, Verdict
+from pandora_dagster.compression.grounding import REFERENCE, Source
+from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
+from pandora_dagster.compression.restoring import restored, snippet
+from pandora_dagster.compression.summary_check import is_a_summary
+from pandora_dagster.compression.verification import Verification, absent, verify
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.errors import InputError
+
+_ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
+"""Shares of the target that the method gets, one after the other, while critical facts are missing."""
+_RESTORED = 0.4
+"""Important facts are put back where they need at most this share of the target."""
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """What became of a text. `text` is None where it HALTed, and `halted` says why. Verdicts of a text that came back
+    unchanged are made when they are asked for: a text within its budget costs no more than its token count."""
+
+    text: str | None
+    tokens: int
+    original_tokens: int
+    halted: str | None
+    _source: str
+    _content_type: ContentType
+    _ledger: Ledger | None = None
+    _verification: Verification | None = None
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The facts of the first original."""
+        return self._ledger if self._ledger is not None else take_ledger(self._source, self._content_type)
+
+    @cached_property
+    def verification(self) -> Verification:
+        return self._verification or verify(self.ledger, self._source, self.text or "")
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return self.verification.verdicts
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """`total`, and a number for each outcome."""
+        return self.verification.counts
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The texts of facts that are missing or changed."""
+        return tuple(f.text for f in self.verification.lost)
+
+
+def compress(
+    text: str,
+    *,
+    target_tokens: int,
+    content_type: ContentType | None = None,
+    query: str | None = None,
+    counter: CountsTokens,
+    ledger: Ledger | None = None,
+    name: str = "",
+) -> Compressed:
+    """`text` in at most `target_tokens` tokens, each fact judged (000 section 24, 001 whole).
+
+    `ledger` is that of the first original where `text` is a compression already; `name` is the document's name, and where
+    it is a path, details of a tool result may rest on a reference to it. Raises InputError for a target under 1.
+    """
+    if target_tokens < 1:
+        raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
+    kind = content_type or detect_content_type(name, text)
+    tokens = counter.count(text)
+    if tokens <= target_tokens:
+        return Compressed(text, tokens, tokens, None, text, kind, ledger)
+    job = _Job(text, target_tokens, kind, (query or "").strip(), counter, ledger or take_ledger(text, kind), name)
+    return job.run(tokens)
+
+
+@dataclass(frozen=True)
+class _Job:
+    text: str
+    target: int
+    content_type: ContentType
+    query: str
+    counter: CountsTokens
+    ledger: Ledger
+    name: str
+
+    def run(self, original_tokens: int) -> Compressed:
+        if (needed := self._critical_tokens()) > self.target:
+            return self._halted(original_tokens, f"critical facts alone need {needed} tokens, the target is {self.target}")
+        best: tuple[str, Verification] | None = None
+        for candidate in self._candidates():
+            judged = verify(self.ledger, self._original, candidate, query=self.query or None)
+            if best is None or _loss(judged) < _loss(best[1]):
+                best = (candidate, judged)
+            if not judged.lost_critical:
+                break
+        return self._result(original_tokens, *(best or ("", verify(self.ledger, self._original, ""))))
+
+    @cached_property
+    def _original(self) -> Source:
+        return Source(self.text)
+
+    @cached_property
+    def _must(self) -> frozenset[str]:
+        return frozenset(f.key for f in self.ledger.critical)
+
+    def _critical_tokens(self) -> int:
+        """Tokens of the critical facts, those inside others counted once."""
+        sentences = [f for f in self.ledger.critical if f.kind in (FactKind.QUERY, FactKind.ERROR, FactKind.CONSTRAINT)]
+        spoken = " \n ".join(f.text for f in sentences)
+        alone = [f.text for f in self.ledger.critical if f not in sentences and f.text not in spoken]
+        return sum(self.counter.count(f.text) for f in sentences) + self.counter.count(" ".join(dict.fromkeys(alone)))
+
+    def _candidates(self) -> Iterator[str]:
+        """Condensed texts, better ones last: with ever more room for what the one before had lost."""
+        for share in _ROOM:
+            body = self._condensed(int(self.target * share), by_clause=False)
+            completed = self._completed(body)
+            if share == 1.0:
+                completed = self._with_important(completed)
+            if completed.strip():
+                yield completed
+
+    @cached_property
+    def _by_sentence(self) -> Method:
+        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query)
+
+    @cached_property
+    def _by_clause(self) -> Method:
+        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
+
+    def _condensed(self, room: int, *, by_clause: bool) -> str:
+        reference = self._reference()
+        room -= self.counter.count(reference) + 1 if reference else 0
+        if room < 1:
+            return ""
+        body = (self._by_clause if by_clause else self._by_sentence)(room)
+        return f"{body}\n{reference}" if reference and body else body
+
+    def _reference(self) -> str:
+        is_path = "/" in self.name or self.name.endswith((".md", ".json", ".txt"))
+        return f"{REFERENCE}{self.name}" if self.content_type is ContentType.TOOL_RESULT and is_path else ""
+
+    def _completed(self, body: str) -> str:
+        """A body with the critical facts that it lacks, as far as they fit."""
+        lost = absent(self.ledger.critical, self.ledger, self._original, body) if self.ledger.critical else ()
+        return restored(body, lost, self.text, self.target, self.counter) if lost else body
+
+    def _with_important(self, body: str) -> str:
+        """A body with the important values it lacks, in a little less room; as it is where they are too many."""
+        if self.query or self.content_type is ContentType.PAGE_DOC or has_sections(self.text) or is_tool_shaped(self.text):
+            return body
+        lost = self._lost_values(body)
+        for by_clause in (False, True):
+            base = self._lost_values(self._condensed(self.target, by_clause=True)) if lost and by_clause else lost
+            room = _RESTORED * self.target
+            needed = sum(self.counter.count(snippet(f, self.text)) + 3 for f in base) if 4 * len(base) <= room else room + 1
+            if not lost or needed > room:
+                continue
+            shorter = self._condensed(self.target - int(needed), by_clause=by_clause)
+            again = restored(self._completed(shorter), self._lost_values(shorter), self.text, self.target, self.counter)
+            if len(still := self._lost_values(again)) < len(lost):
+                body, lost = again, still
+        return body
+
+    def _lost_values(self, body: str) -> tuple[Fact, ...]:
+        values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
+        return absent(values, self.ledger, self._original, body)
+
+    def _result(self, original_tokens: int, text: str, judged: Verification) -> Compressed:
+        if lost := judged.lost_critical:
+            shown = "; ".join(f.text for f in lost[:5])
+            return self._halted(
+                original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}"
+            )
+        check = is_a_summary(text, self.text, self.target, self.counter)
+        if not check.ok:
+            return self._halted(original_tokens, "; ".join(check.reasons))
+        tokens = self.counter.count(text)
+        return Compressed(text, tokens, original_tokens, None, self.text, self.content_type, self.ledger, judged)
+
+    def _halted(self, original_tokens: int, reason: str) -> Compressed:
+        return Compressed(
+            None,
+            0,
+            original_tokens,
+            f"compress: {self.name or self.content_type.value}: {reason}",
+            self.text,
+            self.content_type,
+            self.ledger,
+        )
+
+
+def _loss(judged: Verification) -> tuple[int, int, int]:
+    return len(judged.lost_critical), len(judged.of(Outcome.MUTATED, Outcome.INVENTED)), len(judged.lost)

@@ -1,0 +1,89 @@
+"""Which units of a text to keep in a budget: lazy greedy coverage of weighted facts per token.
+
+Knows units, facts as opaque keys, and weights; knows nothing of texts. Deterministic: ties go to the earlier unit.
+"""
+
+import heapq
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece that can be kept as a whole. Of a `slot` at most one unit stands; a higher `level` replaces a lower one
+    and costs the difference. The first unit of a `group` also pays the group's opening."""
+
+    text: str
+    tokens: int
+    facts: Collection[Hashable]
+    position: int = 0
+    group: Hashable = None
+    slot: Hashable = None
+    level: int = 0
+    bonus: float = 0.0
+    factor: float = 1.0
+
+
+@dataclass(slots=True)
+class Selection:
+    """Which of the units stand. `extend` spends tokens; what did not fit is tried again by the next `extend`."""
+
+    units: Sequence[Unit]
+    weights: Mapping[Hashable, float]
+    openings: Mapping[Hashable, float] = field(default_factory=dict[Hashable, float])
+    least: float = 0.0
+    """The gain per token at and under which nothing is taken."""
+    _covered: set[Hashable] = field(default_factory=set[Hashable])
+    _open_groups: set[Hashable] = field(default_factory=set[Hashable])
+    _standing: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
+    _waiting: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+
+    def __post_init__(self) -> None:
+        self._waiting = [(-self._rate(unit), index) for index, unit in enumerate(self.units)]
+
+    @property
+    def picked(self) -> list[int]:
+        """Indexes of the standing units in the order they were picked."""
+        return list(self._standing.values())
+
+    def extend(self, budget: float) -> list[int]:
+        """Spend up to `budget` more tokens; gives all that stands then."""
+        heap, self._waiting = self._waiting, []
+        heapq.heapify(heap)
+        while heap:
+            _, index = heapq.heappop(heap)
+            unit = self.units[index]
+            cost = self._cost(unit)
+            if cost is None or (rate := self._gain(unit) / cost) <= self.least:
+                continue
+            if cost > budget:
+                self._waiting.append((-rate, index))
+            elif heap and rate < -heap[0][0] - 1e-12:
+                heapq.heappush(heap, (-rate, index))
+            else:
+                budget -= cost
+                self._take(index, unit)
+        return self.picked
+
+    def _rate(self, unit: Unit) -> float:
+        return self._gain(unit) / (self._cost(unit) or 1.0)
+
+    def _cost(self, unit: Unit) -> float | None:
+        """Tokens that `unit` adds; None where its slot holds as much already."""
+        cost = float(unit.tokens)
+        if unit.group is not None and unit.group not in self._open_groups:
+            cost += self.openings.get(unit.group, 0.0)
+        if unit.slot is not None and (current := self._standing.get(unit.slot)) is not None:
+            if self.units[current].level >= unit.level:
+                return None
+            cost -= self.units[current].tokens
+        return max(cost, 1.0)
+
+    def _gain(self, unit: Unit) -> float:
+        weights, covered = self.weights, self._covered
+        return unit.bonus + unit.factor * sum(weights[f] for f in unit.facts if f not in covered)
+
+    def _take(self, index: int, unit: Unit) -> None:
+        self._covered.update(unit.facts)
+        self._open_groups.add(unit.group)
+        self._standing[unit.slot if unit.slot is not None else ("unit", index)] = index

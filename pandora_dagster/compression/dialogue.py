@@ -1,0 +1,176 @@
+"""Condenses talk between named people: each sentence stands verbatim, or without its function words, or not at all.
+
+Knows `Name: text` lines and plain lines (dates, headings). Gain of a sentence = new words + new pairs of words + new hard
+facts, per token. Pure, deterministic, linear in the text. Reads its own legend of speakers back.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.compression.coverage import Selection, Unit
+from pandora_dagster.compression.dialogue_lines import Line, read_lines
+from pandora_dagster.compression.finding import find_values
+from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
+from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.statements import FORCE
+from pandora_dagster.compression.telegraph import telegraph
+from pandora_dagster.contracts.ports import CountsTokens
+
+_SENTENCE = re.compile(r"(?<=[.!?。！？؟])[\"')\]]*\s+|(?<=[。！？؟])")
+_CLAUSE = re.compile(
+    r"(?<=[,;:])\s+|\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before|to|with|for|from|at|about)\b)"
+    r"|\s+-+\s+|(?<=\])\s+|\s+(?=\[)"
+)
+_HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
+"""A word that is new is worth 1 and grows with the logarithm of its pieces; a hard fact, a pair of words near each other."""
+_LINE_TOKENS = 4.0
+"""What opening a line costs: its speaker, and the reader's change of subject."""
+_LEAST = 0.02
+_ROUNDS, _SMALLEST = 5, 4
+"""Joining pieces saves tokens: what was saved is spent in further rounds, while more than this is left."""
+_LONGEST_SENTENCE = 1_200
+_STEMMED_FUNCTION_WORDS = frozenset(stem(w) for w in FUNCTION_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A sentence or clause of a line, in one of its two forms."""
+
+    line: Line
+    order: int
+    text: str
+    hard: frozenset[str]
+    is_whole: bool
+
+
+class Dialogue:
+    """Talk taken apart once, to be condensed to any number of targets. `must` are keys of values that come first;
+    `by_clause` chooses smaller pieces."""
+
+    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), by_clause: bool = False) -> None:
+        lines = read_lines(text)
+        self._counter = counter
+        self._names = _short_names(line.speaker for line in lines)
+        self._legend = "; ".join(f"{short}={name}" for name, short in self._names.items())
+        self._pieces = [piece for line in lines for piece in _pieces(line, by_clause=by_clause)]
+        own = frozenset(k for name in self._names for k in (key(name), *key(name).split()))
+        self._units, self._weights = _units(self._pieces, own, must, counter)
+        self._openings: dict[Hashable, float] = {line.number: _LINE_TOKENS for line in lines}
+
+    def condensed(self, target: int) -> str:
+        """The talk in at most `target` tokens."""
+        selection = Selection(self._units, self._weights, self._openings, least=_LEAST)
+        text, left = "", target - self._counter.count(self._legend) - 2
+        for _ in range(_ROUNDS):
+            text = self._fitted(selection.extend(left), target)
+            left = target - self._counter.count(text) - 1
+            if left < _SMALLEST:
+                break
+        return text
+
+    def _fitted(self, picked: list[int], target: int) -> str:
+        """The composed text; the last picks go until it fits."""
+        text = self._composed(picked)
+        while picked and (over := self._counter.count(text) - target) > 0:
+            del picked[-max(1, over // 8) :]
+            text = self._composed(picked)
+        return text if picked else ""
+
+    def _composed(self, picked: Iterable[int]) -> str:
+        """Picks in their order; neighbours of one speaker share a line."""
+        lines = [self._legend] if self._legend else []
+        last: Piece | None = None
+        for piece in sorted((self._pieces[n] for n in picked), key=lambda p: (p.line.number, p.order)):
+            if last and last.line is piece.line:
+                lines[-1] += (" " if piece.order == last.order + 1 else "; ") + piece.text
+            elif last and piece.line.speaker and last.line.speaker == piece.line.speaker:
+                lines[-1] += "; " + piece.text
+            else:
+                lines.append((f"{self._names[piece.line.speaker]}: " if piece.line.speaker else "") + piece.text)
+            last = piece
+        return "\n".join(lines)
+
+
+def _short_names(speakers: Iterable[str]) -> dict[str, str]:
+    """Speaker -> the shortest beginning that is nobody else's."""
+    names: dict[str, str] = {}
+    for speaker in dict.fromkeys(s for s in speakers if s):
+        length = 1
+        while (short := key(speaker).replace(" ", "")[:length].upper() or speaker) in names.values() and length < 31:
+            length += 1
+        names[speaker] = short
+    return names
+
+
+def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
+    spans = [(f.start, f.end, key(f.text)) for f in find_values(line.text)]
+    ends = [*_borders(line.text, spans, by_clause=by_clause), len(line.text)]
+    start = 0
+    for order, end in enumerate(ends):
+        raw = line.text[start:end]
+        inside = [(a - start, b - start, k) for a, b, k in spans if start <= a < end]
+        start = end
+        if not raw.strip():
+            continue
+        hard = frozenset(k for _, _, k in inside if k)
+        short = telegraph(raw, [*((a, b) for a, b, _ in inside), *(m.span() for m in FORCE.finditer(raw))])
+        yield Piece(line, order, raw.strip(), hard, is_whole=True)
+        if short and short != raw.strip():
+            yield Piece(line, order, short, hard, is_whole=False)
+
+
+def _borders(text: str, spans: Sequence[tuple[int, int, str]], *, by_clause: bool) -> list[int]:
+    """Where pieces end: never inside a value or behind a negation; a sentence without end is cut at white space."""
+    ends = {m.end() for m in _SENTENCE.finditer(text)}
+    found = ends | {m.end() for m in _CLAUSE.finditer(text)} if by_clause else ends
+    borders: list[int] = []
+    ahead = iter([*spans, (len(text) + 1, len(text) + 1, "")])
+    span = next(ahead)
+    last = 0
+    for border in sorted(found):
+        while span[1] < border:
+            span = next(ahead)
+        is_denied = border not in ends and any(is_negation(w) for w in text[last:border].split())
+        if border < len(text) and not span[0] < border <= span[1] - 1 and not is_denied:
+            borders += _cuts(text, last, border)
+            borders.append(border)
+            last = border
+    return borders + _cuts(text, last, len(text))
+
+
+def _cuts(text: str, start: int, end: int) -> list[int]:
+    """Cuts in a piece longer than any sentence, at white space where there is some."""
+    cuts: list[int] = []
+    while end - start > _LONGEST_SENTENCE:
+        space = text.rfind(" ", start + _LONGEST_SENTENCE // 2, start + _LONGEST_SENTENCE)
+        start = space + 1 if space > 0 else start + _LONGEST_SENTENCE
+        cuts.append(start)
+    return cuts
+
+
+def _units(
+    pieces: Sequence[Piece], own: frozenset[str], must: frozenset[str], counter: CountsTokens
+) -> tuple[list[Unit], dict[Hashable, float]]:
+    units: list[Unit] = []
+    weights: dict[Hashable, float] = {}
+    pieces_with: Counter[str] = Counter()
+    for number, piece in enumerate(pieces):
+        spoken = [stem(w) for w in words(piece.text) if w not in STOP_WORDS]
+        strong = [w for w in spoken if w not in _STEMMED_FUNCTION_WORDS and len(w) > 1]
+        pairs = {(min(a, b), max(a, b)) for i, a in enumerate(strong) for b in strong[i + 1 : i + 4] if a != b}
+        hard = {("hard", k) for k in piece.hard if k not in own}
+        weights.update((p, _PAIR) for p in pairs)
+        weights.update((h, _HARD + (_MUST if h[1] in must else 0.0)) for h in hard)
+        pieces_with.update(set(spoken))
+        facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(hard))
+        units.append(_unit(piece, number, facts, counter))
+    weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())
+    return units, weights
+
+
+def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:
+    tokens = counter.count(" " + piece.text)
+    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order))

@@ -1,0 +1,116 @@
+"""Where the values of a prose text stand: money, dates, identifiers, links, quotes, names. One scan, linear in the text.
+
+Knows forms; knows nothing of rank, subject or source. Credentials are no values: they are left out here, for everyone.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pandora_dagster.compression.credentials import credential_spans
+from pandora_dagster.compression.facts import FactKind
+from pandora_dagster.compression.language import OPENERS
+
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|"
+    r"Aug(?:ust)?|Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+)
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_UNIT = (
+    r"(?:tokens?|bytes?|[kKMGT]i?B|GHz|MHz|Hz|ms|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|months?|years?|km|cm|mm|nm|"
+    r"miles?|meters?|metres?|feet|ft|inch(?:es)?|kg|mg|g|lbs?|pounds?|ounces?|oz|liters?|litres?|ml|watts?|kW|W|V|people|persons?|users?|"
+    r"items?|bags?|pieces?|times|pages?|rows?|lines?|calls?|points?|stars?|degrees?|x)\b"
+)
+_FORMS = (
+    (FactKind.URL, r"(?:https?://|www\.)[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?)\]}]"),
+    (FactKind.IDENTIFIER, r"[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64})+"),
+    (FactKind.EVIDENCE, r"\[\d{1,4}\](?![(\[:])"),
+    (
+        FactKind.DATE,
+        r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+\-]\d\d:?\d\d)?)?(?!\w)|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}(?!\w)",
+    ),
+    (
+        FactKind.DATE,
+        rf"{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?(?!\w)"
+        rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{4}})?(?!\w)|{_MONTH},? \d{{4}}(?!\w)",
+    ),
+    (FactKind.TIME, r"\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]\.?m\b\.?)?(?!\w)|\d{1,2} ?[ap]\.?m\b"),
+    (
+        FactKind.MONEY,
+        rf"-?[$€£¥] ?{_NUMBER}(?: ?(?:[kKmM]|million|billion)\b)?|{_NUMBER} ?(?:USD|EUR|GBP|JPY|CHF|dollars?|euros?|pounds?|cents?)\b",
+    ),
+    (FactKind.PERCENTAGE, rf"{_NUMBER} ?(?:%|per ?cent\b)"),
+    (
+        FactKind.IDENTIFIER,
+        r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",
+    ),
+    (FactKind.QUANTITY, rf"{_NUMBER}[ \-]?{_UNIT}"),
+    (FactKind.NUMBER, rf"-?{_NUMBER}(?!\w)"),
+    (FactKind.QUOTE, r"\"[^\"\n]{2,120}\"|\u201c[^\u201d\n]{2,120}\u201d|\u00ab[^\u00bb\n]{2,120}\u00bb"),
+    (FactKind.NAME, r"[A-Z][\w'\u2019&\-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'\u2019&\-]+){0,4}"),
+)
+_SCAN = re.compile("|".join(f"(?P<f{n}>(?<!\\w){form})" for n, (_, form) in enumerate(_FORMS)))
+_AMOUNT_UNIT = re.compile(rf"{_NUMBER}[ \-]?{_UNIT}")
+_BEFORE_SENTENCE = re.compile(r"(?:[.!?\n*•>|\])\"]\s*|\n\s*-\s+|\d[.)]\s+|[^\w,;:\-\u2019' ] *)$")
+_LABEL = re.compile(r"\n[^\n:.!?]{1,32}: $")
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value at characters `start` to `end`."""
+
+    kind: FactKind
+    text: str
+    start: int
+    end: int
+
+
+def find_values(text: str) -> Iterator[Found]:
+    """The values of a text, in order, without overlap and without credentials."""
+    hidden = credential_spans(text)
+    at = 0
+    for match in _SCAN.finditer(text):
+        start, end = match.span()
+        while at < len(hidden) and hidden[at][1] <= start:
+            at += 1
+        if at < len(hidden) and hidden[at][0] < end:
+            continue
+        kind = _FORMS[int((match.lastgroup or "f0")[1:])][0]
+        if found := _checked(kind, match.group(), start, text):
+            yield found
+
+
+def _checked(kind: FactKind, value: str, start: int, text: str) -> Found | None:
+    if kind is FactKind.NAME:
+        return _name(value, start, text)
+    if len(value) > _LONGEST and kind is not FactKind.URL:
+        return None
+    if kind is FactKind.IDENTIFIER and _AMOUNT_UNIT.fullmatch(value):
+        kind = FactKind.QUANTITY
+    return Found(kind, value, start, start + len(value))
+
+
+def _name(value: str, start: int, text: str) -> Found | None:
+    """A proper name: capitals inside a sentence. At a sentence's beginning function words are taken off, and one word
+    that is left names nothing by its capital alone."""
+    if _begins_sentence(text, start):
+        is_first = True
+        while bare(value.split(" ", 1)[0]) in OPENERS:
+            first, _, rest = value.partition(" ")
+            start, value, is_first = start + len(first) + 1, rest, False
+        if is_first and " " not in value and not (value.isupper() and len(value) > 1):
+            return None
+    elif value[:2] in ("I'", "I\u2019"):
+        return None
+    return Found(FactKind.NAME, value, start, start + len(value)) if len(value) > 1 else None
+
+
+def _begins_sentence(text: str, start: int) -> bool:
+    if start == 0 or _BEFORE_SENTENCE.search(text[max(0, start - 4) : start]):
+        return True
+    return text[start - 2 : start] == ": " and bool(_LABEL.search("\n" + text[max(0, start - 36) : start]))
+
+
+def bare(word: str) -> str:
+    return word.lower().replace("'", "").replace("\u2019", "")

@@ -1,0 +1,156 @@
+"""What a condensed text says that its source does not: numbers, names, addresses, and negations turned around.
+
+Knows source and candidate; knows nothing of ranks. Linear in both.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.facts import NUMERIC, FactKind
+from pandora_dagster.compression.finding import Found, find_values
+from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
+from pandora_dagster.compression.normal import key, padded, words
+from pandora_dagster.compression.values import canonical
+
+_ESCAPED = re.compile(r"\\+[nrt\"/]")
+"""Line ends and quotes inside JSON strings."""
+_REACH = 8
+_NEAR, _WIDE = 4, 25
+REFERENCE = "whole text: "
+"""Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
+NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: ")
+"""Beginnings of lines that hold values; a `no` among them is a value."""
+
+
+class Source:
+    """An original, indexed once for any number of candidates."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.padded = padded(_ESCAPED.sub(" ", text))
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return self.padded.split()
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for number, word in enumerate(self._words):
+            places[word].append(number)
+        return places
+
+    @cached_property
+    def _spellings(self) -> frozenset[tuple[FactKind, str]]:
+        return frozenset((v.kind, canonical(v.kind, v.text)) for v in find_values(self.text) if v.kind in NUMERIC)
+
+    def has(self, found: Found) -> bool:
+        """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""
+        value = key(found.text.removesuffix("'s"))
+        parts = value.split()
+        if not parts:
+            return found.text in self.text
+        if any(part not in self._places for part in parts):
+            return found.kind in NUMERIC and (found.kind, canonical(found.kind, found.text)) in self._spellings
+        if len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded:
+            return True
+        return self._in_order(parts) or (found.kind, canonical(found.kind, found.text)) in self._spellings
+
+    def _in_order(self, parts: list[str]) -> bool:
+        rare = min(range(len(parts)), key=lambda i: len(self._places[parts[i]]))
+        for place in self._places[parts[rare]][:200]:
+            window = iter(self._words[max(0, place - _REACH * rare) : place + _REACH * (len(parts) - rare)])
+            if all(part in window for part in parts):
+                return True
+        return False
+
+    @cached_property
+    def polarity(self) -> "Polarity":
+        return Polarity.of(self.text, _WIDE)
+
+
+@dataclass(frozen=True, slots=True)
+class Polarity:
+    """Stems near a negation, and word pairs right behind one and elsewhere."""
+
+    near: frozenset[str]
+    negated: frozenset[tuple[str, str]]
+    plain: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, text: str, reach: int) -> "Polarity":
+        """`reach` is how many words a negation bears on."""
+        near: set[str] = set()
+        negated: set[tuple[str, str]] = set()
+        plain: set[tuple[str, str]] = set()
+        for sentence in sentences(text):
+            _read(sentence, reach, near, negated, plain)
+        return cls(frozenset(near), frozenset(negated), frozenset(plain))
+
+
+def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str]], plain: set[tuple[str, str]]) -> None:
+    since = scope = reach
+    before = ""
+    for raw in sentence.split():
+        if is_negation(raw):
+            if not _is_answer(raw):
+                since, scope, before = 0, 0, ""
+            continue
+        since, scope = since + 1, scope + 1
+        for word in words(raw):
+            if word in FUNCTION_WORDS:
+                continue
+            stemmed = stem(word)
+            if since <= reach:
+                near.add(stemmed)
+            if before:
+                (negated if scope <= _NEAR else plain).add((before, stemmed))
+            before = stemmed
+        if raw[-1] in ".,;:!?":
+            scope = _NEAR
+            since = since if raw[-1] == "," and reach > _NEAR else reach
+
+
+def _is_label(found: Found, text: str) -> bool:
+    """Whether a name is the mark of a speaker: `JA: ...` at a line's beginning, `JA=James` in the legend."""
+    begins = found.start == 0 or text[found.start - 1] == "\n" or text[found.start - 2 : found.start] == "; "
+    return begins and text[found.end : found.end + 1] in (":", "=")
+
+
+def _is_answer(word: str) -> bool:
+    """Whether a `no` stands for itself (`No,` or `Insurance: No`) and denies nothing behind it."""
+    return word.lower().strip("*_\"'") in ("no,", "no.", "no;", "no:", "no!") or word.strip("*_") == "No"
+
+
+def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Iterator[Found]:
+    """Values of the candidate that the source does not have. `known` are keys of the ledger."""
+    seen: set[str] = set()
+    for found in candidate.values:
+        value = key(found.text)
+        if value in seen or value in known:
+            continue
+        seen.add(value)
+        if found.kind is FactKind.QUOTE or (found.kind is FactKind.NAME and _is_label(found, candidate.text)):
+            continue
+        if candidate.text.startswith(REFERENCE, candidate.text.rfind("\n", 0, found.start) + 1):
+            continue
+        if not source.has(found):
+            yield found
+
+
+def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
+    """Sentences of the candidate that deny what the source says, or say what it denies."""
+    theirs = source.polarity
+    for line in candidate.lines:
+        if "|" in line or line.startswith(NO_SENTENCES):
+            continue
+        for sentence in re.split(r"(?<=[.!?;])\s+", line):
+            own = Polarity.of(sentence, _NEAR)
+            lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
+            added = own.near and not own.near & theirs.near
+            if (lost or added) and f" {key(sentence)} " not in source.padded:
+                yield sentence

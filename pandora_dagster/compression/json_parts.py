@@ -1,0 +1,88 @@
+"""JSON values inside prose: where they stand and what they hold. Numbers stay as they were written."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+_OPENING = re.compile(r"[\[{]")
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+_SCANS = 6
+"""Broken JSON is tried again at every bracket: at most this many times the text's length is read altogether."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a text: `value` is None for prose, else the decoded object or list; `text` is the piece as it stands."""
+
+    start: int
+    text: str
+    value: Any = None
+
+
+def json_parts(text: str) -> Iterator[Part]:
+    """Prose and JSON values of `text`, in order. Lists of plain values count as prose; what does not parse does too."""
+    at = last = 0
+    left = _SCANS * len(text) + 10_000
+    while left > 0 and (found := _OPENING.search(text, at)):
+        start = found.start()
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            left -= max(error.pos - start, 1)
+            at = start + 1
+            continue
+        except (ValueError, RecursionError):
+            left -= len(text) - start
+            at = start + 1
+            continue
+        left -= end - start
+        at = end
+        if not holds_objects(value):
+            continue
+        yield from _prose(text, last, start)
+        yield Part(start, text[start:end], value)
+        last = end
+    yield from _prose(text, last, len(text))
+
+
+def _prose(text: str, start: int, end: int) -> Iterator[Part]:
+    if piece := text[start:end].strip():
+        yield Part(text.index(piece[0], start), piece)
+
+
+def holds_objects(value: object) -> bool:
+    """Whether a value is an object with members, or a list with objects or lists in it."""
+    if isinstance(value, dict):
+        return bool(value)  # pyright: ignore[reportUnknownArgumentType]
+    return is_list(value) and any(isinstance(item, dict | list) for item in value)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def shown(value: object) -> str:
+    """A plain value as JSON spells it, without quotes and on one line."""
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    return "null" if value is None else " ".join(str(value).split())
+
+
+def leaves(value: object) -> Iterator[str]:
+    """Plain values under `value`, in order, as shown."""
+    if is_object(value):
+        for item in value.values():
+            yield from leaves(item)
+    elif is_list(value):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield shown(value)

@@ -1,0 +1,83 @@
+"""English words that carry structure rather than content, by word class. Closed classes only, made from no data set."""
+
+import re
+
+from pandora_dagster.compression.normal import words
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list."""
+    return frozenset(text.split())
+
+
+ARTICLES = word_set("a an the")
+PRONOUNS = word_set(
+    "i me my mine myself you your yours yourself he him his himself she her hers herself it its itself we us our ours ourselves "
+    "they them their theirs themselves this that these those who whom whose which what someone anyone everyone one ones something "
+    "anything everything nothing somebody anybody everybody nobody"
+)
+AUXILIARIES = word_set(
+    "am is are was were be been being do does did doing done have has had having will would shall should can could may might must "
+    "get gets got getting let lets im ive id ill youre youve youll youd hes shes weve were theyre theyve thats theres heres whats "
+    "hows whos wheres its isnt arent wasnt werent dont doesnt didnt wont wouldnt cant couldnt shouldnt hasnt havent hadnt"
+)
+PREPOSITIONS = word_set(
+    "of to in on at for with by from as about into over after before under between through during up out off down around near since "
+    "until till against among within without toward towards upon onto across along behind beyond like per via"
+)
+CONJUNCTIONS = word_set("and or but so because while although though if than then when where why how whether unless nor yet")
+ADVERBS = word_set(
+    "just really very too also still even much more most some any all both each every few many other another such only own same again "
+    "ever always now here there once well back away maybe perhaps quite rather pretty almost already actually definitely absolutely "
+    "totally super completely truly certainly probably especially lately recently soon"
+)
+LIGHT_VERBS = word_set(
+    "go goes going went gone come comes came coming make makes made making take takes took taking keep keeps kept keeping know knows "
+    "knew think thinks thought see sees saw seeing say says said tell tells told hear hears heard look looks looked looking feel feels "
+    "felt feeling want wants wanted need needs needed try tries tried trying give gives gave put seem seems seemed sound sounds sounded "
+    "mean means meant gonna gotta wanna happen happens happened hope hoping guess"
+)
+FILLERS = word_set(
+    "oh wow hey hi hello yeah yes yep yup no nope sure okay ok haha hahaha lol um uh uhm mm hmm mmm huh ah please thanks thank thx bye "
+    "goodbye welcome great good nice cool awesome amazing wonderful fantastic lovely glad happy excited exciting congrats "
+    "congratulations sorry wait right thing things stuff way lot lots bit kind sort type love loved loving appreciate interesting "
+    "incredible inspiring perfect proud"
+)
+NEGATIONS = word_set(
+    "no not never none neither nor without cannot cant dont doesnt didnt wont wouldnt isnt arent wasnt werent hasnt havent shouldnt couldnt"
+)
+
+STOP_WORDS = ARTICLES | PRONOUNS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS | word_set("no not")
+FUNCTION_WORDS = STOP_WORDS | ADVERBS | LIGHT_VERBS | FILLERS
+OPENERS = FUNCTION_WORDS | word_set(
+    "here however since unfortunately additionally finally first second next once note error sure certainly would could regarding "
+    "based given also before after let kindly thank"
+)
+"""Words that begin sentences with a capital and name nothing."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+")
+_SUFFIXES = ("ing", "ies", "ed", "es", "s")
+
+
+def stem(word: str) -> str:
+    """`word` without a common English ending; at least three letters stay."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            return word[: -len(suffix)]
+    return word
+
+
+def content_stems(text: str) -> list[str]:
+    """Stems of the words of `text` that are no stop words, in order."""
+    return [stem(w) for w in words(text) if w not in STOP_WORDS]
+
+
+def is_negation(word: str) -> bool:
+    """Whether a word turns what it stands in around: `not`, `never`, `without`, `don't`."""
+    lowered = word.lower().replace("\u2019", "'")
+    return lowered.endswith("n't") or lowered.replace("'", "").strip(".,;:!?") in NEGATIONS
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences and lines of `text`, trimmed, none empty."""
+    return [s for part in _SENTENCE_END.split(text) if part and (s := part.strip())]

@@ -1,0 +1,169 @@
+"""Takes the ledger of a text: every fact with its span, subject and rank, before anything is compressed.
+
+Knows the policy of ranks per zone; credentials never enter. Pure, linear in the text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pandora_dagster.compression.credentials import credential_spans
+from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
+from pandora_dagster.compression.facts import Fact, FactKind, Ledger, Rank
+from pandora_dagster.compression.finding import Found, bare, find_values
+from pandora_dagster.compression.language import OPENERS, content_stems
+from pandora_dagster.compression.normal import key
+from pandora_dagster.compression.page_zones import dropped_spans
+from pandora_dagster.compression.statements import Statement, statements
+from pandora_dagster.compression.zones import Zone, ZoneKind, zones
+from pandora_dagster.contracts.words import ContentType
+
+_PAIR = re.compile(
+    r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.){2,80})"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
+)
+_META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_TABLE_ROW = re.compile(r"^\|.+\|[ \t]*$", re.MULTILINE)
+_RULER = re.compile(r"^\|[\s:|\-]+\|$")
+_AROUND = 60
+_SUBJECT_WORDS = 16
+_LONGEST_VALUE = 80
+_RANKS = {Rank.DETAIL: 0, Rank.IMPORTANT: 1, Rank.CRITICAL: 2}
+
+_VALUE_RANKS = {
+    ZoneKind.PERSON: Rank.CRITICAL,
+    ZoneKind.CALL: Rank.CRITICAL,
+    ZoneKind.ASSISTANT: Rank.IMPORTANT,
+    ZoneKind.TEXT: Rank.IMPORTANT,
+    ZoneKind.LATEST: Rank.IMPORTANT,
+    ZoneKind.TOOL: Rank.DETAIL,
+}
+"""What a person stated and what a call used is critical; of a tool result only what somebody takes up is important."""
+_ADDITIONAL = frozenset((FactKind.NAME, FactKind.QUOTE))
+
+
+def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> Ledger:
+    """The facts of `text`, each value once with its highest rank and all its subjects, in order of first appearance."""
+    speakers = speakers_of(text) if is_dialogue(text) else frozenset[str]()
+    dropped = dropped_spans(text) if content_type is ContentType.PAGE_DOC else ()
+    merged: dict[tuple[FactKind, str], Fact] = {}
+    for fact in _facts(_masked(text), content_type):
+        if not fact.key or fact.key in speakers:
+            continue
+        rule = next((rule for start, end, rule in dropped if start <= fact.start < end), "")
+        ruled = replace(fact, rule=rule, rank=Rank.DETAIL) if rule else fact
+        known = merged.get((fact.kind, fact.key))
+        merged[fact.kind, fact.key] = _merged(known, ruled) if known else ruled
+    return Ledger(_promoted(tuple(merged.values())), speakers)
+
+
+def _masked(text: str) -> str:
+    """A text of the same length without its credentials."""
+    parts: list[str] = []
+    at = 0
+    for start, end in credential_spans(text):
+        parts += [text[at:start], " " * (end - max(start, at))]
+        at = max(end, at)
+    return "".join([*parts, text[at:]])
+
+
+def _merged(known: Fact, again: Fact) -> Fact:
+    subject = tuple(dict.fromkeys((*known.subject, *again.subject)))[: 3 * _SUBJECT_WORDS]
+    rank = max(known.rank, again.rank, key=_RANKS.__getitem__)
+    return replace(known, subject=subject, rank=rank, rule=known.rule and again.rule)
+
+
+def _promoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """A detail of a result that also stands as something somebody said has the rank of what was said."""
+    said = {f.key: f.rank for f in facts if f.rank is not Rank.DETAIL}
+    return tuple(replace(f, rank=said[f.key]) if f.rank is Rank.DETAIL and not f.rule and f.key in said else f for f in facts)
+
+
+def _facts(text: str, content_type: ContentType) -> Iterator[Fact]:
+    for zone in zones(text, content_type):
+        body = text[zone.start : zone.end]
+        if zone.kind is ZoneKind.QUERY:
+            yield Fact(FactKind.QUERY, body, zone.start, zone.end, key(body), rank=Rank.CRITICAL)
+        elif zone.is_json:
+            yield from _of_json(body, zone)
+        else:
+            yield from _of_prose(body, zone)
+
+
+def _of_json(body: str, zone: Zone) -> Iterator[Fact]:
+    """Leaves of a JSON value; the subject of each is its name and the values before it in the same object."""
+    around: list[str] = []
+    for found in _PAIR.finditer(body):
+        name, value = found.group(1) or "", found.group(2) or found.group(3) or found.group(4) or found.group(5) or ""
+        end = found.end() - (1 if body[found.end() - 1] == '"' else 0)
+        start = end - len(value)
+        if "\\" in value or len(value) > _LONGEST_VALUE:
+            for fact in _of_text(value.replace('\\"', '"').replace("\\n", "\n"), zone):
+                yield replace(fact, start=zone.start + start, end=zone.start + end)
+            continue
+        if not value.strip():
+            continue
+        subject = (*content_stems(name.replace("_", " ")), *around[-4:])
+        yield from _leaf(value, zone, start, subject, name)
+        around += content_stems(value)[:3]
+
+
+def _of_text(value: str, zone: Zone) -> Iterator[Fact]:
+    """A string inside JSON that holds JSON itself, or prose."""
+    yield from _of_json(value, zone) if value.startswith(("{", "[")) else _of_prose(value, zone)
+
+
+def _leaf(value: str, zone: Zone, start: int, subject: tuple[str, ...], name: str) -> Iterator[Fact]:
+    whole = next(iter(find_values(value)), None)
+    kind = whole.kind if whole and whole.text == value else FactKind.NAME if value[:1].isupper() else None
+    if kind is None and not name:
+        return
+    rank = _VALUE_RANKS[zone.kind] if kind else Rank.DETAIL
+    at = zone.start + start
+    if rank is Rank.CRITICAL and (kind in _ADDITIONAL or name == "name" or (kind is FactKind.NUMBER and len(value) < 2)):
+        rank = Rank.IMPORTANT
+    yield Fact(kind or FactKind.NAME, value, at, at + len(value), key(value), subject, rank)
+
+
+def _of_prose(body: str, zone: Zone) -> Iterator[Fact]:
+    for block in _META.finditer(body):
+        yield Fact(FactKind.META, block.group(), zone.start + block.start(), zone.start + block.end(), key(block.group()))
+    for row in _TABLE_ROW.finditer(body):
+        if not _RULER.match(row.group()):
+            yield Fact(
+                FactKind.ROW, row.group().strip(), zone.start + row.start(), zone.start + row.end(), key(row.group()), rank=Rank.DETAIL
+            )
+    for statement in statements(body):
+        yield _statement_fact(statement, zone)
+    for found in find_values(body):
+        if found.kind is not FactKind.NAME or bare(found.text) not in OPENERS:
+            yield _value_fact(found, body, zone)
+
+
+def _statement_fact(statement: Statement, zone: Zone) -> Fact:
+    rank = Rank.IMPORTANT
+    if statement.kind is FactKind.ERROR or (
+        statement.kind is FactKind.CONSTRAINT and zone.kind is ZoneKind.PERSON and statement.is_binding
+    ):
+        rank = Rank.CRITICAL
+    start, end = zone.start + statement.start, zone.start + statement.end
+    return Fact(statement.kind, statement.text, start, end, key(statement.text), rank=rank)
+
+
+def _value_fact(found: Found, body: str, zone: Zone) -> Fact:
+    text = found.text.removesuffix("'s").removesuffix("\u2019s") if found.kind is FactKind.NAME else found.text
+    if found.kind is FactKind.QUOTE:
+        text = text[1:-1]
+    rank = _VALUE_RANKS[zone.kind]
+    if found.kind in _ADDITIONAL and rank is Rank.CRITICAL:
+        rank = Rank.IMPORTANT
+    start = zone.start + found.start
+    return Fact(found.kind, text, start, start + len(found.text), key(text), _subject(found, body), rank)
+
+
+def _subject(found: Found, body: str) -> tuple[str, ...]:
+    """Content words around a value on its own line, nearest first."""
+    begin = max(body.rfind("\n", 0, found.start) + 1, found.start - _AROUND)
+    end = body.find("\n", found.end, found.end + _AROUND)
+    before = content_stems(body[begin : found.start])[::-1]
+    after = content_stems(body[found.end : end if end >= 0 else found.end + _AROUND])
+    return tuple(dict.fromkeys((*before[: _SUBJECT_WORDS // 2], *after[: _SUBJECT_WORDS // 2])))

@@ -1,0 +1,110 @@
+"""Who mentions a value, and how late: the weight that talk gives to the values of a transcript.
+
+Knows messages, calls and value keys; knows nothing of tables or budgets.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from pandora_dagster.compression.json_parts import leaves
+from pandora_dagster.compression.language import OPENERS
+from pandora_dagster.compression.messages import Call, Said
+from pandora_dagster.compression.normal import key, padded, stands_in
+
+_VALUE = re.compile(
+    r"(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,64}\.[\w.\-]{1,64}|(?<!\w)(?:\w[\w\-:./,]{0,80}?\d[\w\-:.,]{0,80}[\w%]|\$?\d[\d,.]*\d%?|\d+%?|\w+_\w+\b|[A-Z][\w'\u2019]+)"
+)
+_DATE = re.compile(r"\d{4} \d\d \d\d")
+_ENUM = re.compile(r"[a-z]+(?: [a-z]+)*")
+PERSON, ANSWER = 3.0, 2.0
+"""Strength of a mention by a person or in a call, and by anyone else."""
+
+
+def value_keys(text: str) -> frozenset[str]:
+    """Keys of the identifiers, numbers and proper names in a sentence."""
+    return frozenset(_keys(text))
+
+
+def _keys(text: str) -> Iterator[str]:
+    for found in _VALUE.findall(text):
+        word = found.removesuffix("'s").removesuffix("\u2019s")
+        if word.lower() in OPENERS:
+            continue
+        value = key(word)
+        if len(value) >= 2 or value.isdigit():
+            yield value
+
+
+def _with_bare_amounts(keys: Iterable[str]) -> Iterator[str]:
+    """Keys, and amounts of money also without their sign, as records hold them."""
+    for value in keys:
+        yield value
+        if value.startswith("$"):
+            yield value[1:]
+
+
+def base_weight(value: str) -> float:
+    """What a value is worth by its form: an identifier most, then a date, a number, a word."""
+    if any(c.isdigit() for c in value):
+        if any(c.isalpha() for c in value):
+            return 3.0
+        if _DATE.fullmatch(value):
+            return 2.0
+        return 1.5 if len(value) > 1 else 1.0
+    return 1.0
+
+
+def recency(position: int, messages: int) -> float:
+    """0.5 at the beginning of a transcript, 1 at its end."""
+    return 0.5 + 0.5 * (position + 1) / max(messages, 1)
+
+
+class Mentions:
+    """Strength of every value that someone says or a call uses."""
+
+    def __init__(self, said: Iterable[Said], calls: Iterable[Call], messages: int, query: str = "") -> None:
+        self._strength: defaultdict[str, float] = defaultdict(float)
+        spoken: list[str] = []
+        for item in said:
+            self._note(
+                _with_bare_amounts(value_keys(item.text)), (PERSON if item.role == "user" else ANSWER) * recency(item.position, messages)
+            )
+            spoken.append(item.text)
+        for call in calls:
+            self._note(call_keys(call), PERSON * recency(call.position, messages))
+            spoken.append(call.text or " ".join(leaves(call.arguments)))
+        if query:
+            self._note(value_keys(query) | frozenset(key(query).split()), PERSON)
+            spoken.append(query)
+        self._spoken = padded(" \n ".join(spoken))
+
+    def _note(self, keys: Iterable[str], strength: float) -> None:
+        for value in keys:
+            self._strength[value] = max(self._strength[value], strength)
+
+    def of(self, value: str) -> float | None:
+        """The strongest mention of a value, None where nobody mentions it."""
+        return self._strength.get(value)
+
+    def spoken(self, value: str) -> bool:
+        """Whether a value occurs in talk or in a call, as a value or as words."""
+        return value in self._strength or stands_in(value, self._spoken)
+
+
+def call_keys(call: Call) -> frozenset[str]:
+    """Keys of the values a call uses."""
+    if call.text:
+        return value_keys(call.text)
+    found: set[str] = set()
+    for leaf in leaves(call.arguments):
+        whole = key(leaf)
+        if 1 < len(whole) < 60:
+            found.add(whole)
+        found |= value_keys(leaf)
+    return frozenset(found)
+
+
+def is_word_list(value: str) -> bool:
+    """Whether a key is made of plain words, as the names of states and kinds are."""
+    return bool(_ENUM.fullmatch(value))

@@ -1,0 +1,142 @@
+"""A transcript as messages and what they say: prose, calls, results. Knows the rendering of BENCHMARKS and its own output.
+
+`user: ...`, `assistant: ...` (calls behind it as a JSON list of `{name, arguments}`), `tool NAME: ...`; JSON lines of
+messages in OpenAI form are read too.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.compression.json_parts import is_list, is_object, json_parts
+
+ROLE_LINE = re.compile(r"^(user|assistant|tool|system)(?: ([\w.\-]+))?: ?", re.MULTILINE)
+_CALL_LINE = re.compile(r"^call ([\w.\-]+) ?(.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; `role` is "" for text before the first one."""
+
+    role: str
+    tool: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Prose of a message. `position` counts messages."""
+
+    position: int
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call with its arguments; `text` where it was read back from an earlier compression."""
+
+    position: int
+    name: str
+    arguments: Any
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A JSON value that stood in a message, and the call it answers."""
+
+    position: int
+    value: Any
+    call: Call | None
+
+
+def split_messages(text: str) -> tuple[Message, ...]:
+    """Messages in order; the whole text is one message without role where no role line stands in it."""
+    heads = list(ROLE_LINE.finditer(text))
+    if not heads:
+        return (Message("", "", text),)
+    ends = [h.start() for h in heads[1:]] + [len(text)]
+    before = text[: heads[0].start()].strip("\n")
+    opening = (Message("", "", before),) if before.strip() else ()
+    return opening + tuple(
+        Message(h.group(1), h.group(2) or "", text[h.end() : end].strip("\n")) for h, end in zip(heads, ends, strict=True)
+    )
+
+
+def is_transcript(text: str) -> bool:
+    """Whether `text` begins with a person's message, or two role lines stand in it, one of a person or an assistant."""
+    roles = [h.group(1) for _, h in zip(range(3), ROLE_LINE.finditer(text), strict=False)]
+    return text.startswith("user: ") or (len(roles) >= 2 and bool({"user", "assistant"} & set(roles)))
+
+
+def contents(messages: tuple[Message, ...]) -> Iterator[Said | Call | Result]:
+    """What the messages hold, in order. A result names the latest call of an earlier message."""
+    call: Call | None = None
+    pending: Call | None = None
+    for position, message in enumerate(messages):
+        call = pending or call
+        for part in json_parts(message.body):
+            if part.value is None:
+                yield from _spoken(position, message.role, part.text)
+            elif calls := _calls(position, part.value):
+                pending = calls[-1]
+                yield from calls
+            else:
+                yield Result(position, part.value, call)
+
+
+def _spoken(position: int, role: str, text: str) -> Iterator[Said | Call]:
+    """Prose, with the `call ...` lines of an earlier compression taken out of it."""
+    prose: list[str] = []
+    for line in text.split("\n"):
+        if found := _CALL_LINE.match(line):
+            if prose:
+                yield Said(position, role, "\n".join(prose))
+                prose = []
+            yield Call(position, found.group(1), None, line)
+        elif line.strip():
+            prose.append(line)
+    if prose:
+        yield Said(position, role, "\n".join(prose))
+
+
+def _calls(position: int, value: object) -> tuple[Call, ...]:
+    """The calls in `value`, none where it is anything but `{name, arguments}` or a list of them."""
+    items = value if is_list(value) else [value]
+    calls = [item for item in items if is_object(item) and "name" in item and "arguments" in item]
+    if len(calls) < len(items):
+        return ()
+    return tuple(Call(position, str(call["name"]), _arguments(call["arguments"])) for call in calls)
+
+
+def _arguments(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError):
+        return {"arguments": value}
+
+
+def rendered(text: str) -> str:
+    """JSON lines of messages as a transcript; any other text as it is."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if not lines or not all(line.startswith("{") and '"role"' in line for line in lines):
+        return text
+    try:
+        found = [json.loads(line) for line in lines]
+    except (ValueError, RecursionError):
+        return text
+    return "\n".join(_as_line(message) for message in found)
+
+
+def _as_line(message: dict[str, Any]) -> str:
+    content = str(message.get("content") or "")
+    if message.get("role") == "tool":
+        return f"tool {message.get('name') or ''}".strip() + f": {content}"
+    calls = [call.get("function", call) for call in message.get("tool_calls") or ()]
+    behind = " " + json.dumps(calls, ensure_ascii=False) if calls else ""
+    return f"{message.get('role', 'user')}: {content}{behind}"

@@ -1,0 +1,65 @@
+"""Which method condenses which content (000 section 22). Chooses by content type and shape; condenses nothing itself."""
+
+from collections.abc import Callable
+
+from pandora_dagster.compression.context_doc import condense_context
+from pandora_dagster.compression.dialogue import Dialogue
+from pandora_dagster.compression.dialogue_lines import is_dialogue
+from pandora_dagster.compression.focus import condense_for
+from pandora_dagster.compression.json_parts import json_parts
+from pandora_dagster.compression.messages import is_transcript, rendered
+from pandora_dagster.compression.page_doc import condense_page
+from pandora_dagster.compression.page_zones import read_page
+from pandora_dagster.compression.prose import condense_prose
+from pandora_dagster.compression.reread import is_own
+from pandora_dagster.compression.transcript import condense_transcript
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.text.sections import ContextDocument
+
+_JSON_SHARE = 0.3
+
+
+Method = Callable[[int], str]
+"""Gives a text in at most so many tokens; "" where not even a part of it fits."""
+
+
+def method(
+    text: str,
+    content_type: ContentType,
+    counter: CountsTokens,
+    *,
+    must: frozenset[str] = frozenset(),
+    query: str = "",
+    by_clause: bool = False,
+) -> Method:
+    """The method for a text: taken apart once where that is dear, to be condensed to any number of targets."""
+    if content_type is ContentType.PAGE_DOC and (page := read_page(text)):
+        return lambda target: condense_page(page, target, counter)
+    if has_sections(text) and content_type in (ContentType.CONTEXT_DOC, ContentType.PRIOR_TURN):
+        return lambda target: condense_context(text, target, counter, lambda body, room: by_shape(body, counter, must, query)(room))
+    return by_shape(text, counter, must, query, by_clause=by_clause)
+
+
+def by_shape(text: str, counter: CountsTokens, must: frozenset[str], query: str, *, by_clause: bool = False) -> Method:
+    """The method for a text of no declared type: a transcript, talk, an answer to a question, or prose."""
+    if is_tool_shaped(text):
+        return lambda target: condense_transcript(text, target, counter, must=must, query=query)
+    if query:
+        return lambda target: condense_for(text, target, counter, query)
+    if is_dialogue(text):
+        return Dialogue(text, counter, must=must, by_clause=by_clause).condensed
+    return lambda target: condense_prose(text, target, counter, must=must)
+
+
+def has_sections(text: str) -> bool:
+    """Whether a text has the numbered sections of context.md."""
+    return bool(ContextDocument.parse(text).sections)
+
+
+def is_tool_shaped(text: str) -> bool:
+    """Whether a text is a transcript, an earlier compression of one, or mostly JSON."""
+    if is_transcript(text) or is_own(text.split("\n", 1)[0]) or rendered(text) is not text:
+        return True
+    in_json = sum(len(part.text) for part in json_parts(text) if part.value is not None)
+    return in_json > _JSON_SHARE * len(text)

@@ -1,0 +1,110 @@
+"""Condenses Markdown and plain text: whole sentences, items and table rows, verbatim, under their headings.
+
+Gain = the values a block adds (amounts, links, errors first) and its new words, per token. Tables stay tables, fences stay
+whole. Pure, deterministic, linear in the text.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+from pandora_dagster.compression.blocks import Block, BlockKind, blocks
+from pandora_dagster.compression.coverage import Selection, Unit
+from pandora_dagster.compression.facts import FactKind
+from pandora_dagster.compression.finding import find_values
+from pandora_dagster.compression.language import FUNCTION_WORDS, stem
+from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.statements import statements
+from pandora_dagster.contracts.ports import CountsTokens
+
+_WORTH = {
+    FactKind.MONEY: 5.0, FactKind.URL: 4.0, FactKind.IDENTIFIER: 4.0, FactKind.DATE: 3.0, FactKind.PERCENTAGE: 3.0, FactKind.QUANTITY: 3.0,
+    FactKind.EVIDENCE: 2.0, FactKind.TIME: 2.0, FactKind.NUMBER: 2.0, FactKind.QUOTE: 2.0, FactKind.NAME: 2.0,
+}  # fmt: skip
+_STATEMENT = {FactKind.ERROR: 60.0, FactKind.CONSTRAINT: 10.0, FactKind.DECISION: 8.0, FactKind.CLAIM: 8.0}
+_META = 40.0
+_REPEATED, _ASKED, _MUST = 0.4, 6.0, 1_000.0
+_LEAST = 0.02
+_SHORTEST_PIECE, _LONGEST_PIECE = 40, 1_200
+"""Characters of a stretch where sentences do not end: so many that several fit in the target."""
+_ROUNDS, _SMALLEST = 4, 4
+
+
+def condense_prose(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
+    """`text` in at most `target` tokens; `must` are keys of values that come first, `query` words that count more."""
+    found = blocks(text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)))
+    units, weights = _units(found, must, frozenset(_stems(query)), counter)
+    heads = {n: b for n, b in enumerate(found) if b.kind in (BlockKind.HEADING, BlockKind.TABLE_HEAD)}
+    openings: dict[Hashable, float] = {n: counter.count(b.text) + 1.0 for n, b in heads.items()}
+    selection = Selection(units, weights, openings, least=_LEAST)
+    result, left = "", float(target - 2)
+    for _ in range(_ROUNDS):
+        result = _fitted(found, heads, selection.extend(left), target, counter)
+        left = target - counter.count(result) - 1
+        if left < _SMALLEST:
+            break
+    return result
+
+
+def _units(
+    found: Sequence[Block], must: frozenset[str], asked: frozenset[str], counter: CountsTokens
+) -> tuple[list[Unit], dict[Hashable, float]]:
+    """A unit for each block; heads stand by themselves only where nothing needs them, and then they are worth little."""
+    units: list[Unit] = []
+    weights: dict[Hashable, float] = {}
+    blocks_with: Counter[str] = Counter()
+    for number, block in enumerate(found):
+        values = {("value", key(v.text)): _WORTH.get(v.kind, 1.0) for v in find_values(block.text)}
+        for fact, worth in values.items():
+            weights[fact] = max(weights.get(fact, 0.0), worth + (_MUST if fact[1] in must else 0.0))
+        spoken = list(dict.fromkeys(_stems(block.text)))
+        blocks_with.update(spoken)
+        is_head = block.kind in (BlockKind.HEADING, BlockKind.TABLE_HEAD)
+        bonus = 0.0 if is_head else _bonus(block, must)
+        group = number if is_head else block.under if block.under >= 0 else None
+        tokens = 0 if is_head else counter.count(block.text) + 1
+        facts = () if is_head else (*values, *spoken)
+        units.append(Unit(block.text, tokens, facts, number, group, bonus=bonus))
+    weights.update((w, 1.0 + _REPEATED * math.log(n) + (_ASKED if w in asked else 0.0)) for w, n in blocks_with.items())
+    return units, weights
+
+
+def _stems(text: str) -> Iterable[str]:
+    return (stem(w) for w in words(text) if w not in FUNCTION_WORDS)
+
+
+def _bonus(block: Block, must: frozenset[str]) -> float:
+    if block.kind is BlockKind.FENCE:
+        return _META if "\n_meta:" in block.text[:200] else 0.0
+    found = list(statements(block.text))
+    return sum(_STATEMENT[s.kind] for s in found) + (_MUST if any(key(s.text) in must for s in found) else 0.0)
+
+
+def _fitted(found: Sequence[Block], heads: Mapping[int, Block], picked: list[int], target: int, counter: CountsTokens) -> str:
+    text = _composed(found, heads, picked)
+    while picked and (over := counter.count(text) - target) > 0:
+        del picked[-max(1, over // 30) :]
+        text = _composed(found, heads, picked)
+    return text
+
+
+def _composed(found: Sequence[Block], heads: Mapping[int, Block], picked: Iterable[int]) -> str:
+    """Picks in their order, each under its heading and its table's head; sentences of one line stay on one line."""
+    standing = {n for n in picked if n not in heads}
+    for number in sorted(standing):
+        above = found[number].under
+        while above >= 0:
+            standing.add(above)
+            above = found[above].under
+    lines: list[str] = []
+    last = -1
+    for number in sorted(standing):
+        block = found[number]
+        if block.line == last and block.kind is BlockKind.SENTENCE:
+            lines[-1] += " " + block.text
+        else:
+            if block.kind is BlockKind.HEADING and lines:
+                lines.append("")
+            lines.append(block.text)
+        last = block.line
+    return "\n".join(lines)

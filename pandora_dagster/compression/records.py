@@ -1,0 +1,181 @@
+"""JSON results as rows: which objects a value holds, what identifies one, how a value is written in a cell.
+
+Knows JSON values; knows nothing of talk, weights or budgets.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from pandora_dagster.compression.json_parts import is_list, is_object, leaves, shown
+from pandora_dagster.compression.messages import Result
+
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+IDENTIFIER = re.compile(r"#?(?=[^\s]*\d)(?=[^\s]*[A-Za-z_\-])[\w\-.]+|#?\d{6,}|[A-Z]{6}")
+_LOOSE_COLUMNS = frozenset(("date", "status"))
+"""Columns that rows of one table may have or lack."""
+_OWN_TABLE = 6
+"""A list of more objects than this inside an object becomes a table of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One object. `date` comes from the call where the object has none."""
+
+    position: int
+    values: Mapping[str, Any]
+
+    @property
+    def kind(self) -> frozenset[str]:
+        """What rows of one table share."""
+        return frozenset(self.values) - _LOOSE_COLUMNS
+
+    @property
+    def identity(self) -> str:
+        return identity(self.values)
+
+    @property
+    def date(self) -> str:
+        found = self.values.get("date")
+        return found if isinstance(found, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Lists of objects that belong together (a choice of pairs), by their identities."""
+
+    position: int
+    groups: tuple[tuple[str, ...], ...]
+
+
+def rows(result: Result) -> tuple[Row, ...] | None:
+    """The objects of a result, None where it is not made of objects."""
+    found = _objects(result.value)
+    if found is None:
+        return None
+    arguments = result.call.arguments if result.call else None
+    date = arguments.get("date") if is_object(arguments) and is_list(result.value) else None
+    plain = [item for value in found for item in _unfolded(value)]
+    return tuple(Row(result.position, _dated(item, date)) for item in plain)
+
+
+def options(result: Result) -> Options | None:
+    """How the objects of a list of lists stand together, None for any other result."""
+    value = result.value
+    if not is_list(value) or not value or not all(is_list(group) for group in value):
+        return None
+    return Options(result.position, tuple(tuple(identity(item) for item in group if is_object(item)) for group in value))
+
+
+def _objects(value: object) -> list[dict[str, Any]] | None:
+    if is_object(value):
+        return list(value.values()) if len(value) > 1 and is_identity_map(value) else [value]
+    if not is_list(value) or not value:
+        return None
+    if all(is_object(item) for item in value):
+        return value
+    if all(is_list(group) and group and all(is_object(item) for item in group) for group in value):
+        return [item for group in value for item in group]
+    return None
+
+
+def _dated(value: dict[str, Any], date: object) -> dict[str, Any]:
+    if not isinstance(date, str) or "date" in value:
+        return value
+    items = list(value.items())
+    return dict([*items[:1], ("date", date), *items[1:]])
+
+
+def _unfolded(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """An object, and the objects of its long lists, each with its parent's identity."""
+    long = {name: inner for name, item in value.items() if (inner := _inner(item)) and len(inner) > _OWN_TABLE}
+    yield {name: item for name, item in value.items() if name not in long} if long else value
+    for name, inner in long.items():
+        for item in inner:
+            yield {**item, f"{name} of": identity(value)}
+
+
+def _inner(value: object) -> list[dict[str, Any]]:
+    if is_identity_map(value):
+        return list(value.values())
+    return value if is_list(value) and value and all(is_object(item) for item in value) else []
+
+
+def is_identity_map(value: object) -> TypeGuard[dict[str, dict[str, Any]]]:
+    """Whether an object maps identities to the objects that carry them."""
+    return (
+        is_object(value)
+        and bool(value)
+        and all(is_object(item) and any(name == v for v in item.values() if isinstance(v, str)) for name, item in value.items())
+    )
+
+
+def identity(values: Mapping[str, Any]) -> str:
+    """What names an object: its first plain value that looks like an identifier, else its first plain value."""
+    plain = [shown(value) for value in values.values() if isinstance(value, str)]
+    named = next((text for text in plain if IDENTIFIER.fullmatch(text) and not DATE.match(text)), None)
+    named = named or next((text for text in plain if (text.isupper() and len(text) > 3) or any(c.isdigit() for c in text)), None)
+    return named or next((leaf for leaf in leaves(dict(values))), "")
+
+
+def items(value: object) -> list[dict[str, Any]]:
+    """The flat objects of a list or an identity map, each with two plain members or more."""
+    inner = list(value.values()) if is_identity_map(value) else value if is_list(value) else []
+    flat = [item for item in inner if is_object(item) and not any(isinstance(v, dict | list) for v in item.values())]
+    return [item for item in flat if len(item) > 1]
+
+
+def item_text(item: Mapping[str, Any], *, named: bool) -> str:
+    """A flat object in words; `named` where no header shows what its members are."""
+    return _flat_entry(item) if named else " ".join(shown(value) for value in item.values())
+
+
+def cell(value: object) -> str:
+    """A value on one line, without the table's separators: nested objects in parts set off by `; `."""
+    if is_identity_map(value):
+        return "; ".join(_flat_entry(item) for item in value.values())
+    if is_object(value):
+        return " ".join(cell(item) for item in value.values())
+    if is_list(value):
+        return ("; " if any(isinstance(item, dict | list) for item in value) else " ").join(cell(item) for item in value)
+    return shown(value).replace("|", "/")
+
+
+def _flat_entry(item: Mapping[str, Any]) -> str:
+    """An object of an identity map: identity first; numbers carry their name, which the header can not show."""
+    name = identity(item)
+    rest = (shown_as(key, value) for key, value in item.items() if value != name and not name.startswith(str(value)))
+    return " ".join([name, *(part for part in rest if part)])
+
+
+def shown_as(name: str, value: object) -> str:
+    """A member of an object: a number with its name before it, anything else alone."""
+    text = cell(value)
+    return f"{name} {text}" if text.replace(".", "").replace("-", "").isdigit() else text
+
+
+def layout(value: object) -> str:
+    """The members of a nested value, for the header: `[city,date]` for a list of equal objects."""
+    if is_identity_map(value):
+        return ""
+    if is_object(value):
+        return "(" + ",".join(name + layout(item) for name, item in value.items()) + ")"
+    if is_list(value):
+        objects = [item for item in value if is_object(item)]
+        if objects and len({tuple(item) for item in objects}) == 1:
+            return "[" + ",".join(name + layout(item) for name, item in objects[0].items()) + "]"
+    return ""
+
+
+def innermost_name(value: object, leaf: str) -> str:
+    """The name under which a leaf stands inside a nested value, "" where it has none."""
+    if is_object(value):
+        for name, item in value.items():
+            if not (is_object(item) or is_list(item)) and shown(item) == leaf:
+                return name
+            if found := innermost_name(item, leaf):
+                return found
+    if is_list(value):
+        return next((found for item in value if (found := innermost_name(item, leaf))), "")
+    return ""

@@ -1,0 +1,122 @@
+"""An earlier compression's text, read back: its tables as rows, its loose values, its remaining lines.
+
+Knows the output of `transcript`; a compaction of a compaction merges instead of condensing it again.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pandora_dagster.compression.messages import ROLE_LINE
+from pandora_dagster.compression.records import DATE, Row
+from pandora_dagster.compression.tables import CONSTANT
+
+ALSO_SEEN = "also seen: "
+ALSO_IN = "also in "
+EARLIER = "earlier "
+OPTIONS = "options: "
+_NAME = r"[\w.\- ]+(?:[\[(][^|;]*[\])])?"
+_HEADER = re.compile(rf"# {_NAME}(?:\|{_NAME})*\|?(?: ; [\w.\- ]+=[^;]*)*")
+_CONSTANTS = re.compile(r" ; (?=[\w.\- ]+=)")
+_LONGEST_HEADER = 4_000
+_LAYOUT = re.compile(r"[\[(].*$")
+
+
+@dataclass(frozen=True, slots=True)
+class LooseValue:
+    """A value without a row: `label` is its name, and the date it belongs to behind it where it has one."""
+
+    label: str
+    value: str
+
+
+@dataclass(slots=True)
+class Reread:
+    """What was read back; `text` is all that is neither table nor loose value."""
+
+    text: str
+    rows: list[Row] = field(default_factory=list[Row])
+    loose: list[LooseValue] = field(default_factory=list[LooseValue])
+    items: list[LooseValue] = field(default_factory=list[LooseValue])
+    earlier: list[str] = field(default_factory=list[str])
+    layouts: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def reread(text: str) -> Reread:
+    """Take the head of a text apart where an earlier compression wrote it; any other text comes back whole."""
+    if not is_own(text.split("\n", 1)[0]):
+        return Reread(text)
+    body = ROLE_LINE.search(text)
+    head, rest = (text[: body.start()], text[body.start() :]) if body else (text, "")
+    found = Reread("")
+    kept: list[str] = []
+    header: _Header | None = None
+    for line in head.split("\n"):
+        if _HEADER.fullmatch(line):
+            header = _Header.read(line)
+            found.layouts |= header.layouts
+        elif line.startswith(ALSO_SEEN):
+            found.loose += _loose(line.removeprefix(ALSO_SEEN))
+            header = None
+        elif line.startswith(ALSO_IN) and ": " in line:
+            label, _, objects = line.removeprefix(ALSO_IN).partition(": ")
+            found.items += [LooseValue(label, value) for value in objects.split("; ")]
+            header = None
+        elif line.startswith(EARLIER):
+            found.earlier.append(line)
+            header = None
+        elif header and header.fits(line):
+            found.rows.append(header.row(line))
+        else:
+            kept.append(line)
+            header = None
+    found.text = "\n".join([*(line for line in kept if line.strip()), *([rest] if rest else [])])
+    return found
+
+
+def is_own(first_line: str) -> bool:
+    """Whether a text begins as an earlier compression does: a table's header has a second column, a mark or a constant."""
+    if len(first_line) > _LONGEST_HEADER:
+        return False
+    has_mark = "|" in first_line or CONSTANT in first_line
+    return first_line.startswith((ALSO_SEEN, ALSO_IN)) or (has_mark and bool(_HEADER.fullmatch(first_line)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    columns: tuple[str, ...]
+    constants: Mapping[str, str]
+    layouts: Mapping[str, str]
+
+    @classmethod
+    def read(cls, line: str) -> "_Header":
+        names, *constants = _CONSTANTS.split(line.removeprefix("# "))
+        names = names.removesuffix("|")
+        columns = [_LAYOUT.sub("", name) for name in names.split("|")]
+        layouts = {column: name[len(column) :] for column, name in zip(columns, names.split("|"), strict=True) if name != column}
+        pairs = [constant.split("=", 1) for constant in constants]
+        return cls(tuple(columns), {name: value for name, value in pairs}, layouts)
+
+    def fits(self, line: str) -> bool:
+        return bool(line.strip()) and line.count("|") < len(self.columns) and not line.startswith(("call ", OPTIONS))
+
+    def row(self, line: str) -> Row:
+        """The cells of a line; a cell of several values comes back as lists of words."""
+        cells = dict.fromkeys(self.columns, "") | dict(zip(self.columns, line.split("|"), strict=False))
+        return Row(0, {name: _parts(name, value, self.layouts) for name, value in cells.items()} | dict(self.constants))
+
+
+def _parts(name: str, value: str, layouts: Mapping[str, str]) -> str | list[list[str]]:
+    if "; " in value or name in layouts:
+        return [part.split(" ") for part in value.split("; ")]
+    return value
+
+
+def _loose(text: str) -> list[LooseValue]:
+    found: list[LooseValue] = []
+    for part in text.split("; "):
+        label, *values = part.split(" ")
+        if len(values) > 1 and DATE.fullmatch(values[0]):
+            label, values = f"{label} {values[0]}", values[1:]
+        found += [LooseValue(label, value) for value in values]
+    return found

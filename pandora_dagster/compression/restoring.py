@@ -1,0 +1,58 @@
+"""Puts back what a condensed text lost: each fact on a line of its own, with the words it stood among.
+
+Knows facts and their spans; adds nothing that the original does not say.
+"""
+
+import re
+from collections.abc import Iterable
+
+from pandora_dagster.compression.dialogue_lines import ALSO
+from pandora_dagster.compression.facts import LINES, Fact
+from pandora_dagster.compression.telegraph import telegraph
+from pandora_dagster.contracts.ports import CountsTokens
+
+_BEFORE, _AFTER = 60, 30
+_SHORTEST_LINE = 4
+_SIGNS = re.compile(r"[{}\[\]\"\\]+")
+_SENTENCE_BORDER = re.compile(r"[.!?]\s+|\n")
+_WORDS_BEFORE, _WORDS_AFTER = 2, 1
+
+
+def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
+    """`body` with a line for each fact, as many as fit in `target` tokens, in the given order."""
+    lines = [body] if body.strip() else []
+    used = counter.count(body)
+    said: set[str] = set()
+    for fact in facts:
+        if used + _SHORTEST_LINE > target:
+            break
+        line = ALSO + snippet(fact, source)
+        tokens = counter.count(line) + 1
+        if line in said or used + tokens > target:
+            continue
+        said.add(line)
+        lines.append(line)
+        used += tokens
+    return "\n".join(lines)
+
+
+def snippet(fact: Fact, source: str) -> str:
+    """A fact with the words around it, on one line; a sentence as it is."""
+    at = source[fact.start : fact.end].find(fact.text)
+    if fact.kind in LINES or at < 0:
+        return " ".join(fact.text.split())
+    start = fact.start + at
+    end = start + len(fact.text)
+    before = _SENTENCE_BORDER.split(source[max(0, start - _BEFORE) : start])[-1]
+    after = _SENTENCE_BORDER.split(source[end : end + _AFTER])[0]
+    return " ".join(
+        (*_words(before, cut_first=start > _BEFORE)[-_WORDS_BEFORE:], fact.text, *_words(after, cut_first=False)[:_WORDS_AFTER])
+    ).strip()
+
+
+def _words(text: str, *, cut_first: bool) -> list[str]:
+    """Content words of a stretch; a word cut in two at its beginning is left out."""
+    plain = _SIGNS.sub(" ", text)
+    if cut_first and len(text) == _BEFORE:
+        plain = plain.partition(" ")[2]
+    return telegraph(plain, ()).split()

@@ -1,0 +1,136 @@
+"""Whether a condensed text is one at all: not a reply, a refusal, an echo, a bag of words or a bare list of values.
+
+Knows forms of failure, each with its reason; knows nothing of facts.
+"""
+
+import itertools
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from pandora_dagster.compression.finding import find_values
+from pandora_dagster.compression.grounding import NO_SENTENCES
+from pandora_dagster.compression.language import FUNCTION_WORDS
+from pandora_dagster.compression.normal import key, words
+from pandora_dagster.contracts.ports import CountsTokens
+
+_REPLY = re.compile(
+    r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|great|got it|understood|no problem|happy to|"
+    r"i(?:'|\u2019)?d be happy|i(?:'|\u2019)?ll|i will|"
+    r"i can help|here(?:'|\u2019)?s|here is|here are|below is|hello|hi there|thank you for|thanks for|let me)\b[^\n]{0,200}"
+    r"(?:summar|compress|condens|shorten|version|help|assist|text|document|content|request|know)",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"^\W*(?:i(?:'|\u2019)?m (?:really )?(?:sorry|unable|not able)|i am (?:sorry|unable|not able)|sorry,|"
+    r"i (?:cannot|can(?:'|\u2019)?t|won(?:'|\u2019)?t)|"
+    r"unfortunately,? i|as an? (?:ai|language model)|i apologi[sz]e|my apologies)\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"\b(?:could|can|would) you (?:please )?(?:provide|share|clarify|specify|send|paste|tell)\b|"
+    r"\bwhat would you like\b|\bplease (?:provide|share|paste|clarify)\b"
+    r"|\bdo you want me to\b|\bwhich (?:part|text|document)\b|\bhow can i (?:help|assist)\b|\blet me know\b",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"^[\w \-.()\[\],]{1,60}[:=]\s*\S")
+_VALUES_ALLOWED = 0.10
+_SAMPLED_WORDS, _REACH, _SUPPORTED, _GLUE = 2_000, 8, 0.5, 0.2
+_SHORTEST = 25
+_REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCheck:
+    """`reasons` say why a text is no condensed text; empty for a sound one."""
+
+    reasons: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.reasons
+
+
+def is_a_summary(candidate: str, source: str, target: int, counter: CountsTokens) -> SummaryCheck:
+    """Whether `candidate` can stand for `source` in `target` tokens; every reason against it."""
+    if not candidate.strip():
+        return SummaryCheck(() if not source.strip() else ("empty: a text was expected",))
+    if candidate == source:
+        tokens = counter.count(candidate)
+        return SummaryCheck(() if tokens <= target else (f"echo: the source itself, {tokens} tokens; at most {target} were expected",))
+    return SummaryCheck(tuple(reason for reason in (*_sizes(candidate, source, target, counter), *_forms(candidate, source)) if reason))
+
+
+def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> tuple[str, ...]:
+    tokens = counter.count(candidate)
+    found: tuple[str, ...] = ()
+    if tokens > target:
+        found += (f"inflated: {tokens} tokens; at most {target} were expected",)
+    if len(candidate) > len(source) and tokens > counter.count(source):
+        found += ("inflated: longer than its source",)
+    bare = sum(counter.count(part) for part in _bare_values(candidate, source))
+    if tokens > _SHORTEST and bare > _VALUES_ALLOWED * tokens:
+        found += (f"bare list of values: {bare} of {tokens} tokens stand without a sentence, a row or a name",)
+    return found
+
+
+def _forms(candidate: str, source: str) -> tuple[str, ...]:
+    plain = key(candidate)
+    opening = candidate.lstrip()[:400]
+    is_quoted = key(opening[:80]) in key(source[: max(4_000, len(source))])
+    return (
+        "" if is_quoted or not _REPLY.search(opening) else "chat reply: speaks to the reader instead of condensing",
+        "" if is_quoted or not _REFUSAL.search(opening) else "refusal: declines instead of condensing",
+        "" if is_quoted or not (_ASKING.search(opening) and len(words(candidate)) < 120) else "question back: asks instead of condensing",
+        "" if len(plain) < 200 or plain != key(source) else "echo: the source, spelled differently",
+        _repeated(candidate, source),
+        _shuffled(candidate, source),
+    )
+
+
+def _repeated(candidate: str, source: str) -> str:
+    """A line said over and over, more often than the source says it."""
+    lines = Counter(line.strip() for line in candidate.split("\n") if len(line.strip()) > 20)
+    for line, times in lines.items():
+        if times >= _REPEATS and times > source.count(line.partition(": ")[2] or line):
+            return f"echo: one line stands {times} times"
+    return ""
+
+
+def _shuffled(candidate: str, source: str) -> str:
+    """A bag of words: few function words, and neighbours that are no neighbours in the source."""
+    prose = [line for line in candidate.split("\n") if "|" not in line and not line.startswith(NO_SENTENCES)]
+    spoken = words("\n".join(prose))[:_SAMPLED_WORDS]
+    if len(spoken) < _SHORTEST or sum(w in FUNCTION_WORDS for w in spoken) > _GLUE * len(spoken):
+        return ""
+    theirs = words(source)
+    wanted = set(spoken)
+    near: set[tuple[str, str]] = set()
+    for i, word in enumerate(theirs):
+        if word in wanted:
+            near.update((word, other) for other in theirs[i + 1 : i + 1 + _REACH] if other in wanted)
+    pairs = list(itertools.pairwise(spoken))
+    supported = sum(pair in near for pair in pairs)
+    if supported >= _SUPPORTED * len(pairs):
+        return ""
+    return f"bag of words: {supported} of {len(pairs)} neighbours are neighbours in the source"
+
+
+def _bare_values(candidate: str, source: str) -> list[str]:
+    """Parts of lines that are nothing but values: outside a table, without a label, without another word, and no line of the source."""
+    theirs = {line.strip() for line in source.split("\n")}
+    found: list[str] = []
+    header = False
+    for line in candidate.split("\n"):
+        header = line.startswith("#") or (header and ("|" in line or bool(line.strip())))
+        if line.strip() in theirs or "|" in line or line.startswith("#") or header or _LABEL.match(line):
+            continue
+        found += [part for part in re.split(r"[;,]\s", line) if part.strip() and _only_values(part)]
+    return found
+
+
+def _only_values(part: str) -> bool:
+    rest = part
+    for value in reversed(list(find_values(part))):
+        rest = rest[: value.start] + rest[value.end :]
+    return rest != part and not words(rest)

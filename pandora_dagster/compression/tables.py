@@ -1,0 +1,93 @@
+"""Rows of one kind as a table: constant columns in the header, the most talked about columns first, so that a row can end anywhere.
+
+A table is `# name|name[part,part]|... ; name=constant ; ...` and below it one line a row. Knows rows and mentions; no budgets.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandora_dagster.compression.json_parts import leaves
+from pandora_dagster.compression.mentions import Mentions
+from pandora_dagster.compression.normal import key
+from pandora_dagster.compression.records import IDENTIFIER, Row, cell, layout
+
+CONSTANT = " ; "
+_IDENTIFIER_BONUS = 0.5
+
+
+@dataclass(slots=True)
+class Entry:
+    """The newest version of one identity, and the older ones that differ."""
+
+    row: Row
+    earlier: list[Row] = field(default_factory=list[Row])
+
+    def update(self, row: Row) -> None:
+        """Take a later version; cells that only the older one knows stay."""
+        known = {name: value for name, value in self.row.values.items() if name not in row.values}
+        if any(cell(self.row.values[name]) != cell(value) for name, value in row.values.items() if name in self.row.values):
+            self.earlier.append(self.row)
+        self.row = Row(row.position, {**row.values, **known})
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Entries of one kind with the order of their columns."""
+
+    header: str
+    columns: tuple[str, ...]
+    constants: Mapping[str, Any]
+    entries: tuple[Entry, ...]
+
+
+def tables(rows: Iterable[Row], mentions: Mentions, layouts: Mapping[str, str]) -> tuple[Table, ...]:
+    """All rows as tables, in order of appearance. `layouts` are those that an earlier compression's headers told."""
+    kinds: dict[frozenset[str], dict[tuple[str, str], Entry]] = {}
+    for row in rows:
+        entries = kinds.setdefault(row.kind, {})
+        name = (row.identity, row.date)
+        if name in entries:
+            entries[name].update(row)
+        else:
+            entries[name] = Entry(row)
+    return tuple(_table(list(entries.values()), mentions, layouts) for entries in kinds.values())
+
+
+def _table(entries: Sequence[Entry], mentions: Mentions, layouts: Mapping[str, str]) -> Table:
+    values = [entry.row.values for entry in entries]
+    names = list(dict.fromkeys(name for row in values for name in row))
+    constants = {name: values[0][name] for name in names if _is_constant(name, values)}
+    varying = [name for name in names if name not in constants] or names[:1]
+    constants = {name: value for name, value in constants.items() if name not in varying}
+    worth = {name: round(_mentioned(name, values, mentions) + _IDENTIFIER_BONUS * _identifying(name, values), 1) for name in varying}
+    order = (varying[0], *sorted(varying[1:], key=lambda name: -worth[name]))
+    header = "# " + "|".join(name + _layout(name, values, layouts) for name in order)
+    header += "|" if len(order) == 1 and not constants else ""
+    header += "".join(f"{CONSTANT}{name}={cell(value).replace(';', ',')}" for name, value in constants.items())
+    return Table(header, order, constants, tuple(entries))
+
+
+def _is_constant(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    first = rows[0].get(name)
+    if len(rows) < 2 or isinstance(first, dict | list) or first in (None, ""):
+        return False
+    return all(name in row and row[name] == first for row in rows)
+
+
+def _mentioned(name: str, rows: Sequence[Mapping[str, Any]], mentions: Mentions) -> float:
+    """Share of a column's values that somebody mentions."""
+    keys = [k for row in rows for leaf in leaves(row.get(name, "")) if len(k := key(leaf)) > 1]
+    return (sum(mentions.spoken(k) for k in keys) + 0.1) / (len(keys) + 1)
+
+
+def _identifying(name: str, rows: Sequence[Mapping[str, Any]]) -> float:
+    """Share of a column's values that look like identifiers."""
+    found = [leaf for row in rows for leaf in leaves(row.get(name, "")) if len(leaf) > 1]
+    return sum(bool(IDENTIFIER.fullmatch(leaf)) for leaf in found) / (len(found) + 1)
+
+
+def _layout(name: str, rows: Sequence[Mapping[str, Any]], layouts: Mapping[str, str]) -> str:
+    if name in layouts:
+        return layouts[name]
+    return next((found for row in rows if (found := layout(row.get(name)))), "")

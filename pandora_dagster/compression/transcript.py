@@ -1,0 +1,221 @@
+"""Condenses a transcript of talk and tool results: results become tables, repeats merge, talk stays in its words.
+
+Knows text in and text out; pure and deterministic, linear in the text. It reads its own output, so that a compaction of
+a compaction merges instead of decaying. Weights: who mentions a value, how late, and its form (no word lists of a domain).
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pandora_dagster.compression.coverage import Selection, Unit
+from pandora_dagster.compression.json_parts import shown
+from pandora_dagster.compression.mentions import Mentions, base_weight, is_word_list, recency
+from pandora_dagster.compression.messages import Call, Result, Said, contents, rendered, split_messages
+from pandora_dagster.compression.normal import key, padded, stands_in
+from pandora_dagster.compression.records import DATE, Options, Row, options, rows
+from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN, Reread, reread
+from pandora_dagster.compression.tables import Table, tables
+from pandora_dagster.compression.transcript_units import (
+    Draft,
+    call_draft,
+    earlier_draft,
+    item_draft,
+    loose_draft,
+    options_draft,
+    sentence_drafts,
+    table_drafts,
+)
+from pandora_dagster.contracts.ports import CountsTokens
+
+_NAMED_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 0.35, 1.6, 6
+"""Weight of a value nobody mentions: in a row whose identity is mentioned, in any other; and of tables up to six rows."""
+_STATE_WEIGHT, _STATE_OF_ROW = 1.5, 1.0
+"""Of a state by itself, and of the fact that it is the state of a row somebody mentions."""
+_UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.5, 0.1
+_PERSON_BONUS = 0.08
+_MUST = 1_000.0
+_MARGIN = 12
+
+
+@dataclass(frozen=True)
+class _Material:
+    """A transcript taken apart."""
+
+    tables: tuple[Table, ...]
+    drafts: tuple[Draft, ...]
+    mentions: Mentions
+    messages: int
+
+    @cached_property
+    def loose_factor(self) -> float:
+        """Worth of a single value that nobody mentions: alone it says less than its row, most of all where nobody talks."""
+        has_talk = any(d.kind in ("sentence", "call") for d in self.drafts)
+        return _UNMENTIONED_VALUE if has_talk else _UNMENTIONED_ANYWHERE
+
+
+def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
+    """`text` in at most `target` tokens, where that is possible; `must` are keys of values that come first."""
+    material = _material(rendered(text), query, must)
+    weights = _weights(material, must)
+    units = [_unit(draft, material, counter) for draft in material.drafts]
+    openings: dict[Hashable, float] = {n: counter.count(t.header) + 1.0 for n, t in enumerate(material.tables)}
+    picked = Selection(units, weights, openings).extend(target - _MARGIN)
+    filled = _fill(material, units, picked, target, counter)
+    return _trimmed(material, filled, target, counter)
+
+
+def _material(text: str, query: str, must: frozenset[str]) -> _Material:
+    earlier = reread(text)
+    messages = split_messages(earlier.text)
+    found = tuple(contents(messages))
+    said = [item for item in found if isinstance(item, Said)]
+    calls = [item for item in found if isinstance(item, Call)]
+    results = [item for item in found if isinstance(item, Result)]
+    row_list: list[Row] = list(earlier.rows)
+    groups: list[Options] = []
+    for result in results:
+        if (objects := rows(result)) is None:
+            said.append(Said(result.position, "tool", shown(str(result.value))))
+            continue
+        row_list += objects
+        if group := options(result):
+            groups.append(group)
+    mentions = Mentions(said, calls, len(messages), query)
+    made = tables(row_list, mentions, earlier.layouts)
+    drafts = _drafts(made, mentions, earlier, groups, calls)
+    drafts += [draft for item in said for draft in sentence_drafts(item, must)]
+    drafts = _without_repeats(drafts)
+    return _Material(made, tuple(drafts), mentions, len(messages))
+
+
+def _drafts(made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
+    drafts = [draft for number, table in enumerate(made) for draft in table_drafts(number, table, mentions)]
+    drafts += [loose_draft(loose) for loose in earlier.loose]
+    drafts += [item_draft(loose) for loose in earlier.items]
+    drafts += [earlier_draft(line) for line in earlier.earlier]
+    drafts += [options_draft(group) for group in groups]
+    return drafts + [call_draft(call) for call in calls]
+
+
+def _without_repeats(drafts: Sequence[Draft]) -> list[Draft]:
+    """Of equal sentences and calls only the newest stays."""
+    newest = {(d.kind, d.label, d.text): n for n, d in enumerate(drafts) if d.kind in ("sentence", "call")}
+    return [d for n, d in enumerate(drafts) if newest.get((d.kind, d.label, d.text), n) == n]
+
+
+def _weights(material: _Material, must: frozenset[str]) -> dict[Hashable, float]:
+    weights: dict[Hashable, float] = {}
+    for draft in material.drafts:
+        late = recency(draft.position, material.messages)
+        for fact in draft.facts:
+            weight = _weight(fact, draft, late, material)
+            if fact in must:
+                weight += _MUST
+            if weight > weights.get(fact, 0.0):
+                weights[fact] = weight
+    return weights
+
+
+def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
+    if "~" in fact:
+        return _STATE_OF_ROW * late
+    if "@" in fact:
+        return max(0.5 * late, sum(material.mentions.of(part) or 0.0 for part in fact.split("@")))
+    mentioned = material.mentions.of(fact)
+    base = base_weight(fact)
+    if mentioned is not None:
+        weight = base * mentioned
+    elif draft.kind in ("row", "earlier", "value", "item"):
+        weight = base * late * (_NAMED_ROW if draft.is_mentioned else _OTHER_ROW)
+        if draft.kind == "row" and len(material.tables[draft.table].entries) <= _SHORT:
+            weight *= _SHORT_TABLE
+    else:
+        weight = base * late
+    return max(weight, _STATE_WEIGHT) if draft.kind in ("row", "value") and is_word_list(fact) else weight
+
+
+def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
+    tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
+    bonus = _PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0
+    factor = material.loose_factor if draft.kind == "value" and not any(material.mentions.spoken(f) for f in draft.facts) else 1.0
+    if draft.kind == "row":
+        return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level)
+    return Unit(draft.text, tokens, draft.facts, draft.position, bonus=bonus, factor=factor)
+
+
+def _fill(material: _Material, units: Sequence[Unit], picked: list[int], target: int, counter: CountsTokens) -> list[int]:
+    """What is left of the budget goes to sentences and calls, people's first, the newest first."""
+    drafts = material.drafts
+    used = counter.count(_composed(material, picked))
+    taken = set(picked)
+    left = [n for n, draft in enumerate(drafts) if n not in taken and draft.kind not in ("row", "value", "item")]
+    left.sort(key=lambda n: (drafts[n].label != "user", -drafts[n].position))
+    for number in left:
+        if used + units[number].tokens + 1 <= target - 3:
+            picked = [*picked, number]
+            used += units[number].tokens + 1
+        elif used >= target - 5:
+            break
+    return picked
+
+
+def _trimmed(material: _Material, picked: list[int], target: int, counter: CountsTokens) -> str:
+    """The composed text; the last picks go until it fits."""
+    text = _composed(material, picked)
+    while picked and (over := counter.count(text) - target) > 0:
+        del picked[-max(1, over // 20) :]
+        text = _composed(material, picked)
+    return text
+
+
+def _composed(material: _Material, picked: Sequence[int]) -> str:
+    """Tables first, then older versions and loose values, then talk in its order."""
+    chosen = [material.drafts[n] for n in picked]
+    lines: list[str] = []
+    kept: dict[int, list[Draft]] = {}
+    for draft in chosen:
+        if draft.kind == "row":
+            kept.setdefault(draft.table, []).append(draft)
+    for number in sorted(kept):
+        lines += [material.tables[number].header, *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry)))]
+    lines += [d.text for d in chosen if d.kind == "earlier"]
+    lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
+    in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
+    if loose := _loose_line([d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines))):
+        lines.append(loose)
+    talk = sorted(n for n in picked if material.drafts[n].kind in ("options", "call", "sentence"))
+    return "\n".join(lines + _talk([material.drafts[n] for n in talk]))
+
+
+def _item_lines(items: Sequence[Draft], standing: str) -> list[str]:
+    grouped: dict[str, dict[str, None]] = {}
+    for draft in items:
+        if draft.text not in standing:
+            grouped.setdefault(draft.label, {})[draft.text] = None
+    return [f"{ALSO_IN}{label}: {'; '.join(found)}" for label, found in grouped.items()]
+
+
+def _loose_line(values: Sequence[Draft], standing: str) -> str:
+    grouped: dict[str, dict[str, None]] = {}
+    for draft in values:
+        has_date = bool(DATE.fullmatch(draft.label.rsplit(" ", 1)[-1]))
+        if has_date or not stands_in(key(draft.text), standing):
+            grouped.setdefault(draft.label, {})[draft.text] = None
+    return ALSO_SEEN + "; ".join(f"{label} {' '.join(found)}" for label, found in grouped.items()) if grouped else ""
+
+
+def _talk(drafts: Sequence[Draft]) -> list[str]:
+    """Sentences under their role, neighbours of one message on one line."""
+    lines: list[str] = []
+    current: tuple[int, str] | None = None
+    for draft in sorted(drafts, key=lambda d: d.position):
+        if draft.kind != "sentence":
+            lines.append(draft.text)
+            current = None
+        elif (draft.position, draft.label) == current:
+            lines[-1] += " " + draft.text
+        else:
+            lines.append(f"{draft.label}: {draft.text}" if draft.label else draft.text)
+            current = (draft.position, draft.label)
+    return lines

@@ -1,0 +1,189 @@
+"""What of a transcript can be kept: prefixes of table rows, older versions, loose values, options, calls, sentences.
+
+Knows rows, tables and talk; gives drafts with the keys of their facts. Knows nothing of weights or budgets.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pandora_dagster.compression.json_parts import is_list, is_object, leaves, shown
+from pandora_dagster.compression.language import sentences
+from pandora_dagster.compression.mentions import Mentions, call_keys, is_word_list, value_keys
+from pandora_dagster.compression.messages import Call, Said
+from pandora_dagster.compression.normal import key
+from pandora_dagster.compression.records import DATE, IDENTIFIER, Options, cell, innermost_name, is_identity_map, item_text, items
+from pandora_dagster.compression.reread import EARLIER, OPTIONS, LooseValue
+from pandora_dagster.compression.tables import Entry, Table
+
+Kind = Literal["row", "earlier", "value", "item", "options", "call", "sentence"]
+_STATE = re.compile(r"[a-z]+(?:_[a-z]+){0,4}")
+_LONGEST_KEY = 80
+_LONGEST_LOOSE = 40
+_LONGEST_SENTENCE = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A piece of the output to be. `label` is the role of a sentence or the name of a value; `table` and `entry` number a row."""
+
+    kind: Kind
+    position: int
+    text: str
+    facts: frozenset[str]
+    label: str = ""
+    table: int = -1
+    entry: int = -1
+    level: int = 0
+    is_mentioned: bool = False
+
+
+def table_drafts(number: int, table: Table, mentions: Mentions) -> Iterator[Draft]:
+    """Every prefix of every row, its single identifiers and states, and what older versions had."""
+    for index, entry in enumerate(table.entries):
+        cells = [cell(entry.row.values.get(name, "")) for name in table.columns]
+        facts = [_cell_facts(entry.row.values.get(name, "")) for name in table.columns]
+        bound = _bound(table, entry, cells[0])
+        yield from _prefixes(number, index, table, entry, cells, facts, bound, mentions)
+        yield from _single_values(table, entry, bound)
+        yield from _single_items(table, entry)
+        yield from _older(number, entry)
+
+
+def _leaf_keys(value: object) -> frozenset[str]:
+    return frozenset(k for leaf in leaves(value) if 2 <= len(k := key(leaf)) < _LONGEST_KEY)
+
+
+def _cell_facts(value: object) -> frozenset[str]:
+    """The values of a cell, and which of them stand together."""
+    return _leaf_keys(value) | {together(leaves(item)) for item in items(value)}
+
+
+def together(values: Iterable[str]) -> str:
+    """The fact that values belong to one object."""
+    return "@".join(key(value) for value in values)
+
+
+def _bound(table: Table, entry: Entry, first_cell: str) -> tuple[str, int] | None:
+    """The fact that an identity and its date stand together, and the column from which on they do."""
+    named = next(((n, v) for n, v in entry.row.values.items() if isinstance(v, str) and DATE.fullmatch(v)), None)
+    if not named or not IDENTIFIER.fullmatch(first_cell):
+        return None
+    name, date = named
+    return f"{key(first_cell)}@{date}", 0 if name in table.constants else table.columns.index(name) + 1
+
+
+def _prefixes(
+    number: int,
+    index: int,
+    table: Table,
+    entry: Entry,
+    cells: Sequence[str],
+    facts: Sequence[frozenset[str]],
+    bound: tuple[str, int] | None,
+    mentions: Mentions,
+) -> Iterator[Draft]:
+    is_mentioned = any(mentions.of(k) is not None for k in facts[0])
+    covered: frozenset[str] = frozenset()
+    name = key(cells[0])
+    states = [f"{name}~{text}" if is_mentioned and _STATE.fullmatch(text) else "" for text in cells]
+    for level in range(1, len(cells) + 1):
+        covered |= facts[level - 1]
+        if level > 1 and states[level - 1]:
+            covered |= {states[level - 1]}
+        if bound and level >= bound[1]:
+            covered |= {bound[0]}
+        if cells[level - 1] or level == 1:
+            text = "|".join(cells[:level])
+            yield Draft("row", entry.row.position, text, covered, table=number, entry=index, level=level, is_mentioned=is_mentioned)
+
+
+def _single_values(table: Table, entry: Entry, bound: tuple[str, int] | None) -> Iterator[Draft]:
+    for column, name in enumerate(table.columns):
+        value = entry.row.values.get(name, "")
+        for leaf in dict.fromkeys(leaves(value)):
+            if not 1 < len(leaf) < _LONGEST_LOOSE or not (IDENTIFIER.fullmatch(leaf) or is_word_list(leaf.replace("_", " "))):
+                continue
+            label = (innermost_name(value, leaf) or name).replace(" ", "_")
+            if bound and column == 0:
+                date = bound[0].rsplit("@", 1)[1]
+                yield Draft("value", entry.row.position, leaf, frozenset((key(leaf), bound[0])), f"{label} {date}")
+            else:
+                yield Draft("value", entry.row.position, leaf, frozenset((key(leaf),)), label)
+
+
+def _single_items(table: Table, entry: Entry) -> Iterator[Draft]:
+    for name in table.columns:
+        value = entry.row.values.get(name)
+        for item in items(value):
+            text = item_text(item, named=is_identity_map(value))
+            yield Draft("item", entry.row.position, text, _leaf_keys(item) | {together(leaves(item))}, name.replace(" ", "_"))
+
+
+def _older(number: int, entry: Entry) -> Iterator[Draft]:
+    for row in entry.earlier:
+        now = entry.row.values
+        changed = {n: v for n, v in row.values.items() if n not in now or cell(now[n]) != cell(v)}
+        text = f"{EARLIER}{entry.row.identity}: " + ", ".join(f"{n} {cell(v)}" for n, v in changed.items())
+        facts = frozenset(k for v in changed.values() for k in _leaf_keys(v))
+        yield Draft("earlier", row.position, text, facts, table=number)
+
+
+def loose_draft(loose: LooseValue) -> Draft:
+    """A value without a row, as it was read back."""
+    facts = {key(loose.value)}
+    date = loose.label.rsplit(" ", 1)[-1]
+    if DATE.fullmatch(date):
+        facts.add(f"{key(loose.value)}@{date}")
+    return Draft("value", 0, loose.value, frozenset(facts), loose.label)
+
+
+def item_draft(loose: LooseValue) -> Draft:
+    """An object without a row, as it was read back."""
+    parts = loose.value.split(" ")
+    return Draft("item", 0, loose.value, _leaf_keys(parts) | {together(parts)}, loose.label)
+
+
+def earlier_draft(line: str) -> Draft:
+    """An older version, as it was read back."""
+    return Draft("earlier", 0, line, value_keys(line.removeprefix(EARLIER)))
+
+
+def options_draft(options: Options) -> Draft:
+    text = OPTIONS + "; ".join("+".join(group) for group in options.groups)
+    return Draft("options", options.position, text, frozenset(key(name) for group in options.groups for name in group))
+
+
+def call_draft(call: Call) -> Draft:
+    """A call on one line: `call name argument=value ...`."""
+    text = call.text or f"call {call.name} {_compact(call.arguments)}".rstrip()
+    return Draft("call", call.position, text, call_keys(call))
+
+
+def _compact(value: object) -> str:
+    if is_object(value):
+        return " ".join(f"{n}=({_compact(v)})" if is_object(v) else f"{n}={_compact(v)}" for n, v in value.items())
+    if is_list(value):
+        return "[" + "; ".join(cell(item) for item in value) + "]"
+    return shown(value)
+
+
+def sentence_drafts(said: Said, must: frozenset[str]) -> Iterator[Draft]:
+    """Sentences with their values; one that is itself a fact that must stay counts as a value too."""
+    for sentence in sentences(said.text):
+        for piece in [sentence] if len(sentence) <= _LONGEST_SENTENCE else _stretches(sentence):
+            whole = frozenset((key(piece),)) & must
+            yield Draft("sentence", said.position, piece, value_keys(piece) | whole, said.role)
+
+
+def _stretches(sentence: str) -> Iterator[str]:
+    """Parts of a sentence that is longer than any, ended at white space where there is some."""
+    at = 0
+    while at < len(sentence):
+        end = at + _LONGEST_SENTENCE
+        space = sentence.rfind(" ", at + 1, end) if end < len(sentence) else -1
+        end = space if space > 0 else end
+        if piece := sentence[at:end].strip():
+            yield piece
+        at = end

@@ -1,0 +1,106 @@
+"""Values that are equal though spelled differently: `$1,299.00` and `1299 USD`, `May 20, 2024` and `2024-05-20`.
+
+Knows amounts, dates, times, units; gives one canonical spelling, or "" where it knows none.
+"""
+
+import re
+from collections.abc import Callable
+
+from pandora_dagster.compression.facts import FactKind
+
+_DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_CURRENCIES = {
+    "$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd", "€": "eur", "eur": "eur", "euro": "eur", "euros": "eur",
+    "£": "gbp", "gbp": "gbp", "pound": "gbp", "pounds": "gbp", "¥": "jpy", "jpy": "jpy", "chf": "chf", "cent": "cent", "cents": "cent",
+}  # fmt: skip
+_SCALES = {"k": 3, "m": 6, "million": 6, "billion": 9}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_UNITS = {
+    "sec": "s",
+    "second": "s",
+    "min": "min",
+    "minute": "min",
+    "hr": "h",
+    "hour": "h",
+    "metre": "m",
+    "meter": "m",
+    "pound": "lb",
+    "lb": "lb",
+    "ounce": "oz",
+}
+_LONGEST = 200
+
+
+def canonical(kind: FactKind, text: str) -> str:
+    """One spelling for all equal values of a kind, "" where there is none."""
+    reader = _READERS.get(kind)
+    return reader(text.lower().strip()) if reader and len(text) <= _LONGEST else ""
+
+
+def plain_number(text: str) -> str:
+    """`1,299.00` -> `1299`: without separators and trailing zeros."""
+    whole, _, fraction = text.replace(",", "").partition(".")
+    fraction = fraction.rstrip("0")
+    return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction else "")
+
+
+def _number(text: str) -> str:
+    found = _DIGITS.search(text)
+    return ("-" if text.startswith("-") else "") + plain_number(found.group()) if found else ""
+
+
+def _money(text: str) -> str:
+    amount = _DIGITS.search(text)
+    names = re.findall(r"[$€£¥]|[a-z]+", text)
+    currency = next((_CURRENCIES[name] for name in names if name in _CURRENCIES), "")
+    if not amount:
+        return ""
+    scale = next((_SCALES[name] for name in names if name in _SCALES), 0)
+    return f"{currency} {'-' if text.startswith('-') else ''}{_scaled(plain_number(amount.group()), scale)}"
+
+
+def _scaled(number: str, zeros: int) -> str:
+    whole, _, fraction = number.partition(".")
+    moved = (whole + fraction[:zeros].ljust(zeros, "0")).lstrip("0") or "0"
+    return moved + (f".{fraction[zeros:]}" if fraction[zeros:] else "")
+
+
+def _percentage(text: str) -> str:
+    return f"{_number(text)} %"
+
+
+def _quantity(text: str) -> str:
+    unit = re.sub(r"[^a-z]", "", text)
+    bare = unit.removesuffix("s") if len(unit) > 2 else unit
+    return f"{_number(text)} {_UNITS.get(bare, bare)}"
+
+
+def _date(text: str) -> str:
+    if iso := re.match(r"(\d{4})-(\d\d)-(\d\d)", text):
+        return "-".join(iso.groups()) + text[10:]
+    month = next((n for n, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", text)), 0)
+    numbers = re.findall(r"\d+", text)
+    if not month or not numbers:
+        return ""
+    year = next((n for n in numbers if len(n) == 4), "")
+    day = next((n for n in numbers if len(n) < 3), "")
+    return f"{year or '-'}-{month:02d}-{day.zfill(2) if day else '-'}"
+
+
+def _time(text: str) -> str:
+    numbers = [int(n) for n in re.findall(r"\d+", text)]
+    if not numbers:
+        return ""
+    hour = numbers[0] % 12 + (12 if "p" in text else 0) if re.search(r"[ap]\.?m", text) else numbers[0]
+    minute, second = (*numbers[1:3], 0, 0)[:2]
+    return f"{hour:02d}:{minute:02d}:{second:02d}"
+
+
+_READERS: dict[FactKind, Callable[[str], str]] = {
+    FactKind.MONEY: _money,
+    FactKind.NUMBER: _number,
+    FactKind.PERCENTAGE: _percentage,
+    FactKind.QUANTITY: _quantity,
+    FactKind.DATE: _date,
+    FactKind.TIME: _time,
+}

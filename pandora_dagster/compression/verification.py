@@ -1,0 +1,196 @@
+"""Judges a text against the ledger of its original: a verdict for every fact, and one for everything invented.
+
+Knows ledger, source and candidate; judges any text, a model's as well as our own. Pure.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
+from pandora_dagster.compression.finding import Found
+from pandora_dagster.compression.grounding import NO_SENTENCES, REFERENCE, Source, flipped, invented
+from pandora_dagster.compression.language import content_stems, is_negation
+from pandora_dagster.compression.statements import FORCE
+from pandora_dagster.compression.values import canonical
+
+_SAME_SENTENCE = 0.7
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+")
+_SELF_EVIDENT = frozenset((FactKind.URL, FactKind.IDENTIFIER, FactKind.EVIDENCE, FactKind.QUOTE, FactKind.NAME))
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Verdicts of every fact, in the ledger's order, then of what was invented."""
+
+    verdicts: tuple[Verdict, ...]
+    counts: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", counted(self.verdicts))
+
+    def of(self, *outcomes: Outcome) -> tuple[Verdict, ...]:
+        return tuple(v for v in self.verdicts if v.outcome in outcomes)
+
+    @property
+    def lost(self) -> tuple[Fact, ...]:
+        """Facts that are missing or changed."""
+        return tuple(v.fact for v in self.of(Outcome.MISSING, Outcome.MUTATED) if v.fact)
+
+    @property
+    def lost_critical(self) -> tuple[Fact, ...]:
+        return tuple(f for f in self.lost if f.rank is Rank.CRITICAL)
+
+    @property
+    def facts_preserved(self) -> bool:
+        """Nothing critical is lost and nothing was changed or invented."""
+        return not self.lost_critical and not self.of(Outcome.MUTATED, Outcome.INVENTED)
+
+
+def verify(ledger: Ledger, source: str | Source, candidate: str, *, query: str | None = None) -> Verification:
+    """A verdict for each fact of `ledger`, and for each value of `candidate` that neither ledger nor `source` has.
+
+    `query` says that the candidate answers a question: what has no bearing on it was left out by rule."""
+    original = source if isinstance(source, Source) else Source(source)
+    judge = _Judge(Candidate(candidate), original, ledger, query)
+    return Verification(tuple(judge.verdicts()))
+
+
+def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str) -> tuple[Fact, ...]:
+    """Those of `facts` that neither stand in `candidate` nor have an equal there."""
+    judge = _Judge(Candidate(candidate), source, ledger, None)
+    return tuple(fact for fact in facts if not judge.stands(fact))
+
+
+class _Judge:
+    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger, query: str | None) -> None:
+        self._candidate = candidate
+        self._ledger = ledger
+        self._query = query
+        self._source = source
+        self._is_same = candidate.text == source.text
+        self._has_reference = REFERENCE in candidate.text
+        self._used: set[int] = set()
+
+    @cached_property
+    def _invented(self) -> tuple[Found, ...]:
+        return () if self._is_same else tuple(invented(self._candidate, self._source, self._ledger.keys))
+
+    @cached_property
+    def _flipped(self) -> tuple[str, ...]:
+        return () if self._is_same else tuple(flipped(self._candidate, self._source))
+
+    def stands(self, fact: Fact) -> bool:
+        """Whether a fact is kept or equal, without asking what else became of it."""
+        return self._present(fact).outcome in (Outcome.KEPT, Outcome.EQUAL)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        for fact in self._ledger.facts:
+            yield self._verdict(fact)
+        for found in self._invented:
+            if found.start not in self._used:
+                yield Verdict(Outcome.INVENTED, None, found.text, f"{found.kind.value} that the source does not have")
+        for sentence in self._flipped:
+            yield Verdict(Outcome.INVENTED, None, sentence, "negation turned around")
+
+    def _verdict(self, fact: Fact) -> Verdict:
+        found = self._present(fact)
+        return self._absent(fact, found.reason) if found.outcome is Outcome.MISSING else found
+
+    def _present(self, fact: Fact) -> Verdict:
+        """Kept, equal or changed in its force; missing where it needs a closer look."""
+        if self._is_same:
+            return Verdict(Outcome.KEPT, fact)
+        if fact.text in self._candidate.text and (fact.kind in LINES or fact.kind in _SELF_EVIDENT):
+            return Verdict(Outcome.KEPT, fact)
+        if fact.kind in LINES:
+            return self._line(fact)
+        lines = list(self._candidate.lines_of(fact.key)) if fact.key else []
+        if lines and (fact.kind in _SELF_EVIDENT or self._with_subject(fact, lines)):
+            return Verdict(Outcome.KEPT, fact)
+        if equal := self._equal(fact):
+            return Verdict(Outcome.EQUAL, fact, equal.text)
+        reason = "stands without its subject" if lines else ""
+        return Verdict(Outcome.MISSING, fact, reason=reason)
+
+    def _with_subject(self, fact: Fact, lines: list[int]) -> bool:
+        """Whether a value stands on a line with a word it is about; long numbers and values without a subject speak for themselves."""
+        if not fact.subject or len(fact.key.replace(" ", "")) >= 6:
+            return True
+        wanted = {part for word in fact.subject for part in word.split()}
+        return any(wanted & self._candidate.stems[line] for line in lines)
+
+    def _equal(self, fact: Fact) -> Found | None:
+        spelling = canonical(fact.kind, fact.text) if fact.kind in NUMERIC else ""
+        found = self._candidate.equals.get((fact.kind, spelling)) if spelling else None
+        if found is None or not self._with_subject(fact, [self._line_number(found)]):
+            return None
+        return found
+
+    def _line(self, fact: Fact) -> Verdict:
+        """A sentence: literally, or on one line with most of its content, its force and its polarity."""
+        if fact.key and f" {fact.key} " in self._candidate.padded:
+            return Verdict(Outcome.KEPT, fact)
+        if fact.kind in (FactKind.QUERY, FactKind.ERROR, FactKind.META):
+            return Verdict(Outcome.MISSING, fact, reason="does not stand verbatim")
+        wanted = frozenset(content_stems(fact.text.replace("_", " ")))
+        if not wanted:
+            return Verdict(Outcome.KEPT, fact)
+        best = self._candidate.best_line(wanted, _SAME_SENTENCE)
+        if best is None:
+            return Verdict(Outcome.MISSING, fact)
+        line = _closest(self._candidate.lines[best], wanted)
+        if len(wanted & frozenset(content_stems(line.replace("_", " ")))) < _SAME_SENTENCE * len(wanted) and "|" not in line:
+            return Verdict(Outcome.MISSING, fact)
+        if "|" in line or line.startswith(NO_SENTENCES):
+            return Verdict(Outcome.MISSING, fact)
+        if fact.kind is FactKind.CONSTRAINT and not _same_force(fact.text, line):
+            return Verdict(Outcome.MUTATED, fact, line, "another force or polarity")
+        return Verdict(Outcome.EQUAL, fact, line)
+
+    def _absent(self, fact: Fact, reason: str) -> Verdict:
+        if fact.rank is not Rank.CRITICAL:
+            if fact.rule:
+                return Verdict(Outcome.DROPPED_BY_RULE, fact, reason=fact.rule)
+            if self._query is not None:
+                return Verdict(Outcome.DROPPED_BY_RULE, fact, reason="query: not in the stretches that bear on it")
+            if self._has_reference:
+                return Verdict(Outcome.RECOVERABLE, fact, reason="the reference leads to it")
+        if changed := self._changed(fact):
+            return Verdict(Outcome.MUTATED, fact, changed.text, "another value stands in its place")
+        return Verdict(Outcome.MISSING, fact, reason=reason)
+
+    def _changed(self, fact: Fact) -> Found | None:
+        """An invented value of the same kind on a line about the same subject."""
+        wanted = {part for word in fact.subject for part in word.split()}
+        for found in self._invented:
+            if found.kind is not fact.kind or found.start in self._used:
+                continue
+            if len(wanted & self._line_stems(found)) >= min(2, len(wanted)):
+                self._used.add(found.start)
+                return found
+        return None
+
+    def _line_stems(self, found: Found) -> frozenset[str]:
+        return self._candidate.stems[self._line_number(found)]
+
+    def _line_number(self, found: Found) -> int:
+        return bisect_right(self._candidate.line_starts, found.start) - 1
+
+
+def _closest(line: str, wanted: frozenset[str]) -> str:
+    """The sentence of a line that shares most with what is wanted; a table row as it is."""
+    if "|" in line:
+        return line
+    return max(_SENTENCES.split(line), key=lambda sentence: len(wanted & frozenset(content_stems(sentence.replace("_", " ")))))
+
+
+def _same_force(fact: str, line: str) -> bool:
+    """Whether the binding words of a constraint, and its negations, stand on a line too."""
+    there = line.lower()
+    forces = {found.group().lower() for found in FORCE.finditer(fact)}
+    negations = {w for w in fact.split() if is_negation(w)}
+    return all(force in there for force in forces) and (not negations or any(is_negation(w) for w in line.split()))

@@ -1,0 +1,30 @@
+"""Why a phase stopped, as an intervention for a person (DECISIONS 14). Knows which error means what; decides nothing."""
+
+from pandora_dagster.contracts.calls import CallRecord
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.contracts.words import InterventionType
+from pandora_dagster.errors import BadAnswerError, BudgetError, ConfigurationError, DocumentError
+from pandora_dagster.phases.kit import Kit
+
+HALTING = (DocumentError, BudgetError, ConfigurationError, BadAnswerError)
+"""What stops a phase with an intervention of its own; a call that fails has written one already (HaltError)."""
+
+
+def kind_of(error: Exception) -> InterventionType:
+    """The intervention type of one of the `HALTING` errors."""
+    if isinstance(error, DocumentError):
+        return InterventionType.MISSING_DOCUMENT if error.missing else InterventionType.CORRUPT_DOCUMENT
+    if isinstance(error, BudgetError):
+        return InterventionType.BUDGET_EXCEEDED
+    return InterventionType.CONFIG_ERROR if isinstance(error, ConfigurationError) else InterventionType.SCHEMA_VIOLATION
+
+
+def intervene(
+    kit: Kit, phase: str, manifest: Manifest, kind: InterventionType, message: str, *, hint: str = "", call: CallRecord | None = None
+) -> Intervention:
+    """Write an intervention about a phase of a turn, and about the call it judges where there is one."""
+    site = {"user_id": manifest.user_id, "session_id": manifest.session_id, "turn_id": manifest.turn_id, "phase": phase}
+    names = ("recipe", "recipe_version", "call_id", "pack_ref", "answer_ref")
+    judged = {name: str(getattr(call, name)) for name in names} if call else {}
+    return kit.interventions.open(kind, message, hint=hint, revision=str(manifest.revision), **site, **judged)

@@ -1,0 +1,30 @@
+"""The index row of a turn: put when the turn comes to rest, made again where a crash kept it back. Knows when; `row_of` knows what."""
+
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.kit import Kit
+from pandora_dagster.selection.turn_row import row_of
+
+UNSETTLED = (TurnState.OPEN, TurnState.HALTED)
+"""States of a row that may be behind its documents: a process that dies after its last commit leaves them."""
+
+
+def index(kit: Kit, turn: Turn) -> TurnRow:
+    """Put the turn's row and take its call records into their index; raises StoreError."""
+    row = row_of(turn.manifest, turn.context, turn.files)
+    kit.index.put([row])
+    kit.calls.settle(turn.key, turn.manifest.revision)
+    return row
+
+
+def current(kit: Kit, row: TurnRow) -> TurnRow:
+    """`row` as the documents have it; one that a crash left behind is put again. A damaged turn keeps the row it has."""
+    key = TurnKey(UserId(row.user_id), row.number)
+    try:
+        if row.state not in UNSETTLED or kit.turns.manifest(key).state is row.state:
+            return row
+        return index(kit, kit.turns.load(key))
+    except DocumentError:
+        return row

@@ -1,0 +1,50 @@
+"""A store with the shipped example in it, and `pandora` as a real process or inside this one."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pandora_dagster.cli.app import app
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+Pandora = Callable[..., "subprocess.CompletedProcess[str]"]
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example's recorded turns; the tests of this folder only read it."""
+    place = tmp_path_factory.mktemp("cli") / "store"
+    house = open_house(load_settings({"PANDORA_ROOT": str(place)}))
+    house.import_example()
+    house.close()
+    return place
+
+
+@pytest.fixture
+def pandora(tmp_path: Path) -> Pandora:
+    """`pandora ARGUMENTS` as a process of its own, in an empty folder."""
+
+    def run(*arguments: str, env: Mapping[str, str] | None = None, text: str = "") -> "subprocess.CompletedProcess[str]":
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("PANDORA_", "DAGSTER_"))}
+        environment = {**plain, "PYTHONPATH": str(REPOSITORY), **(env or {})}
+        command = [sys.executable, "-c", "from pandora_dagster.cli import main; main()", *arguments]
+        return subprocess.run(command, env=environment, cwd=tmp_path, input=text, capture_output=True, text=True, timeout=120, check=False)
+
+    return run
+
+
+@pytest.fixture
+def invoke(root: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """`pandora --root ROOT ARGUMENTS` inside this process."""
+    for name in os.environ:
+        if name.startswith("PANDORA_"):
+            monkeypatch.delenv(name)
+    return lambda *arguments: CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora")

@@ -1,0 +1,139 @@
+"""The laws of compression: never over the target, within budget unchanged, stable, section 0 verbatim, or a reason."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandora_dagster.compression import compress
+from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.errors import InputError
+from pandora_dagster.text.meta import metas
+from pandora_dagster.text.sections import ContextDocument
+from pandora_dagster.text.tokens import TokenCounter
+
+from .conftest import VOCABULARY
+
+COUNTER = TokenCounter(VOCABULARY)
+CONTEXT = (
+    "## 0. User Query\n\n  Find a laptop under $800, it must have 16 GB.\n\n"
+    "## 1. Reflection Decision\n\nproceed, confidence 0.9\n\n"
+    "## 2. Gathered Context\n\n### Topic\n\n```yaml\n_meta:\n  source_type: turn_summary\n```\n\n"
+    + "".join(f"- Lenovo LOQ {n} costs ${600 + n}.00 at https://shop.example/{n} [{n % 9}]. It is described here.\n" for n in range(80))
+    + "\n## 4. Tool Execution\n\nError: timeout after 30 seconds\n\n"
+)
+_WORDS = ["user: ", "assistant: ", "tool x: ", "Ada: ", "\n", "## 0. User Query\n", "# a|b", "|", "```", "$12.50", "must not",
+          "[3]", "May 5", '{"id": "A1", "v": 2}', "[{", '"', "word ", "sentence ends. ", "Error: no\n",
+          "😀", "漢字", "مرحبا", "\\", "not ", "- item\n"]  # fmt: skip
+texts = st.lists(st.sampled_from(_WORDS), max_size=120).map("".join) | st.text(max_size=200)
+
+
+@given(texts, st.integers(1, 80), st.sampled_from([*ContentType, None]), st.sampled_from([None, "what about May 5?"]))
+@settings(max_examples=80, deadline=None)
+def test_never_over_the_target(text: str, target: int, content_type: ContentType | None, query: str | None) -> None:
+    """Any text gives a text within the target or a reason; and a text within it comes back as it is."""
+    result = compress(text, target_tokens=target, content_type=content_type, query=query, counter=COUNTER)
+    assert (result.text is None) == (result.halted is not None)
+    if result.text is not None:
+        assert COUNTER.count(result.text) <= target
+    if COUNTER.count(text) <= target:
+        assert result.text == text
+        assert result.counts["missing"] == result.counts["mutated"] == result.counts["invented"] == 0
+
+
+@given(texts, st.integers(1, 60))
+@settings(max_examples=40, deadline=None)
+def test_compressing_again_changes_nothing(text: str, target: int) -> None:
+    """The second pass gives the same text and the same verdicts against the first ledger."""
+    first = compress(text, target_tokens=target, counter=COUNTER)
+    if first.text is not None:
+        again = compress(first.text, target_tokens=target, counter=COUNTER, ledger=first.ledger)
+        assert again.text == first.text
+        assert set(again.missing) <= set(first.missing)
+
+
+def test_the_same_call_gives_the_same_text(transcript: str) -> None:
+    """Nothing depends on chance or on what ran before."""
+    one, other = (compress(transcript, target_tokens=300, counter=TokenCounter(VOCABULARY)) for _ in range(2))
+    assert (one.text, one.verdicts) == (other.text, other.verdicts)
+
+
+def test_section_0_stays_byte_for_byte_and_the_rest_stays_a_document() -> None:
+    """Section 0, all headings, errors and `_meta` survive; the document is sound."""
+    result = compress(CONTEXT, target_tokens=500, counter=COUNTER, name="context.md")
+    assert result.text
+    document, original = ContextDocument.parse(result.text), ContextDocument.parse(CONTEXT)
+    assert document.section(0) == original.section(0)
+    assert [s.heading for s in document.sections] == [s.heading for s in original.sections]
+    assert "Error: timeout after 30 seconds" in result.text
+    assert metas(document.body(2)) == {"Topic": {"source_type": "turn_summary"}}
+
+
+def test_critical_facts_stay_and_are_judged(transcript: str) -> None:
+    """At a tenth of the text nothing critical is lost."""
+    result = compress(transcript, target_tokens=260, counter=COUNTER)
+    assert result.text
+    assert not result.verification.lost_critical
+    assert result.counts["total"] == sum(v.fact is not None for v in result.verdicts)
+
+
+def test_a_target_under_the_critical_facts_halts_with_the_figures() -> None:
+    """Where what must stay can not stay, there is no text, and the reason has both figures."""
+    text = "user: " + " ".join(f"Booking ZX{n}Q must not cost more than ${n}." for n in range(100, 200))
+    result = compress(text, target_tokens=60, counter=COUNTER)
+    assert result.text is None
+    assert "the target is 60" in (result.halted or "")
+
+
+@pytest.mark.parametrize("target", [0, -5])
+def test_a_target_under_one_is_refused(target: int) -> None:
+    """A target that nothing can meet is the caller's error, named."""
+    with pytest.raises(InputError, match="target_tokens"):
+        compress("text", target_tokens=target, counter=COUNTER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 20_000,
+        "7" * 50_000,
+        "a-" * 50_000,
+        'tool x: {"a": [1, {"b": "c' * 500,
+        "\x00\x01\xff" * 4_000,
+        "\ud800 abc " * 400,
+        "lorem ipsum dolor sit amet 12. " * 8_000,
+        "## 0. User Query\n\nhi\n\n## 0. User Query\n\nhi\n\n```yaml\n_meta:\n" + "a: 1\n" * 800,
+        "| a | b |\n|---|\n" + "| 1 | 2\n" * 800,
+        "````\n```python\nx = 1\n```\n" * 300,
+        "السعر 500 دولار في القاهرة. " * 300,
+        "这是一个很长的文本，价格是500元。" * 300,
+        "🎉 party on May 5! " * 300,
+    ],
+)
+def test_bad_input_gives_a_text_or_a_reason(text: str) -> None:
+    """Broken, binary, endless or foreign text never raises and never exceeds the target."""
+    result = compress(text, target_tokens=60, counter=COUNTER)
+    assert result.text is None or COUNTER.count(result.text) <= 60
+    assert (result.text is None) == bool(result.halted)
+
+
+def test_a_table_stays_a_table() -> None:
+    """Rows that are kept stand under their head."""
+    text = "Prices of lamps follow here.\n\n| lamp | price |\n|---|---|\n" + "".join(f"| Lamp {n} | ${n}.00 |\n" for n in range(200))
+    result = compress(text, target_tokens=120, counter=COUNTER)
+    assert result.text
+    rows = [line for line in result.text.split("\n") if line.startswith("| Lamp")]
+    head = result.text.index("| lamp | price |\n|---|---|\n")
+    assert rows
+    assert all(result.text.index(row) > head for row in rows)
+
+
+def test_a_long_tool_result_may_rest_on_its_original() -> None:
+    """With a path, details that went are recoverable through the reference beside them."""
+    text = "[" + ", ".join(f'{{"sku": "S{n}X", "price": {n}.5, "note": "on the shelf"}}' for n in range(200)) + "]"
+    result = compress(
+        text, target_tokens=200, content_type=ContentType.TOOL_RESULT, counter=COUNTER, name="turns/turn_000001/toolresults.md"
+    )
+    assert result.text
+    assert result.text.endswith("whole text: turns/turn_000001/toolresults.md")
+    assert result.counts["recoverable"] > 0
+    assert result.counts["missing"] == 0

@@ -1,0 +1,26 @@
+"""Text around a question, and the spans it stands in."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandora_dagster.compression.focus import condense_for
+from pandora_dagster.compression.spans import best_spans
+from pandora_dagster.text.tokens import TokenCounter
+
+
+def test_the_stretch_that_answers_is_kept_whole(counter: TokenCounter) -> None:
+    """Neighbours of the words that were asked for come along, verbatim."""
+    topics = ("garden fence and roses", "battery of the remote control", "holiday in the mountains")
+    lines = [f"Speaker {n % 3}: remark {n} about the {topics[n // 20]} today." for n in range(60)]
+    out = condense_for("\n".join(lines), 220, counter, "What did they say about the battery?")
+    kept = [line for line in out.split("\n") if line]
+    assert set(kept) <= set(lines)
+    assert sum("battery" in line for line in kept) >= len(kept) - 1
+
+
+@given(st.lists(st.tuples(st.floats(0, 9), st.integers(1, 30)), max_size=60), st.integers(0, 300))
+@settings(max_examples=60, deadline=None)
+def test_spans_never_cost_more_than_the_budget(units: list[tuple[float, int]], budget: int) -> None:
+    """Whatever the scores, the chosen units fit."""
+    scores, costs = [s for s, _ in units], [c for _, c in units]
+    assert sum(costs[i] for i in best_spans(scores, costs, budget, 3.0)) <= budget

@@ -1,0 +1,54 @@
+"""The ledger of a text."""
+
+from pandora_dagster.compression import FactKind, Rank, take_ledger
+from pandora_dagster.contracts.words import ContentType
+
+
+def _ranks(text: str, content_type: ContentType = ContentType.GENERIC) -> dict[str, Rank]:
+    return {f.text: f.rank for f in take_ledger(text, content_type).facts}
+
+
+def test_what_a_person_says_and_a_call_uses_is_critical(transcript: str) -> None:
+    """A person's values, binding constraints, errors and call arguments are critical; untouched results are details."""
+    ranks = _ranks(transcript)
+    critical = (
+        "$90",
+        "March 14, 2026",
+        "card_5512",
+        "2026-03-14",
+        "I must not pay more than $90.",
+        "Error: payment declined for card_5512",
+    )
+    assert [ranks[text] for text in critical] == [Rank.CRITICAL] * len(critical)
+    assert ranks["TR33"] is Rank.DETAIL
+    assert ranks["TR1"] is Rank.CRITICAL
+
+
+def test_section_0_is_one_critical_fact() -> None:
+    """The query of context.md is a fact as a whole, byte for byte."""
+    text = "## 0. User Query\n\nfind a $500 laptop\n\n## 2. Gathered Context\n\nIt costs $450.\n"
+    query = next(f for f in take_ledger(text, ContentType.CONTEXT_DOC).facts if f.kind is FactKind.QUERY)
+    assert (query.rank, query.text) == (Rank.CRITICAL, "## 0. User Query\n\nfind a $500 laptop\n\n")
+
+
+def test_no_credential_enters() -> None:
+    """Neither texts nor subjects hold a credential."""
+    text = 'user: my password is hunter2hunter2 and I pay $40.\nassistant: {"api_key": "zq81hgd7sk2k", "amount": 40}'
+    held = " ".join((*(f.text for f in take_ledger(text).facts), *(w for f in take_ledger(text).facts for w in f.subject)))
+    assert "hunter2" not in held
+    assert "zq81hgd7sk2k" not in held
+    assert "$40" in held
+
+
+def test_spans_lead_to_the_text(transcript: str) -> None:
+    """The span of a value holds it."""
+    facts = [f for f in take_ledger(transcript).facts if f.kind in (FactKind.MONEY, FactKind.DATE, FactKind.IDENTIFIER)]
+    assert facts
+    assert all(f.text in transcript[f.start : f.end] or "\\" in transcript[f.start : f.end] for f in facts)
+
+
+def test_a_value_stands_once() -> None:
+    """A value that is said twice is one fact, with the subjects of both."""
+    facts = [f for f in take_ledger("The ticket costs $40. The hotel costs $40.").facts if f.kind is FactKind.MONEY]
+    assert len(facts) == 1
+    assert {"ticket", "hotel"} <= set(facts[0].subject)

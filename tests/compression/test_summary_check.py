@@ -1,0 +1,42 @@
+"""What is a condensed text, and what is none."""
+
+import pytest
+
+from pandora_dagster.compression import is_a_summary
+from pandora_dagster.text.tokens import TokenCounter
+
+SOURCE = "\n".join(f"Shop {n} sells the blue lamp for ${n}.50 and ships it to Bergen within {n} days of the order." for n in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reason"),
+    [
+        ("", "empty"),
+        ("Sure! Here is a summary of the document you gave me: lamps are sold.", "chat reply"),
+        ("I'm sorry, but I can't help with compressing this text.", "refusal"),
+        ("Could you please provide the text that you want me to condense?", "question back"),
+        (SOURCE, "echo"),
+        (SOURCE + " And more of it.", "inflated"),
+        ("\n".join(["Shop 3 sells the blue lamp for $3.50 every day."] * 4), "echo"),
+        ("; ".join(f"${n}.50" for n in range(1, 30)), "bare list"),
+        (" ".join(sorted(w for w in SOURCE.split() if len(w) > 4)[::7]), "bag of words"),
+    ],
+)
+def test_no_condensed_text(counter: TokenCounter, candidate: str, reason: str) -> None:
+    """Each failure is refused with its reason."""
+    check = is_a_summary(candidate, SOURCE, 200, counter)
+    assert not check.ok
+    assert any(reason in r for r in check.reasons)
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "Shop 3 sells the blue lamp for $3.50 and ships it to Bergen within 3 days.",
+        "# shop|price|days\n1|$1.50|1\n2|$2.50|2\n3|$3.50|3",
+        "Prices for the lamp run from $1.50 to $39.50; every shop ships to Bergen.",
+    ],
+)
+def test_a_condensed_text(counter: TokenCounter, candidate: str) -> None:
+    """Sentences and tables pass."""
+    assert is_a_summary(candidate, SOURCE, 200, counter).ok

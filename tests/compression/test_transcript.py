@@ -1,0 +1,51 @@
+"""Transcripts: results become tables, repeats merge, an earlier compression is read back."""
+
+from pandora_dagster.compression.transcript import condense_transcript
+from pandora_dagster.text.tokens import TokenCounter
+
+
+def test_what_belongs_together_stands_on_one_line(counter: TokenCounter, transcript: str) -> None:
+    """A traveller with the birth date, a payment with its amount, a train with its price."""
+    lines = condense_transcript(transcript, 320, counter).split("\n")
+    for pair in (("Ada Berg", "1990-01-02"), ("card_5512", "82"), ("TR1", "41")):
+        assert any(all(value in line for value in pair) for line in lines), pair
+
+
+def test_a_compaction_of_a_compaction_merges(counter: TokenCounter, transcript: str) -> None:
+    """Rows of the output are read back and share their table with rows that come later."""
+    first = condense_transcript(transcript, 600, counter)
+    later = (
+        first
+        + '\ntool search_trains: [{"train_id": "TR77", "from": "Oslo", "to": "Bergen", "departs": "23:15:00", "price": 9, "seats": 1}]'
+    )
+    again = condense_transcript(later + "\nuser: TR77 is cheaper.", 500, counter)
+    assert sum(line.startswith("# train_id") for line in again.split("\n")) == 1
+    assert {"TR1", "TR77"} <= {line.split("|")[0] for line in again.split("\n")}
+
+
+def test_the_newest_version_stays_and_the_older_one_becomes_a_difference(counter: TokenCounter) -> None:
+    """Of a record that changes, the change alone is kept of the older version."""
+    texts = [
+        f'tool get: {{"order_id": "#W1{n}", "status": "{s}", "note": "call the customer before noon"}}' for n, s in enumerate("abcdef" * 3)
+    ]
+    changed = 'tool get: {"order_id": "#W10", "status": "cancelled", "note": "call the customer before noon"}'
+    out = condense_transcript("\n".join(("user: what about #W10?", *texts, changed)), 280, counter)
+    row = next(line for line in out.split("\n") if line.startswith("#W10|"))
+    assert "cancelled" in row
+    assert "earlier #W10: status a" in out
+
+
+def test_openai_lines_are_read_too(counter: TokenCounter) -> None:
+    """JSON lines of messages condense like the transcript they are."""
+    lines = [
+        '{"role": "user", "content": "My id is ada_berg_71."}',
+        *(f'{{"role": "assistant", "content": "Filler sentence {n}."}}' for n in range(60)),
+    ]
+    assert "user: My id is ada_berg_71." in condense_transcript("\n".join(lines), 60, counter)
+
+
+def test_a_state_stands_with_what_it_is_the_state_of(counter: TokenCounter) -> None:
+    """A record that somebody mentions is kept as a row, not as a loose state."""
+    records = ", ".join(f'{{"ticket_id": "TK{n}", "status": "{"open" if n % 3 else "solved"}", "owner": "team {n}"}}' for n in range(80))
+    out = condense_transcript(f"user: is TK33 done?\ntool list: [{records}]", 150, counter)
+    assert any(line.startswith("TK33|") and "solved" in line for line in out.split("\n"))

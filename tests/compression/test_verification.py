@@ -1,0 +1,60 @@
+"""Verdicts for any candidate, a model's as well as our own."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandora_dagster.compression import Outcome, take_ledger, verify
+
+SOURCE = (
+    "user: I must not pay more than $500 for the laptop. My order is #W2378156 of May 20, 2024.\n"
+    "assistant: The Lenovo LOQ costs $1,299.00 at https://shop.example/loq, delivery takes 5 days. It does not include a charger.\n"
+)
+
+
+def _outcomes(candidate: str) -> dict[str, Outcome]:
+    return {v.text: v.outcome for v in verify(take_ledger(SOURCE), SOURCE, candidate).verdicts}
+
+
+@given(st.lists(st.sampled_from([*SOURCE.split(" "), "\n", "|", "# a|b", "$7", "not", "مرحبا", "😀", "12 km", '{"a": "B1"}']), max_size=60))
+@settings(max_examples=40, deadline=None)
+def test_a_source_keeps_all_its_own_facts(words: list[str]) -> None:
+    """A text judged against itself keeps everything and invents nothing."""
+    text = " ".join(words)
+    counts = verify(take_ledger(text), text, text).counts
+    assert counts["kept"] + counts["equal"] == counts["total"]
+    assert counts["invented"] == 0
+
+
+@pytest.mark.parametrize(
+    ("candidate", "text", "outcome"),
+    [
+        ("order #W2378156 of 2024-05-20", "May 20, 2024", Outcome.EQUAL),
+        ("The Lenovo LOQ costs 1299 USD.", "$1,299.00", Outcome.EQUAL),
+        ("The Lenovo LOQ costs $1,199.00.", "$1,299.00", Outcome.MUTATED),
+        ("The Lenovo LOQ costs $1,299.00.", "$1,299.00", Outcome.KEPT),
+        ("Nothing of it.", "#W2378156", Outcome.MISSING),
+        ("I may pay more than $500 for the laptop.", "I must not pay more than $500 for the laptop.", Outcome.MUTATED),
+        ("See https://other.example/x for it.", "https://other.example/x", Outcome.INVENTED),
+        ("The Lenovo does include a charger.", "The Lenovo does include a charger.", Outcome.INVENTED),
+        ("Delivery by Rasmus Holt in 5 days.", "Rasmus Holt", Outcome.INVENTED),
+    ],
+)
+def test_what_became_of_a_fact(candidate: str, text: str, outcome: Outcome) -> None:
+    """Kept, equal, changed, missing or invented."""
+    assert _outcomes(candidate)[text] is outcome
+
+
+def test_a_value_without_its_subject_is_missing() -> None:
+    """A bare number in a sentence about something else does not keep a fact."""
+    verdict = next(v for v in verify(take_ledger(SOURCE), SOURCE, "We had 5 days of rain.").verdicts if v.text == "5 days")
+    assert verdict.outcome is Outcome.MISSING
+    assert "subject" in verdict.reason
+
+
+def test_a_detail_may_rest_on_a_reference_and_a_critical_fact_may_not(transcript: str) -> None:
+    """With a reference the rest of a long result is recoverable; what a person said stays missing."""
+    ledger = take_ledger(transcript)
+    outcomes = {v.text: v.outcome for v in verify(ledger, transcript, "trains to Bergen\nwhole text: toolresults.md").verdicts}
+    assert outcomes["TR33"] is Outcome.RECOVERABLE
+    assert outcomes["card_5512"] is Outcome.MISSING

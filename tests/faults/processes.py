@@ -1,0 +1,39 @@
+"""`pandora` in processes of its own, as a person starts it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parents[2]
+PANDORA = "from pandora_dagster.cli.app import run; run()"
+
+
+def environment(root: Path) -> dict[str, str]:
+    """This process's, with the store at `root` and nothing else of the machine's settings."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PANDORA_", "DAGSTER_"))}
+    return {**kept, "PANDORA_ROOT": str(root), "PYTHONPATH": str(REPOSITORY)}
+
+
+def started(root: Path, *arguments: str, code: str = PANDORA) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, env=environment(root), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root.parent)
+
+
+def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=180)
+    return process.returncode, out, err
+
+
+def pandora(root: Path, *arguments: str, code: str = PANDORA) -> tuple[int, str, str]:
+    """Exit code, stdout, stderr of one command."""
+    return ended(started(root, *arguments, code=code))
+
+
+def asked(root: Path, text: str, user: str = "anna") -> dict[str, Any]:
+    """`ask --json`, which must succeed."""
+    code, out, err = pandora(root, "ask", text, "--user", user, "--json")
+    assert code == 0, err
+    return json.loads(out)

@@ -1,0 +1,102 @@
+"""A process killed anywhere in a live turn: the turn is listed, resumed and finished, and nothing happened twice."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.errors import InputError
+from pandora_dagster.phases.flow import ORDER
+from pandora_dagster.phases.listing import turn_rows
+from pandora_dagster.stores.call_log import CallFiles
+from pandora_dagster.text.sections import ContextDocument
+from tests.faults.killed_turn import QUERY, scripted
+from tests.phases.rig import Rig, open_rig
+
+REPOSITORY = Path(__file__).parents[2]
+KEY = TurnKey(user_id("anna"), 2)
+SAMPLED = 61
+"""Beside every renaming, each so-manyth disk step is killed too."""
+_CALLS = {
+    "query_analyzer": "query_analysis",
+    "reflection": "reflection",
+    "retrieval": "retrieval_plan",
+    "context_synthesis": "gathered_context",
+    "planner": "task_plan",
+    "executor": "tool_results",
+    "coordinator": "tool_results",
+    "synthesizer": "response",
+    "validator": "validation",
+    "summarizer": "turn_summary",
+}
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory) -> list[Path]:
+    """Store roots as kills left them, the one of the whole turn first."""
+    folder = tmp_path_factory.mktemp("killed")
+    rig = open_rig(folder / "store")
+    rig.ask("which chair?")
+    rig.house.close()
+    (folder / "copies").mkdir()
+    command = [sys.executable, "-W", "error", str(Path(__file__).with_name("killed_turn.py")), str(folder / "store")]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run([*command, str(folder / "copies"), str(SAMPLED)], env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    steps = [int(line.split()[0]) for line in done.stdout.splitlines()]
+    assert len(steps) > 30
+    return [folder / "copies" / str(n) for n in (0, *steps)]
+
+
+def resumed(rig: Rig) -> None:
+    """What `pandora resume` does: the phases that are left, in order; a finished turn has none."""
+    if rig.house.left_to_do(KEY):
+        rig.run(KEY)
+    else:
+        with pytest.raises(InputError, match="nothing is left"):
+            rig.run(KEY)
+
+
+def test_a_turn_killed_anywhere_is_finished_by_resuming_it(killed):
+    """Listed as open or later; resumed: saved, whole, section 0 intact, the same answer; index and documents agree."""
+    phases_cut = set()
+    for place, root in enumerate(killed):
+        rig = scripted(root)
+        if KEY in list(rig.house.turns.keys()):
+            before = rig.turn(KEY).manifest
+            phases_cut.add(before.phases[-1].phase if before.phases else "")
+            assert next(r for r in turn_rows(rig.house.kit) if r.number == KEY.number).state == before.state
+            assert before.state in ("open", "saved")
+            resumed(rig)
+            check_finished(rig, before)
+        assert rig.house.verify_index() == ()
+        if place % 6 == 0:
+            check_next(rig)
+        rig.house.close()
+    assert phases_cut >= set(ORDER) - {"clarification", "plan_clarification"} | {""}
+
+
+def check_finished(rig: Rig, before) -> None:
+    turn = rig.turn(KEY)
+    assert turn.manifest.state == "saved" and turn.manifest.revision == 0
+    assert ContextDocument.parse(turn.context).query() == QUERY
+    assert ContextDocument.parse(turn.context).faults() == () and set(turn.manifest.sections) == set("0123456")
+    assert turn.files["response.md"] == rig.section(KEY, 5) + "\n" == "Here it is [1] [2].\n"
+    names = [p.phase for p in turn.manifest.phases]
+    assert names == [n for n in ORDER if not n.endswith("clarification")]
+    finished = {p.phase for p in before.phases}
+    assert all(_CALLS[role] not in finished for role in rig.runtime.calls())
+    assert [(e.key, e.value) for e in rig.house.kit.memory.entries(KEY.user)] == [("seat", "aisle")]
+
+
+def check_next(rig: Rig) -> None:
+    """Another turn works, with a number that nobody had, and no call is counted twice."""
+    rig.runtime.script.clear()
+    key = rig.ask("and the desk?")
+    assert rig.turn(key).manifest.state == "saved" and key.number >= len(list(rig.house.turns.keys()))
+    faults: list[str] = []
+    ids = [r.call_id for r in CallFiles(rig.house.settings.root).read(key.user, report=faults.append)]
+    assert len(ids) == len(set(ids)) and faults == []

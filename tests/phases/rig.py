@@ -1,0 +1,179 @@
+"""A real house (stores, cookbook, executor, tools) around a runtime that says what a test tells it to say."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.settings import load_settings
+from pandora_dagster.text.sections import ContextDocument
+from pandora_dagster.text.tokens import TokenCounter
+from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring.building import open_counter
+
+Says = str | Exception | tuple[str, str] | Callable[[PromptPack], str]
+"""A raw answer, an error, an answer with its finish reason, or what makes an answer of the pack."""
+
+
+def plain(**values: Any) -> str:
+    """A JSON answer; `reasoning` is filled in."""
+    return json.dumps({"reasoning": "so", **values})
+
+
+def cites_all(pack: PromptPack) -> str:
+    """An answer that cites everything that was given."""
+    return "Here it is" + "".join(f" [{s.label}]" for s in pack.sources) + "."
+
+
+def gathers_all(pack: PromptPack) -> str:
+    """Section 2 from everything that was loaded."""
+    turns = [int(s.turn_id.removeprefix("turn_")) for s in pack.sources if s.turn_id]
+    prior = [{"turn": n, "relevance": "high", "summary": f"said in turn {n}", "key_facts": ["a fact"]} for n in turns]
+    return json.dumps({"session_preferences": {}, "prior_turns": prior, "source_references": []})
+
+
+ANALYSIS = plain(
+    resolved_query="the query", query_type="informational", intent="query", entities=[], reference_resolution={"status": "not_needed"}
+)
+PROCEED = plain(decision="PROCEED", confidence=0.9)
+CLARIFY = plain(decision="CLARIFY", confidence=0.9, question="Which chair do you mean?")
+APPROVE = plain(checked_citations=[], issues=[], decision="APPROVE", confidence=0.95)
+SUMMARY = plain(summary="They talked about a chair.", topics=["chair", "order"], intent="query", has_research=False).replace(
+    '"reasoning": "so", ', ""
+)
+COMPLETE = plain(action="COMPLETE", command="")
+
+
+def retrieval(*turns: int, keys: tuple[str, ...] = (), confidence: float = 0.9) -> str:
+    relevance = {str(n): {"relevance": "high", "reason": "named"} for n in turns}
+    return plain(relevant_turns=list(turns), turn_relevance=relevance, relevant_memory_keys=list(keys), confidence=confidence)
+
+
+def plan(next_step: str, **more: Any) -> str:
+    return plain(next_step=next_step, confidence=0.9, tasks=[], **more)
+
+
+def command(text: str = "look it up") -> str:
+    return plain(action="COMMAND", command=text)
+
+
+def tool(name: str, **arguments: Any) -> str:
+    return plain(tool=name, arguments=arguments)
+
+
+def verdict(decision: str, *issues: str, confidence: float = 0.9) -> str:
+    return plain(checked_citations=[], issues=list(issues), decision=decision, confidence=confidence)
+
+
+USUAL: Mapping[str, Says] = {
+    "query_analyzer": ANALYSIS,
+    "reflection": PROCEED,
+    "retrieval": retrieval(),
+    "context_synthesis": gathers_all,
+    "planner": plan("synthesis"),
+    "executor": COMPLETE,
+    "synthesizer": cites_all,
+    "validator": APPROVE,
+    "summarizer": SUMMARY,
+}
+
+
+@dataclass
+class ScriptedRuntime:
+    """Answers by role: `script[role]` in turn, its last entry for ever; what is not scripted is answered as usual."""
+
+    script: dict[str, list[Says]] = field(default_factory=dict)
+    packs: list[PromptPack] = field(default_factory=list)
+    name: str = "scripted"
+
+    def model(self, layer: ModelLayer) -> str:
+        return f"scripted-{layer.value}"
+
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        return None
+
+    def temperature(self, layer: ModelLayer) -> float:
+        return 0.5
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+        self.packs.append(pack)
+        told = self.script.get(pack.role) or [USUAL[pack.role]]
+        says = told.pop(0) if len(told) > 1 else told[0]
+        if isinstance(says, Exception):
+            raise says
+        text, reason = says if isinstance(says, tuple) else (says(pack) if callable(says) else says, "stop")
+        return ModelAnswer(text, reason, Usage(), self.name, self.model(pack.layer), 1.0)
+
+    async def aclose(self) -> None: ...
+
+    def calls(self) -> Counter[str]:
+        """How often each role was asked."""
+        return Counter(pack.role for pack in self.packs)
+
+    def of(self, role: str) -> list[PromptPack]:
+        return [pack for pack in self.packs if pack.role == role]
+
+
+@dataclass
+class Rig:
+    """A house of one store, its scripted runtime, and short ways to look at what a turn left."""
+
+    house: House
+    runtime: ScriptedRuntime
+
+    def say(self, **by_role: Says | list[Says]) -> None:
+        """From now on these roles answer so."""
+        for role, says in by_role.items():
+            self.runtime.script[role] = list(says) if isinstance(says, list) else [says]
+
+    def start(self, query: str = "which chair?", *, user: str = "anna", session: str = "s1", mode: str = "chat") -> TurnKey:
+        return self.house.start(query, user=user, session=session, mode=mode)
+
+    def run(self, key: TurnKey) -> list[PhaseReport]:
+        """Run what is left of a turn; the reports of the phases that ran."""
+        reports: list[PhaseReport] = []
+        self.house.run_turn(key, on_report=reports.append)
+        return reports
+
+    def ask(self, query: str = "which chair?", **where: str) -> TurnKey:
+        """A whole turn, as far as it goes."""
+        key = self.start(query, **where)
+        self.run(key)
+        return key
+
+    def turn(self, key: TurnKey) -> Turn:
+        return self.house.turns.load(key)
+
+    def section(self, key: TurnKey, number: int) -> str:
+        return ContextDocument.parse(self.turn(key).context).body(number)
+
+    def row(self, key: TurnKey) -> TurnRow:
+        return next(r for r in self.house.kit.index.rows(key.user) if r.number == key.number)
+
+    def halted(self, key: TurnKey) -> Intervention:
+        """The intervention at which the turn stands."""
+        manifest = self.house.turns.manifest(key)
+        assert manifest.state == "halted" and manifest.intervention
+        return self.house.interventions.show(manifest.intervention)
+
+
+@cache
+def vocabulary() -> TokenCounter:
+    """The real counter, read once for all tests: it takes longer than the rest of a house."""
+    return open_counter(load_settings({}))
+
+
+def open_rig(root: Path, *, cookbook: Path | None = None) -> Rig:
+    """A rig over the store `root`."""
+    given = {"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(cookbook)} if cookbook else {})
+    runtime = ScriptedRuntime()
+    return Rig(open_house(load_settings(given), runtime=runtime, counter=vocabulary()), runtime)

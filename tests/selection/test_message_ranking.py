@@ -1,0 +1,76 @@
+"""The order of found messages."""
+
+from pandora_dagster.selection.message_ranking import PLACE_BITS, Matches, Unit, ranked_messages
+from pandora_dagster.selection.question import Question
+
+
+def _doc(number: int, place: int = 1) -> int:
+    return (number << PLACE_BITS) + place
+
+
+def _unit(number: int, place: int = 1, *, session: str = "s", **fields: object) -> Unit:
+    return Unit(_doc(number, place), session, **({"length": 5} | fields))  # type: ignore[arg-type]
+
+
+def _order(units: list[Unit], places: dict[str, dict[int, int]], **asked: object) -> list[tuple[int, int]]:
+    fields = {"words": {t: 1.0 for t in places if t[0] not in "@~"}, "prefixes": {}, "dates": tuple(t for t in places if t[0] == "@")}
+    found = ranked_messages(Question(**(fields | asked)), units, Matches(places, dict.fromkeys(places, 1.0)))  # type: ignore[arg-type]
+    return [(s.unit.number, s.unit.doc - _doc(s.unit.number, 0)) for s in found]
+
+
+def test_nothing_matches_nothing_is_ranked() -> None:
+    """Messages are never made up."""
+    assert _order([_unit(1), _unit(2)], {"desk": {}}) == []
+
+
+def test_neighbours_stand_behind_what_matched() -> None:
+    """The next message stands before the previous one: answers follow questions."""
+    assert _order([_unit(n) for n in range(1, 6)], {"desk": {_doc(3): 1}})[:3] == [(3, 1), (4, 1), (2, 1)]
+
+
+def test_a_neighbour_is_one_of_the_same_session() -> None:
+    """What was said before or after in another session is none."""
+    units = [_unit(1, session="a"), _unit(2, session="b"), _unit(3, session="a")]
+    assert set(_order(units, {"desk": {_doc(1): 1}})) == {(1, 1), (3, 1)}
+
+
+def test_the_named_speaker_stands_before_the_other() -> None:
+    """And before that, what they tell of themselves."""
+    units = [
+        _unit(1, session="a", speaker="Ann"),
+        _unit(2, session="b", speaker="Bob"),
+        _unit(3, session="c", speaker="Bob", own_words=True),
+    ]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}, speaker="Bob") == [(3, 1), (2, 1), (1, 1)]
+
+
+def test_a_question_stands_behind_what_is_told() -> None:
+    """Among equals, a message that asks is less likely to answer."""
+    units = [_unit(1, session="a"), _unit(2, session="b", asks=True)]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}) == [(1, 1), (2, 1)]
+
+
+def test_among_equals_the_newer_stands_first() -> None:
+    """Recency breaks ties."""
+    units = [_unit(1, session="a"), _unit(2, session="b")]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}) == [(2, 1), (1, 1)]
+
+
+def test_the_date_of_a_turn_holds_for_its_messages() -> None:
+    """A question of a date alone finds them; a message that points to the date itself stands first."""
+    units = [_unit(1, 0, session="a"), _unit(1, 1, session="a"), _unit(2, 1, session="b")]
+    assert _order(units, {"@may": {_doc(1, 0): 1, _doc(2, 1): 1}})[0] == (2, 1)
+    assert set(_order(units, {"@may": {_doc(1, 0): 1}})) == {(1, 0), (1, 1)}
+
+
+def test_messages_answer_to_words_of_their_turns_summary() -> None:
+    """A word that only the summary has leads to the turn's messages."""
+    units = [_unit(1, 0, session="a"), _unit(1, 1, session="a"), _unit(2, 1, session="b")]
+    assert set(_order(units, {"desk": {_doc(1, 0): 1}})) == {(1, 0), (1, 1)}
+
+
+def test_beginnings_of_words_count_a_little() -> None:
+    """Less than the word itself."""
+    units = [_unit(1, session="a"), _unit(2, session="b")]
+    places = {"painter": {_doc(1): 1}, "~paint": {_doc(1): 1, _doc(2): 1}}
+    assert _order(units, places, words={"painter": 1.0}, prefixes={"~paint": "paint"}) == [(1, 1), (2, 1)]

@@ -1,0 +1,20 @@
+"""Sentences of a text."""
+
+import pytest
+
+from pandora_dagster.text.sentences import sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One. Two!", ("One.", "Two!")),
+        ("Dr. Holm paid $697.00. She left.", ("Dr. Holm paid $697.00.", "She left.")),
+        ("no end\n\n  next line ", ("no end", "next line")),
+        ("", ()),
+        (" \n ", ()),
+    ],
+)
+def test_sentences(text: str, found: tuple[str, ...]) -> None:
+    """Sentences come verbatim and in order; abbreviations and amounts do not end one, line breaks do."""
+    assert sentences(text) == found

@@ -1,0 +1,66 @@
+"""`doc.search`: earlier turns by words, whole pieces within a budget, each under its source."""
+
+import asyncio
+import json
+
+import pytest
+
+from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.tools.documents import BUDGET_TOKENS, MOST_TURNS
+from tests.phases.rig import open_rig
+
+
+@pytest.fixture
+def rig(tmp_path):
+    """A house in a folder of its own."""
+    made = open_rig(tmp_path / "store")
+    yield made
+    made.house.close()
+
+
+def search(rig, query, *, user="anna", before=99):
+    tool = rig.house.kit.tools["doc.search"]
+    return asyncio.run(tool.run({"query": query}, user=user_id(user), turn=TurnKey(user_id(user), before)))
+
+
+def test_the_best_pieces_come_with_their_sources(rig):
+    """Each piece names its turn and day; the raw bundle holds the same text."""
+    rig.say(synthesizer="The walnut desk costs 300.")
+    key = rig.ask("which desk?")
+    found = search(rig, "walnut desk")
+    assert found.ok and "The walnut desk costs 300." in found.text and found.text.startswith("[source 1] Turn 1 (")
+    assert [(s.turn_id, s.path, s.label) for s in found.sources] == [(key.turn_id, "turns/turn_000001/context.md", "")]
+    assert json.loads(found.raw)[0]["turn_id"] == key.turn_id
+
+
+def test_nothing_found_is_no_error(rig):
+    """An empty text and no sources."""
+    found = search(rig, "zeppelin")
+    assert (found.ok, found.text, found.sources) == (True, "", ())
+
+
+def test_only_the_persons_own_earlier_turns_are_searched(rig):
+    """Neither another person's turns, nor this turn, nor later ones."""
+    rig.ask("the walnut desk", user="ben")
+    rig.ask("the walnut desk")
+    assert search(rig, "walnut", user="carla").sources == () and search(rig, "walnut", before=1).sources == ()
+    assert {s.turn_id for s in search(rig, "walnut").sources} == {"turn_000001"}
+
+
+def test_the_result_stays_within_its_budget(rig):
+    """At most three turns, whole pieces, and what was left out is named in the raw bundle."""
+    for n in range(MOST_TURNS + 2):
+        rig.ask("\n\n".join(f"walnut paragraph {n} {m} " + "and so on " * 30 for m in range(4)))
+    found = search(rig, "walnut paragraph")
+    assert 0 < len(found.sources) <= MOST_TURNS
+    assert rig.house.kit.counter.count(found.text) <= BUDGET_TOKENS + 20 * MOST_TURNS
+    assert any(entry["left_out"] for entry in json.loads(found.raw))
+
+
+def test_a_damaged_turn_is_named(rig):
+    """A found turn whose document was changed is an error that names it, never silently left out."""
+    key = rig.ask("the walnut desk")
+    (rig.house.folder(key) / "context.md").write_text("changed")
+    with pytest.raises(DocumentError, match="turn_000001"):
+        search(rig, "walnut")

@@ -219,4 +219,4 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
         process.kill()
         process.wait()
     with impatient.lock(KEY):
-        assert True
+        pass

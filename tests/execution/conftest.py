@@ -147,7 +147,7 @@ class FakeStores:
         return tuple(self.opened)
 
     def resolve(self, intervention_id: str, resolution: str) -> Intervention:
-        raise NotImplementedError
+        raise AssertionError("a call never resolves an intervention")
 
 
 @dataclass

@@ -102,9 +102,7 @@ for k in rig.house.turns.keys():
     if rig.house.left_to_do(k): rig.run(k)
 rig.ask("and now?")
 after = [str(rig.turn(k).manifest.state) for k in rig.house.turns.keys()]
-verified = rig.house.verify_index()
-rig.house.rebuild_index()
-print(json.dumps({"said": said, "states": states, "after": after, "verify": verified, "rebuilt": rig.house.verify_index()}))
+print(json.dumps({"said": said, "states": states, "after": after, "verify": rig.house.verify_index()}))
 """
 
 
@@ -123,6 +121,4 @@ def test_a_really_full_disk_loses_nothing(tmp_path, left):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["said"] == "nothing" or (told["said"].startswith("StoreError: ") and "free some space" in told["said"]), told["said"]
-    assert told["states"][0] == "saved" and set(told["after"]) == {"saved"}
-    assert all("calls.jsonl" in difference for difference in told["verify"])  # a call index that the disk refused, and
-    assert told["rebuilt"] == []  # its remedy
+    assert told["states"][0] == "saved" and set(told["after"]) == {"saved"} and told["verify"] == []

@@ -16,15 +16,17 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
-from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
+from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, rebuild, verify
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.wiring.compression import Compression
 from pandora_dagster.wiring.examination import Finding, examined
+from pandora_dagster.wiring.searching import most_messages, search_filters
 
 T = TypeVar("T")
 
@@ -123,14 +125,21 @@ class House:
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
         """Make both indexes again: of turns from their documents, of calls from their records. Raises StoreError."""
-        report = rebuild(self.turns, self.turn_index, progress=progress)
+        report = rebuild(self.turns, self.turn_index, Preambles(self.sessions), progress=progress)
         broken: list[str] = []
         count, aside = rebuild_calls(self.calls.files, self.calls.index, report=broken.append)
         return replace(report, calls=count, calls_aside=aside, broken_lines=tuple(broken))
 
     def verify_index(self) -> tuple[str, ...]:
         """What both indexes do not say as documents and records do. Raises StoreError."""
-        return verify(self.turns, self.turn_index) + verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
+        of_turns = verify(self.turns, self.turn_index, Preambles(self.sessions))
+        return of_turns + verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
+
+    def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
+        """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. Raises InputError."""
+        who = user_id(user) if user else self.settings.user
+        found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
+        return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""

@@ -21,7 +21,7 @@ from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.turns import Candidate, FoundMessage, Manifest, PhaseRecord, SearchFilters, Turn, TurnRow
+from pandora_dagster.contracts.turns import Candidate, Manifest, PhaseRecord, Turn, TurnRow
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer, TurnState
 
 
@@ -229,14 +229,6 @@ class TurnIndex(Protocol):
 
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
         """The user's own turns that may matter for `query`, best first; turns numbered `before` or later stay out."""
-        ...
-
-
-class MessageIndex(Protocol):
-    """The same index, asked for single messages."""
-
-    def messages(self, user: str, query: str, *, limit: int, filters: SearchFilters = ...) -> tuple[FoundMessage, ...]:
-        """The user's own messages that may matter for `query`, best first."""
         ...
 
 

@@ -18,15 +18,21 @@ _NAME = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Terms with their weights, by what they are matched against; `speaker` is the one person the question names, or ""."""
+    """Terms with their weights, by what they are matched against."""
 
     words: Mapping[str, float]
     prefixes: Mapping[str, str]
     """Prefix term -> the five letters themselves, which a short word is stored as."""
     dates: tuple[str, ...]
-    speaker: str = ""
+    named: tuple[str, ...] = ()
+    """The user's speakers whom it names."""
     asks_when: bool = False
     """It asks for a time."""
+
+    @property
+    def speaker(self) -> str:
+        """The one person whom it names; "" where it names none or several."""
+        return self.named[0] if len(self.named) == 1 else ""
 
     def terms(self) -> tuple[str, ...]:
         """Everything to look for, each once."""
@@ -46,8 +52,7 @@ def asked(query: str, reader: TermReader, *, speakers: Iterable[str] = ()) -> Qu
         if date[1:] in MONTHS:
             weights.setdefault(reader.stem(date[1:]), 1.0)
     prefixes = {prefix: prefix[1:] for word in words if (prefix := prefix_of(word) or _as_prefix(word))}
-    speaker = next(iter(named)) if len(named) == 1 else ""
-    return Question(weights, prefixes, dates, speaker, bool(_WHEN.search(query)))
+    return Question(weights, prefixes, dates, tuple(named), bool(_WHEN.search(query)))
 
 
 def _as_prefix(word: str) -> str:

@@ -114,7 +114,7 @@ def idf(documents: int, holding: int) -> float:
 
 
 def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches, signals: Sequence[Signal] = ()) -> tuple[Scored, ...]:
-    """Units that share something with the question, stand beside one that does, or are the named speaker's: best first.
+    """Units that share something with the question, stand beside one that does, or are of a person whom it names: best first.
 
     Among equals the newer stands first. `signals` are fused in: each is divided by its greatest value, as the others are.
     """
@@ -132,7 +132,7 @@ def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches,
         for doc in around.sessions[session]:
             total[doc] += SESSION_WEIGHT * score
     found = {doc for doc, value in total.items() if value > 0}
-    found |= {doc for doc, unit in around.units.items() if question.speaker and unit.speaker == question.speaker}
+    found |= {doc for doc, unit in around.units.items() if unit.speaker in question.named}
     scored = (Scored(around.units[doc], total.get(doc, 0.0) + _manner(around.units[doc], question)) for doc in found)
     return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.doc)))
 

@@ -19,7 +19,7 @@ from pandora_dagster.stores.postings import ASKS, OWN_WORDS, TELLS_TIME
 from pandora_dagster.stores.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS, KEY
 from pandora_dagster.text.words import TermReader
 
-POOL = 150
+POOL = 200
 """Documents that are scored with what stands around them; more change no first ten."""
 _AROUND = 4
 """Turns on each side of a match that are looked at."""
@@ -37,14 +37,20 @@ _POOL = f"""
     WHERE {{passing}} GROUP BY doc
     ORDER BY sum(weight * tf * {K1 + 1} / (tf + {K1} * ({1 - B} + {B} * length / ?))) DESC, doc DESC LIMIT ?
 """  # noqa: S608
-_OF_SPEAKER = f"SELECT doc FROM {ALL_MESSAGES} WHERE speaker = ? AND doc >= ? AND doc < ? AND {{passing}} ORDER BY doc DESC LIMIT ?"  # noqa: S608
+_OF_SPEAKERS = f"""
+    SELECT doc FROM {ALL_MESSAGES}
+    WHERE speaker IN (SELECT unnest(?::VARCHAR[])) AND doc >= ? AND doc < ? AND {{passing}} ORDER BY doc DESC LIMIT ?
+"""  # noqa: S608
 _TURN_OF = f"(doc >> {PLACE_BITS} << {PLACE_BITS})"
 _NEAR = "(SELECT unnest(?::BIGINT[]))"
 _UNITS = f"""
     SELECT doc, session_id, speaker, length, manner FROM {ALL_MESSAGES} WHERE {_TURN_OF} IN {_NEAR} AND doc >= ? AND doc < ?
 """  # noqa: S608
 _MATCHES = f"SELECT place, doc, tf FROM hits WHERE {_TURN_OF} IN {_NEAR}"  # noqa: S608
-_TEXTS = "SELECT doc, message_id, role, speaker, created_at, text FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE doc IN (SELECT unnest(?::BIGINT[])))"  # noqa: E501
+_TEXTS = """
+    SELECT doc, message_id, role, speaker, created_at, text FROM {table}
+    WHERE rowid IN (SELECT rowid FROM {table} WHERE doc IN (SELECT unnest(?::BIGINT[])))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class MessageSearch:
         speakers, messages, length = self._totals()
         question = asked(query, self.reader, speakers=speakers)
         terms = question.terms()
-        if not messages or not (terms or question.speaker):
+        if not messages or not (terms or question.named):
             return ()
         self.db.execute(_HITS, [self._user, list(terms), len(terms), self.base, self.end])
         rarity = self._rarity(terms, messages)
@@ -96,14 +102,14 @@ class MessageSearch:
         return {term: idf(messages, counts[place]) for place, term in enumerate(terms) if place in counts}
 
     def _pool(self, question: Question, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
-        """The best documents by their own words; where those are few, the newest of the person whom the question names besides."""
+        """The best documents by their own words; where those are few, the newest of the persons whom the question names besides."""
         dates = set(question.dates)
         weights = [rarity.get(t, 0.0) * (question.words.get(t) or (DATE_WEIGHT if t in dates else PREFIX_WEIGHT)) for t in terms]
         passing, given = self._passing()
         rows = self.db.execute(_POOL.format(passing=passing), [len(terms), weights, *given, mean, POOL]).fetchall()
-        if question.speaker and len(rows) < POOL:
-            of_speaker = [question.speaker, self.base, self.end, *given, POOL - len(rows)]
-            rows += self.db.execute(_OF_SPEAKER.format(passing=passing), of_speaker).fetchall()
+        if question.named and len(rows) < POOL:
+            of_speakers = [list(question.named), self.base, self.end, *given, POOL - len(rows)]
+            rows += self.db.execute(_OF_SPEAKERS.format(passing=passing), of_speakers).fetchall()
         return [row[0] - self.base for row in rows]
 
     def _passing(self) -> tuple[str, list[Any]]:

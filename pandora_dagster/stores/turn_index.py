@@ -41,7 +41,10 @@ _NEWEST = (
 )
 _BY_DOC = f"SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[])) {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
 _BY_RANGE = f"SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
-_OF_ALL = f"SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?) ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?"  # noqa: S608, E501
+_OF_ALL = f"""
+    SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?)
+    ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
+"""  # noqa: S608
 _SAID = f"""
     SELECT doc, message_id, role, speaker, text, created_at FROM {ALL_MESSAGES}
     WHERE doc >= ? AND doc < ? AND doc & {doc_of(1) - 1} > 0 ORDER BY doc
@@ -50,7 +53,7 @@ _SAID = f"""
 
 @dataclass(frozen=True, slots=True)
 class DuckTurnIndex:
-    """`TurnIndex` and `MessageIndex` in one DuckDB file. Every method opens, works and closes; raises StoreError."""
+    """`TurnIndex`, which also finds single messages, in one DuckDB file. Every method opens, works and closes; raises StoreError."""
 
     file: DuckFile
     reader: TermReader = field(default_factory=TermReader)

@@ -38,7 +38,7 @@ def test_the_named_speaker_stands_before_the_other() -> None:
         _unit(2, session="b", speaker="Bob"),
         _unit(3, session="c", speaker="Bob", own_words=True),
     ]
-    assert _order(units, {"desk": {u.doc: 1 for u in units}}, speaker="Bob") == [(3, 1), (2, 1), (1, 1)]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}, named=("Bob",)) == [(3, 1), (2, 1), (1, 1)]
 
 
 def test_a_question_stands_behind_what_is_told() -> None:
@@ -76,7 +76,7 @@ def test_beginnings_of_words_count_a_little() -> None:
 def test_what_the_named_speaker_said_is_a_match() -> None:
     """It stands behind what shares words with the question; what others said is none."""
     units = [_unit(1, session="a", speaker="Bob"), _unit(2, session="b", speaker="Bob"), _unit(3, session="c", speaker="Ann")]
-    assert _order(units, {"desk": {doc_of(1, 1): 1}}, speaker="Bob") == [(1, 1), (2, 1)]
+    assert _order(units, {"desk": {doc_of(1, 1): 1}}, named=("Bob",)) == [(1, 1), (2, 1)]
     assert _order(units, {"desk": {}}) == []
 
 

@@ -78,9 +78,9 @@ class Settings(BaseModel):
     policy: Annotated[Literal["assistant", "mediation"], Variable("PANDORA_POLICY", "assistant or mediation")] = Field(
         "assistant", description="Which turns of a session a call sees: by the intent of the query, or by the stages of a mediation."
     )
-    stage: Annotated[str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(POLICIES["mediation"].buffers))] = (
-        Field("", description="The stage that a mediation is in: it decides how many of its turns go whole.")
-    )
+    stage: Annotated[
+        str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(POLICIES["mediation"].buffers), "none")
+    ] = Field("", description="The stage that a mediation is in: it decides how many of its turns go whole.")
     index_lock_wait_s: Annotated[
         float,
         Field(gt=0, le=3_600, allow_inf_nan=False),

@@ -62,7 +62,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         revision="2",
     ),
     PhaseSpec(
-        "gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources.", revision="2"
+        "gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources.", revision="3"
     ),
     PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks."),
     PhaseSpec("plan_clarification", "3", ("task_plan",), saving.SUMMARIZER, 5, "The Planner's question back.", branch=True),

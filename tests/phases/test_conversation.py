@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from pandora_dagster.contracts.conversations import ConversationDigest
+from pandora_dagster.contracts.conversations import ConversationDigest, ConversationSummary
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.errors import RuntimeUnreachableError
 from pandora_dagster.phases import flow
@@ -14,7 +14,7 @@ from pandora_dagster.wiring import open_house
 from tests.phases.rig import vocabulary
 from tests.phases.test_session_window import asked, conversation, sent, told
 
-ANNA, LONG, S1 = UserId("anna"), SessionId("long"), SessionId("s1")
+ANNA, LONG = UserId("anna"), SessionId("long")
 
 
 @pytest.fixture
@@ -99,19 +99,29 @@ def empty():
 
 
 def test_it_is_carried_on_every_ten_turns(rig):
-    """Thirty messages, then every twenty; the second call reads the first summary and the ten turns after it, and no others."""
-    rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a chair.", "agreements": []}))
-    reports = {}
-    for n in range(1, 26):
-        key = rig.start(f"which chair? I must not pay more than {n} euros.")
-        rig.house.run_turn(key, on_report=lambda r: reports.__setitem__((r.key.number, r.phase), r))
-    made = {n: r.facts["covered_turns"] for (n, phase), r in reports.items() if phase == "conversation_summary" and r.facts["triggered"]}
-    assert made == {15: "1-7", 25: "1-17"}
-    first, second = rig.runtime.of("conversation_summarizer")
-    assert first.document("previous_summary") == "" and "They spoke of a chair." in second.document("previous_summary")
-    assert [f"[turn {n}," in second.document("turns") for n in range(1, 26)] == [7 < n < 18 for n in range(1, 26)]
-    needs = rig.house.kit.conversations.find(ANNA, S1).digest.user_needs
-    assert needs == tuple(f"I must not pay more than {n} euros. (turn {n})" for n in range(1, 18))
+    """After one at turn 15, which covers seven turns, nothing until turn 25; that call reads the summary and the ten turns after it."""
+    limits = [f"I must not pay more than {n} euros." for n in range(1, 24)]
+    messages = [m for line in limits for m in ({"role": "user", "content": line}, {"role": "assistant", "content": "Noted."})]
+    recorded = {"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}
+    rig.house.import_conversations([json.dumps(recorded).encode()], where="test")
+    stands = ConversationDigest(summary="They spoke of money.", user_needs=tuple(f"{limits[n - 1]} (turn {n})" for n in range(1, 8)))
+    store = rig.house.kit.conversations
+    store.save(summary_of(stands, tuple(range(1, 8))))
+    rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of euros."}))
+    first = {r.phase: r for r in rig.run(rig.start(session="long"))}["conversation_summary"]
+    assert first.facts["triggered"] is False and "18 messages since" in first.facts["why"] and first.calls == ()
+    second = {r.phase: r for r in rig.run(rig.start(session="long"))}["conversation_summary"]
+    assert second.facts["covered_turns"] == "1-17" and len(second.facts["put_back"]) == 17
+    (pack,) = rig.runtime.of("conversation_summarizer")
+    assert "They spoke of money." in pack.document("previous_summary")
+    assert [f"[turn {n}," in pack.document("turns") for n in range(1, 26)] == [7 < n < 18 for n in range(1, 26)]
+    assert store.find(ANNA, LONG).digest.user_needs == tuple(f"{limits[n - 1]} (turn {n})" for n in range(1, 18))
+
+
+def summary_of(digest, turns):
+    made = {"created_at": "2026-09-03T09:00:00Z", "made_by": "turn_000015", "runtime": "scripted", "recipe": "conversation_summary"}
+    ids = {"recipe_version": "a", "prompt_version": "b", "call_id": "call_1"}
+    return ConversationSummary(user_id="anna", session_id="long", turns=turns, digest=digest, tokens=100, **made, **ids)
 
 
 def test_a_crash_between_summary_and_turn_makes_it_once(rig, monkeypatch):

@@ -81,6 +81,20 @@ def summary_facts(rows: Iterable[TurnRow], offered: InputDocument, left_out: Col
     return window_facts(told, left_out)
 
 
+def earlier(desk: Desk) -> tuple[int, ...]:
+    """The session's earlier turns, ascending and at most the newest `TOLD`, as an earlier phase of this turn wrote them down."""
+    reports = (phase.report.get("facts", {}).get("window", ()) for phase in desk.turn.manifest.phases)
+    rows = next((rows for rows in reports if rows), ())
+    return tuple(sorted(number for row in rows for number in _numbers(str(row["turn"]))))
+
+
+def _numbers(text: str) -> Iterable[int]:
+    """What `ranges` wrote, as numbers."""
+    for run in text.split(", "):
+        first, _, last = run.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
 def ranges(numbers: Sequence[int]) -> str:
     """`1-3, 7` for 1, 2, 3, 7."""
     runs: list[list[int]] = []

@@ -25,8 +25,8 @@ DOCUMENT_TARGET = 7_500
 SECTION_4_BUDGET = SECTION_BUDGETS[4]
 SECTION_4_EXISTING = 1_500
 """What older results are compressed to before a new one is added."""
-UNTOUCHED = frozenset({0, 5})
-"""The person's words, and the answer as the person sees it: the soft levels leave both whole."""
+UNTOUCHED = frozenset({0})
+"""The person's words: no level compresses them."""
 _SETTLED = frozenset(SECTION_BUDGETS) - UNTOUCHED - {4}
 """Sections of level 1; section 4 is kept within its budget while it is written."""
 _SMALLEST_SHARE = 0.25
@@ -106,11 +106,12 @@ class SectionBudgets:
         return await self.shrink(newest, target=SECTION_4_BUDGET, site=site)
 
     async def settle_document(self, sections: Mapping[int, Content], *, total: int, latest: int, site: CallSite) -> Mapping[int, Shrunk]:
-        """Level 2: the largest sections first, the latest one last, until 7,500 tokens are left."""
+        """Level 2: the largest sections first, the latest one last, until 7,500 tokens are left; over 8,600 still, those that
+        could not be compressed come back with the reason."""
         if total <= DOCUMENT_LIMIT:
             return {}
         sizes = {n: self._count(c.text) for n, c in sections.items() if n not in UNTOUCHED}
-        over, done = total - DOCUMENT_TARGET, dict[int, Shrunk]()
+        over, done, stuck = total - DOCUMENT_TARGET, dict[int, Shrunk](), dict[int, Shrunk]()
         for number in sorted(sizes, key=lambda n: (n == latest, -sizes[n])):
             target = max(sizes[number] - over, int(sizes[number] * _SMALLEST_SHARE), 1)
             if over <= 0 or not self._is_worth(sizes[number] - target):
@@ -119,9 +120,12 @@ class SectionBudgets:
             if shrunk.report:
                 done[number] = shrunk
                 over -= shrunk.report.tokens_before - shrunk.report.tokens_after
+            else:
+                stuck[number] = shrunk
         if total - _saved(done) > DOCUMENT_LIMIT:
             loaded = self._engine.recipe(ContentType.CONTEXT_DOC)
             self._log.overflow("context.md", total - _saved(done) - DOCUMENT_LIMIT, site=site, loaded=loaded)
+            done |= stuck
         return done
 
     async def _shrink_parts(self, content: Content, target: int, site: CallSite) -> Shrunk:

@@ -16,7 +16,7 @@ from pandora_dagster.contracts.calls import (
     PromptPack,
     Source,
 )
-from pandora_dagster.contracts.compression import Content, Shrunk
+from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
 from pandora_dagster.contracts.conversations import ConversationSummary, SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
@@ -67,10 +67,11 @@ class ModelRuntime(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Documents after compression, each verified, with tokens saved."""
+    """Documents after compression, each verified, with tokens saved and what became of their facts."""
 
     documents: tuple[InputDocument, ...]
     tokens_saved: int
+    reports: tuple[CompressionReport, ...] = ()
 
 
 class Fitter(Protocol):

@@ -205,9 +205,9 @@ async def _bounded(desk: Desk, written: Written, report: PhaseReport) -> PhaseRe
     """The committed phase's report; context.md is back under its limit before the next phase begins (000 section 25, level 2)."""
     if not written.sections:
         return report
-    before = len(desk.compressions)
+    before = len(desk.compressions), len(desk.overflows)
     turn = await settled_document(desk, written.sections, SECTION_OF)
-    if len(desk.compressions) == before:
+    if (len(desk.compressions), len(desk.overflows)) == before:
         return report
     verdicts = worst_verdicts([*report.verdicts, *desk.compression_verdicts])
     return replace(report, manifest=turn.manifest, verdicts=verdicts, facts={**report.facts, **compression_facts(desk.compressions)})

@@ -1,17 +1,21 @@
 """Phase 2, the Context Gatherer: RETRIEVAL chooses, loading is strict, SYNTHESIS compiles section 2 (004)."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from pandora_dagster.contracts.answers import GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.calls import InputDocument, Item, Source
+from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports import MemoryEntry
 from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases import history
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
 from pandora_dagster.phases.prior_turns import headed, path_of, prior_turn, protected, session_window, worth
-from pandora_dagster.phases.section2 import Loaded, fitting_section2
+from pandora_dagster.phases.section2 import WHOLE, Loaded, fitting_section2, row_room
 from pandora_dagster.selection.excerpts import PER_TURN_LIMIT
 from pandora_dagster.selection.windows import policy_named, within_limits
 from pandora_dagster.text.tables import cell, table
@@ -48,10 +52,30 @@ async def gathered_context(desk: Desk) -> Written:
     ]
     result = await desk.ask(SYNTHESIS, [d for d in documents if d.text or d.items], sources=loaded.sources)
     gathered = answer_of(result, GatheredContext)
-    section = fitting_section2(gathered, loaded, room=_room(desk), counter=desk.kit.counter)
-    facts = {"sources": len(loaded.sources), "context_quality": section.quality, "left_out": len(section.left_out) + len(loaded.left_out)}
+    room = _room(desk)
+    section = fitting_section2(await _within_item_limit(desk, gathered, loaded, room), loaded, room=room, counter=desk.kit.counter)
+    facts: dict[str, Any] = {"sources": len(loaded.sources), "context_quality": section.quality}
+    facts["left_out"] = len(section.left_out) + len(loaded.left_out)
+    if section.left_out:
+        facts["left_out_of_section_2"] = [asdict(item) for item in section.left_out]
     facts |= history.window_facts(told, result.record.left_out)
     return Written(sections={2: section.text}, files={"gathered_context.json": as_json(gathered)}, facts=facts)
+
+
+async def _within_item_limit(desk: Desk, gathered: GatheredContext, loaded: Loaded, room: int) -> GatheredContext:
+    """Each chosen turn within its limit: the key facts of one that is over it are compressed (DECISIONS 2). They were
+    gathered for the query already, so all of them count."""
+    if desk.kit.summarizer is None:
+        return gathered
+    limit = min(PER_TURN_LIMIT, row_room(gathered, loaded, room=room, counter=desk.kit.counter))
+    turns = list(gathered.prior_turns)
+    for place, turn in enumerate(turns):
+        text = "\n".join(" ".join(fact.split()) for fact in turn.key_facts)
+        if desk.kit.counter.count(text) > limit:
+            reported = Content(text, f"{WHOLE}: turn {turn.turn}", ContentType.PRIOR_TURN)
+            shrunk = desk.taken(await desk.kit.summarizer.shrink(reported, target=limit, site=desk.site))
+            turns[place] = turn.model_copy(update={"key_facts": tuple(line for line in shrunk.split("\n") if line.strip())})
+    return gathered.model_copy(update={"prior_turns": tuple(turns)})
 
 
 def _candidates(desk: Desk, query: str, of_session: Sequence[TurnRow]) -> InputDocument:

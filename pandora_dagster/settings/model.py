@@ -41,6 +41,7 @@ def _zone(name: str) -> str:
 _TOKENS = "a whole number of tokens from {} to 1000000"
 _FOLDER = "a folder that you may use, or a path where one can be made"
 _SWITCH = "true or false"
+_TextLayer = Literal["NERVES", "REFLEX", "MIND", "VOICE"]
 
 
 class Settings(BaseModel):
@@ -105,8 +106,8 @@ class Settings(BaseModel):
     min_compression_savings: Annotated[int, Field(ge=0, le=1_000_000), Variable("MIN_COMPRESSION_SAVINGS", _TOKENS.format(0))] = Field(
         500, description="Tokens that compression must save at the soft levels to be worth it."
     )
-    compression_model_layer: Annotated[Literal["NERVES"], Variable("COMPRESSION_MODEL_LAYER", "NERVES")] = Field(
-        "NERVES", description="The model layer that compresses; always NERVES."
+    compression_model_layer: Annotated[_TextLayer, Variable("COMPRESSION_MODEL_LAYER", "NERVES, REFLEX, MIND or VOICE")] = Field(
+        "NERVES", description="The model layer that compresses; another than NERVES only where none is served."
     )
 
     @field_validator("response_token_reserve")

@@ -140,7 +140,7 @@ WRONG = {
     "COMPRESSION_ENABLED": ("2", "'2': expected true or false"),
     "COMPRESSION_CACHE_TTL": ("-1", "'-1': expected a whole number of seconds"),
     "MIN_COMPRESSION_SAVINGS": ("1e9", "'1e9': expected a whole number of tokens from 0 to 1000000"),
-    "COMPRESSION_MODEL_LAYER": ("MIND", "'MIND': expected NERVES"),
+    "COMPRESSION_MODEL_LAYER": ("EYES", "'EYES': expected NERVES"),
 }
 
 

@@ -1,7 +1,7 @@
 """What a phase may use: the ports, in one frozen bundle. `wiring` fills it; tests fill it with fakes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.ports import (
     CallLog,
@@ -9,6 +9,7 @@ from pandora_dagster.contracts.ports import (
     Cookbook,
     CountsTokens,
     Executes,
+    FactBook,
     Interventions,
     MemoryStore,
     Summarizes,
@@ -40,5 +41,7 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    facts: FactBook = field(kw_only=True)
+    """Notable facts of sessions, and with consent the person's profile."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

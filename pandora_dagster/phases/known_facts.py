@@ -57,7 +57,7 @@ def conversation_context(
         turn_id = TurnKey(user_id(user), fact.turn).turn_id
         if turn_id not in labels:
             label = labels[turn_id] = str(len(sources) + len(added) + 1)
-            added[turn_id] = Source(label, f"turns/{turn_id}/context.md", fact.fact, turn_id)
+            added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
     blocks = (
         ("rolling summary", compact(SUMMARY, summary.splitlines())),
         ("what is known of the person", compact(PREFERENCES, _lines(known.person, labels))),

@@ -95,9 +95,10 @@ def _upsert(changing: _Changing[L], line: FactUpsert) -> None:
     if same:
         return
     fact = NotableFact(id="new", category=line.category, fact=line.fact, turn=said.number, stated_at=said.stated_at)
+    older = changing.facts.get(line.replaces or "")
     new = changing.add(fact)
-    if line.replaces in changing.facts and changing.facts[line.replaces].current:
-        changing.change("supersede", line.replaces, superseded_by=new.id, superseded_at=said.stated_at)
+    if older and older.current:
+        changing.change("supersede", older.id, superseded_by=new.id, superseded_at=said.stated_at)
 
 
 def _limit(changing: _Changing[L], most: int) -> None:
@@ -122,10 +123,11 @@ def merged(profile: Profile, session: SessionFacts, replaced: dict[str, str], oc
             if fact.id in new_ids:
                 changing.change("reword", known[origin], category=fact.category, fact=fact.fact, turn=fact.turn, stated_at=fact.stated_at)
         elif fact.current and not any(f.current and same_words(f.fact, fact.fact) for f in changing.facts.values()):
-            new = changing.add(fact.model_copy(update={"origin": origin, "superseded_by": None, "superseded_at": None}))
+            older = changing.facts.get(replaced.get(fact.fact, ""))
+            new = changing.add(fact.model_copy(update={"origin": origin}))
             known[origin] = new.id
-            if (old := replaced.get(fact.fact, "")) in changing.facts and changing.facts[old].current:
-                changing.change("supersede", old, superseded_by=new.id, superseded_at=fact.stated_at)
+            if older and older.current:
+                changing.change("supersede", older.id, superseded_by=new.id, superseded_at=fact.stated_at)
     for origin, fact in own.items():
         newer = known.get(f"{session.session_id}/{fact.superseded_by}")
         if newer and known.get(origin) in changing.facts:

@@ -56,9 +56,7 @@ _KINDS: tuple[tuple[ReferenceKind, re.Pattern[str]], ...] = (
     ),
     (
         "order",
-        re.compile(
-            rf"\b(?:the {_NUMBER} {_THING}|(?:option|number|item|choice|step|point) (?:\d{{1,2}}|[a-e])|the latter|the former)\b", re.I
-        ),
+        re.compile(rf"\b(?:the {_NUMBER} {_THING}|(?:option|choice|alternative) (?:\d{{1,2}}|[a-e])|the latter|the former)\b", re.I),
     ),
 )
 """In order: an agreement also refers to what was said."""

@@ -26,7 +26,7 @@ _NAMED = re.compile(
     r"|(?i:\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+|\bbearer\s+)(?P<bearer>[A-Za-z0-9._~+/=\-]{12,})"
 )
 _CODE = re.compile(
-    r"\b(?:pin|pin (?:code|number)|pass ?code|cv[vc]2?|security (?:code|number)|ssn|one[- ]time code|otp)\b\W{0,3}(?:\w+\W+){0,3}?\d{3}",
+    r"\b(?:pin|pin (?:code|number)|pass ?code|cv[vc]2?|security (?:code|number)|ssn|one[- ]time code|otp)\b\W{0,3}(?:\w+\W+){0,5}?\d{3}",
     re.IGNORECASE,
 )
 _CARD = re.compile(r"(?<![\w\-])(?:\d[ \-]?){12,18}\d(?![\w\-])")

@@ -301,3 +301,19 @@ def test_a_session_whose_turn_was_cited_is_linked(rig):
     rig.ask("zebra", session="s2")
     assert ledger(rig, "s2").linked_sessions == ("s1",)
     assert ledger(rig, "s1").linked_sessions == ()
+
+
+def test_a_linked_session_is_offered_before_its_equals(rig):
+    """Of seven equal turns five are offered; the one that stayed out comes in once its session is linked."""
+    for n in range(7):
+        rig.ask("zebra stripes", session=f"other{n}")
+    rig.say(query_analyzer=rig_analysis().replace("the query", "zebra stripes").replace('"intent": "query"', '"intent": "navigation"'))
+    rig.ask("open zebra stripes", session="new")
+    left_out = min(set(range(1, 8)) - set(offered(rig)))
+
+    def link(known):
+        return known.model_copy(update={"linked_sessions": (f"other{left_out - 1}",)}), ()
+
+    rig.house.kit.facts.change_session(ANNA, SessionId("new"), link)
+    rig.ask("open zebra stripes", session="new")
+    assert left_out in offered(rig)

@@ -33,8 +33,8 @@ class Offered:
 
 def how_to_look(desk: Desk) -> Looking:
     """Depth, threshold and sessions for this turn."""
-    consents = depth_policy(desk.kit.policy).other_sessions == "consented" and crosses_sessions(desk)
-    return looking(depth_policy(desk.kit.policy), desk.analysis().intent, reference(own_words(desk.query)), consents=consents)
+    policy, referred = depth_policy(desk.kit.policy), reference(own_words(desk.query))
+    return looking(policy, desk.analysis().intent, referred, consents=crosses_sessions(desk))
 
 
 def offered(desk: Desk, query: str) -> Offered:

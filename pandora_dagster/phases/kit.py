@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pandora_dagster.contracts.ports import (
     CallLog,
     Clock,
+    ConversationSummaries,
     Cookbook,
     CountsTokens,
     Executes,
@@ -30,6 +31,7 @@ class Kit:
     index: TurnIndex
     calls: CallLog
     memory: MemoryStore
+    conversations: ConversationSummaries
     interventions: Interventions
     counter: CountsTokens
     clock: Clock
@@ -41,6 +43,8 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    stage: str = ""
+    """The policy's stage that a conversation is in; "" for the intent of each query."""
     facts: FactBook = field(kw_only=True)
     """Notable facts of sessions, and with consent the person's profile."""
     summarizer: Summarizes | None = None

@@ -34,7 +34,7 @@ class Offered:
 def how_to_look(desk: Desk) -> Looking:
     """Depth, threshold and sessions for this turn."""
     policy, referred = depth_policy(desk.kit.policy), reference(own_words(desk.query))
-    return looking(policy, desk.analysis().intent, referred, consents=crosses_sessions(desk))
+    return looking(policy, desk.kit.stage or desk.analysis().intent, referred, consents=crosses_sessions(desk))
 
 
 def offered(desk: Desk, query: str) -> Offered:

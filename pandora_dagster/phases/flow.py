@@ -10,7 +10,7 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, HaltError, InputError
-from pandora_dagster.phases import answering, conversation, coordination, gathering, indexing, planning, saving, understanding
+from pandora_dagster.phases import answering, conversation, coordination, gathering, indexing, planning, remembering, saving, understanding
 from pandora_dagster.phases.boundaries import compression_facts, compression_rows, settled_document, settled_sections
 from pandora_dagster.phases.desk import Desk, Written
 from pandora_dagster.phases.halting import HALTING, intervene, kind_of
@@ -96,6 +96,15 @@ PHASES: tuple[PhaseSpec, ...] = (
         None,
         "The session's rolling summary, carried on where it is due.",
     ),
+    PhaseSpec(
+        "session_facts",
+        "8",
+        ("turn_summary",),
+        remembering.FACTS,
+        None,
+        "What the person said of themselves, kept for the session; with consent for later ones.",
+        also=(remembering.PROFILE,),
+    ),
 )
 """In the order in which they run (DECISIONS 10)."""
 
@@ -118,6 +127,7 @@ _BODIES: dict[str, Body] = {
     "saved_turn": saving.saved_turn,
     "turn_summary": saving.turn_summary,
     "conversation_summary": conversation.conversation_summary,
+    "session_facts": remembering.session_facts,
 }
 
 

@@ -1,7 +1,7 @@
 """What a phase may use: the ports, in one frozen bundle. `wiring` fills it; tests fill it with fakes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.ports import (
     CallLog,
@@ -10,6 +10,7 @@ from pandora_dagster.contracts.ports import (
     Cookbook,
     CountsTokens,
     Executes,
+    FactBook,
     Interventions,
     MemoryStore,
     Summarizes,
@@ -44,5 +45,7 @@ class Kit:
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
     stage: str = ""
     """The policy's stage that a conversation is in; "" for the intent of each query."""
+    facts: FactBook = field(kw_only=True)
+    """Notable facts of sessions, and with consent the person's profile."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

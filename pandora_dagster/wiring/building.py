@@ -26,6 +26,7 @@ from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.conversation_summaries import ConversationSummaryFiles
+from pandora_dagster.stores.facts import FactFiles
 from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.stores.memory import MemoryFiles
@@ -119,6 +120,7 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         runtime.name,
         settings.policy,
         settings.stage,
+        facts=FactFiles(root),
     )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)

@@ -21,6 +21,7 @@ STRAIGHT = [
     "saved_turn",
     "turn_summary",
     "conversation_summary",
+    "session_facts",
 ]
 
 

@@ -1,10 +1,10 @@
 """The ports: what the inner rooms ask of the outer ones. Adapters in `runtime`, `stores` and `tools` fill them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pandora_dagster.contracts.calls import (
     CallRecord,
@@ -16,8 +16,9 @@ from pandora_dagster.contracts.calls import (
     PromptPack,
     Source,
 )
-from pandora_dagster.contracts.compression import Content, Shrunk
-from pandora_dagster.contracts.conversations import SessionRecord
+from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
+from pandora_dagster.contracts.conversations import ConversationSummary, SessionRecord
+from pandora_dagster.contracts.facts import FactChange, FactLedger, Profile, SessionFacts
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe
@@ -67,10 +68,11 @@ class ModelRuntime(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Documents after compression, each verified, with tokens saved."""
+    """Documents after compression, each verified, with tokens saved and what became of their facts."""
 
     documents: tuple[InputDocument, ...]
     tokens_saved: int
+    reports: tuple[CompressionReport, ...] = ()
 
 
 class Fitter(Protocol):
@@ -275,3 +277,56 @@ class MemoryStore(Protocol):
 
     def entries(self, user: UserId) -> tuple[MemoryEntry, ...]: ...
     def put(self, user: UserId, entry: MemoryEntry) -> None: ...
+
+
+L = TypeVar("L", bound=FactLedger)
+Change = Callable[[L], tuple[L, Sequence[FactChange]]]
+"""What a ledger becomes, and what its audit says of it."""
+
+
+class FactBook(Protocol):
+    """Notable facts of sessions, and with consent a profile of the person (002 section 4). Reading is strict: DocumentError.
+
+    A change is all-or-nothing and happens while no other process changes the same ledger; its audit is written before it.
+    """
+
+    def session(self, user: UserId, session: SessionId) -> SessionFacts:
+        """The session's ledger, an empty one where nothing was stated yet."""
+        ...
+
+    def change_session(self, user: UserId, session: SessionId, change: Change[SessionFacts]) -> SessionFacts: ...
+    def profile(self, user: UserId) -> Profile | None:
+        """None without consent."""
+        ...
+
+    def change_profile(self, user: UserId, change: Change[Profile]) -> Profile | None:
+        """Not called, and None, where consent was withdrawn meanwhile."""
+        ...
+
+    def consent(self, user: UserId, *, at: str, after_turn: int) -> Profile:
+        """Begin an empty profile, or leave the one that is there."""
+        ...
+
+    def erase_profile(self, user: UserId, *, after_turn: int) -> int:
+        """Empty the profile and its audit, consent stays; facts up to `after_turn` never come back. Returns how many facts went."""
+        ...
+
+    def withdraw(self, user: UserId) -> int:
+        """End consent: profile and audit are deleted. Returns how many facts went."""
+        ...
+
+    def erase_sessions(self, user: UserId) -> int:
+        """Delete the ledgers and audits of all sessions. Returns how many facts went."""
+        ...
+
+
+class ConversationSummaries(Protocol):
+    """The rolling summary of each session; `save` is all-or-nothing."""
+
+    def find(self, user: UserId, session: SessionId) -> ConversationSummary | None:
+        """None where there is none yet; raises DocumentError for a damaged one."""
+        ...
+
+    def save(self, summary: ConversationSummary) -> ConversationSummary:
+        """Writes it unless one that reaches further stands there; returns what stands there now."""
+        ...

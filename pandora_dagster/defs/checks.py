@@ -23,13 +23,12 @@ COMPRESSION = {
     "within_budget": "What was compressed is within its target; a text that no sound compression fits stays whole and says so.",
     "is_a_summary": "What was compressed reads as a text: no reply, refusal, echo or bare list of values.",
 }
-COMPRESSING = frozenset({"gathered_context", "tool_results"})
-"""Phases that load or write what may be compressed (001 section 4)."""
 
 
-def checks_of(phase: str, recipes: PhaseRecipes) -> tuple[str, ...]:
-    """The checks of a phase: the gates of its recipes, and those of compression where it compresses."""
-    return (*gates(recipes), *(COMPRESSION if phase in COMPRESSING else ()))
+def checks_of(recipes: PhaseRecipes) -> tuple[str, ...]:
+    """The checks of a phase: the gates of its recipes, and those of compression where it makes calls. Their documents may have to be
+    compressed, and what they write too (000 section 25)."""
+    return (*gates(recipes), *(COMPRESSION if recipes.every else ()))
 
 
 def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
@@ -45,7 +44,7 @@ def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
 
 def check_specs(phase: str, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
     """One check per gate of the phase's recipes, and those of compression."""
-    return [dg.AssetCheckSpec(check, asset=phase, description=_described(check, recipes)) for check in checks_of(phase, recipes)]
+    return [dg.AssetCheckSpec(check, asset=phase, description=_described(check, recipes)) for check in checks_of(recipes)]
 
 
 def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:

@@ -1,17 +1,22 @@
 """Phase 2, the Context Gatherer: RETRIEVAL chooses, loading is strict, SYNTHESIS compiles section 2 (004)."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from pandora_dagster.contracts.answers import GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.calls import InputDocument, Item, Source
+from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports import MemoryEntry
 from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import DocumentError, UnknownTurnError
-from pandora_dagster.phases import history
+from pandora_dagster.phases import history, looking_back
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
+from pandora_dagster.phases.known_facts import KnownFacts, conversation_context, known_facts
 from pandora_dagster.phases.prior_turns import headed, path_of, prior_turn, protected, session_window, worth
-from pandora_dagster.phases.section2 import Loaded, fitting_section2
+from pandora_dagster.phases.section2 import WHOLE, Loaded, fitting_section2, row_room
 from pandora_dagster.selection.excerpts import PER_TURN_LIMIT
 from pandora_dagster.selection.windows import policy_named, within_limits
 from pandora_dagster.text.tables import cell, table
@@ -19,47 +24,68 @@ from pandora_dagster.text.tables import cell, table
 RETRIEVAL = "pipeline/phase2_retrieval"
 SYNTHESIS = "pipeline/phase2_synthesis"
 PLANNER = "pipeline/phase3_planner"
-CANDIDATES = 20
-"""Turns the index offers to RETRIEVAL."""
 _FRAMES = 200
 """Tokens of a SYNTHESIS pack around its documents: frames, names and the line about the session."""
+_FACT_FRAME = 24
+"""Tokens around a fact: category, date, turn, label."""
 _STORED = "===== STORED USER PREFERENCES ====="
 
 
 async def retrieval_plan(desk: Desk) -> Written:
     """RETRIEVAL: which of the offered sources matter (004 section 4.1)."""
     analysis, rows = desk.analysis(), history.of_session(desk)
-    offered = _candidates(desk, f"{analysis.resolved_query} {' '.join(analysis.entities)}", rows)
+    found = looking_back.offered(desk, f"{analysis.resolved_query} {' '.join(analysis.entities)}")
+    offered = _candidates(desk, found, rows)
     documents = [desk.analysis_document(), offered, _memory_headers(desk)]
     result = await desk.ask(RETRIEVAL, documents)
     plan = answer_of(result, RetrievalPlan)
-    facts = {"sources": _chosen(plan), **history.summary_facts(rows, offered, result.record.left_out)}
+    facts = {"sources": _chosen(plan), **found.facts, **history.summary_facts(rows, offered, result.record.left_out)}
     return Written(files={"retrieval_plan.json": as_json(plan)}, facts=facts, shown=_plan_table(plan))
 
 
 async def gathered_context(desk: Desk) -> Written:
     """Load what the plan names and the session's window, and let SYNTHESIS compile section 2 (004 sections 4.2, 4.3, 5)."""
     plan = desk.read("retrieval_plan.json", RetrievalPlan)
-    loaded, told, header = await _load(desk, plan)
+    loaded, told, header, context = await _load(desk, plan)
     documents = [
         desk.analysis_document(),
+        context,
         InputDocument("prior_turns", items=loaded.items, header=header),
         InputDocument("stored_preferences", _preferences(loaded.memory)),
     ]
     result = await desk.ask(SYNTHESIS, [d for d in documents if d.text or d.items], sources=loaded.sources)
     gathered = answer_of(result, GatheredContext)
-    section = fitting_section2(gathered, loaded, room=_room(desk), counter=desk.kit.counter)
-    facts = {"sources": len(loaded.sources), "context_quality": section.quality, "left_out": len(section.left_out) + len(loaded.left_out)}
+    room = _room(desk)
+    section = fitting_section2(await _within_item_limit(desk, gathered, loaded, room), loaded, room=room, counter=desk.kit.counter)
+    facts: dict[str, Any] = {"sources": len(loaded.sources), "context_quality": section.quality}
+    facts["left_out"] = len(section.left_out) + len(loaded.left_out)
+    if section.left_out:
+        facts["left_out_of_section_2"] = [asdict(item) for item in section.left_out]
     facts |= history.window_facts(told, result.record.left_out)
     return Written(sections={2: section.text}, files={"gathered_context.json": as_json(gathered)}, facts=facts)
 
 
-def _candidates(desk: Desk, query: str, of_session: Sequence[TurnRow]) -> InputDocument:
-    key, session = desk.turn.key, desk.turn.manifest.session_id
-    found = desk.kit.index.candidates(key.user, query, limit=CANDIDATES, before=key.number)
-    best = max((c.score for c in found), default=0.0) or 1.0
-    scores = {c.row.number: c.score / best for c in found}
-    rows = {c.row.number: c.row for c in found}
+async def _within_item_limit(desk: Desk, gathered: GatheredContext, loaded: Loaded, room: int) -> GatheredContext:
+    """Each chosen turn within its limit: the key facts of one that is over it are compressed (DECISIONS 2). They were
+    gathered for the query already, so all of them count."""
+    if desk.kit.summarizer is None:
+        return gathered
+    limit = min(PER_TURN_LIMIT, row_room(gathered, loaded, room=room, counter=desk.kit.counter))
+    turns = list(gathered.prior_turns)
+    for place, turn in enumerate(turns):
+        text = "\n".join(" ".join(fact.split()) for fact in turn.key_facts)
+        if desk.kit.counter.count(text) > limit:
+            reported = Content(text, f"{WHOLE}: turn {turn.turn}", ContentType.PRIOR_TURN)
+            shrunk = desk.taken(await desk.kit.summarizer.shrink(reported, target=limit, site=desk.site))
+            turns[place] = turn.model_copy(update={"key_facts": tuple(line for line in shrunk.split("\n") if line.strip())})
+    return gathered.model_copy(update={"prior_turns": tuple(turns)})
+
+
+def _candidates(desk: Desk, found: looking_back.Offered, of_session: Sequence[TurnRow]) -> InputDocument:
+    session = desk.turn.manifest.session_id
+    best = max((c.score for c in found.candidates), default=0.0) or 1.0
+    scores = {c.row.number: c.score / best for c in found.candidates}
+    rows = {c.row.number: c.row for c in found.candidates}
     kept = protected(desk, of_session)
     rows |= {row.number: row for row in of_session if row.number in kept}
     summarised = (row for row in rows.values() if row.summary)  # an unfinished turn has none, and nothing to remember yet
@@ -72,9 +98,9 @@ def _memory_headers(desk: Desk) -> InputDocument:
     return InputDocument("memory_headers", items=tuple(Item(line(h), name=f"memory {h['key']}") for h in headers))
 
 
-async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.Told, ...], str]:
-    """Strictly what the plan names, a thing that is missing HALTs (004 section 9); then the session's window."""
-    rows = history.of_session(desk)
+async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.Told, ...], str, InputDocument]:
+    """Strictly what the plan names, a thing that is missing HALTs (004 section 9); then the session's window, and what is known."""
+    rows, known = history.of_session(desk), known_facts(desk)
     turns, over = _within_limits(desk, [_turn(desk, TurnKey(desk.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)], rows)
     sources = tuple(Source(str(n), path_of(t.key.turn_id), _title(t), t.key.turn_id) for n, t in enumerate(turns, 1))
     memory = _entries(desk, plan.relevant_memory_keys)
@@ -83,14 +109,16 @@ async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.
         desk,
         rows,
         chosen={t.key.number for t in turns},
-        room=_synthesis_room(desk, memory),
+        room=_synthesis_room(desk, memory, known),
         retrieved_tokens=sum(desk.kit.counter.count(item.text) for item in items),
         first_label=len(sources) + 1,
     )
     sources += seen.sources
+    context, more = conversation_context(known, sources, user=desk.turn.key.user, turn_count=len(rows) + 1)
+    sources += more
     files = sorted({"preferences.md" if e.kind == "preference" else "facts.md" for e in memory})
     sources += tuple(Source(str(len(sources) + n), name, "Stored user preferences") for n, name in enumerate(files, 1))
-    return Loaded((*items, *seen.items), sources, memory, (*over, *left_out, *seen.left_out)), seen.told, seen.header
+    return Loaded((*items, *seen.items), sources, memory, (*over, *left_out, *seen.left_out)), seen.told, seen.header, context
 
 
 def _within_limits(desk: Desk, turns: Sequence[Turn], rows: Sequence[TurnRow]) -> tuple[list[Turn], tuple[str, ...]]:
@@ -107,9 +135,12 @@ def _turn(desk: Desk, key: TurnKey) -> Turn:
     if not 0 < key.number < desk.turn.key.number:
         raise DocumentError(f"{where}: not an earlier turn than {desk.turn.key}: expected one of those offered", missing=True)
     try:
-        return desk.kit.turns.load(key)
+        turn = desk.kit.turns.load(key)
     except UnknownTurnError as error:
         raise DocumentError(f"{where}: {key} does not exist: expected one of those offered", missing=True) from error
+    if not looking_back.may_load(desk, turn):
+        raise DocumentError(f"{where}: {key} is of another session, and {key.user} has not consented: expected one of those offered")
+    return turn
 
 
 async def _items(
@@ -159,10 +190,11 @@ def _room(desk: Desk) -> int:
     return min(2_000, max(200, budget.input - taken))
 
 
-def _synthesis_room(desk: Desk, memory: Sequence[MemoryEntry]) -> int:
-    """Tokens that earlier turns may take in the pack of SYNTHESIS, beside the query (said twice), its analysis and preferences."""
+def _synthesis_room(desk: Desk, memory: Sequence[MemoryEntry], known: KnownFacts) -> int:
+    """Tokens that earlier turns may take in the pack of SYNTHESIS, beside the query (said twice), its analysis and what is known."""
     count, budget = desk.kit.counter.count, desk.kit.cookbook.get(SYNTHESIS, desk.mode).recipe.token_budget
     taken = 2 * count(desk.query) + count(desk.file("query_analysis.json")) + count(_preferences(memory)) + _FRAMES
+    taken += sum(count(fact.fact) + _FACT_FRAME for fact in known.every)
     return max(0, budget.input - taken)
 
 

@@ -1,14 +1,16 @@
 """What a phase may use: the ports, in one frozen bundle. `wiring` fills it; tests fill it with fakes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.ports import (
     CallLog,
     Clock,
+    ConversationSummaries,
     Cookbook,
     CountsTokens,
     Executes,
+    FactBook,
     Interventions,
     MemoryStore,
     Summarizes,
@@ -29,6 +31,7 @@ class Kit:
     index: TurnIndex
     calls: CallLog
     memory: MemoryStore
+    conversations: ConversationSummaries
     interventions: Interventions
     counter: CountsTokens
     clock: Clock
@@ -40,5 +43,9 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    stage: str = ""
+    """The policy's stage that a conversation is in; "" for the intent of each query."""
+    facts: FactBook = field(kw_only=True)
+    """Notable facts of sessions, and with consent the person's profile."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

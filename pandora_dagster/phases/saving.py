@@ -1,9 +1,11 @@
 """Phase 7 and what follows it: save, summarise, index (000 section 9, 004 section 11); and the saving of a question back."""
 
 from pandora_dagster.contracts.answers import Reflection, TaskPlan, TurnSummary
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, HaltError
 from pandora_dagster.phases.answering import turn_sources
+from pandora_dagster.phases.boundaries import whole_answer
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
 from pandora_dagster.text.citations import cited
 from pandora_dagster.text.sections import ContextDocument
@@ -21,7 +23,7 @@ async def saved_turn(desk: Desk) -> Written:
         raise DocumentError(f"{desk.turn.key}: {', '.join(missing)}: missing; a saved turn has them all", missing=True)
     rows = [(name, desk.kit.counter.count(text)) for name, text in (("context.md", desk.turn.context), *desk.turn.files.items())]
     shown = table(("Document", "Tokens"), rows)
-    return Written(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(desk.context)})
+    return Written(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(desk.turn)})
 
 
 async def turn_summary(desk: Desk) -> Written:
@@ -60,11 +62,11 @@ async def _asked_back(desk: Desk, question: str | None) -> Written:
     return Written(sections={5: asked}, files=files, state=TurnState.CLARIFY, manifest=manifest)
 
 
-def citations(context: ContextDocument) -> list[dict[str, object]]:
+def citations(turn: Turn) -> list[dict[str, object]]:
     """What the answer cites: label, path below the user's folder, and turn id, in order of first mention."""
-    known = {s.label: s for s in turn_sources(context)}
+    known = {s.label: s for s in turn_sources(ContextDocument.parse(turn.context))}
     return [
         {"label": label, "path": known[label].path, "turn_id": known[label].turn_id or ""}
-        for label in cited(context.body(5))
+        for label in cited(whole_answer(turn))
         if label in known
     ]

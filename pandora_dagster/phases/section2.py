@@ -1,5 +1,6 @@
 """Section 2 in 004 section 5's dual format: Markdown for people and models, `_meta` YAML for code."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from pandora_dagster.text.citations import reference_list
 from pandora_dagster.text.meta import meta_block
 from pandora_dagster.text.tables import cell, table
 
+WHOLE = "gathered_context.json"
 _WORTH = {"high": 3, "medium": 2, "low": 1}
 
 
@@ -25,15 +27,31 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A whole item that had no room: a key fact, or a turn with all of its own where `fact` is empty."""
+
+    turn: int
+    relevance: str
+    fact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Section2:
     text: str
     quality: float
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def row_room(gathered: GatheredContext, loaded: Loaded, *, room: int, counter: CountsTokens) -> int:
+    """Tokens that the key facts of one turn may take in a section 2 of `room` tokens that has only that turn."""
+    bare = tuple(t.model_copy(update={"key_facts": ()}) for t in gathered.prior_turns)
+    around = (_section2(gathered.model_copy(update={"prior_turns": (turn,)}), loaded, [LeftOut(0, "high")]) for turn in bare)
+    return max(1, room - max((counter.count(s.text) for s in around), default=0))
 
 
 def fitting_section2(gathered: GatheredContext, loaded: Loaded, *, room: int, counter: CountsTokens) -> Section2:
-    """Section 2 within `room` tokens: the least relevant key facts stay out first, and it says so (001 section 5)."""
-    left: list[str] = []
+    """Section 2 within `room` tokens: the least relevant key facts stay out first, and it says which (001 section 5)."""
+    left: list[LeftOut] = []
     section = _section2(gathered, loaded, left)
     while counter.count(section.text) > room and (shorter := _without_least(gathered, left)) is not None:
         gathered = shorter
@@ -41,7 +59,7 @@ def fitting_section2(gathered: GatheredContext, loaded: Loaded, *, room: int, co
     return replace(section, left_out=tuple(left))
 
 
-def _without_least(gathered: GatheredContext, left: list[str]) -> GatheredContext | None:
+def _without_least(gathered: GatheredContext, left: list[LeftOut]) -> GatheredContext | None:
     """The gathered context less its last key fact of the least relevant turn; then less that turn; None at the end."""
     if not gathered.prior_turns:
         return None
@@ -49,17 +67,17 @@ def _without_least(gathered: GatheredContext, left: list[str]) -> GatheredContex
     place = min(range(len(turns)), key=lambda i: (_WORTH[turns[i].relevance], -i))
     turn = turns[place]
     if len(turn.key_facts) > 1 or (turn.key_facts and len(turns) == 1):
-        left.append(f"turn {turn.turn}: {turn.key_facts[-1][:60]}")
+        left.append(LeftOut(turn.turn, turn.relevance, turn.key_facts[-1]))
         turns[place] = turn.model_copy(update={"key_facts": turn.key_facts[:-1]})
     elif len(turns) > 1:
-        left.append(f"turn {turn.turn}")
+        left.append(LeftOut(turn.turn, turn.relevance))
         del turns[place]
     else:
         return None
     return gathered.model_copy(update={"prior_turns": tuple(turns)})
 
 
-def _section2(gathered: GatheredContext, loaded: Loaded, left_out: Sequence[str]) -> Section2:
+def _section2(gathered: GatheredContext, loaded: Loaded, left_out: Sequence[LeftOut]) -> Section2:
     labels = {s.turn_id: s.label for s in loaded.sources if s.turn_id}
     unlinked = [t.turn for t in gathered.prior_turns if f"turn_{t.turn:06d}" not in labels]
     used = _used(gathered, loaded)
@@ -115,10 +133,21 @@ def _label(labels: Mapping[str, str], turn: int) -> str:
     return f"[{label}]" if label else "(unlinked)"
 
 
-def _assessment(quality: float, gaps: Sequence[str], left_out: Sequence[str]) -> str:
+def _assessment(quality: float, gaps: Sequence[str], left_out: Sequence[LeftOut]) -> str:
     values: dict[str, Any] = {"type": "assessment", "context_quality": quality, "gaps_identified": list(gaps)}
     if left_out:
         values["left_out"] = len(left_out)
     word = "High" if quality >= 0.8 else "Medium" if quality >= 0.5 else "Low"
     told = "; ".join(gaps) if gaps else "None identified"
-    return f"### Context Assessment\n\n{meta_block(values)}\n\n**Context Quality:** {quality:.2f} ({word})\n**Gaps:** {told}"
+    lines = [f"**Context Quality:** {quality:.2f} ({word})", f"**Gaps:** {told}"]
+    if left_out:
+        lines.append(f"**Left out for room:** {_named(left_out)}; whole in `{WHOLE}`")
+    return f"### Context Assessment\n\n{meta_block(values)}\n\n" + "\n".join(lines)
+
+
+def _named(left_out: Sequence[LeftOut]) -> str:
+    """Which turns, and how much of each: `turn 3 (low), 2 key facts of turn 5 (high)`."""
+    gone = {item.turn: item.relevance for item in left_out if not item.fact}
+    facts = Counter((item.turn, item.relevance) for item in left_out if item.fact and item.turn not in gone)
+    turns = [f"turn {turn} ({relevance})" for turn, relevance in gone.items()]
+    return ", ".join([*turns, *(f"{n} key fact{'s' if n > 1 else ''} of turn {turn} ({worth})" for (turn, worth), n in facts.items())])

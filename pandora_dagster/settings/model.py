@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import BadIdError
+from pandora_dagster.selection.windows import POLICIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ def _zone(name: str) -> str:
 _TOKENS = "a whole number of tokens from {} to 1000000"
 _FOLDER = "a folder that you may use, or a path where one can be made"
 _SWITCH = "true or false"
+_TextLayer = Literal["NERVES", "REFLEX", "MIND", "VOICE"]
 
 
 class Settings(BaseModel):
@@ -74,6 +76,12 @@ class Settings(BaseModel):
     keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
         Field(90, description="Days after which kept packs and raw answers are deleted, after an `ask`.")
     )
+    policy: Annotated[Literal["assistant", "mediation"], Variable("PANDORA_POLICY", "assistant or mediation")] = Field(
+        "assistant", description="Which turns of a session a call sees: by the intent of the query, or by the stages of a mediation."
+    )
+    stage: Annotated[
+        str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(POLICIES["mediation"].buffers), "none")
+    ] = Field("", description="The stage that a mediation is in: it decides how many of its turns go whole.")
     index_lock_wait_s: Annotated[
         float,
         Field(gt=0, le=3_600, allow_inf_nan=False),
@@ -98,8 +106,8 @@ class Settings(BaseModel):
     min_compression_savings: Annotated[int, Field(ge=0, le=1_000_000), Variable("MIN_COMPRESSION_SAVINGS", _TOKENS.format(0))] = Field(
         500, description="Tokens that compression must save at the soft levels to be worth it."
     )
-    compression_model_layer: Annotated[Literal["NERVES"], Variable("COMPRESSION_MODEL_LAYER", "NERVES")] = Field(
-        "NERVES", description="The model layer that compresses; always NERVES."
+    compression_model_layer: Annotated[_TextLayer, Variable("COMPRESSION_MODEL_LAYER", "NERVES, REFLEX, MIND or VOICE")] = Field(
+        "NERVES", description="The model layer that compresses; another than NERVES only where none is served."
     )
 
     @field_validator("response_token_reserve")
@@ -109,6 +117,13 @@ class Settings(BaseModel):
         if budget is not None and reserve >= budget:
             raise ValueError(f"{reserve} leaves nothing of {budget}")
         return reserve
+
+    @field_validator("stage")
+    @classmethod
+    def _of_its_policy(cls, stage: str, info: ValidationInfo) -> str:
+        if stage and (info.data.get("policy") != "mediation" or stage not in POLICIES["mediation"].buffers):
+            raise ValueError(f"{stage} is no stage of {info.data.get('policy')}")
+        return stage
 
     @property
     def zone(self) -> ZoneInfo:

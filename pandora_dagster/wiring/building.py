@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 
 from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime, Tool
 from pandora_dagster.cookbook import Shelf
+from pandora_dagster.execution.allowance import Allowance
 from pandora_dagster.execution.budgets import CallLimit
+from pandora_dagster.execution.compression_log import EMBEDDED
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.phases.flow import SECTION_OF
 from pandora_dagster.phases.kit import Kit
@@ -23,7 +25,10 @@ from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.stores.calls import Calls
+from pandora_dagster.stores.conversation_summaries import ConversationSummaryFiles
+from pandora_dagster.stores.facts import FactFiles
 from pandora_dagster.stores.interventions import InterventionFiles
+from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.revisions import PhaseTable
 from pandora_dagster.stores.sessions import SessionFiles
@@ -85,6 +90,7 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         new_call_id=_call_id,
         tools=frozenset(tools),
         limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
+        allowance=None if runtime.name == EMBEDDED else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
     )
     compression = open_compression(
         settings,
@@ -98,7 +104,24 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         new_call_id=_call_id,
     )
     sessions = SessionFiles(root)
-    kit = Kit(cookbook, execution, turns, index, calls, memory, interventions, counter, now, tools, scores, runtime.name)
+    kit = Kit(
+        cookbook,
+        execution,
+        turns,
+        index,
+        calls,
+        memory,
+        ConversationSummaryFiles(root),
+        interventions,
+        counter,
+        now,
+        tools,
+        scores,
+        runtime.name,
+        settings.policy,
+        settings.stage,
+        facts=FactFiles(root),
+    )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
     recording = RecordingDesk(turns, sessions, index, index.reader)

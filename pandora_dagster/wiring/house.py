@@ -143,7 +143,7 @@ class House:
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""
-        return await examined(self.settings, self.runtime, self.cookbook)
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

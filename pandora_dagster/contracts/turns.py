@@ -108,7 +108,7 @@ class TurnRow(BaseModel):
     runtime: str = ""
     context_sha: str = ""
     text: str = ""
-    """What is searched besides the messages: the tool results of a live turn."""
+    """What later turns learn from it; searched as such only where it has no messages."""
     messages: tuple[IndexedMessage, ...] = ()
     """What was said, in order; what stood before a recorded conversation's first turn comes first (DECISIONS 20)."""
 

@@ -149,7 +149,7 @@ def _linking(ledger: SessionFacts, linked: tuple[str, ...]) -> SessionFacts:
 def _linked(desk: Desk, known: SessionFacts) -> tuple[str, ...]:
     """The sessions that answers of this session drew on, this turn's citations included; a cited turn that is gone links nothing."""
     found = dict.fromkeys(known.linked_sessions)
-    for cited in citations(desk.context):
+    for cited in citations(desk.turn):
         if cited["turn_id"]:
             try:
                 key = TurnKey(desk.turn.key.user, int(str(cited["turn_id"]).removeprefix("turn_")))

@@ -13,9 +13,8 @@ from pandora_dagster.text.meta import subsections
 from pandora_dagster.text.sections import ContextDocument
 
 MESSAGES = "messages.jsonl"
-_WORDS = {0: ("query", "user"), 5: ("answer", "assistant")}
+_WORDS = {0: ("query", "user"), 4: ("results", "tool"), 5: ("answer", "assistant")}
 """Section of a live turn -> the id and role of the message that it is."""
-_TOOL_RESULTS = 4
 _TIME_FIELDS = ("created_at", "timestamp")
 _TOLD = (0, 4, 5)
 """The words of the person, tool results, the answer."""
@@ -31,15 +30,12 @@ def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = N
 
     `preamble` is what stood before the first turn of a recorded conversation, given for that turn only.
     """
-    document = ContextDocument.parse(context)
+    bodies = told(manifest, ContextDocument.parse(context))
     recorded = (files or {}).get(MESSAGES) if manifest.recorded else None
     if recorded is not None:
-        messages, text = _recorded(manifest, recorded, preamble), ""
-    elif manifest.recorded:
-        messages, text = (), "\n\n".join(told(manifest, document).values())
+        messages = _recorded(manifest, recorded, preamble)
     else:
-        bodies = told(manifest, document)
-        messages, text = _live(manifest, bodies), bodies.get(_TOOL_RESULTS, "")
+        messages = () if manifest.recorded else _live(manifest, bodies)
     return TurnRow(
         user_id=manifest.user_id,
         turn_id=manifest.turn_id,
@@ -53,14 +49,14 @@ def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = N
         recorded=manifest.recorded,
         runtime=manifest.runtime,
         context_sha=manifest.context_sha,
-        text=text,
+        text="\n\n".join(bodies.values()),
         messages=messages,
         **_summarised(manifest.summary or {}),
     )
 
 
 def _live(manifest: Manifest, bodies: Mapping[int, str]) -> tuple[IndexedMessage, ...]:
-    """Query and answer."""
+    """Query, new results, answer."""
     said = ((words, bodies.get(number)) for number, words in _WORDS.items())
     return tuple(IndexedMessage(id=name, role=role, text=body, created_at=manifest.created_at) for (name, role), body in said if body)
 

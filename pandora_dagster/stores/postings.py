@@ -32,7 +32,8 @@ class Posted:
 
 def posted(row: TurnRow, reader: TermReader) -> Iterator[Posted]:
     """The documents of a turn. A recorded turn's summary is made of its messages' own words and is not searched again."""
-    text = "" if row.recorded and row.messages else "\n".join((row.summary, " ".join(row.topics), row.text))
+    told = () if row.messages else (row.text,)
+    text = "" if row.recorded and row.messages else "\n".join((row.summary, " ".join(row.topics), *told))
     turn = IndexedMessage(id="", role="", text=text, created_at=row.created_at)
     yield _posted(row, 0, turn, (*date_terms(row.created_at), session_term(row.session_id)), reader)
     for place, message in enumerate(row.messages, 1):

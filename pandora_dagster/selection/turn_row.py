@@ -31,11 +31,8 @@ def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = N
     `preamble` is what stood before the first turn of a recorded conversation, given for that turn only.
     """
     bodies = told(manifest, ContextDocument.parse(context))
-    recorded = (files or {}).get(MESSAGES) if manifest.recorded else None
-    if recorded is not None:
-        messages = _recorded(manifest, recorded, preamble)
-    else:
-        messages = () if manifest.recorded else _live(manifest, bodies)
+    lines = (files or {}).get(MESSAGES, "")
+    messages = _recorded(manifest, lines, preamble) if manifest.recorded else _live(manifest, bodies)
     return TurnRow(
         user_id=manifest.user_id,
         turn_id=manifest.turn_id,

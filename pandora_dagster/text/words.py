@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Protocol, cast
 
 import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
@@ -48,9 +49,10 @@ class Reading:
 
 
 class TermReader:
-    """Reads the terms of texts and remembers the stems it has made."""
+    """Reads the terms of texts and remembers the stems it has made. Several threads may share one."""
 
     def __init__(self) -> None:
+        self._one_at_a_time = Lock()  # the stemmer keeps the word that it is working on
         self._stemmer = cast(_Stems, snowballstemmer.stemmer("english"))  # pyright: ignore[reportUnknownMemberType]
         self._known: dict[str, tuple[str, ...]] = {}
 
@@ -82,7 +84,8 @@ class TermReader:
         return Reading(counts, frozenset(words))
 
     def stem(self, word: str) -> str:
-        return self._stemmer.stemWord(BASES.get(word, word))
+        with self._one_at_a_time:
+            return self._stemmer.stemWord(BASES.get(word, word))
 
     def _learn(self, token: str) -> tuple[str, ...]:
         if len(self._known) >= _REMEMBERED:

@@ -1,5 +1,8 @@
 """Terms: words stemmed, numbers and identifiers whole."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,3 +68,19 @@ def test_irregular_forms_meet_their_word(one: str, other: str) -> None:
 def test_longer_words_have_a_beginning(term: str, prefix: str) -> None:
     """Only words of more than five letters do; numbers and identifiers are whole or nothing."""
     assert prefix_of(term) == prefix
+
+
+def test_threads_may_share_a_reader() -> None:
+    """Each gets the terms that it would get alone."""
+    texts = [
+        " ".join(f"{start}{end}" for start in ("nation", "relat", "comput", "organ") for end in (f"{'a' * n}ational", "izations"))
+        for n in range(60)
+    ]
+    alone = [TermReader().terms(text) for text in texts]
+    patience = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(TermReader().terms, texts)) == alone
+    finally:
+        sys.setswitchinterval(patience)

@@ -71,4 +71,4 @@ def test_a_live_turn_tells_what_is_new_and_leaves_quotations_to_their_sources() 
     assert [m.id for m in row.messages] == ["query", "results", "answer"]
     assert "and the desk?" in said and "seat: aisle" in said and "I found no receipt." in said
     assert "429" not in said
-    assert "429" in row_of(live.model_copy(update={"runtime": "sglang"}), context.render()).messages[1].text
+    assert "429" in row_of(live.model_copy(update={"runtime": "sglang"}), context.render()).messages[-1].text

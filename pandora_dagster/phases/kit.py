@@ -1,7 +1,7 @@
 """What a phase may use: the ports, in one frozen bundle. `wiring` fills it; tests fill it with fakes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.ports import (
     CallLog,
@@ -11,6 +11,8 @@ from pandora_dagster.contracts.ports import (
     Executes,
     Interventions,
     MemoryStore,
+    NoteStore,
+    SourceStore,
     Summarizes,
     Tool,
     TurnIndex,
@@ -40,5 +42,8 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    sources: SourceStore = field(kw_only=True)
+    """Cached research and visited pages."""
+    notes: NoteStore = field(kw_only=True)
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

@@ -25,8 +25,11 @@ from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.memory import MemoryFiles
+from pandora_dagster.stores.notes import NoteFiles
+from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.revisions import PhaseTable
 from pandora_dagster.stores.sessions import SessionFiles
+from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.turns import Turns
 from pandora_dagster.stores.vault import VaultFiles
@@ -98,11 +101,29 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         new_call_id=_call_id,
     )
     sessions = SessionFiles(root)
-    kit = Kit(cookbook, execution, turns, index, calls, memory, interventions, counter, now, tools, scores, runtime.name)
+    research_index = DuckResearchIndex.at(root / "indexes" / "research_index.duckdb", wait_s=settings.index_lock_wait_s)
+    sources = SourceFiles(root, research_index)
+    notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {})
+    kit = Kit(
+        cookbook,
+        execution,
+        turns,
+        index,
+        calls,
+        memory,
+        interventions,
+        counter,
+        now,
+        tools,
+        scores,
+        runtime.name,
+        sources=sources,
+        notes=notes,
+    )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
     recording = RecordingDesk(turns, sessions, index, index.reader)
-    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls)
+    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls, sources, research_index)
 
 
 def _call_id() -> str:

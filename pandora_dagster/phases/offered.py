@@ -44,7 +44,7 @@ def offered_sources(desk: Desk) -> Offered:
     user, kit = desk.turn.key.user, desk.kit
     analysis = desk.analysis()
     title = analysis.content_reference.title if analysis.content_reference else ""
-    query = " ".join((analysis.resolved_query, *analysis.entities, title))
+    query = " ".join((desk.query, analysis.resolved_query, *analysis.entities, title))
     research = _newest_by_topic(kit.sources.research_rows(user))
     listing = kit.notes.listing(user)
     kinds = {

@@ -3,6 +3,7 @@
 Figures come from the records that were loaded, never from the answer; what leads to none of them is shown as unlinked.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,7 @@ UNLINKED = "(unlinked)"
 VERIFY_HOURS = 6.0
 """A visited page older than this is shown with the advice to look again before its price or stock is relied on."""
 _MOST_COLUMNS = 5
+_MARK = re.compile(r"\[(\d{1,4})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def _results(results: Sequence[Mapping[str, Any]], record: Research, label: str,
     rows: list[list[str]] = []
     unlinked: list[str] = []
     for result in results:
-        values = [cell(result.get(name, "")) for name in columns]
+        values = [_unmarked(cell(result.get(name, ""))) for name in columns]
         source = cell(result.get("source", ""))
         if source not in {cell(k) for k in known}:
             unlinked.append(f"research result {(values or [source])[0][:60]} has no source that was loaded")
@@ -136,7 +138,11 @@ def _visits(gathered: Sequence[VisitData], records: Sequence[Visit], labels: Map
         label = labels.get(record.logical_id, UNLINKED) if record else UNLINKED
         age = f"{age_hours(record.visited_at, now)}h" if record else ""
         unlinked += [] if record else [f"page {cell(data.url)[:80]} is not among the loaded sources"]
-        rows += [(f"{_bare(data.url)} {label}", name, value, age) for name, value in flat_fields(dict(data.extracted)) if value]
+        rows += [
+            (f"{_bare(data.url)} {label}", _unmarked(name), _unmarked(value), age)
+            for name, value in flat_fields(dict(data.extracted))
+            if value
+        ]
     used = [known[d.url] for d in gathered if d.url in known]
     ages = [age_hours(v.visited_at, now) for v in used]
     old = [(v, age) for v, age in zip(used, ages, strict=True) if age > VERIFY_HOURS]
@@ -183,4 +189,9 @@ def _bare(url: str) -> str:
 
 def _one_line(text: str) -> str:
     """Gathered text as one line: no line of it can begin a heading, a row or a list of sources."""
-    return " ".join(text.split())
+    return _unmarked(" ".join(text.split()))
+
+
+def _unmarked(text: str) -> str:
+    """Quoted text whose own `[n]` lead nowhere here: they are shown, and cite nothing."""
+    return _MARK.sub(r"\\[\1\\]", text)

@@ -68,10 +68,13 @@ def test_what_is_gathered_is_verbatim_and_cited(stocked):
 
 def test_section_2_reads_back_as_the_planner_reads_it(stocked):
     """004 section 5.3: quality_score and age_hours in Cached Research, gaps and context quality in the assessment."""
-    blocks = metas(stocked.section(stocked.ask("Cheap laptops"), 2))
+    key = stocked.ask("Cheap laptops")
+    blocks = metas(stocked.section(key, 2))
     cached = blocks["Cached Research Intelligence"]
     assert (cached["topic"], cached["quality_score"], cached["age_hours"], cached["expires_hours"]) == ("commerce.laptop", 0.88, 1.0, 5.0)
     assert (cached["freshness_score"], cached["source_count"], "stale" in cached) == (0.83, 2, False)
+    planned = next(p.report for p in stocked.house.turns.load(key).manifest.phases if p.phase == "task_plan")["facts"]
+    assert (planned["quality_score"], planned["age_hours"]) == (0.88, 1.0) and planned["context_quality"] > 0.5
     assert blocks["Context Assessment"]["gaps_identified"] == [] and 0.5 < blocks["Context Assessment"]["context_quality"] <= 1
 
 

@@ -95,7 +95,7 @@ def test_each_kind_of_header_keeps_to_its_tokens_and_prefers_what_bears(rig, sou
         text = rig.runtime.of("retrieval")[-1].document(name)
         assert "lamp" in text and rig.house.kit.counter.count(text) <= HEADER_TOKENS[name]
     assert [h["note"] for h in lines(rig, "note_headers")] == ["zz_lamp.md"]
-    assert "visit visit_0" in report(rig, key, "retrieval_plan")["facts"]["headers_left_out"]
+    assert sum(name.startswith("visit visit_") for name in report(rig, key, "retrieval_plan")["facts"]["headers_left_out"]) > 20
 
 
 def test_a_note_that_a_matching_note_links_to_is_offered(rig):
@@ -297,6 +297,6 @@ def test_both_calls_stay_within_the_budgets_of_the_specification(rig, sources):
     )
     rig.house = replace(rig.house, kit=replace(rig.house.kit, summarizer=None))
     key = rig.ask("which oak desk?")
-    spent = {c["recipe"]: c["tokens"] for phase in ("retrieval_plan", "gathered_context") for c in report(rig, key, phase)["calls"]}
-    assert spent["pipeline/phase2_retrieval"] <= 5_500 and spent["pipeline/phase2_synthesis"] <= 6_500
+    spent = {phase: max(c["tokens"] for c in report(rig, key, phase)["calls"]) for phase in ("retrieval_plan", "gathered_context")}
+    assert spent["retrieval_plan"] <= 5_500 and 2_000 < spent["gathered_context"] <= 6_500
     assert rig.turn(key).manifest.state == "saved"

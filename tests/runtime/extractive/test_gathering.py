@@ -87,7 +87,8 @@ def test_preferences_only_where_they_bear(ask, query: str, kept: dict[str, str])
 def test_forever_memory_and_research_only_where_they_bear(ask) -> None:
     """A note and a research cache on the matter are taken over with their own sentences; on another query both are omitted."""
     documents = {
-        "forever_memory": "===== FOREVER MEMORY (Persistent Knowledge) =====\n===== NOTE Knowledge/troll_farms.md [4] =====\n# Origins\nTroll farms in Russia began in 2013.\n\n"
+        "forever_memory": "===== FOREVER MEMORY (Persistent Knowledge) =====\n===== NOTE Knowledge/troll_farms.md [4] =====\n"
+        "# Origins\nTroll farms in Russia began in 2013.\n\n"
         "===== NOTE roses.md [5] =====\nRoses need sun.",
         "cached_intelligence": "===== CACHED INTELLIGENCE (Phase 1) =====\n"
         + json.dumps(

@@ -17,7 +17,7 @@ from pandora_dagster.contracts.calls import (
     Source,
 )
 from pandora_dagster.contracts.compression import Content, Shrunk
-from pandora_dagster.contracts.conversations import SessionRecord
+from pandora_dagster.contracts.conversations import ConversationSummary, SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe
@@ -342,4 +342,16 @@ class NoteStore(Protocol):
 
     def path(self, user: UserId, logical_id: str) -> str | None:
         """The file behind `notes/<name>`, for people; None for another id."""
+        ...
+
+
+class ConversationSummaries(Protocol):
+    """The rolling summary of each session; `save` is all-or-nothing."""
+
+    def find(self, user: UserId, session: SessionId) -> ConversationSummary | None:
+        """None where there is none yet; raises DocumentError for a damaged one."""
+        ...
+
+    def save(self, summary: ConversationSummary) -> ConversationSummary:
+        """Writes it unless one that reaches further stands there; returns what stands there now."""
         ...

@@ -30,7 +30,7 @@ GATHERING = {
 }
 """The gatherer's own gates: they warn, and the turn goes on."""
 _WARNING = frozenset({"within_budget", *GATHERING})
-COMPRESSING = frozenset({"gathered_context", "tool_results"})
+COMPRESSING = frozenset({"gathered_context", "tool_results", "conversation_summary"})
 """Phases that load or write what may be compressed (001 section 4)."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pandora_dagster.contracts.ports import (
     CallLog,
     Clock,
+    ConversationSummaries,
     Cookbook,
     CountsTokens,
     Executes,
@@ -31,6 +32,7 @@ class Kit:
     index: TurnIndex
     calls: CallLog
     memory: MemoryStore
+    conversations: ConversationSummaries
     interventions: Interventions
     counter: CountsTokens
     clock: Clock
@@ -45,5 +47,7 @@ class Kit:
     sources: SourceStore = field(kw_only=True)
     """Cached research and visited pages."""
     notes: NoteStore = field(kw_only=True)
+    stage: str = ""
+    """The policy's stage that a conversation is in; "" for the intent of each query."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

@@ -23,6 +23,7 @@ from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.stores.calls import Calls
+from pandora_dagster.stores.conversation_summaries import ConversationSummaryFiles
 from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.notes import NoteFiles
@@ -111,12 +112,15 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         index,
         calls,
         memory,
+        ConversationSummaryFiles(root),
         interventions,
         counter,
         now,
         tools,
         scores,
         runtime.name,
+        settings.policy,
+        settings.stage,
         sources=sources,
         notes=notes,
     )

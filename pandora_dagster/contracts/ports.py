@@ -22,6 +22,7 @@ from pandora_dagster.contracts.facts import FactChange, FactLedger, Profile, Ses
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.sources import Note, NoteListing, Research, ResearchRow, Visit, VisitRow
 from pandora_dagster.contracts.turns import Candidate, Manifest, PhaseRecord, Turn, TurnRow
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer, TurnState
 
@@ -243,6 +244,10 @@ class ToolOutcome:
     raw: str
     sources: tuple[Source, ...] = ()
     """Without labels; the caller numbers them."""
+    research: tuple[Research, ...] = ()
+    """What was researched; it is stored once the turn is saved, and later turns find it (004 section 3.5)."""
+    visits: tuple[Visit, ...] = ()
+    """Pages that were visited for it (004 section 3.6)."""
 
 
 class Tool(Protocol):
@@ -270,13 +275,76 @@ class MemoryEntry:
     last_updated: str
     kind: str = "preference"
     """`preference` or `fact`."""
+    earlier: tuple["EarlierValue", ...] = ()
+    """What the key said before, newest first: a contradiction keeps both, and the entry itself is the current one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierValue:
+    """A value that a newer one of the same key contradicts."""
+
+    value: Any
+    confidence: float
+    source_turn: int | None
+    last_updated: str
 
 
 class MemoryStore(Protocol):
     """preferences.md and facts.md (DECISIONS 20)."""
 
     def entries(self, user: UserId) -> tuple[MemoryEntry, ...]: ...
-    def put(self, user: UserId, entry: MemoryEntry) -> None: ...
+    def put(self, user: UserId, entry: MemoryEntry) -> None:
+        """Add an entry; another value of its key stays among its `earlier` ones."""
+        ...
+
+    def forget(self, user: UserId, key: str) -> bool:
+        """Take an entry away with its earlier values; False where there is none."""
+        ...
+
+
+class SourceStore(Protocol):
+    """Cached research and visited pages of each user: files are the truth, an index says which there are (004 section 3)."""
+
+    def put_research(self, user: UserId, research: Research) -> None:
+        """Store a record in the place of the one of its topic and cache key; all or nothing."""
+        ...
+
+    def put_visit(self, user: UserId, visit: Visit) -> None: ...
+    def research_rows(self, user: UserId) -> tuple[ResearchRow, ...]:
+        """Newest first."""
+        ...
+
+    def visit_rows(self, user: UserId) -> tuple[VisitRow, ...]:
+        """Newest first."""
+        ...
+
+    def research(self, user: UserId, topic: str) -> Research:
+        """The topic's newest record; raises DocumentError (`missing` where there is none)."""
+        ...
+
+    def visit(self, user: UserId, visit_id: str) -> Visit:
+        """Raises DocumentError (`missing` where there is none)."""
+        ...
+
+    def path(self, user: UserId, logical_id: str) -> str | None:
+        """The file behind `research_cache/<topic>.json` or `webpage_cache/<visit>.json`, for people; None for another id."""
+        ...
+
+
+class NoteStore(Protocol):
+    """Forever memory: a folder of Markdown notes, only read (004 section 13)."""
+
+    def listing(self, user: UserId) -> NoteListing:
+        """The notes that can be offered; one that can not be read is told, and costs nothing else."""
+        ...
+
+    def load(self, user: UserId, name: str) -> Note:
+        """A note by the name it is listed under; raises DocumentError (`missing` where there is none)."""
+        ...
+
+    def path(self, user: UserId, logical_id: str) -> str | None:
+        """The file behind `notes/<name>`, for people; None for another id."""
+        ...
 
 
 L = TypeVar("L", bound=FactLedger)

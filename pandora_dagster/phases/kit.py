@@ -13,6 +13,8 @@ from pandora_dagster.contracts.ports import (
     FactBook,
     Interventions,
     MemoryStore,
+    NoteStore,
+    SourceStore,
     Summarizes,
     Tool,
     TurnIndex,
@@ -43,6 +45,9 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    sources: SourceStore = field(kw_only=True)
+    """Cached research and visited pages."""
+    notes: NoteStore = field(kw_only=True)
     stage: str = ""
     """The policy's stage that a conversation is in; "" for the intent of each query."""
     facts: FactBook = field(kw_only=True)

@@ -19,6 +19,7 @@ from pandora_dagster.compression.verification import Verification, absent, verif
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import InputError
+from pandora_dagster.text.credentials import redacted
 
 _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """Shares of the target that the method gets, one after the other, while critical facts are missing."""
@@ -76,8 +77,9 @@ def compress(
 ) -> Compressed:
     """`text` in at most `target_tokens` tokens, each fact judged (000 section 24, 001 whole).
 
-    `ledger` is that of the first original where `text` is a compression already; `name` is the document's name, and where
-    it is a path, details of a tool result may rest on a reference to it. Raises InputError for a target under 1.
+    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. `ledger` is that of the
+    first original where `text` is a compression already; `name` is the document's name, and where it is a path, details of a
+    tool result may rest on a reference to it. Raises InputError for a target under 1.
     """
     if target_tokens < 1:
         raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
@@ -85,8 +87,13 @@ def compress(
     tokens = counter.count(text)
     if tokens <= target_tokens:
         return Compressed(text, tokens, tokens, None, text, kind, ledger)
-    job = _Job(text, target_tokens, kind, (query or "").strip(), counter, ledger or take_ledger(text, kind), name)
-    return job.run(tokens)
+    clean = redacted(text)
+    facts = ledger or take_ledger(clean, kind)
+    made = _Job(clean, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
+    if made.text is None and asked:
+        again = _Job(clean, target_tokens, kind, "", counter, facts, name).run(tokens)
+        return made if again.text is None else again
+    return made
 
 
 @dataclass(frozen=True)

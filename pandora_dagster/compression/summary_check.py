@@ -13,6 +13,7 @@ from pandora_dagster.compression.grounding import NO_SENTENCES
 from pandora_dagster.compression.language import FUNCTION_WORDS
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.text.credentials import credential_spans
 
 _REPLY = re.compile(
     r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|great|got it|understood|no problem|happy to|"
@@ -84,6 +85,7 @@ def _forms(candidate: str, source: str) -> tuple[str, ...]:
         "" if is_quoted or not (_ASKING.search(opening) and len(words(candidate)) < 120) else "question back: asks instead of condensing",
         "" if len(plain) < 200 or plain != key(source) else "echo: the source, spelled differently",
         _repeated(candidate, source),
+        "credential: a key or a password stands in it" if credential_spans(candidate) else "",
         _shuffled(candidate, source),
     )
 

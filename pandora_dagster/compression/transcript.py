@@ -39,6 +39,8 @@ _BOND, _SHARED = 0.5, 0.5
 _SPOKEN_VALUE, _UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.7, 0.5, 0.1
 """Worth of a single value beside its row: where somebody mentions it, where nobody does, and where nobody talks at all."""
 _PERSON_BONUS = 0.2
+_LONE = 0.16
+"""Characters, per token of the target, for single values that have neither date nor subject: about 8 % of it."""
 _MUST = 1_000.0
 _MARGIN = 12
 _ROUNDS = 3
@@ -53,6 +55,7 @@ class _Material:
     drafts: tuple[Draft, ...]
     mentions: Mentions
     messages: int
+    target: int
 
     def bond(self, fact: str) -> float:
         """What it is worth that the parts of a fact stand together: as much as their mentions, shared among all that have the part."""
@@ -85,7 +88,7 @@ class _Material:
 
 def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
     """`text` in at most `target` tokens, where that is possible; `must` are keys of values that come first."""
-    material = _material(rendered(text), query, must)
+    material = _material(rendered(text), query, must, target)
     weights = _weights(material, must)
     units = [_unit(draft, material, counter) for draft in material.drafts]
     selection = Selection(units, weights, _openings(material, counter))
@@ -105,7 +108,7 @@ def _openings(material: _Material, counter: CountsTokens) -> dict[Hashable, floa
     return openings | {("lead", d.position, d.line): counter.count(d.text) + 1.0 for d in material.drafts if d.is_lead}
 
 
-def _material(text: str, query: str, must: frozenset[str]) -> _Material:
+def _material(text: str, query: str, must: frozenset[str], target: int) -> _Material:
     earlier = reread(text)
     messages = split_messages(earlier.text)
     found = tuple(contents(messages))
@@ -126,7 +129,7 @@ def _material(text: str, query: str, must: frozenset[str]) -> _Material:
     drafts = _drafts(made, mentions, earlier, groups, calls)
     drafts += [draft for item in said for draft in sentence_drafts(item, must)]
     drafts = _without_repeats(drafts)
-    return _Material(made, tuple(drafts), mentions, len(messages))
+    return _Material(made, tuple(drafts), mentions, len(messages), target)
 
 
 def _drafts(made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
@@ -227,7 +230,7 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
     lines += [d.text for d in chosen if d.kind == "earlier"]
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
     in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
-    if loose := _loose_line([d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines))):
+    if loose := _loose_line([d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines)), int(_LONE * material.target)):
         lines.append(loose)
     talk = {n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")}
     return "\n".join(lines + _talk([material.drafts[n] for n in sorted(material.with_leads(talk))]))
@@ -247,12 +250,15 @@ def _item_lines(items: Sequence[Draft], standing: str) -> list[str]:
     return lines
 
 
-def _loose_line(values: Sequence[Draft], standing: str) -> str:
-    """Single values: identities under their name (and date), all others under the identity they belong to."""
+def _loose_line(values: Sequence[Draft], standing: str, room: int) -> str:
+    """Single values: identities under their name (and date), all others under the identity they belong to. Of identities without
+    a date stand as many as `room` characters hold: a long list of them tells nothing."""
     grouped: dict[str, dict[str, dict[str, None]]] = {}
     for draft in values:
         has_date = bool(DATE.fullmatch(draft.label.rsplit(" ", 1)[-1]))
-        if has_date or not stands_in(key(draft.text), standing):
+        if not (has_date or draft.subject):
+            room -= len(draft.text) + 1
+        if (has_date or not stands_in(key(draft.text), standing)) and (room >= 0 or has_date or draft.subject):
             grouped.setdefault(draft.subject, {}).setdefault(draft.label, {})[draft.text] = None
     parts: list[str] = []
     for subject, labels in grouped.items():

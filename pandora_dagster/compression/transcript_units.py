@@ -24,6 +24,8 @@ _MARKS = re.compile(r"^\s*(?:[-*•+]\s+|#{1,6}\s+)")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*")
 _LONGEST_KEY = 80
 _LONGEST_LOOSE = 40
+_NEAR = 0.8
+"""A record named this lately is worth keeping together: each of its cells counts as a value of this very record."""
 _LONGEST_SENTENCE = 1_200
 
 
@@ -103,8 +105,9 @@ def _prefixes(
     states = [f"{name}~{text}" if is_mentioned and _STATE.fullmatch(text) else "" for text in cells]
     for level in range(1, len(cells) + 1):
         covered |= facts[level - 1]
-        if level > 1 and (said := key(cells[level - 1])) and any(c.isdigit() for c in said) and mentions.of(said) is not None:
-            covered |= {f"{name}@{said}"}
+        value = key(cells[level - 1]) if level > 1 else ""
+        if value and (near >= _NEAR or (any(c.isdigit() for c in value) and mentions.of(value) is not None)):
+            covered |= {f"{name}@{value}"}
         if level > 1 and states[level - 1]:
             covered |= {states[level - 1]}
         if bound and level >= bound[1]:

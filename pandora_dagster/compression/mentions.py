@@ -72,7 +72,7 @@ class Mentions:
         spoken: list[str] = []
         for item in said:
             strength = (PERSON if item.role == "user" else ANSWER) * recency(item.position, messages)
-            self._note(_with_bare_amounts(value_keys(item.text)), strength, item.position)
+            self._note(_with_bare_amounts(value_keys(item.text)), strength, item.position if item.role == "user" else None)
             spoken.append(item.text)
         for call in calls:
             self._note(call_keys(call), PERSON * recency(call.position, messages), call.position)
@@ -82,17 +82,18 @@ class Mentions:
             spoken.append(query)
         self._spoken = padded(" \n ".join(spoken))
 
-    def _note(self, keys: Iterable[str], strength: float, position: int) -> None:
+    def _note(self, keys: Iterable[str], strength: float, position: int | None) -> None:
         for value in keys:
             self._strength[value] = max(self._strength[value], strength)
-            self._latest[value] = max(self._latest.get(value, 0), position)
+            if position is not None:
+                self._latest[value] = max(self._latest.get(value, 0), position)
 
     def of(self, value: str) -> float | None:
         """The strongest mention of a value, None where nobody mentions it."""
         return self._strength.get(value)
 
     def nearness(self, value: str) -> float:
-        """How late a value was mentioned last: 1 at the end, half of it some messages before, 0 where nobody mentions it."""
+        """How late a person or a call named a value last: 1 at the end, half of it some messages before, 0 where none did."""
         if value not in self._latest:
             return 0.0
         return 0.5 ** ((self._messages - 1 - self._latest[value]) / _HALF_AFTER)

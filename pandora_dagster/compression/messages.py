@@ -14,6 +14,8 @@ from pandora_dagster.compression.json_parts import is_list, is_object, json_part
 
 ROLE_LINE = re.compile(r"^(user|assistant|tool|system)(?: ([\w.\-]+))?: ?", re.MULTILINE)
 _CALL_LINE = re.compile(r"^call ([\w.\-]+) ?(.*)$")
+_FENCE_MARK = re.compile(r"\s*(?:`{3,}|~{3,})\w*\s*")
+"""What stands around a JSON value in Markdown, and around nothing once the value is taken out."""
 ANSWERS = " -> "
 """Stands between a call and what it gave back, where an earlier compression wrote them on one line."""
 
@@ -102,7 +104,7 @@ def _spoken(position: int, role: str, text: str) -> Iterator[Said | Call]:
             yield Call(position, found.group(1), None, call)
             if answer:
                 yield Said(position, "tool", answer)
-        elif line.strip():
+        elif line.strip() and not _FENCE_MARK.fullmatch(line):
             prose.append(line)
     if prose:
         yield Said(position, role, "\n".join(prose))

@@ -70,9 +70,11 @@ class _Material:
         return {(d.position, d.line): n for n, d in enumerate(self.drafts) if d.is_lead}
 
     def with_leads(self, talk: set[int]) -> set[int]:
-        """Sentences, and the lines that announce them."""
+        """Sentences, and the lines that announce them; a title or a label that announces nothing is left out."""
         found: set[int] = set()
         for number in talk:
+            if self.drafts[number].is_lead and not self.drafts[number].facts:
+                continue
             while number >= 0 and number not in found:
                 found.add(number)
                 draft = self.drafts[number]

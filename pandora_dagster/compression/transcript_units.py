@@ -216,10 +216,11 @@ def sentence_drafts(said: Said, must: frozenset[str]) -> Iterator[Draft]:
             announcing.pop()
         lead = announcing[-1][1] if announcing else -1
         pieces = list(_line_pieces(raw))
+        is_title = raw.startswith("#")
         for last, piece in enumerate(pieces, 1):
             number += 1
-            is_lead = last == len(pieces) and piece.endswith(":")
-            facts = value_keys(piece) | (frozenset((key(piece),)) & must)
+            is_lead = last == len(pieces) and (is_title or piece.endswith(":"))
+            facts = frozenset[str]() if is_title else value_keys(piece) | (frozenset((key(piece),)) & must)
             yield Draft("sentence", said.position, piece, facts, said.role, line=number, lead=lead, is_lead=is_lead, is_item=bool(item))
             if is_lead:
                 announcing.append((indent if item else -1, number))

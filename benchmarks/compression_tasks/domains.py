@@ -124,7 +124,10 @@ def _library(draw: random.Random) -> Iterator[Turn]:
     name, card = draw.choice(_NAMES.split(",")), f"LB-{draw.randint(10_000, 99_999)}"
     titles = [f"{a} {b}" for a in ("Winter", "Silent", "Glass", "Hidden", "Copper") for b in ("Orchard", "Harbour", "Atlas", "Letters")]
     copies = [{"barcode": f"3{draw.randint(10**8, 10**9)}", "title": t, "branch": draw.choice(_PLACES.split(","))} for t in titles]
-    loans = [{"loan_id": f"ln_{_code(draw, 3, 4, upper=False)}", "copy": c, "due": _day(draw), "renewals": draw.randint(0, 3)} for c in copies[:14]]
+    loans = [
+        {"loan_id": f"ln_{_code(draw, 3, 4, upper=False)}", "copy": c, "due": _day(draw), "renewals": draw.randint(0, 3)}
+        for c in copies[:14]
+    ]
     yield ("user", f"Hello, I am {name}, my card is {card}. I would like to renew something I have borrowed.")
     yield _ask("find_member", card=card)
     yield ("tool", {"card": card, "name": {"first": name.split()[0], "last": name.split()[1]}, "home_branch": copies[0]["branch"],
@@ -141,11 +144,11 @@ def _library(draw: random.Random) -> Iterator[Turn]:
     for title in draw.sample(titles, 2):
         yield ("user", f"Is {title} there too, anywhere?")
         yield _ask("search_copies", title=title)
-        yield ("tool", [{"barcode": f"3{draw.randint(10**8, 10**9)}", "title": title, "branch": b, "status": "on_loan", "shelf": _code(draw, 2, 3),
+        yield ("tool", [{"barcode": f"3{draw.randint(10**8, 10**9)}", "title": title, "branch": b, "status": "on_loan", "shelf": _code(draw, 2, 3),  # noqa: E501
                          "reservable": True} for b in _PLACES.split(",")], "search_copies")  # fmt: skip
         yield ("assistant", f"All copies of {title} are on loan at the moment, at every one of our branches, I am sorry to say.")
     wanted = draw.choice(copies[14:])
-    found = [{"barcode": f"3{draw.randint(10**8, 10**9)}", "title": wanted["title"], "branch": b, "status": draw.choice(("on_shelf", "on_loan")),
+    found = [{"barcode": f"3{draw.randint(10**8, 10**9)}", "title": wanted["title"], "branch": b, "status": draw.choice(("on_shelf", "on_loan")),  # noqa: E501
               "shelf": _code(draw, 2, 3), "reservable": draw.random() < 0.5} for b in _PLACES.split(",") for _ in range(3)]  # fmt: skip
     yield ("assistant", "Renewed. Anything else?")
     yield ("user", f"Do you have {wanted['title']} at {found[0]['branch']}? I want to reserve it there. Nothing that is on loan.")
@@ -173,15 +176,22 @@ def _clinic(draw: random.Random) -> Iterator[Turn]:
              for p in (f"pl-{_code(draw, 2, 5, upper=False)}" for _ in range(3))}  # fmt: skip
     yield ("user", f"Hi, this is {name}, patient number {record}. I need to move an appointment.")
     yield _ask("get_patient", record=record)
-    yield ("tool", {"record": record, "name": name, "born": _day(draw), "plans": plans, "visits": [v["visit"] for v in visits]}, "get_patient")
+    yield (
+        "tool",
+        {"record": record, "name": name, "born": _day(draw), "plans": plans, "visits": [v["visit"] for v in visits]},
+        "get_patient",
+    )
     for visit in draw.sample(visits, 8):
         yield _ask("get_visit", visit=visit["visit"])
         yield ("tool", {**visit, "record": record, "plan_id": draw.choice(list(plans))}, "get_visit")
-        yield ("assistant", f"That visit is on {visit['on']} in room {visit['room']} with {visit['doctor']['name']}, and it is {visit['state']}.")
+        yield (
+            "assistant",
+            f"That visit is on {visit['on']} in room {visit['room']} with {visit['doctor']['name']}, and it is {visit['state']}.",
+        )
         yield ("user", "No, that is not the one I mean.")
     moved = draw.choice(visits)
-    slots = [{"slot_id": f"{_code(draw, 3, 0)}.{draw.randint(100, 999)}.{draw.randint(10, 99)}", "doctor_id": draw.choice(doctors)["doctor_id"],
-              "on": _day(draw), "at": f"{draw.randint(8, 17):02d}:{draw.choice(('00', '20', '40'))}", "minutes": 20} for _ in range(30)]  # fmt: skip
+    slots = [{"slot_id": f"{_code(draw, 3, 0)}.{draw.randint(100, 999)}.{draw.randint(10, 99)}", "doctor_id": draw.choice(doctors)["doctor_id"],  # noqa: E501
+              "on": _day(draw), "at": f"{draw.randint(8, 17):02d}:{draw.choice(('00', '20', '40'))}", "minutes": 20} for _ in range(30)]  # fmt: skip  # noqa: E501
     yield ("assistant", "You have several appointments. Which one, and what day would suit you?")
     yield ("user", f"The one with {moved['doctor']['name']} on {moved['on']}. Any time in {slots[4]['on'][:7]} would do.")
     yield _ask("find_slots", doctor_id=moved["doctor"]["doctor_id"], month=slots[4]["on"][:7])
@@ -201,8 +211,8 @@ def _tracker(draw: random.Random) -> Iterator[Turn]:
     """Issues with keys, commits and people; a search, three looks, a link between two, a build."""
     me = f"{draw.choice(_NAMES.split(',')).split()[0].lower()}.{_code(draw, 1, 2, upper=False)}"
     people = [f"{n.split()[0].lower()}.{_code(draw, 1, 2, upper=False)}" for n in _NAMES.split(",")]
-    words = "login crash export timeout search upload cache invoice theme retry".split()
-    found = [{"key": f"CORE-{draw.randint(100, 9_999)}", "title": f"{draw.choice(words)} {draw.choice(words)} fails in {draw.choice(words)}",
+    words = ["login", "crash", "export", "timeout", "search", "upload", "cache", "invoice", "theme", "retry"]
+    found = [{"key": f"CORE-{draw.randint(100, 9_999)}", "title": f"{draw.choice(words)} {draw.choice(words)} fails in {draw.choice(words)}",  # noqa: E501
               "assignee": draw.choice(people), "state": draw.choice(("open", "in_review", "closed")), "votes": draw.randint(0, 40)}
              for _ in range(30)]  # fmt: skip
     yield ("user", f"I am {me}. I look for our open bugs about the {words[1]} and what was done about them.")
@@ -214,13 +224,13 @@ def _tracker(draw: random.Random) -> Iterator[Turn]:
         yield _ask("get_issue", key=issue["key"])
         commits = [{"sha": f"{draw.getrandbits(40):010x}", "by": draw.choice(people), "at": _day(draw)} for _ in range(4)]
         yield ("tool", {**issue, "reporter": draw.choice(people), "commits": commits, "links": [draw.choice(found)["key"]],
-                        "body": f"Since {_day(draw)} the {issue['title']}. It happens about {draw.randint(2, 30)} times a day."}, "get_issue")  # fmt: skip
+                        "body": f"Since {_day(draw)} the {issue['title']}. It happens about {draw.randint(2, 30)} times a day."}, "get_issue")  # fmt: skip  # noqa: E501
     one, other = draw.sample(looked, 2)
     yield ("assistant", f"{one['key']} ({one['title']}) and {other['key']} look alike.")
     yield ("user", f"Yes, mark {one['key']} as a duplicate of the other, and give both to {people[0]}. Do not close {other['key']}.")
     yield _ask("link", key=one["key"], to=other["key"], kind="duplicates", assignee=people[0])
     yield ("tool", {"key": one["key"], "links": [other["key"]], "assignee": people[0], "title": one["title"]}, "link")
-    builds = [{"build": f"b{draw.randint(10**4, 10**5)}", "sha": c["sha"], "branch": draw.choice(("main", "next")), "ok": draw.random() < 0.6}
+    builds = [{"build": f"b{draw.randint(10**4, 10**5)}", "sha": c["sha"], "branch": draw.choice(("main", "next")), "ok": draw.random() < 0.6}  # noqa: E501
               for c in commits]  # fmt: skip
     yield ("user", f"Which builds have the commits of {looked[-1]['key']}?")
     yield _ask("builds_of", key=looked[-1]["key"])
@@ -236,22 +246,22 @@ def _operator(draw: random.Random) -> Iterator[Turn]:
     """Lines, plans, bills and devices of a customer; a bill is disputed and a plan is changed."""
     name, customer = draw.choice(_NAMES.split(",")), f"C{draw.randint(1_000, 9_999)}"
     plans = [{"plan_id": f"P{n}{_code(draw, 1, 3)}", "title": f"{a} {b}", "gb": draw.choice((2, 10, 40)), "fee": draw.randint(5, 60) + 0.99}
-             for n, (a, b) in enumerate((a, b) for a in ("Basic", "Family", "Pro", "Travel", "Max") for b in ("S", "M", "L", "XL"))]  # fmt: skip
+             for n, (a, b) in enumerate((a, b) for a in ("Basic", "Family", "Pro", "Travel", "Max") for b in ("S", "M", "L", "XL"))]  # fmt: skip  # noqa: E501
     lines = [{"line_id": f"L{draw.randint(1_000, 9_999)}", "number": f"555-{draw.randint(100, 999)}-{draw.randint(1_000, 9_999)}",
               "plan_id": draw.choice(plans)["plan_id"], "device": {"device_id": f"DV{draw.randint(10**4, 10**5)}", "model": f"Phone {n}",
               "imei": str(draw.randint(10**14, 10**15))}, "status": draw.choice(("active", "suspended"))} for n in range(4)]  # fmt: skip
     bills = [{"bill_id": f"B{draw.randint(10**6, 10**7)}", "period": f"2026-{m:02d}", "total": round(draw.uniform(20, 200), 2),
-              "items": [{"line_id": x["line_id"], "charge": round(draw.uniform(5, 60), 2)} for x in lines]} for m in range(1, 13)]  # fmt: skip
+              "items": [{"line_id": x["line_id"], "charge": round(draw.uniform(5, 60), 2)} for x in lines]} for m in range(1, 13)]  # fmt: skip  # noqa: E501
     yield ("user", f"Hi, I'm {name}. My number is {lines[0]['number']}. My bill of March seems wrong.")
     yield _ask("customer_by_phone", number=lines[0]["number"])
-    yield ("tool", {"customer_id": customer, "name": name, "line_ids": [x["line_id"] for x in lines], "bill_ids": [b["bill_id"] for b in bills],
-                    "address": {"street": f"{draw.randint(1, 99)} {draw.choice(_PLACES.split(','))} Road", "zip": str(draw.randint(10**4, 10**5))}},
+    yield ("tool", {"customer_id": customer, "name": name, "line_ids": [x["line_id"] for x in lines], "bill_ids": [b["bill_id"] for b in bills],  # noqa: E501
+                    "address": {"street": f"{draw.randint(1, 99)} {draw.choice(_PLACES.split(','))} Road", "zip": str(draw.randint(10**4, 10**5))}},  # noqa: E501
            "customer_by_phone")  # fmt: skip
     for line in lines:
         yield _ask("line_details", line_id=line["line_id"])
         yield ("tool", line, "line_details")
         yield _ask("usage", line_id=line["line_id"])
-        yield ("tool", [{"usage_id": f"u{draw.randint(10**6, 10**7)}", "line_id": line["line_id"], "on": _day(draw), "mb": draw.randint(1, 900)}
+        yield ("tool", [{"usage_id": f"u{draw.randint(10**6, 10**7)}", "line_id": line["line_id"], "on": _day(draw), "mb": draw.randint(1, 900)}  # noqa: E501
                         for _ in range(15)], "usage")  # fmt: skip
     march = bills[2]
     yield _ask("bills", customer_id=customer)
@@ -283,10 +293,16 @@ def _parts(draw: random.Random) -> Iterator[Turn]:
                          "in_stock": draw.random() < 0.6, "price": round(draw.uniform(9, 300), 2)}
                      for v in (str(draw.randint(10**9, 10**10)) for _ in range(9))} for k in kinds}  # fmt: skip
     articles = {k: str(draw.randint(10**9, 10**10)) for k in kinds}
-    payments = {p: {"source": s, "id": p} for s, p in (("card", f"card_{draw.randint(10**6, 10**7)}"), ("voucher", f"voucher_{draw.randint(10**6, 10**7)}"))}
+    payments = {
+        p: {"source": s, "id": p}
+        for s, p in (("card", f"card_{draw.randint(10**6, 10**7)}"), ("voucher", f"voucher_{draw.randint(10**6, 10**7)}"))
+    }
 
     def _order() -> dict[str, Any]:
-        items = [{"name": k, "article_id": articles[k], **draw.choice(list(catalogue[k].values()))} for k in draw.sample(kinds, draw.randint(2, 5))]
+        items = [
+            {"name": k, "article_id": articles[k], **draw.choice(list(catalogue[k].values()))}
+            for k in draw.sample(kinds, draw.randint(2, 5))
+        ]
         return {"order_no": f"#{_code(draw, 1, 7)}", "account": account, "items": items, "status": draw.choice(("pending", "delivered")),
                 "paid": [{"kind": "payment", "amount": round(sum(i["price"] for i in items), 2), "with": draw.choice(list(payments))}],
                 "parcels": [{"parcel": [str(draw.randint(10**11, 10**12))], "variants": [i["variant_id"] for i in items]}]}  # fmt: skip
@@ -312,7 +328,10 @@ def _parts(draw: random.Random) -> Iterator[Turn]:
     yield _ask("article", article_id=changed["article_id"])
     yield ("tool", {"name": changed["name"], "article_id": changed["article_id"], "variants": catalogue[changed["name"]]}, "article")
     new = draw.choice(list(catalogue[changed["name"]].values()))
-    yield ("assistant", f"There is one in {new['options']['metal']}, size {new['options']['size']}, for ${new['price']}. Which payment shall I use?")
+    yield (
+        "assistant",
+        f"There is one in {new['options']['metal']}, size {new['options']['size']}, for ${new['price']}. Which payment shall I use?",
+    )
     yield ("user", "The voucher please.")
     yield _ask("exchange", order_no=orders[1]["order_no"], old=[changed["variant_id"]], new=[new["variant_id"]], payment=list(payments)[1])
     items = [{**i, **new} if i is changed else i for i in orders[1]["items"]]

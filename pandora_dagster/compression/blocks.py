@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pandora_dagster.compression.language import sentences
@@ -50,6 +50,7 @@ def blocks(text: str, longest: int = _LONGEST, fence_longest: int | None = None)
 def _blocks(lines: list[str], longest: int, fence_longest: int | None) -> Iterator[Block]:
     number = at = 0
     heading = table = -1
+    announcing: list[tuple[int, int]] = []
     while at < len(lines):
         line = lines[at]
         if fence := _FENCE.match(line):
@@ -59,7 +60,8 @@ def _blocks(lines: list[str], longest: int, fence_longest: int | None) -> Iterat
                 number += 1
             at, table = end, -1
             continue
-        for block in _of_line(lines, at, heading, table, longest):
+        for found in _of_line(lines, at, heading, table, longest):
+            block = _announced(found, number, announcing)
             if block.kind is BlockKind.HEADING:
                 heading, table = number, -1
             elif block.kind is BlockKind.TABLE_HEAD:
@@ -73,9 +75,21 @@ def _blocks(lines: list[str], longest: int, fence_longest: int | None) -> Iterat
         at += 2 if _is_head(lines, at) else 1
 
 
-def _fence(
-    lines: list[str], start: int, end: int, heading: int, number: int, longest: int, fence_longest: int | None
-) -> Iterator[Block]:
+def _announced(block: Block, number: int, announcing: list[tuple[int, int]]) -> Block:
+    """A list's item under the item that it is indented below, or under the line `Your flights:` before the list; `announcing` are
+    the indentations and numbers of those above, kept up to date."""
+    if block.kind is not BlockKind.ITEM:
+        announcing[:] = [(-1, number)] if block.text.endswith(":") and block.kind is BlockKind.SENTENCE else []
+        return block
+    indent = len(block.text) - len(block.text.lstrip())
+    while announcing and announcing[-1][0] >= indent:
+        announcing.pop()
+    above = announcing[-1][1] if announcing else block.under
+    announcing.append((indent, number))
+    return replace(block, under=above)
+
+
+def _fence(lines: list[str], start: int, end: int, heading: int, number: int, longest: int, fence_longest: int | None) -> Iterator[Block]:
     """A fence as one block, or its opening line (which is block `number`) and the lines below it, each under the line that it is
     indented below, so that what a function holds comes with the function's name."""
     whole = Block(BlockKind.FENCE, "\n".join(lines[start:end]), start, heading)

@@ -36,7 +36,7 @@ def condense_prose(text: str, target: int, counter: CountsTokens, *, must: froze
     """`text` in at most `target` tokens; `must` are keys of values that come first, `query` words that count more."""
     found = blocks(text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)), _FENCE_SHARE * target)
     above = {b.under for b in found}
-    heads = {n: b for n, b in enumerate(found) if b.kind in HEADS or (n in above and b.kind is BlockKind.FENCE_LINE)}
+    heads = {n: b for n, b in enumerate(found) if b.kind in HEADS or n in above}
     units, weights = _units(found, heads, must, frozenset(_stems(query)), counter)
     openings: dict[Hashable, float] = {n: counter.count(b.text + b.closing) + 1.0 for n, b in heads.items()}
     selection = Selection(units, weights, openings, least=_LEAST)
@@ -52,8 +52,8 @@ def condense_prose(text: str, target: int, counter: CountsTokens, *, must: froze
 def _units(
     found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], asked: frozenset[str], counter: CountsTokens
 ) -> tuple[list[Unit], dict[Hashable, float]]:
-    """A unit for each block; heads stand by themselves only where nothing needs them, and then they are worth little. A line of
-    code above indented ones is a head that has worth of its own."""
+    """A unit for each block; heads stand by themselves only where nothing needs them, and then they are worth little. A line
+    above indented ones (of code, of a list) is a head that has worth of its own."""
     units: list[Unit] = []
     weights: dict[Hashable, float] = {}
     blocks_with: Counter[str] = Counter()

@@ -228,11 +228,16 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         if draft.kind == "row":
             kept.setdefault(draft.table, []).append(draft)
     for number in sorted(kept):
-        lines += [material.tables[number].header(max(d.level for d in kept[number])), *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry)))]
+        lines += [
+            material.tables[number].header(max(d.level for d in kept[number])),
+            *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry))),
+        ]
     lines += [d.text for d in chosen if d.kind == "earlier"]
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
     in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
-    if loose := _loose_line([d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines)), int(_LONE * material.target)):
+    if loose := _loose_line(
+        [d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines)), int(_LONE * material.target)
+    ):
         lines.append(loose)
     talk = {n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")}
     return "\n".join(lines + _talk([material.drafts[n] for n in sorted(material.with_leads(talk))]))

@@ -22,6 +22,7 @@ _STATE = re.compile(r"[a-z]+(?:_[a-z]+){0,4}")
 _ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s+\S")
 _MARKS = re.compile(r"^\s*(?:[-*•+]\s+|#{1,6}\s+)")
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*")
+_LABEL_WORDS = 3
 _LONGEST_KEY = 80
 _LONGEST_LOOSE = 40
 _NEAR = 0.8
@@ -220,7 +221,8 @@ def sentence_drafts(said: Said, must: frozenset[str]) -> Iterator[Draft]:
         for last, piece in enumerate(pieces, 1):
             number += 1
             is_lead = last == len(pieces) and (is_title or piece.endswith(":"))
-            facts = frozenset[str]() if is_title else value_keys(piece) | (frozenset((key(piece),)) & must)
+            is_label = is_title or (is_lead and len(piece.split()) <= _LABEL_WORDS and not any(c.isdigit() for c in piece))
+            facts = frozenset[str]() if is_label else value_keys(piece) | (frozenset((key(piece),)) & must)
             yield Draft("sentence", said.position, piece, facts, said.role, line=number, lead=lead, is_lead=is_lead, is_item=bool(item))
             if is_lead:
                 announcing.append((indent if item else -1, number))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli import compression, documents, governance, memory_consent, search, service, transfer, turns
+from pandora_dagster.cli import compression, documents, governance, memory, search, service, sources, transfer, turns
 from pandora_dagster.cli.opened import Overrides
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note
 from pandora_dagster.errors import HaltError, PandoraError
@@ -32,9 +32,8 @@ documents.register(app)
 governance.register(app)
 service.register(app)
 compression.register(app)
-memory = typer.Typer(help="What is remembered of a person.", no_args_is_help=True, rich_markup_mode=None)
-memory_consent.register(memory)
-app.add_typer(memory, name="memory")
+sources.register(app)
+memory.register(app)
 
 
 def _version(wanted: bool) -> None:

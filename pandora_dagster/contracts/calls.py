@@ -177,7 +177,16 @@ class ModelAnswer:
 
 
 Gate = Literal[
-    "schema_validation", "confidence_threshold", "evidence_required", "timeout_ms", "facts_preserved", "within_budget", "is_a_summary"
+    "schema_validation",
+    "confidence_threshold",
+    "evidence_required",
+    "timeout_ms",
+    "facts_preserved",
+    "within_budget",
+    "is_a_summary",
+    "sources_linked",
+    "caches_fresh",
+    "relevant_source",
 ]
 
 

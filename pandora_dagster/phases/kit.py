@@ -6,18 +6,16 @@ from dataclasses import dataclass, field
 from pandora_dagster.contracts.ports import (
     CallLog,
     Clock,
-    ConversationSummaries,
     Cookbook,
     CountsTokens,
     Executes,
-    FactBook,
     Interventions,
-    MemoryStore,
     Summarizes,
     Tool,
     TurnIndex,
     TurnStore,
 )
+from pandora_dagster.contracts.remembered import ConversationSummaries, FactBook, MemoryStore, NoteStore, SourceStore
 from pandora_dagster.selection.excerpts import Scores
 
 
@@ -43,6 +41,9 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    sources: SourceStore = field(kw_only=True)
+    """Cached research and visited pages."""
+    notes: NoteStore = field(kw_only=True)
     stage: str = ""
     """The policy's stage that a conversation is in; "" for the intent of each query."""
     facts: FactBook = field(kw_only=True)

@@ -52,11 +52,12 @@ def conversation_context(
     `turn_count`: the place of the turn in its session; `summary`: the session's rolling summary. A document without items says nothing.
     """
     labels = {s.turn_id: s.label for s in sources if s.turn_id}
+    first = max((int(s.label) for s in sources), default=0) + 1
     added: dict[str, Source] = {}
     for fact in known.every:
         turn_id = TurnKey(user_id(user), fact.turn).turn_id
         if turn_id not in labels:
-            label = labels[turn_id] = str(len(sources) + len(added) + 1)
+            label = labels[turn_id] = str(first + len(added))
             added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
     blocks = (
         ("rolling summary", compact(SUMMARY, summary.splitlines())),

@@ -7,6 +7,7 @@ from pandora_dagster.errors import DocumentError, HaltError
 from pandora_dagster.phases.answering import turn_sources
 from pandora_dagster.phases.boundaries import whole_answer
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
+from pandora_dagster.phases.found import store_found
 from pandora_dagster.text.citations import cited
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.tables import table
@@ -27,13 +28,14 @@ async def saved_turn(desk: Desk) -> Written:
 
 
 async def turn_summary(desk: Desk) -> Written:
-    """The summary for the turn index (004 section 11.2)."""
+    """The summary for the turn index (004 section 11.2); what the turn researched is stored first, so that no summary delays it."""
+    stored = store_found(desk)
     result = await desk.ask(SUMMARIZER)
     summary = answer_of(result, TurnSummary)
     return Written(
         files={"turn_summary.json": as_json(summary)},
         manifest={"summary": summary.model_dump(mode="json")},
-        facts={"topics": list(summary.topics), "intent": summary.intent},
+        facts={"topics": list(summary.topics), "intent": summary.intent, **({"sources_stored": stored} if stored else {})},
         shown=f"{summary.summary}\n\n*{', '.join(summary.topics)}*",
     )
 

@@ -64,6 +64,9 @@ class Settings(BaseModel):
     dagster_home: Annotated[Path, Variable("DAGSTER_HOME", _FOLDER, "<root>/dagster")] = Field(
         description="Dagster's own storage: runs, events, schedules."
     )
+    notes: Annotated[Path | None, Variable("PANDORA_NOTES", "an existing folder of Markdown notes", "users/<user>/notes in the store")] = (
+        Field(None, description="Forever memory of PANDORA_USER: a folder of Markdown notes, e.g. an Obsidian vault; only read.")
+    )
     user: Annotated[UserId, AfterValidator(_user), Variable("PANDORA_USER", "a user id: letters, digits, _ - @ + or single dots")] = Field(
         UserId("me"), description="The user of commands that are given none."
     )

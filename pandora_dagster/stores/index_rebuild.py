@@ -46,7 +46,8 @@ class Preambles:
 class RebuildReport:
     """What a rebuild did. `faults` names each turn whose documents can not be read; `aside` a damaged index, kept.
 
-    `calls` and `calls_aside` say the same of the index of calls, `broken_lines` each line that is no call record.
+    `calls` and `calls_aside` say the same of the index of calls, `sources` and `sources_aside` of research and visits;
+    `broken_lines` names each line and each record that can not be read.
     """
 
     turns: int
@@ -55,6 +56,8 @@ class RebuildReport:
     calls: int = 0
     calls_aside: Path | None = None
     broken_lines: tuple[str, ...] = ()
+    sources: int = 0
+    sources_aside: Path | None = None
 
 
 def rebuild(

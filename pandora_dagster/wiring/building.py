@@ -30,8 +30,11 @@ from pandora_dagster.stores.facts import FactFiles
 from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.stores.memory import MemoryFiles
+from pandora_dagster.stores.notes import NoteFiles
+from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.revisions import PhaseTable
 from pandora_dagster.stores.sessions import SessionFiles
+from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.turns import Turns
 from pandora_dagster.stores.vault import VaultFiles
@@ -104,6 +107,9 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         new_call_id=_call_id,
     )
     sessions = SessionFiles(root)
+    research_index = DuckResearchIndex.at(root / "indexes" / "research_index.duckdb", wait_s=settings.index_lock_wait_s)
+    sources = SourceFiles(root, research_index)
+    notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {})
     kit = Kit(
         cookbook,
         execution,
@@ -121,11 +127,13 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         settings.policy,
         settings.stage,
         facts=FactFiles(root),
+        sources=sources,
+        notes=notes,
     )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
     recording = RecordingDesk(turns, sessions, index, index.reader)
-    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls)
+    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls, sources, research_index)
 
 
 def _call_id() -> str:

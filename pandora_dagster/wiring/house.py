@@ -22,6 +22,9 @@ from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, rebuild, verify
+from pandora_dagster.stores.research_index import DuckResearchIndex
+from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
+from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.wiring.compression import Compression
@@ -45,6 +48,8 @@ class House:
     loop: asyncio.Runner
     compression: Compression
     calls: Calls
+    sources: SourceFiles
+    research_index: DuckResearchIndex
     checked: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
 
@@ -124,16 +129,19 @@ class House:
         return exported(self.turns, self.sessions, user)
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
-        """Make both indexes again: of turns from their documents, of calls from their records. Raises StoreError."""
+        """Make the indexes again: of turns, calls and sources, from their documents and records. Raises StoreError."""
         report = rebuild(self.turns, self.turn_index, Preambles(self.sessions), progress=progress)
         broken: list[str] = []
         count, aside = rebuild_calls(self.calls.files, self.calls.index, report=broken.append)
-        return replace(report, calls=count, calls_aside=aside, broken_lines=tuple(broken))
+        sources, sources_aside = rebuild_sources(self.sources, self.research_index, report=broken.append)
+        made = replace(report, calls=count, calls_aside=aside, sources=sources, sources_aside=sources_aside)
+        return replace(made, broken_lines=tuple(broken))
 
     def verify_index(self) -> tuple[str, ...]:
-        """What both indexes do not say as documents and records do. Raises StoreError."""
-        of_turns = verify(self.turns, self.turn_index, Preambles(self.sessions))
-        return of_turns + verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
+        """What the indexes do not say as documents and records do. Raises StoreError."""
+        calls = verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
+        turns = verify(self.turns, self.turn_index, Preambles(self.sessions))
+        return turns + calls + verify_sources(self.sources, self.research_index)
 
     def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
         """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. Raises InputError."""

@@ -22,8 +22,7 @@ _TURN = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
     re.MULTILINE,
 )
-_BANNER = re.compile(r"^=====.*=====[ \t]*$", re.MULTILINE)
-_NOTE = re.compile(r"^#{1,4} +(.+?)[ \t]*$", re.MULTILINE)
+_NOTE = re.compile(r"^===== NOTE (.+?)(?: \[\d{1,4}\])? =====[ \t]*$", re.MULTILINE)
 _ROOM = 0.75
 """Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
 _MOST_FACTS = 80
@@ -49,7 +48,7 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
     told = {key: value for key, value in kept.items() if bears(query, key, value)}
     notes = _knowledge(pack.document("forever_memory"), asked, labels)
     visits = _visits(pack.document("visit_records"))
-    research = _research(pack.document("cached_intelligence"), query)
+    research = _research(pack.document("cached_intelligence"), f"{query} {title}")
 
     def make(n: int) -> GatheredContext:
         turns = _turns(facts[:n], asked)
@@ -128,13 +127,15 @@ def _told(fact: _Fact, asked: Question) -> str:
 
 def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledge, ...]:
     """Per note its best spans; a note that shares no word with the query is left out."""
-    text = _BANNER.sub("", document)
-    heads = list(_NOTE.finditer(text))
-    ends = [*(h.start() for h in heads[1:]), len(text)][: len(heads)]
+    heads = list(_NOTE.finditer(document))
+    ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
     found: list[Knowledge] = []
     for head, end in zip(heads, ends, strict=True):
-        ranked = rank(SpanReader(labels, asked).read(text[head.end() : end]), asked)
-        if shared(asked.text, head.group(1)) or ranked:
+        spans = SpanReader(labels, asked).read(document[head.end() : end], quoted=True)
+        ranked = rank(spans, asked)
+        if not ranked and shared(asked.text, head.group(1).rpartition("/")[2]):
+            ranked = [(0.1, s) for s in spans if s.kind != "code"]
+        if ranked:
             lines = [" ".join(s.text.split()) for _, s in ranked[:_MOST_NOTE_SPANS]]
             found += [Knowledge(note=head.group(1), content=" ".join(lines))] if lines else []
     return tuple(found)
@@ -146,10 +147,11 @@ def _visits(document: str) -> tuple[VisitData, ...]:
 
 
 def _flat(value: object) -> dict[str, Any]:
-    """Fields of an extraction on one level, as `specs.gpu` would be: the innermost key names the value."""
+    """Fields of an extraction on one level: the innermost key names the value, with the one above it where two are called alike."""
     flat: dict[str, Any] = {}
     for key, item in as_mapping(value).items():
-        flat |= _flat(as_mapping(item)) if as_mapping(item) else {key: item}
+        inner = _flat(as_mapping(item)) if as_mapping(item) else {key: item}
+        flat |= {name if name not in flat else f"{key}.{name}": said for name, said in inner.items()}
     return flat
 
 
@@ -176,9 +178,9 @@ def _supporting(labels: Labels, told: bool, notes: bool, visits: bool, research:
         ("preferences", told),
         ("session", told),
         ("facts", told),
-        ("forever", notes),
-        ("webpage_cache", visits),
-        ("research", research),
+        ("notes/", notes),
+        ("webpage_cache/", visits),
+        ("research_cache/", research),
     )
-    wanted = [place for place, present in places if present]
-    return {s.label for s in labels.sources if any(place in s.path for place in wanted)}
+    wanted = tuple(place for place, present in places if present)
+    return {s.label for s in labels.sources if s.path.startswith(wanted)}

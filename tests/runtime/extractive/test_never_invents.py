@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pandora_dagster.compression.rolling import Exchange
 from pandora_dagster.contracts.answers import Intent, QueryType
 from pandora_dagster.contracts.conversations import ConversationDigest
+from pandora_dagster.contracts.facts import FactCategory
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.extractive.runtime import ROLES, ExtractiveRuntime
 from pandora_dagster.runtime.extractive.templates import FIELD_WORDS, TEMPLATES
@@ -25,6 +26,7 @@ FIXED |= {
     for name in ("not_needed", "resolved", "unresolved", "PROCEED", "CLARIFY", "COMMAND", "COMPLETE", "BLOCKED")
     for w in WORD.findall(name.lower())
 }
+FIXED |= {w.lower() for w in get_args(FactCategory)}
 FIXED |= {"approve", "revise", "fail", "coordinator", "synthesis", "preference", "fact"}
 PIECES = st.sampled_from(
     [
@@ -77,7 +79,7 @@ def test_each_word_stands_in_the_pack_or_a_template(runtime: ExtractiveRuntime, 
         "prior_turns": f"===== PRIOR TURN 3 (2025-05-01) [1] =====\n{found}\n\n{more}",
         "stored_preferences": f"- lamp: {quoted} (confidence 0.90, turn 3)",
         "memory_headers": json.dumps({"key": "lamp", "value_preview": found}),
-        "forever_memory": f"## lamps.md\n{more}",
+        "forever_memory": f"===== NOTE lamps.md [9] =====\n{more}",
         "tools": TOOLS,
         "command": "Search earlier conversations for lamps",
         "toolresults.md": more,

@@ -46,6 +46,10 @@ class Connection:
 
     async def send(self, request: Request) -> bytes:
         """The body of the answer, as the server sent it; at most LARGEST_ANSWER bytes."""
+        return b"".join([chunk async for chunk in self.streamed(request)])
+
+    async def streamed(self, request: Request) -> AsyncGenerator[bytes]:
+        """The body of the answer piece by piece, as the server sends it; at most LARGEST_ANSWER bytes."""
         if request.chat:
             call = self.client.chat.completions.with_streaming_response.create(
                 model=request.model,
@@ -58,7 +62,9 @@ class Connection:
                 extra_body=request.extra,
             )
             async with call as response:
-                return await _bounded(response.iter_bytes())
+                async for chunk in _bounded(response.iter_bytes()):
+                    yield chunk
+            return
         plain = self.client.completions.with_streaming_response.create(
             model=request.model,
             prompt=request.prompt,
@@ -67,13 +73,14 @@ class Connection:
             extra_body=request.extra,
         )
         async with plain as response:
-            return await _bounded(response.iter_bytes())
+            async for chunk in _bounded(response.iter_bytes()):
+                yield chunk
 
     async def get(self, url: str) -> bytes:
         """The body behind `url` of this server."""
         headers = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
         async with self.http.stream("GET", url, headers=headers) as response:
-            return await _bounded(response.aiter_bytes())
+            return b"".join([chunk async for chunk in _bounded(response.aiter_bytes())])
 
 
 class Connections:
@@ -154,13 +161,13 @@ async def _refusals(response: _Response) -> None:
     raise EndpointRefusedError(response.status_code, bytes(body))
 
 
-async def _bounded(chunks: AsyncIterable[bytes]) -> bytes:
-    body = bytearray()
+async def _bounded(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    size = 0
     async for chunk in chunks:
-        body += chunk
-        if len(body) > LARGEST_ANSWER:
+        size += len(chunk)
+        if size > LARGEST_ANSWER:
             raise BodyTooLargeError(LARGEST_ANSWER)
-    return bytes(body)
+        yield chunk
 
 
 def _secret(endpoint: Endpoint, keys: Mapping[str, str]) -> str:

@@ -32,8 +32,8 @@ class Request:
         return "\n\n".join(text for text in (self.system, self.user, _CUE) if text)
 
 
-def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int) -> Request:
-    """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process."""
+def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed: bool = False) -> Request:
+    """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process. A streamed answer counts its tokens at its end."""
     server = endpoint.server
     return Request(
         chat=server.chat,
@@ -42,7 +42,13 @@ def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int) -> Reques
         user=pack.user,
         temperature=endpoint.temperature if pack.temperature is None else pack.temperature,
         max_tokens=pack.max_output_tokens,
-        extra={"rid": request_id(pack.call_id, attempt), **_format(pack), **_thinking(pack, endpoint), **_stops(endpoint)},
+        extra={
+            "rid": request_id(pack.call_id, attempt),
+            **_format(pack),
+            **_thinking(pack, endpoint),
+            **_stops(endpoint),
+            **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
+        },
     )
 
 

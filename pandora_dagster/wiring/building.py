@@ -27,6 +27,7 @@ from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.revisions import PhaseTable
 from pandora_dagster.stores.sessions import SessionFiles
+from pandora_dagster.stores.token_ratios import TokenRatioFile
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.turns import Turns
 from pandora_dagster.stores.vault import VaultFiles
@@ -85,6 +86,7 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         new_call_id=_call_id,
         tools=frozenset(tools),
         limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
+        ratios=TokenRatioFile(root),
     )
     compression = open_compression(
         settings,

@@ -25,6 +25,7 @@ class FakeSglang:
     finish_reason: str | None = "stop"
     reports_usage: bool = True
     reports_cache: bool = True
+    tokenizes: bool = True
     thinks: str = ""
     says: Callable[[Mapping[str, Any]], str | None] = lambda _: '{"answer": "yes"}'
     misbehaves: Misbehaviour | None = None
@@ -91,6 +92,10 @@ class FakeSglang:
         if method == "POST" and path in ("/v1/chat/completions", "/v1/completions"):
             self.headers.append(headers)
             return await self._complete(json.loads(body), chat="chat" in path)
+        if (method, path) == ("POST", "/v1/tokenize") and self.tokenizes:
+            asked = json.loads(body)
+            words = prompt_of(asked, chat="messages" in asked).split()
+            return 200, {"tokens": list(range(len(words))), "count": len(words), "max_model_len": self.context}
         return 404, {"detail": "Not Found"}
 
     async def _complete(self, body: dict[str, Any], *, chat: bool) -> tuple[int, object]:

@@ -42,6 +42,11 @@ class _Usage(BaseModel):
     prompt_tokens_details: _Cached | None = None
 
 
+class _Size(BaseModel):
+    model_config = _WIRE
+    count: int = Field(ge=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A whole answer. `usage` is None where the server did not count."""
@@ -68,6 +73,14 @@ def reply_in(body: bytes, endpoint: Endpoint) -> Reply:
     text = (choice.message.content if choice.message else choice.text) or ""
     thought = bool(choice.message and choice.message.reasoning_content)
     return whole(text, choice.finish_reason, thought=thought, usage=completion.usage, endpoint=endpoint)
+
+
+def size_in(body: bytes) -> int | None:
+    """The count that `/v1/tokenize` gives, None where the body holds none."""
+    try:
+        return _Size.model_validate_json(body).count
+    except ValidationError:
+        return None
 
 
 def whole(text: str, reason: str | None, *, thought: bool, usage: object, endpoint: Endpoint) -> Reply:

@@ -53,10 +53,7 @@ class Connection:
         if request.chat:
             call = self.client.chat.completions.with_streaming_response.create(
                 model=request.model,
-                messages=[
-                    *([{"role": "system", "content": request.system}] if request.system else []),
-                    {"role": "user", "content": request.user},
-                ],
+                messages=request.messages,
                 temperature=request.temperature,
                 max_tokens=request.max_tokens,
                 extra_body=request.extra,
@@ -78,8 +75,15 @@ class Connection:
 
     async def get(self, url: str) -> bytes:
         """The body behind `url` of this server."""
+        return await self._fetched("GET", url, None)
+
+    async def post(self, url: str, body: Mapping[str, object]) -> bytes:
+        """The body that `url` of this server answers to `body`."""
+        return await self._fetched("POST", url, body)
+
+    async def _fetched(self, method: str, url: str, body: Mapping[str, object] | None) -> bytes:
         headers = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
-        async with self.http.stream("GET", url, headers=headers) as response:
+        async with self.http.stream(method, url, headers=headers, json=body) as response:
             return b"".join([chunk async for chunk in _bounded(response.aiter_bytes())])
 
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.schema_for_grammar import schema_for_grammar
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionMessageParam
 
 _CUE = "Answer:\n"
 """A base model goes on with what it reads: without the cue it would write another document or query."""
@@ -25,6 +29,12 @@ class Request:
     temperature: float
     max_tokens: int
     extra: Mapping[str, object]
+
+    @property
+    def messages(self) -> "list[ChatCompletionMessageParam]":
+        """The two messages, the shared prefix first; no empty system message."""
+        said: list[ChatCompletionMessageParam] = [{"role": "system", "content": self.system}] if self.system else []
+        return [*said, {"role": "user", "content": self.user}]
 
     @property
     def prompt(self) -> str:
@@ -50,6 +60,14 @@ def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed:
             **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
         },
     )
+
+
+def question_of_size(pack: PromptPack, endpoint: Endpoint) -> Mapping[str, object]:
+    """What `/v1/tokenize` is asked: the same messages under the same template, or the same text, as `request_for` sends."""
+    request = request_for(pack, endpoint, attempt=0)
+    if not request.chat:
+        return {"model": request.model, "prompt": request.prompt}
+    return {"model": request.model, "messages": request.messages, **_thinking(pack, endpoint)}
 
 
 def request_id(call_id: str, attempt: int) -> str:

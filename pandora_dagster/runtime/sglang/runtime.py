@@ -10,16 +10,17 @@ from contextlib import aclosing
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import ModelError
-from pandora_dagster.runtime.sglang.answers import Reply, reply_in
+from pandora_dagster.runtime.sglang.answers import Reply, reply_in, size_in
 from pandora_dagster.runtime.sglang.check import LayerStatus, look_at
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
 from pandora_dagster.runtime.sglang.events import Listening, events_in
 from pandora_dagster.runtime.sglang.failures import failure, timed_out
-from pandora_dagster.runtime.sglang.requests import Request, request_for
+from pandora_dagster.runtime.sglang.requests import Request, question_of_size, request_for
 
 _log = logging.getLogger(__name__)
 OnWords = Callable[[str], None]
+_COUNT_S = 10.0
 
 
 class SglangRuntime:
@@ -63,6 +64,22 @@ class SglangRuntime:
             reply = await _exchange(connection, request, endpoint, timeout_s, on_words)
             latency_ms = (self._timer() - began) * 1_000
         return ModelAnswer(reply.text, reply.finish_reason, self._counted(reply, endpoint), self.name, endpoint.server.model, latency_ms)
+
+    async def count(self, pack: PromptPack) -> int | None:
+        """The prompt's tokens as the server's `/v1/tokenize` counts them, template and all; None where it does not say.
+
+        What is wrong with a server is the call's to tell.
+        """
+        endpoint = self._endpoints[pack.layer]
+        try:
+            connection = await self._connections.to(endpoint)
+            async with asyncio.timeout(_COUNT_S):
+                body = await connection.post(f"{endpoint.server.base_url}/tokenize", question_of_size(pack, endpoint))
+        except Exception as fault:
+            if isinstance(fault, ModelError | TimeoutError) or failure(fault, endpoint) is not None:
+                return None
+            raise
+        return size_in(body)
 
     def _counted(self, reply: Reply, endpoint: Endpoint) -> Usage:
         """The server's counts; without them 0, said once a server."""

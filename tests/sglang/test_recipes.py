@@ -15,6 +15,7 @@ from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult,
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook.prompts import variables_in
 from pandora_dagster.errors import HaltError
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.runtime.sglang.schema_for_grammar import schema_for_grammar
@@ -27,6 +28,8 @@ SHELF = open_shelf()
 NAMES = SHELF.names()
 NAMED = ("Query", "Reflection", "Gathered Context", "Task Plan", "Tool Results", "Response", "Validation")
 SAID = "".join(f"## {n}. {name}\n\nThe chair Mesh One costs 248.00 euros. [1]\n\n" for n, name in enumerate(NAMED))
+GIVEN = {"mode", "intent", "policy", "phase", "user_id", "session_id", "turn_id", "tools"}
+"""What every call has; the other names of a prompt are told by its phase."""
 A_FAULT_OF_THE_ANSWER = {"schema_violation", "missing_evidence", "low_confidence", "timeout"}
 Outcome = CallResult | HaltError
 
@@ -63,12 +66,13 @@ def request_of(name: str) -> CallRequest:
     documents = [
         InputDocument(name, f"{name}: the chair Mesh One, 248.00 euros.") for name in loaded.recipe.input_docs if name != "context.md"
     ]
+    texts = (*loaded.recipe.variables.values(), *(text for _, text in loaded.prompts))
     return CallRequest(
         recipe=name,
         query="Which chair did we order, and what did it cost?",
         site=CallSite("probe", "anna", "s1"),
         documents=(*documents, InputDocument("context.md", SAID)),
-        variables={"max_tokens": "100", "target_tokens": "100", "preserve": "prices"},
+        variables={name: "100" for text in texts for name in variables_in(text) if name not in GIVEN},
         sources=(Source("1", "turns/turn_000001/context.md"),),
         mode="code" if loaded.recipe.mode == "code" else "chat",
         halt_on_low_confidence=False,

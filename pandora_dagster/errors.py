@@ -14,9 +14,11 @@
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
     ├── ModelError                 a call of a model failed
     │   ├── RuntimeUnreachableError    refused, reset, 5xx, queue full          (retryable)
+    │   │   └── RateLimitedError       429: too many calls                      (retryable)
     │   ├── ModelTimeoutError          over the recipe's `timeout_ms`           (retryable)
     │   ├── ModelRejectedError         400: prompt too long, bad schema, auth   (never retried)
     │   └── BadAnswerError             cut, empty, refused, not parseable, over the schema (retryable)
+    ├── DeferredError              a summarisation call over its session's limits: later (retryable)
     └── HaltError                  the turn stops; an intervention has been written (exit code 1)
 
 An error knows whether trying again can help (`retryable`) and what a person can do (`hint`).
@@ -103,6 +105,10 @@ class RuntimeUnreachableError(ModelError):
     retryable = True
 
 
+class RateLimitedError(RuntimeUnreachableError):
+    """The endpoint answers that there are too many calls (429)."""
+
+
 class ModelTimeoutError(ModelError):
     """The call took longer than its recipe allows."""
 
@@ -115,6 +121,12 @@ class ModelRejectedError(ModelError):
 
 class BadAnswerError(ModelError):
     """The model answered, but not with what its recipe asks for."""
+
+    retryable = True
+
+
+class DeferredError(PandoraError):
+    """A summarisation call that its session's limits put off (DECISIONS 7). Nothing failed and nothing is lost: it can be made later."""
 
     retryable = True
 

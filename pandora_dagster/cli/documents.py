@@ -8,7 +8,7 @@ from pandora_dagster.cli.opened import opened
 from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json
 
 index = typer.Typer(
-    name="index", help="The DuckDB indexes of turns and of calls, over the documents.", no_args_is_help=True, rich_markup_mode=None
+    name="index", help="The DuckDB indexes of turns, calls and sources, over the documents.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 @index.command("rebuild")
 def rebuild(context: typer.Context) -> None:
-    """Make both indexes again: of turns from their documents, of calls from their records.
+    """Make the indexes again: of turns from their documents, of calls, research and visits from their records.
 
     A damaged one is kept aside, and turns that Dagster does not know become known to it. A turn whose documents cannot be
     read is named, the others are indexed, and the exit code is 1.
@@ -30,8 +30,8 @@ def rebuild(context: typer.Context) -> None:
     with opened(context) as house:
         report = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
         add_partitions(house, house.turns.keys())
-    say(f"{report.turns} turns and {report.calls} calls indexed")
-    for aside in filter(None, (report.aside, report.calls_aside)):
+    say(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed")
+    for aside in filter(None, (report.aside, report.calls_aside, report.sources_aside)):
         note(f"the damaged index is kept as {aside}")
     for fault in (*report.faults, *report.broken_lines):
         note(f"pandora: {fault}")
@@ -41,7 +41,7 @@ def rebuild(context: typer.Context) -> None:
 
 @index.command("verify")
 def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
-    """Compare the indexes of turns and of calls with the documents.
+    """Compare the indexes of turns, calls and sources with the documents.
 
     Each difference is one line. Exit code 1 where they differ.
 

@@ -5,6 +5,8 @@ Knows forms and where they stand; changes nothing.
 
 import re
 
+from pandora_dagster.text.credentials import redacted
+
 _HINT = re.compile(
     r"(?i:passw|passph|pwd|secret|key|token|bearer|authorization)|-----BEGIN|\b[spr]k[-_]|gh[pousr]_|github_pat|glpat-|\bhf_|xox[abprs]-"
     r"|AKIA|AIza|eyJ|://[^/\s:@]{1,64}:|\d(?:[ \-]?\d){12}"
@@ -23,6 +25,10 @@ _NAMED = re.compile(
     r"refresh[_\- ]?token|client[_\- ]?secret|private[_\- ]?key)\b[\"']?\s*(?:[:=]|\bis\b)\s*[\"']?)(?P<value>[^\s\"',;|]{4,})"
     r"|(?i:\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:bearer|basic)\s+|\bbearer\s+)(?P<bearer>[A-Za-z0-9._~+/=\-]{12,})"
 )
+_CODE = re.compile(
+    r"\b(?:pin|pin (?:code|number)|pass ?code|cv[vc]2?|security (?:code|number)|ssn|one[- ]time code|otp)\b\W{0,3}(?:\w+\W+){0,5}?\d{3}",
+    re.IGNORECASE,
+)
 _CARD = re.compile(r"(?<![\w\-])(?:\d[ \-]?){12,18}\d(?![\w\-])")
 
 
@@ -35,6 +41,11 @@ def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
         spans.append(found.span("value" if found.group("value") else "bearer"))
     spans += [found.span() for found in _CARD.finditer(text) if _is_card(found.group())]
     return tuple(sorted(spans))
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text holds anything that must not be remembered: a credential by any form known here, a PIN, a card's code."""
+    return bool(credential_spans(text)) or bool(_CODE.search(text)) or redacted(text) != text
 
 
 def _is_card(text: str) -> bool:

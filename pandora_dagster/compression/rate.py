@@ -49,6 +49,16 @@ class SummarizationRateLimiter:
         at = self._at(now)
         return not self._in_backoff(at) and len(self._recent(at)) < self._window_limit and self._session_calls < self._session_limit
 
+    def seconds_until_allowed(self, now: float | None = None) -> float | None:
+        """0.0 where `can_call`, else the seconds until backoff and window let a call through; None where the session has none left."""
+        at = self._at(now)
+        if self._session_calls >= self._session_limit or self._window_limit < 1:
+            return None
+        recent = sorted(self._recent(at))
+        full = recent[len(recent) - self._window_limit] + self._window - at if len(recent) >= self._window_limit else 0.0
+        pause = (self._backoff_until or at) - at
+        return max(full, pause, 0.0)
+
     def record_call(self, now: float | None = None) -> None:
         """Count one call, allowed or not."""
         at = self._at(now)

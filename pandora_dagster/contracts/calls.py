@@ -3,12 +3,15 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat
+
+if TYPE_CHECKING:
+    from pandora_dagster.contracts.compression import CompressionReport
 
 PartKind = Literal["policy", "role", "schema", "variables", "document", "query", "feedback"]
 SHARED_KINDS: frozenset[PartKind] = frozenset({"policy", "role", "schema"})
@@ -80,6 +83,8 @@ class CallRequest:
     intent: str = ""
     policy: str = "assistant"
     mode: Literal["chat", "code"] = "chat"
+    layer: ModelLayer | None = None
+    """Takes the place of the recipe's own."""
     halt_on_low_confidence: bool = True
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
 
@@ -172,7 +177,16 @@ class ModelAnswer:
 
 
 Gate = Literal[
-    "schema_validation", "confidence_threshold", "evidence_required", "timeout_ms", "facts_preserved", "within_budget", "is_a_summary"
+    "schema_validation",
+    "confidence_threshold",
+    "evidence_required",
+    "timeout_ms",
+    "facts_preserved",
+    "within_budget",
+    "is_a_summary",
+    "sources_linked",
+    "caches_fresh",
+    "relevant_source",
 ]
 
 
@@ -244,6 +258,8 @@ class CallResult:
     """dict for json and yaml, the text itself for markdown and text."""
     record: CallRecord
     verdicts: tuple[GateVerdict, ...]
+    compressions: "tuple[CompressionReport, ...]" = ()
+    """Of documents that were too large for the call."""
 
     @property
     def passed(self) -> bool:

@@ -41,6 +41,8 @@ class CompressionReport:
     """Rows `outcome`, `rank`, `kind`, `fact`, `reason`; those that were not kept first."""
     before: str
     after: str
+    deferred: str = ""
+    """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
 
     @property
     def ratio(self) -> float:

@@ -23,13 +23,19 @@ COMPRESSION = {
     "within_budget": "What was compressed is within its target; a text that no sound compression fits stays whole and says so.",
     "is_a_summary": "What was compressed reads as a text: no reply, refusal, echo or bare list of values.",
 }
-COMPRESSING = frozenset({"gathered_context", "tool_results", "conversation_summary"})
-"""Phases that load or write what may be compressed (001 section 4)."""
+GATHERING = {
+    "sources_linked": "Everything in section 2 leads to a source that was loaded; what does not is flagged (004 section 10).",
+    "caches_fresh": "Cached research is within its time; what is not is marked stale, with the advice to refresh it.",
+    "relevant_source": "At least one relevant source was found; without one the turn goes on with an empty context.",
+}
+"""The gatherer's own gates: they warn, and the turn goes on."""
+_WARNING = frozenset({"within_budget", *GATHERING})
 
 
 def checks_of(phase: str, recipes: PhaseRecipes) -> tuple[str, ...]:
-    """The checks of a phase: the gates of its recipes, and those of compression where it compresses."""
-    return (*gates(recipes), *(COMPRESSION if phase in COMPRESSING else ()))
+    """The checks of a phase: the gates of its recipes, and those of compression where it makes calls. Their documents may have to be
+    compressed, and what they write too (000 section 25)."""
+    return (*gates(recipes), *(COMPRESSION if recipes.every else ()), *(GATHERING if phase == "gathered_context" else ()))
 
 
 def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
@@ -45,7 +51,7 @@ def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
 
 def check_specs(phase: str, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
     """One check per gate of the phase's recipes, and those of compression."""
-    return [dg.AssetCheckSpec(check, asset=phase, description=_described(check, recipes)) for check in checks_of(phase, recipes)]
+    return [dg.AssetCheckSpec(check, asset=phase, description=_described(check, recipes)) for check in checks_of(recipes)]
 
 
 def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
@@ -68,7 +74,7 @@ def halt_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.Asset
 def _described(gate: str, recipes: PhaseRecipes) -> str:
     thresholds = sorted({t for r in recipes.loaded if (t := r.recipe.quality_gates.confidence_threshold) is not None})
     if gate != "confidence_threshold":
-        return (GATES | COMPRESSION)[gate]
+        return (GATES | COMPRESSION | GATHERING)[gate]
     return f"{GATES[gate]} Threshold: {' or '.join(f'{t:g}' for t in thresholds)}."
 
 
@@ -81,6 +87,6 @@ def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.A
         check_name=gate,
         passed=verdict.passed if verdict else True,
         description=(verdict.reason or None) if verdict else "nothing was compressed" if gate in COMPRESSION else "no call was made",
-        severity=dg.AssetCheckSeverity.WARN if gate == "within_budget" else dg.AssetCheckSeverity.ERROR,
+        severity=dg.AssetCheckSeverity.WARN if gate in _WARNING else dg.AssetCheckSeverity.ERROR,
         metadata=metadata,
     )

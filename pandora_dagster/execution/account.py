@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallTokens, GateVerdict, ModelAnswer, PromptPack
+from pandora_dagster.contracts.compression import CompressionReport
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.execution.packs import Packable
@@ -36,6 +37,7 @@ class Account:
     gates: dict[str, bool] = field(default_factory=dict[str, bool])
     left_out: tuple[str, ...] = ()
     tokens_saved: int = 0
+    compressions: tuple[CompressionReport, ...] = ()
     pack_ref: str = ""
     answer_ref: str = ""
 
@@ -45,6 +47,7 @@ class Account:
         self.layer, self.model, self.pack_ref, self.answer_ref = packable.layer, model, pack_ref, ""
         self.prompt, self.input = packable.prompt_tokens, packable.input_tokens + told
         self.left_out, self.tokens_saved = packable.left_out, packable.tokens_saved
+        self.compressions = packable.compressions
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
         self.schema_valid, self.confidence = None, None
         self.gates.clear()

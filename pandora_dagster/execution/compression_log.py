@@ -11,9 +11,11 @@ import structlog
 from pandora_dagster.contracts.calls import CallRecord, CallSite, CallTokens
 from pandora_dagster.contracts.ports import CallLog, Clock
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.contracts.words import ContentType, ModelLayer
 from pandora_dagster.errors import StoreError
 
+EMBEDDED = "extractive"
+"""What a compression without a model is recorded under (DECISIONS 25)."""
 Say = Callable[..., Any]
 """`say(event, **fields)`: one structured line."""
 
@@ -34,7 +36,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class CompressionMetrics:
-    """Of one process; over processes, the call records say the same (`compression_applied`, `compression_savings`)."""
+    """Of one process; over processes and restarts the call records say the same (`stores.call_index`, `pandora doctor`)."""
 
     compression_invocations: int = 0
     tokens_saved: Histogram = field(default_factory=Histogram)
@@ -53,9 +55,10 @@ class Done:
     tokens_before: int
     tokens_after: int
     runtime: str
+    layer: ModelLayer
     halted: str = ""
-    is_call: bool = True
-    """False where the model calls that were recorded say it all."""
+    deferred: str = ""
+    """Why a model was not asked for all of it."""
 
 
 def json_lines() -> Say:
@@ -83,13 +86,24 @@ class CompressionLog:
         if not what.halted:
             self.metrics.tokens_saved.observe(what.tokens_before - what.tokens_after)
         self._say("smart_summarization", **_event(what, latency))
-        if what.is_call:
-            self._record(_record(what, latency, self._new_call_id()))
+        self._record(_record(what, latency, self._new_call_id()))
 
-    def overflow(self, where: str, over: int) -> None:
-        """Something stays over its budget."""
+    def overflow(self, where: str, over: int, *, site: CallSite, loaded: LoadedRecipe) -> None:
+        """Something stays over its budget; `loaded` is the recipe that would have helped, or whose call does not fit."""
         self.metrics.overflow_warnings += 1
         self._say("overflow", where=where, tokens_over=over)
+        fields = _fields(self._new_call_id(), site, loaded, self._clock())
+        unfit = CallRecord(
+            **fields,
+            model_layer=loaded.recipe.model_layer,
+            runtime="",
+            tokens=CallTokens(),
+            latency_ms=0.0,
+            success=False,
+            error=f"{where}: {over} tokens over budget",
+            gates={"within_budget": False},
+        )
+        self._record(unfit)
 
     def _record(self, record: CallRecord) -> None:
         """A log that fails is said; the compressed text stays."""
@@ -109,40 +123,52 @@ def _event(what: Done, latency: float) -> dict[str, Any]:
         "compression_ratio": ratio,
         "content_type": what.content_type.value,
         "recipe": what.loaded.name,
-        "model_layer": what.loaded.recipe.model_layer.value,
+        "model_layer": what.layer.value,
         "runtime": what.runtime,
         "latency_ms": latency,
         **({"reason": what.halted} if what.halted else {}),
+        **({"deferred": what.deferred} if what.deferred else {}),
     }
 
 
 def _record(what: Done, latency: float, call_id: str) -> CallRecord:
-    """A compression without a model call, as a call of its recipe: it had no window of 500 tokens, so its budget is what it took."""
-    site = what.site
+    """One compression as a whole, told from the calls beside it by its checks. Its tokens are those that no model call counted."""
+    done = not what.halted
     return CallRecord(
-        call_id=call_id,
-        timestamp=what.started.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        recipe=what.loaded.name,
-        recipe_version=what.loaded.version,
-        prompt_version=what.loaded.prompt_version,
-        model_layer=what.loaded.recipe.model_layer,
+        **_fields(call_id, what.site, what.loaded, what.started),
+        model_layer=what.layer,
         runtime=what.runtime,
         model=what.runtime,
-        user_id=site.user,
-        session_id=site.session,
-        turn_id=site.turn.turn_id if site.turn else "",
-        revision=site.revision,
-        phase=site.phase,
         tokens=_tokens(what),
         latency_ms=latency,
-        success=not what.halted,
-        error=what.halted,
-        finish_reason="" if what.halted else "stop",
-        compression_applied=not what.halted,
-        compression_savings=0 if what.halted else what.tokens_before - what.tokens_after,
+        success=done,
+        error=what.halted or what.deferred,
+        gates=dict.fromkeys(("facts_preserved", "within_budget", "is_a_summary"), done),
+        finish_reason="stop" if done else "",
+        compression_applied=done,
+        compression_savings=what.tokens_before - what.tokens_after if done else 0,
     )
 
 
+def _fields(call_id: str, site: CallSite, loaded: LoadedRecipe, at: datetime) -> dict[str, Any]:
+    """Who and when, of any record."""
+    return {
+        "call_id": call_id,
+        "timestamp": at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "recipe": loaded.name,
+        "recipe_version": loaded.version,
+        "prompt_version": loaded.prompt_version,
+        "user_id": site.user,
+        "session_id": site.session,
+        "turn_id": site.turn.turn_id if site.turn else "",
+        "revision": site.revision,
+        "phase": site.phase,
+    }
+
+
 def _tokens(what: Done) -> CallTokens:
+    """Of a compression without a model: it had no window of 500 tokens, so its budget is what it took. Model calls count their own."""
+    if what.runtime != EMBEDDED:
+        return CallTokens()
     total = what.tokens_before + what.tokens_after
     return CallTokens(input=what.tokens_before, output=what.tokens_after, total=total, budget=total)

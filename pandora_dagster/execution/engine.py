@@ -5,7 +5,7 @@ the same verification. It knows texts and recipes; which text needs it is decide
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 
@@ -19,12 +19,10 @@ from pandora_dagster.contracts.ports import Clock, Cookbook, CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, ModelLayer
 from pandora_dagster.execution.compression_cache import CompressionCache
-from pandora_dagster.execution.compression_log import CompressionLog, Done
+from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, Done
 from pandora_dagster.execution.ladder import Contract
-from pandora_dagster.execution.model_compression import ModelCompression
+from pandora_dagster.execution.model_compression import ModelCompression, Shortened
 
-EMBEDDED = "extractive"
-"""What a compression without a model is recorded under (DECISIONS 25)."""
 _MOST_ROWS = 200
 
 
@@ -39,6 +37,8 @@ class Outcomes:
     halted: str = ""
     runtime: str = ""
     """Who shortened it; both names with a `+` where some pieces are a model's and others verbatim spans."""
+    deferred: str = ""
+    """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -47,8 +47,6 @@ class Outcomes:
 
 class SummarizationEngine:
     """Compresses documents while critical facts stay. `model` is None on the embedded runtime."""
-
-    MODEL_LAYER = ModelLayer.NERVES
 
     def __init__(
         self,
@@ -59,10 +57,11 @@ class SummarizationEngine:
         log: CompressionLog,
         model: ModelCompression | None = None,
         runtime: str = EMBEDDED,
+        layer: ModelLayer = ModelLayer.NERVES,
         cache_ttl_s: int = 300,
     ) -> None:
         self._cookbook, self._counter, self._clock, self._log = cookbook, counter, clock, log
-        self._model, self._runtime = model, runtime
+        self._model, self._runtime, self._layer = model, runtime, layer
         self._cache: CompressionCache[Outcomes] = CompressionCache(clock, cache_ttl_s)
 
     async def compress(
@@ -93,13 +92,15 @@ class SummarizationEngine:
         first = take_ledger(original, kind) if original and original != content else None
         contract = Contract(content, target_tokens, kind, self._counter, query, name, first)
         made = await self._made(contract, tokens, loaded, preserve_hints, site)
-        if made.text is not None:
+        if made.text is not None and not made.deferred:
             self._cache.put(key, made)
         return made
 
     async def _made(self, contract: Contract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> Outcomes:
         started = self._clock()
-        made = await self._by_model(contract, tokens, loaded, hints, site) or self._by_structure(contract, tokens)
+        asked = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
+        made = self._by_model(asked, tokens) if asked and asked.judged.ok else self._by_structure(contract, tokens)
+        made = replace(made, deferred=asked.deferred if asked else "")
         self._log.done(
             Done(
                 site,
@@ -109,18 +110,14 @@ class SummarizationEngine:
                 tokens,
                 made.tokens,
                 made.runtime,
+                self._layer,
                 made.halted,
-                is_call=EMBEDDED in made.runtime,
+                made.deferred,
             )
         )
         return made
 
-    async def _by_model(
-        self, contract: Contract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite
-    ) -> Outcomes | None:
-        made = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
-        if made is None:
-            return None
+    def _by_model(self, made: Shortened, tokens: int) -> Outcomes:
         names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
         text, judged = made.judged.text, made.judged.verification
         return Outcomes(text, self._counter.count(text), tokens, judged, runtime="+".join(names) or self._runtime)
@@ -131,16 +128,22 @@ class SummarizationEngine:
             return Outcomes(None, 0, tokens, halted=made.halted or "", runtime=EMBEDDED)
         return Outcomes(made.text, made.tokens, tokens, made.verification, runtime=EMBEDDED)
 
-    def verified(self, content: Content, text: str, target: int) -> Shrunk:
-        """`content` shortened to `text` elsewhere, judged as a whole; unchanged, with the reasons, where it is not sound."""
+    def verified(self, content: Content, text: str, target: int, parts: Sequence[CompressionReport]) -> Shrunk:
+        """`content` shortened to `text` by compressions of its `parts`, judged as a whole; unchanged, with the reasons, where unsound."""
         kind = content.content_type or detect_content_type(content.name, content.text)
         first = take_ledger(content.original, kind) if content.original else None
         judged = Contract(content.text, target, kind, self._counter, name=content.name, first=first).judge(text)
         if not judged.ok:
             return Shrunk(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
         before, after = self._counter.count(content.text), self._counter.count(text)
-        made = Outcomes(text, after, before, judged.verification, runtime=self._runtime)
+        runtime = "+".join(dict.fromkeys(name for part in parts for name in part.runtime.split("+")))
+        deferred = next((part.deferred for part in parts if part.deferred), "")
+        made = Outcomes(text, after, before, judged.verification, runtime=runtime, deferred=deferred)
         return Shrunk(text, self.report(content.text, made, document=content.name, content_type=kind, target=target))
+
+    def recipe(self, content_type: ContentType) -> LoadedRecipe:
+        """The compression recipe of a content type."""
+        return self._cookbook.compressor(content_type)
 
     def report(self, before: str, made: Outcomes, *, document: str, content_type: ContentType | None, target: int) -> CompressionReport:
         """What a compression that went through shows to people."""
@@ -159,6 +162,7 @@ class SummarizationEngine:
             facts=rows(made.verification.verdicts),
             before=before,
             after=made.text,
+            deferred=made.deferred,
         )
 
 

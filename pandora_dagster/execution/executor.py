@@ -12,8 +12,9 @@ from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult,
 from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, TokenRatios, Vault
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
-from pandora_dagster.errors import ConfigurationError, HaltError, ModelError, StoreError
+from pandora_dagster.errors import ConfigurationError, DeferredError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.account import Account, site_fields
+from pandora_dagster.execution.allowance import SUMMARIZING, Allowance
 from pandora_dagster.execution.budgets import CallLimit
 from pandora_dagster.execution.correction import Correction, ratio_of
 from pandora_dagster.execution.faults import CallFaultError, Fault
@@ -59,11 +60,12 @@ class Executor:
         tools: Set[str] = frozenset(),
         limit: CallLimit = CallLimit(),  # noqa: B008 - a frozen value
         ratios: TokenRatios | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
         self._cookbook, self._runtime, self._log = cookbook, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
-        self._tools, self._count, self._limit = tools, counter.count, limit
+        self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
         self._cache, self._correction, self._measuring = RecipeCache(counter.count), Correction(ratios), Measuring(runtime)
         self._fitting = Fitting(counter.count, self._cache, fitter)
 
@@ -72,12 +74,18 @@ class Executor:
         self._fitting = Fitting(self._count, self._cache, fitter)
 
     async def call(self, request: CallRequest) -> CallResult:
-        """Run one recipe; raises HaltError after writing the intervention. One record is logged, failures included."""
+        """Run one recipe; raises HaltError after writing the intervention. One record is logged, failures included.
+
+        Raises DeferredError where the limits of a live session put a summarisation call off (DECISIONS 7).
+        """
         loaded = self._loaded(request)
         call = self._opened(request, loaded)
         try:
             judged = await self._answered(call)
         except CallFaultError as fault:
+            if fault.fault.deferred:
+                self._logged(call.account.record(self._clock(), success=False, error=fault.fault.message))
+                raise DeferredError(f"{loaded.name}: {fault.fault.message}") from fault
             raise self._halted(call, fault.fault) from fault
         except HaltError as halt:
             self._logged(call.account.record(self._clock(), success=False, error=f"compression: {halt}"))
@@ -107,16 +115,18 @@ class Executor:
 
     def _opened(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
-        account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, loaded.recipe.model_layer)
+        account = Account(
+            self._new_call_id(), self._clock(), request, loaded, self._runtime.name, request.layer or loaded.recipe.model_layer
+        )
         return _Call(request, loaded, account, tools)
 
     async def _answered(self, call: _Call) -> Judged:
         """Steps 2 to 6: an answer that passes, or one whose low confidence the caller handles; raises CallFaultError."""
         inputs = gather(call.request, call.loaded, call.tools)
-        recipe = call.loaded.recipe
-        larger = LARGER.get(recipe.model_layer)
+        recipe, layer = call.loaded.recipe, call.account.layer
+        larger = LARGER.get(layer)
         try:
-            first = await self._tried(call, inputs, recipe.model_layer, "")
+            first = await self._tried(call, inputs, layer, "")
         except CallFaultError as fault:
             wider = self._limit.widened(recipe.token_budget) if larger and fault.fault.wider else None
             if larger is None or wider is None:
@@ -126,7 +136,7 @@ class Executor:
         if first.doubt is None or larger is None:
             return _sure_enough(call, first)
         call.account.escalated = True
-        return _sure_enough(call, await self._tried(call, inputs, larger, f"{recipe.model_layer.value} answered: {first.doubt.reason}."))
+        return _sure_enough(call, await self._tried(call, inputs, larger, f"{layer.value} answered: {first.doubt.reason}."))
 
     async def _tried(self, call: _Call, inputs: Inputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None) -> Judged:
         """Attempts on one layer, each told only the last error, until one passes or `max_retries` of the call are used up.
@@ -170,6 +180,9 @@ class Executor:
 
     async def _attempted(self, call: _Call, packable: Packable, feedback: str, target: Target) -> Judged | Fault:
         """Steps 4 to 6 once. Feedback that the served model has no room for is left out."""
+        allowance = self._allowance_of(call)
+        if allowance and (reason := await allowance.admitted(call.request.site)):
+            return Fault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True)
         pack = pack_of(packable, call.account.call_id, feedback, self._count)
         if feedback and await self._measuring.too_many(pack, room=_served_room(call, target)):
             pack = pack_of(packable, call.account.call_id, "", self._count)
@@ -178,11 +191,19 @@ class Executor:
         try:
             answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms)
         except ModelError as error:
+            if allowance and isinstance(error, RateLimitedError):
+                allowance.refused(call.request.site)
             fault = fault_of(error)
             if fault.type is InterventionType.TIMEOUT:
                 call.account.judged(GateVerdict("timeout_ms", False, fault.message))
             return fault
+        if allowance:
+            allowance.succeeded(call.request.site)
         return self._judged(call, pack, answer)
+
+    def _allowance_of(self, call: _Call) -> Allowance | None:
+        """The limits that the call comes under: only a live session has them, and only for what goes beyond a turn's own calls."""
+        return self._allowance if call.request.site.session and call.loaded.recipe.role in SUMMARIZING else None
 
     def _judged(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> Judged | Fault:
         account, recipe = call.account, call.loaded.recipe
@@ -210,7 +231,7 @@ class Executor:
         """Step 7. A log that fails is said, in the result's record too; the answer stays."""
         doubt = judged.doubt
         record = call.account.record(self._clock(), success=doubt is None, error=doubt.reason if doubt else "")
-        return CallResult(judged.text, judged.parsed, self._logged(record), judged.verdicts)
+        return CallResult(judged.text, judged.parsed, self._logged(record), judged.verdicts, call.account.compressions)
 
     def _logged(self, record: CallRecord) -> CallRecord:
         try:

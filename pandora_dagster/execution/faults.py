@@ -18,6 +18,8 @@ class Fault:
     hint: str = ""
     wider: bool = False
     """A layer with more room may take the call (DECISIONS 3)."""
+    deferred: bool = False
+    """The limits of the session put the call off; it was not made."""
 
 
 class CallFaultError(Exception):

@@ -4,10 +4,10 @@ Knows budgets and the Fitter port; knows no runtime beyond the tokens that it ta
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import CallRequest, InputDocument, Part
-from pandora_dagster.contracts.ports import Fitter
+from pandora_dagster.contracts.ports import Fitted, Fitter
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
 from pandora_dagster.errors import BudgetError, FactLossError
@@ -54,10 +54,10 @@ class Fitting:
         input_room = room.input_beside(shared.tokens)
         inputs = self._referring(inputs, input_room)
         around = sum(part.tokens for part in input_parts(inputs.variables, (), inputs.query, self.count))
-        documents, saved = await self._fixed(request, loaded, inputs, input_room - around)
-        choice = choose(documents, room=input_room - around, count=self.count)
+        fitted = await self._fixed(request, loaded, inputs, input_room - around)
+        choice = choose(fitted.documents, room=input_room - around, count=self.count)
         parts = input_parts(inputs.variables, choice.documents, inputs.query, self.count)
-        return _packable(request, loaded, target, room, shared, parts, choice, saved)
+        return _packable(request, loaded, target, room, shared, parts, choice, fitted)
 
     def _referring(self, inputs: Inputs, room: int) -> Inputs:
         """The input as it is where it fits, or where the query is short; else with pasted blocks attached (DECISIONS 3)."""
@@ -73,10 +73,10 @@ class Fitting:
         """Whether the query takes a good part of the room."""
         return self.count(inputs.query) > _WEIGHTY * max(1, room)
 
-    async def _fixed(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, room: int) -> tuple[tuple[InputDocument, ...], int]:
-        """The documents, their own texts fitting `room`: as they are, or compressed; with the tokens that saved."""
+    async def _fixed(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, room: int) -> Fitted:
+        """The documents, their own texts fitting `room`: as they are, or compressed, with what that saved."""
         if self._tokens(inputs.documents) <= room:
-            return inputs.documents, 0
+            return Fitted(inputs.documents, 0)
         if self.fitter is None or not loaded.recipe.compression.enabled or room <= 0:
             raise self._over(loaded, inputs, room)
         whole = [without_items(d) for d in inputs.documents if d.text]
@@ -88,7 +88,7 @@ class Fitting:
         documents = _replaced(inputs.documents, fitted.documents)
         if self._tokens(documents) > room:
             raise self._over(loaded, Inputs(inputs.prompts, inputs.variables, documents, inputs.query), room)
-        return documents, fitted.tokens_saved
+        return replace(fitted, documents=documents)
 
     def _tokens(self, documents: Sequence[InputDocument]) -> int:
         return sum(framed_tokens(without_items(d), self.count) for d in documents)
@@ -129,7 +129,7 @@ def _packable(
     shared: Shared,
     parts: tuple[Part, ...],
     choice: Choice,
-    saved: int,
+    fitted: Fitted,
 ) -> Packable:
     tokens = sum(part.tokens for part in parts)
     return Packable(
@@ -144,5 +144,6 @@ def _packable(
         input_tokens=tokens,
         feedback_room=room.both - shared.tokens - tokens,
         left_out=choice.left_out,
-        tokens_saved=saved,
+        tokens_saved=fitted.tokens_saved,
+        compressions=fitted.reports,
     )

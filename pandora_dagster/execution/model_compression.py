@@ -7,13 +7,13 @@ verbatim spans of itself.
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, InputDocument
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.words import ContentType, InterventionType, OutputFormat
+from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer, OutputFormat
 from pandora_dagster.execution.chunks import Chunk, Way, split
 from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.ladder import Contract, Judged, like, wanted
@@ -48,25 +48,29 @@ class _Work:
     site: CallSite
     query: str
     places: asyncio.Semaphore
+    deferred: list[str] = field(default_factory=list[str])
+    """Why the session's limits put a call off: the pieces after it are not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """A sound whole, and how many of its pieces the model shortened; the other ones keep verbatim spans of themselves."""
+    """A whole with its verdicts, and how many of its pieces the model shortened; the other ones keep verbatim spans of themselves."""
 
     judged: Judged
     by_model: int
     by_structure: int
+    deferred: str = ""
+    """Why pieces that a model would have shortened were not asked for."""
 
 
 class ModelCompression:
     """Shortens by calls of a compression recipe."""
 
-    def __init__(self, calls: Attempts, counter: CountsTokens) -> None:
-        self._calls, self._counter = calls, counter
+    def __init__(self, calls: Attempts, counter: CountsTokens, layer: ModelLayer = ModelLayer.NERVES) -> None:
+        self._calls, self._counter, self.layer = calls, counter, layer
 
     async def shortened(self, contract: Contract, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> Shortened | None:
-        """The whole, verified; None where the model's pieces do not make a sound one. Raises CallFaultError where it is down."""
+        """The whole, judged; None where the text is none for a model. Raises CallFaultError where the model is down."""
         query = contract.query if self._counter.count(contract.query) <= _LONGEST_QUERY else ""
         work = _Work(contract, loaded, tuple(hints), site, query, asyncio.Semaphore(SIDE_BY_SIDE))
         chunks = self._chunks(work)
@@ -75,7 +79,8 @@ class ModelCompression:
         pieces = await self._pieces(work, chunks)
         judged = contract.mended(contract.judge("".join(text for text, _ in pieces)))
         ways = [way for _, way in pieces]
-        return Shortened(judged, ways.count("model"), ways.count("structure")) if judged.ok else None
+        deferred = work.deferred[0] if work.deferred else ""
+        return Shortened(judged, ways.count("model"), ways.count("structure"), deferred)
 
     def _chunks(self, work: _Work) -> tuple[Chunk, ...]:
         """Pieces for one call each. A page is JSON: it goes as one, or not at all."""
@@ -110,7 +115,7 @@ class ModelCompression:
         judged = None
         if chunk.way == "model":
             async with work.places:
-                judged = await self._asked(work, own)
+                judged = None if work.deferred else await self._asked(work, own)
         if judged:
             return like(judged.text, chunk.text), "model"
         text = own.spans().text
@@ -122,6 +127,8 @@ class ModelCompression:
         hints = work.hints
         for _ in range(ASKED):
             answer = await self._answer(work, own, hints)
+            if work.deferred:
+                break
             if answer is None:
                 continue
             judged = own.judge(answer)
@@ -140,11 +147,14 @@ class ModelCompression:
             query=work.query,
             site=work.site,
             documents=(InputDocument(recipe.input_docs[0], own.text),),
+            layer=self.layer,
             variables={"target_tokens": str(own.target), "preserve": "; ".join(hints) or "nothing more"},
         )
         outcome = await self._calls.attempt(request)
         if isinstance(outcome, Fault):
-            if outcome.type in _DOWN:
+            if outcome.deferred:
+                work.deferred.append(outcome.message)
+            elif outcome.type in _DOWN:
                 raise CallFaultError(outcome)
             return None
         return json.dumps(outcome.parsed, ensure_ascii=False) if recipe.output_format is OutputFormat.JSON else outcome.text

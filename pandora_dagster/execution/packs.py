@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.calls import CallRequest, InputDocument, Part, PartKind, PromptPack, framed
+from pandora_dagster.contracts.compression import CompressionReport
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.execution.budgets import Count, text_of
@@ -31,6 +32,7 @@ class Packable:
     """Tokens that prompt and input leave of the call's room."""
     left_out: tuple[str, ...] = ()
     tokens_saved: int = 0
+    compressions: tuple[CompressionReport, ...] = ()
 
 
 def part(kind: PartKind, name: str, text: str, count: Count) -> Part:

@@ -7,10 +7,11 @@ whole and says so; the hard level, a call that does not fit, is the executor's.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.contracts.calls import CallSite
-from pandora_dagster.contracts.compression import Content, Shrunk
+from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
 from pandora_dagster.contracts.ports import CountsTokens, Interventions
-from pandora_dagster.contracts.words import SECTION_BUDGETS
+from pandora_dagster.contracts.words import SECTION_BUDGETS, ContentType
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.compression_log import CompressionLog
 from pandora_dagster.execution.engine import SummarizationEngine
@@ -24,8 +25,8 @@ DOCUMENT_TARGET = 7_500
 SECTION_4_BUDGET = SECTION_BUDGETS[4]
 SECTION_4_EXISTING = 1_500
 """What older results are compressed to before a new one is added."""
-UNTOUCHED = frozenset({0, 5})
-"""The person's words, and the answer as the person sees it: the soft levels leave both whole."""
+UNTOUCHED = frozenset({0})
+"""The person's words: no level compresses them."""
 _SETTLED = frozenset(SECTION_BUDGETS) - UNTOUCHED - {4}
 """Sections of level 1; section 4 is kept within its budget while it is written."""
 _SMALLEST_SHARE = 0.25
@@ -36,7 +37,7 @@ class SoftLimits:
     """What guides the soft levels (DECISIONS 6)."""
 
     threshold: float = 0.9
-    """Share of a section's budget: above it a growing section is full, and down to it a settled one is compressed."""
+    """Share of a section's budget: above it a section is full, and down to it a settled one is compressed."""
     min_savings: int = 500
     """Tokens that a compression must save to be worth it."""
 
@@ -66,7 +67,7 @@ class SectionBudgets:
         except CallFaultError as error:
             raise self._halted(error.fault, content, site) from error
         if made.text is None:
-            self._log.overflow(content.name, made.original_tokens - target)
+            self._over(content, made.original_tokens - target, site)
             return Shrunk(content.text, halted=made.halted)
         if made.verification is None:
             return Shrunk(content.text)
@@ -74,14 +75,18 @@ class SectionBudgets:
         return Shrunk(made.text, report)
 
     async def settle_section(self, number: int, content: Content, *, site: CallSite) -> Shrunk:
-        """Level 1: a section over its budget, compressed to the threshold of it where that saves enough."""
-        tokens = self._count(content.text)
-        if number not in _SETTLED or tokens <= SECTION_BUDGETS[number]:
+        """Level 1: a section over the threshold of its budget, compressed to it where that saves enough (DECISIONS 6)."""
+        tokens, budget = self._count(content.text), SECTION_BUDGETS.get(number, 0)
+        target = int(budget * self._limits.threshold)
+        if number not in _SETTLED or tokens <= target:
             return Shrunk(content.text)
-        target = int(SECTION_BUDGETS[number] * self._limits.threshold)
-        if tokens - target < self._limits.min_savings:
+        if self._is_worth(tokens - target):
+            return await self._shrink_parts(content, target, site)
+        if tokens <= budget:
             return Shrunk(content.text)
-        return await self._shrink_parts(content, target, site)
+        self._over(content, tokens - budget, site)
+        saving = f"compressing it would save {tokens - target}, under MIN_COMPRESSION_SAVINGS of {self._limits.min_savings}"
+        return Shrunk(content.text, halted=f"section {number}: {tokens} tokens are {tokens - budget} over its budget of {budget}: {saving}")
 
     async def make_room(self, existing: Sequence[Content], newest: str, *, around: int, site: CallSite) -> tuple[Shrunk, ...]:
         """The older results of section 4 in 1,500 tokens, `around` of them for what stands about the results, before `newest` comes."""
@@ -101,21 +106,26 @@ class SectionBudgets:
         return await self.shrink(newest, target=SECTION_4_BUDGET, site=site)
 
     async def settle_document(self, sections: Mapping[int, Content], *, total: int, latest: int, site: CallSite) -> Mapping[int, Shrunk]:
-        """Level 2: the largest sections first, the latest one last, until 7,500 tokens are left."""
+        """Level 2: the largest sections first, the latest one last, until 7,500 tokens are left; over 8,600 still, those that
+        could not be compressed come back with the reason."""
         if total <= DOCUMENT_LIMIT:
             return {}
         sizes = {n: self._count(c.text) for n, c in sections.items() if n not in UNTOUCHED}
-        over, done = total - DOCUMENT_TARGET, dict[int, Shrunk]()
+        over, done, stuck = total - DOCUMENT_TARGET, dict[int, Shrunk](), dict[int, Shrunk]()
         for number in sorted(sizes, key=lambda n: (n == latest, -sizes[n])):
             target = max(sizes[number] - over, int(sizes[number] * _SMALLEST_SHARE), 1)
-            if over <= 0 or sizes[number] - target < min(self._limits.min_savings, over):
+            if over <= 0 or not self._is_worth(sizes[number] - target):
                 continue
             shrunk = await self._shrink_parts(sections[number], target, site)
             if shrunk.report:
                 done[number] = shrunk
                 over -= shrunk.report.tokens_before - shrunk.report.tokens_after
+            else:
+                stuck[number] = shrunk
         if total - _saved(done) > DOCUMENT_LIMIT:
-            self._log.overflow("context.md", total - _saved(done) - DOCUMENT_LIMIT)
+            loaded = self._engine.recipe(ContentType.CONTEXT_DOC)
+            self._log.overflow("context.md", total - _saved(done) - DOCUMENT_LIMIT, site=site, loaded=loaded)
+            done |= stuck
         return done
 
     async def _shrink_parts(self, content: Content, target: int, site: CallSite) -> Shrunk:
@@ -125,15 +135,24 @@ class SectionBudgets:
         room = target - sum(self._count(part.text) for part in parts if part.is_fixed) - len(loose)
         if not loose or room < len(loose):
             return Shrunk(content.text, halted=f"{content.name}: what stands verbatim alone exceeds {target} tokens")
-        shorter: list[str] = []
+        shorter, reports = list[str](), list[CompressionReport]()
         for text, share in zip(loose, _shares([self._count(text) for text in loose], room), strict=True):
             shrunk = await self.shrink(replace(content, text=text, original=""), target=share, site=site)
             if shrunk.halted:
                 return Shrunk(content.text, halted=shrunk.halted)
             shorter.append(like(shrunk.text, text))
+            reports += [shrunk.report] if shrunk.report else []
         rest = iter(shorter)
         whole = "".join(part.text if part.is_fixed else next(rest) for part in parts)
-        return self._engine.verified(content, whole, target)
+        return self._engine.verified(content, whole, target, reports)
+
+    def _is_worth(self, saved: int) -> bool:
+        """Whether a soft level compresses at all: MIN_COMPRESSION_SAVINGS of 000's configuration."""
+        return saved > 0 and saved >= self._limits.min_savings
+
+    def _over(self, content: Content, over: int, site: CallSite) -> None:
+        kind = content.content_type or detect_content_type(content.name, content.text)
+        self._log.overflow(content.name, over, site=site, loaded=self._engine.recipe(kind))
 
     def _halted(self, fault: Fault, content: Content, site: CallSite) -> HaltError:
         """The model that compresses is down: the one fault that stops a turn here."""

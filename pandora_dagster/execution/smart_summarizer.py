@@ -6,7 +6,8 @@ Fills the `Fitter` port: the executor comes here where a call's fixed documents 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pandora_dagster.contracts.calls import CallRequest, CallResult, InputDocument
+from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, InputDocument
+from pandora_dagster.contracts.compression import CompressionReport
 from pandora_dagster.contracts.ports import CountsTokens, Executes, Fitted
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType
@@ -40,10 +41,10 @@ class SmartSummarizer:
         reason = ""
         while (plan := self._checker.check(documents, recipe, room=room, floors=floors)).needed:
             if plan.over:
-                raise self._over(plan, recipe, reason)
+                raise self._over(plan, recipe, reason, request.site)
             made = await self._applied(plan, documents, recipe, request, floors)
-            if not isinstance(made, str):
-                return Fitted(made, self._tokens(documents) - self._tokens(made))
+            if isinstance(made, Fitted):
+                return made
             reason = made
         return Fitted(tuple(documents), 0)
 
@@ -54,16 +55,22 @@ class SmartSummarizer:
         recipe: LoadedRecipe,
         request: CallRequest,
         floors: dict[str, int],
-    ) -> tuple[InputDocument, ...] | str:
+    ) -> Fitted | str:
         """The documents with every step of a plan done, or why one could not be; its floor is raised then."""
         done = {document.name: document for document in documents}
+        reports: list[CompressionReport] = []
         for step in plan.steps:
-            made = await self._compressed(done[step.name].text, step, recipe, request)
+            before = done[step.name].text
+            made = await self._compressed(before, step, recipe, request)
             if made.text is None:
                 floors[step.name] = _next_floor(step)
                 return made.halted
             done[step.name] = replace(done[step.name], text=made.text)
-        return tuple(done[document.name] for document in documents)
+            if made.verification:
+                name = f"{recipe.name}: {step.name}"
+                reports.append(self._engine.report(before, made, document=name, content_type=step.content_type, target=step.target))
+        fitted = tuple(done[document.name] for document in documents)
+        return Fitted(fitted, self._tokens(documents) - self._tokens(fitted), tuple(reports))
 
     async def _compressed(self, text: str, step: Step, recipe: LoadedRecipe, request: CallRequest) -> Outcomes:
         """One document at its target; the sections of context.md that the recipe preserves stay verbatim."""
@@ -82,8 +89,8 @@ class SmartSummarizer:
         is_chosen = step.content_type in (ContentType.CONTEXT_DOC, ContentType.TOOL_RESULT)
         return "" if is_chosen or self._counter.count(request.query) > _LONGEST_QUERY else request.query
 
-    def _over(self, plan: CompressionPlan, recipe: LoadedRecipe, reason: str) -> BudgetError:
-        self._log.overflow(recipe.name, plan.over)
+    def _over(self, plan: CompressionPlan, recipe: LoadedRecipe, reason: str, site: CallSite) -> BudgetError:
+        self._log.overflow(recipe.name, plan.over, site=site, loaded=recipe)
         message = f"{plan.total_tokens} tokens of documents are {plan.over} over even when compressed: expected at most {plan.available}"
         hint = "Give the recipe a larger token_budget.input, or shorten what can not be compressed."
         if reason:

@@ -7,9 +7,9 @@ from typing import Any
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.phases.boundaries import whole_answer
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.saving import citations
-from pandora_dagster.text.sections import ContextDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,20 @@ class Answered:
     intervention: str | None
 
 
+def _place(kit: Kit, key: TurnKey, home: Path, path: str) -> str:
+    """The file that a cited path leads to: logical ids are resolved by their stores (DECISIONS 20)."""
+    if path.startswith("notes/"):
+        return kit.notes.path(key.user, path) or path
+    if path.startswith(("research_cache/", "webpage_cache/")):
+        return kit.sources.path(key.user, path) or path
+    return str(home / path)
+
+
 def answered(kit: Kit, key: TurnKey) -> Answered:
     """Read a turn's answer and resolve each citation to its document."""
     turn = kit.turns.load(key)
-    document = ContextDocument.parse(turn.context)
     home = Path(kit.turns.path(key)).parent.parent
     if turn.manifest.revision:
         home = home.parent.parent
-    cited = tuple({**c, "path": str(home / str(c["path"]))} for c in citations(document))
-    return Answered(key, turn.manifest.state, document.body(5), cited, turn.manifest.intervention)
+    cited = tuple({**c, "path": _place(kit, key, home, str(c["path"]))} for c in citations(turn))
+    return Answered(key, turn.manifest.state, whole_answer(turn), cited, turn.manifest.intervention)

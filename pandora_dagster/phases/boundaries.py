@@ -13,13 +13,28 @@ from pandora_dagster.phases.desk import Desk, Written
 from pandora_dagster.text.sections import ContextDocument
 
 _KINDS = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
+RESPONSE = "response.md"
+ANSWER, VALIDATED = 5, 6
+"""The answer stays whole in context.md until section 6 has judged it (001 section 7); then its budget holds, beside response.md."""
+_WAY = f"Whole answer: `{RESPONSE}`"
 _LONGEST_SHOWN = 20_000
 """Characters of a text before and after compression that a report shows whole; longer ones are named by their documents."""
 
 
 def whole_name(number: int) -> str:
-    """The document that keeps section `number` as it was before its first compression."""
-    return f"section_{number}_whole.md"
+    """The document that keeps section `number` as it was before its first compression; the answer has one from the start."""
+    return RESPONSE if number == ANSWER else f"section_{number}_whole.md"
+
+
+def whole_answer(turn: Turn) -> str:
+    """The answer of a turn as the person sees it, whatever section 5 has become."""
+    stored = turn.files.get(RESPONSE)
+    return ContextDocument.parse(turn.context).body(ANSWER) if stored is None else stored.removesuffix("\n")
+
+
+def _referring(text: str) -> str:
+    """A compressed answer with the way to the whole one."""
+    return text if text.endswith(_WAY) else f"{text}\n\n{_WAY}"
 
 
 async def settled_sections(desk: Desk, written: Written) -> Written:
@@ -27,11 +42,15 @@ async def settled_sections(desk: Desk, written: Written) -> Written:
     if desk.kit.summarizer is None:
         return written
     sections, files = dict(written.sections), dict(written.files)
-    for number, body in written.sections.items():
+    due = {n: body for n, body in written.sections.items() if n != ANSWER}
+    if VALIDATED in due:
+        due[ANSWER] = written.sections.get(ANSWER, desk.context.body(ANSWER))
+    for number, body in due.items():
         shrunk = await desk.kit.summarizer.settle_section(number, _content(number, body, ""), site=desk.site)
-        sections[number] = desk.taken(shrunk)
+        text = desk.taken(shrunk)
         if shrunk.report:
-            files[whole_name(number)] = body
+            sections[number] = _referring(text) if number == ANSWER else text
+            files |= {} if number == ANSWER else {whole_name(number): body}
     return replace(written, sections=sections, files=files)
 
 
@@ -44,12 +63,16 @@ async def settled_document(desk: Desk, latest: Iterable[int], owners: Mapping[st
     if desk.kit.summarizer is None:
         return turn
     document, total = ContextDocument.parse(turn.context), desk.kit.counter.count(turn.context)
-    numbered = [s.number for s in document.sections if s.number]
+    is_validated = bool(document.body(VALIDATED))
+    numbered = [s.number for s in document.sections if s.number and (is_validated or s.number != ANSWER)]
     sections = {n: _content(n, document.body(n), turn.files.get(whole_name(n), "")) for n in numbered}
     shrunk = await desk.kit.summarizer.settle_document(sections, total=total, latest=newest, site=desk.site)
-    for number, text in shrunk.items():
+    for number, settled in shrunk.items():
+        text = desk.taken(settled)
+        if settled.report is None:
+            continue
         owner = next((p for p in reversed(turn.manifest.phases) if owners.get(p.phase) == number), turn.manifest.phases[-1])
-        turn = _replaced(desk, turn, owner, sections[number], number, desk.taken(text))
+        turn = _replaced(desk, turn, owner, sections[number], number, _referring(text) if number == ANSWER else text)
     return turn
 
 
@@ -69,6 +92,7 @@ def compression_facts(reports: Sequence[CompressionReport]) -> Mapping[str, Any]
         "compression_after": "\n\n".join(_shown(r, r.after) for r in reports),
         "compression_tokens_before": sum(r.tokens_before for r in reports),
         "compression_tokens_after": sum(r.tokens_after for r in reports),
+        "compression_invocations": len(reports),
     }
 
 
@@ -90,7 +114,8 @@ def _row(report: CompressionReport) -> dict[str, Any]:
     counts = {name: n for name, n in report.counts.items() if name != "total"}
     figures = {"tokens_before": report.tokens_before, "tokens_after": report.tokens_after, "ratio": report.ratio}
     told = {"document": report.document, "recipe": report.recipe, "runtime": report.runtime}
-    return {**told, **figures, "facts": report.counts["total"], **counts}
+    deferred = {"deferred": report.deferred} if report.deferred else {}
+    return {**told, **figures, "facts": report.counts["total"], **counts, **deferred}
 
 
 def _shown(report: CompressionReport, text: str) -> str:

@@ -14,6 +14,7 @@ from pandora_dagster.contracts.ports import Tool, ToolOutcome
 from pandora_dagster.contracts.words import SECTION_BUDGETS, ContentType
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.desk import Desk, Written, answer_of
+from pandora_dagster.phases.found import found_files
 from pandora_dagster.phases.planning import offered_tools, tools_document
 from pandora_dagster.text.citations import reference_list, references, relabelled
 from pandora_dagster.text.fences import fenced
@@ -49,7 +50,8 @@ async def tool_results(desk: Desk) -> Written:
         stopped = await _rounds(desk, done)
     body = _section4(done)
     facts = {"tool_calls": len(done), "tool_errors": sum(not r.outcome.ok for r in done), "stopped": stopped}
-    return Written(sections={4: body}, files={"toolresults.md": _bundle(done)}, facts=facts, verdicts=(_evidence(done),))
+    found = found_files(desk, [(r.call.tool, r.outcome) for r in done if r.outcome.ok])
+    return Written(sections={4: body}, files={"toolresults.md": _bundle(done), **found}, facts=facts, verdicts=(_evidence(done),))
 
 
 async def _rounds(desk: Desk, done: list[_Result]) -> Literal["complete", "blocked", "bound"]:

@@ -93,6 +93,7 @@ class Desk:
         )
         result = await self.kit.execution.call(request)
         self.results.append(result)
+        self.compressions += result.compressions
         return result
 
     def taken(self, shrunk: Shrunk) -> str:

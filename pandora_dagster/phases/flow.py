@@ -10,7 +10,7 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, HaltError, InputError
-from pandora_dagster.phases import answering, conversation, coordination, gathering, indexing, planning, saving, understanding
+from pandora_dagster.phases import answering, conversation, coordination, gathering, indexing, planning, remembering, saving, understanding
 from pandora_dagster.phases.boundaries import compression_facts, compression_rows, settled_document, settled_sections
 from pandora_dagster.phases.desk import Desk, Written
 from pandora_dagster.phases.halting import HALTING, intervene, kind_of
@@ -96,6 +96,15 @@ PHASES: tuple[PhaseSpec, ...] = (
         None,
         "The session's rolling summary, carried on where it is due.",
     ),
+    PhaseSpec(
+        "session_facts",
+        "8",
+        ("turn_summary",),
+        remembering.FACTS,
+        None,
+        "What the person said of themselves, kept for the session; with consent for later ones.",
+        also=(remembering.PROFILE,),
+    ),
 )
 """In the order in which they run (DECISIONS 10)."""
 
@@ -118,6 +127,7 @@ _BODIES: dict[str, Body] = {
     "saved_turn": saving.saved_turn,
     "turn_summary": saving.turn_summary,
     "conversation_summary": conversation.conversation_summary,
+    "session_facts": remembering.session_facts,
 }
 
 
@@ -205,9 +215,9 @@ async def _bounded(desk: Desk, written: Written, report: PhaseReport) -> PhaseRe
     """The committed phase's report; context.md is back under its limit before the next phase begins (000 section 25, level 2)."""
     if not written.sections:
         return report
-    before = len(desk.compressions)
+    before = len(desk.compressions), len(desk.overflows)
     turn = await settled_document(desk, written.sections, SECTION_OF)
-    if len(desk.compressions) == before:
+    if (len(desk.compressions), len(desk.overflows)) == before:
         return report
     verdicts = worst_verdicts([*report.verdicts, *desk.compression_verdicts])
     return replace(report, manifest=turn.manifest, verdicts=verdicts, facts={**report.facts, **compression_facts(desk.compressions)})

@@ -1,17 +1,24 @@
 """Phase 2, the Context Gatherer: RETRIEVAL chooses, loading is strict, SYNTHESIS compiles section 2 (004)."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from pandora_dagster.contracts.answers import GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.calls import InputDocument, Item, Source
+from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports import MemoryEntry
 from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import DocumentError, UnknownTurnError
-from pandora_dagster.phases import history
-from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
+from pandora_dagster.phases import history, looking_back
+from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
+from pandora_dagster.phases.known_facts import KnownFacts, conversation_context, known_facts
+from pandora_dagster.phases.loading import LoadedSources, load_sources
+from pandora_dagster.phases.offered import offered_sources
 from pandora_dagster.phases.prior_turns import headed, path_of, prior_turn, protected, session_window, worth
-from pandora_dagster.phases.section2 import Loaded, fitting_section2
+from pandora_dagster.phases.section2 import PAGES, WHOLE, Loaded, fitting_section2, row_room
 from pandora_dagster.selection.excerpts import PER_TURN_LIMIT
 from pandora_dagster.selection.windows import policy_named, within_limits
 from pandora_dagster.text.tables import cell, table
@@ -19,78 +26,99 @@ from pandora_dagster.text.tables import cell, table
 RETRIEVAL = "pipeline/phase2_retrieval"
 SYNTHESIS = "pipeline/phase2_synthesis"
 PLANNER = "pipeline/phase3_planner"
-CANDIDATES = 20
-"""Turns the index offers to RETRIEVAL."""
 _FRAMES = 200
 """Tokens of a SYNTHESIS pack around its documents: frames, names and the line about the session."""
+_FACT_FRAME = 24
+"""Tokens around a fact: category, date, turn, label."""
 _STORED = "===== STORED USER PREFERENCES ====="
 
 
 async def retrieval_plan(desk: Desk) -> Written:
     """RETRIEVAL: which of the offered sources matter (004 section 4.1)."""
     analysis, rows = desk.analysis(), history.of_session(desk)
-    offered = _candidates(desk, f"{analysis.resolved_query} {' '.join(analysis.entities)}", rows)
-    documents = [desk.analysis_document(), offered, _memory_headers(desk)]
-    result = await desk.ask(RETRIEVAL, documents)
+    found = looking_back.offered(desk, f"{analysis.resolved_query} {' '.join(analysis.entities)}")
+    offered, others = _candidates(desk, found, rows), offered_sources(desk)
+    result = await desk.ask(RETRIEVAL, [desk.analysis_document(), offered, *others.documents])
     plan = answer_of(result, RetrievalPlan)
-    facts = {"sources": _chosen(plan), **history.summary_facts(rows, offered, result.record.left_out)}
+    facts = {"sources": _chosen(plan), **found.facts, **history.summary_facts(rows, offered, result.record.left_out)}
+    facts |= {name: told for name, told in (("notices", others.notices), ("headers_left_out", others.left_out)) if told}
     return Written(files={"retrieval_plan.json": as_json(plan)}, facts=facts, shown=_plan_table(plan))
 
 
 async def gathered_context(desk: Desk) -> Written:
     """Load what the plan names and the session's window, and let SYNTHESIS compile section 2 (004 sections 4.2, 4.3, 5)."""
     plan = desk.read("retrieval_plan.json", RetrievalPlan)
-    loaded, told, header = await _load(desk, plan)
+    loaded, told, header, context = await _load(desk, plan)
     documents = [
         desk.analysis_document(),
+        context,
         InputDocument("prior_turns", items=loaded.items, header=header),
         InputDocument("stored_preferences", _preferences(loaded.memory)),
+        *loaded.others.documents,
     ]
     result = await desk.ask(SYNTHESIS, [d for d in documents if d.text or d.items], sources=loaded.sources)
     gathered = answer_of(result, GatheredContext)
-    section = fitting_section2(gathered, loaded, room=_room(desk), counter=desk.kit.counter)
-    facts = {"sources": len(loaded.sources), "context_quality": section.quality, "left_out": len(section.left_out) + len(loaded.left_out)}
+    room, now = _room(desk), desk.kit.clock()
+    gathered = await _within_item_limit(desk, gathered, loaded, room)
+    section = fitting_section2(gathered, loaded, room=room, counter=desk.kit.counter, now=now)
+    facts: dict[str, Any] = {"sources": len(loaded.sources), "context_quality": section.quality}
+    facts["left_out"] = len(section.left_out) + len(loaded.left_out)
+    if section.left_out:
+        facts["left_out_of_section_2"] = [asdict(item) for item in section.left_out]
     facts |= history.window_facts(told, result.record.left_out)
-    return Written(sections={2: section.text}, files={"gathered_context.json": as_json(gathered)}, facts=facts)
+    return Written(sections={2: section.text}, files={"gathered_context.json": as_json(gathered)}, facts=facts, verdicts=section.verdicts)
 
 
-def _candidates(desk: Desk, query: str, of_session: Sequence[TurnRow]) -> InputDocument:
-    key, session = desk.turn.key, desk.turn.manifest.session_id
-    found = desk.kit.index.candidates(key.user, query, limit=CANDIDATES, before=key.number)
-    best = max((c.score for c in found), default=0.0) or 1.0
-    scores = {c.row.number: c.score / best for c in found}
-    rows = {c.row.number: c.row for c in found}
+async def _within_item_limit(desk: Desk, gathered: GatheredContext, loaded: Loaded, room: int) -> GatheredContext:
+    """Each chosen turn within its limit: the key facts of one that is over it are compressed (DECISIONS 2). They were
+    gathered for the query already, so all of them count."""
+    if desk.kit.summarizer is None:
+        return gathered
+    limit = min(PER_TURN_LIMIT, row_room(gathered, loaded, room=room, counter=desk.kit.counter, now=desk.kit.clock()))
+    turns = list(gathered.prior_turns)
+    for place, turn in enumerate(turns):
+        text = "\n".join(" ".join(fact.split()) for fact in turn.key_facts)
+        if desk.kit.counter.count(text) > limit:
+            reported = Content(text, f"{WHOLE}: turn {turn.turn}", ContentType.PRIOR_TURN)
+            shrunk = desk.taken(await desk.kit.summarizer.shrink(reported, target=limit, site=desk.site))
+            turns[place] = turn.model_copy(update={"key_facts": tuple(line for line in shrunk.split("\n") if line.strip())})
+    return gathered.model_copy(update={"prior_turns": tuple(turns)})
+
+
+def _candidates(desk: Desk, found: looking_back.Offered, of_session: Sequence[TurnRow]) -> InputDocument:
+    session = desk.turn.manifest.session_id
+    best = max((c.score for c in found.candidates), default=0.0) or 1.0
+    scores = {c.row.number: c.score / best for c in found.candidates}
+    rows = {c.row.number: c.row for c in found.candidates}
     kept = protected(desk, of_session)
     rows |= {row.number: row for row in of_session if row.number in kept}
     summarised = (row for row in rows.values() if row.summary)  # an unfinished turn has none, and nothing to remember yet
     return history.summaries(summarised, session=session, scores=scores, protected=kept)
 
 
-def _memory_headers(desk: Desk) -> InputDocument:
-    entries = desk.kit.memory.entries(desk.turn.key.user)
-    headers = [{"key": e.key, "value_preview": str(e.value)[:80], "last_updated": e.last_updated, "kind": e.kind} for e in entries]
-    return InputDocument("memory_headers", items=tuple(Item(line(h), name=f"memory {h['key']}") for h in headers))
-
-
-async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.Told, ...], str]:
-    """Strictly what the plan names, a thing that is missing HALTs (004 section 9); then the session's window."""
-    rows = history.of_session(desk)
+async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.Told, ...], str, InputDocument]:
+    """Strictly what the plan names, a thing that is missing HALTs (004 section 9); then the session's window, and what is known."""
+    rows, known = history.of_session(desk), known_facts(desk)
     turns, over = _within_limits(desk, [_turn(desk, TurnKey(desk.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)], rows)
     sources = tuple(Source(str(n), path_of(t.key.turn_id), _title(t), t.key.turn_id) for n, t in enumerate(turns, 1))
     memory = _entries(desk, plan.relevant_memory_keys)
     items, left_out = await _items(desk, turns, sources, plan, protected(desk, rows))
+    files = sorted({PAGES[e.kind] for e in memory})
+    sources += tuple(Source(str(len(sources) + n), name, "Stored user preferences") for n, name in enumerate(files, 1))
+    others = await load_sources(desk, plan, first_label=len(sources) + 1)
+    sources += others.sources
     seen = await session_window(
         desk,
         rows,
         chosen={t.key.number for t in turns},
-        room=_synthesis_room(desk, memory),
+        room=_synthesis_room(desk, memory, others, known),
         retrieved_tokens=sum(desk.kit.counter.count(item.text) for item in items),
-        first_label=len(sources) + 1,
+        first_label=max((int(s.label) for s in sources), default=0) + 1,
     )
     sources += seen.sources
-    files = sorted({"preferences.md" if e.kind == "preference" else "facts.md" for e in memory})
-    sources += tuple(Source(str(len(sources) + n), name, "Stored user preferences") for n, name in enumerate(files, 1))
-    return Loaded((*items, *seen.items), sources, memory, (*over, *left_out, *seen.left_out)), seen.told, seen.header
+    context, more = conversation_context(known, sources, user=desk.turn.key.user, turn_count=len(rows) + 1)
+    left = (*over, *left_out, *others.left_out, *seen.left_out)
+    return Loaded((*items, *seen.items), (*sources, *more), memory, left, others), seen.told, seen.header, context
 
 
 def _within_limits(desk: Desk, turns: Sequence[Turn], rows: Sequence[TurnRow]) -> tuple[list[Turn], tuple[str, ...]]:
@@ -107,9 +135,12 @@ def _turn(desk: Desk, key: TurnKey) -> Turn:
     if not 0 < key.number < desk.turn.key.number:
         raise DocumentError(f"{where}: not an earlier turn than {desk.turn.key}: expected one of those offered", missing=True)
     try:
-        return desk.kit.turns.load(key)
+        turn = desk.kit.turns.load(key)
     except UnknownTurnError as error:
         raise DocumentError(f"{where}: {key} does not exist: expected one of those offered", missing=True) from error
+    if not looking_back.may_load(desk, turn):
+        raise DocumentError(f"{where}: {key} is of another session, and {key.user} has not consented: expected one of those offered")
+    return turn
 
 
 async def _items(
@@ -132,18 +163,24 @@ def _worth(plan: RetrievalPlan, number: int) -> float:
 
 
 def _entries(desk: Desk, keys: Sequence[str]) -> tuple[MemoryEntry, ...]:
-    known = {e.key: e for e in desk.kit.memory.entries(desk.turn.key.user)}
-    if missing := [k for k in keys if k not in known]:
+    known = desk.kit.memory.entries(desk.turn.key.user)
+    if missing := [k for k in keys if all(e.key != k for e in known)]:
         where = f"retrieval_plan.json: relevant_memory_keys: {', '.join(missing)}"
         raise DocumentError(f"{where}: not in the memory store: expected keys that were offered", missing=True)
-    return tuple(known[k] for k in dict.fromkeys(keys))
+    return tuple(e for k in dict.fromkeys(keys) for e in known if e.key == k)
 
 
 def _preferences(entries: Sequence[MemoryEntry]) -> str:
     if not entries:
         return ""
-    lines = [f"- {e.key}: {cell(e.value)} (confidence {e.confidence:.2f}, turn {e.source_turn})" for e in entries]
-    return "\n".join([_STORED, *lines])
+    return "\n".join([_STORED, *(said for e in entries for said in _said(e))])
+
+
+def _said(entry: MemoryEntry) -> list[str]:
+    """The current value, and under it what it contradicts."""
+    origin = f", turn {entry.source_turn}" if entry.source_turn else ""
+    lines = [f"- {entry.key}: {cell(entry.value)} (confidence {entry.confidence:.2f}{origin})"]
+    return lines + [f"  earlier, until {(entry.last_updated or 'an unknown day')[:10]}: {cell(e.value)}" for e in entry.earlier[:1]]
 
 
 def _title(turn: Turn) -> str:
@@ -159,20 +196,26 @@ def _room(desk: Desk) -> int:
     return min(2_000, max(200, budget.input - taken))
 
 
-def _synthesis_room(desk: Desk, memory: Sequence[MemoryEntry]) -> int:
-    """Tokens that earlier turns may take in the pack of SYNTHESIS, beside the query (said twice), its analysis and preferences."""
+def _synthesis_room(desk: Desk, memory: Sequence[MemoryEntry], others: LoadedSources, known: KnownFacts) -> int:
+    """Tokens that earlier turns may take in the pack of SYNTHESIS, beside the query (said twice), its analysis, other sources and what
+    is known."""
     count, budget = desk.kit.counter.count, desk.kit.cookbook.get(SYNTHESIS, desk.mode).recipe.token_budget
     taken = 2 * count(desk.query) + count(desk.file("query_analysis.json")) + count(_preferences(memory)) + _FRAMES
+    taken += sum(count(item.text) for document in others.documents for item in document.items)
+    taken += sum(count(fact.fact) + _FACT_FRAME for fact in known.every)
     return max(0, budget.input - taken)
 
 
 def _chosen(plan: RetrievalPlan) -> int:
-    return len(plan.relevant_turns) + len(plan.relevant_memory_keys) + len(plan.relevant_notes) + len(plan.webpage_cache_needed)
+    named = (plan.relevant_turns, plan.relevant_memory_keys, plan.relevant_notes, plan.webpage_cache_needed)
+    return sum(map(len, named)) + plan.research_cache_match.matched
 
 
 def _plan_table(plan: RetrievalPlan) -> str:
     turns = [(f"turn {n}", *_why(plan, n)) for n in plan.relevant_turns]
     others = [(k, "", "") for k in (*plan.relevant_memory_keys, *plan.relevant_notes, *plan.webpage_cache_needed)]
+    match = plan.research_cache_match
+    others += [(f"research {match.topic}", "", f"reuse: {match.reuse_recommendation}")] if match.matched else []
     return table(("Source", "Relevance", "Reason"), [*turns, *others]) + f"\n\n{plan.reasoning}"
 
 

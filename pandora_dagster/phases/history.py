@@ -12,6 +12,7 @@ from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.phases.desk import Desk, line
 from pandora_dagster.phases.indexing import current
 from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.looking_back import crosses_sessions
 from pandora_dagster.text.sections import ContextDocument
 
 RECENT_TURNS = 20
@@ -38,7 +39,8 @@ class Told:
 def recent(desk: Desk) -> tuple[TurnRow, ...]:
     """The person's turns before this one, newest last."""
     key = desk.turn.key
-    rows = desk.kit.index.rows(key.user, before=key.number, limit=RECENT_TURNS)
+    session = None if crosses_sessions(desk) else desk.turn.manifest.session_id
+    rows = desk.kit.index.rows(key.user, session=session, before=key.number, limit=RECENT_TURNS)
     return tuple(r for row in rows if (r := current(desk.kit, row)).summary)
 
 

@@ -1,7 +1,7 @@
 """What a phase may use: the ports, in one frozen bundle. `wiring` fills it; tests fill it with fakes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.ports import (
     CallLog,
@@ -10,8 +10,11 @@ from pandora_dagster.contracts.ports import (
     Cookbook,
     CountsTokens,
     Executes,
+    FactBook,
     Interventions,
     MemoryStore,
+    NoteStore,
+    SourceStore,
     Summarizes,
     Tool,
     TurnIndex,
@@ -42,7 +45,12 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    sources: SourceStore = field(kw_only=True)
+    """Cached research and visited pages."""
+    notes: NoteStore = field(kw_only=True)
     stage: str = ""
     """The policy's stage that a conversation is in; "" for the intent of each query."""
+    facts: FactBook = field(kw_only=True)
+    """Notable facts of sessions, and with consent the person's profile."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

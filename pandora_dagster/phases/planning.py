@@ -1,13 +1,16 @@
 """Phase 3: the Planner reads sections 0 to 2 and decides what happens next (000 section 16.2, 004 section 8)."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from pandora_dagster.contracts.answers import TaskPlan
 from pandora_dagster.contracts.calls import InputDocument
 from pandora_dagster.contracts.ports import Tool
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
+from pandora_dagster.text.meta import metas
 
 PLANNER = "pipeline/phase3_planner"
+CACHED_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assessment"
 
 
 async def task_plan(desk: Desk) -> Written:
@@ -19,8 +22,17 @@ async def task_plan(desk: Desk) -> Written:
     return Written(
         sections={3: body},
         files={"task_plan.json": as_json(plan), "ticket.md": ticket},
-        facts={"next_step": plan.next_step, "tasks": len(plan.tasks)},
+        facts={"next_step": plan.next_step, "tasks": len(plan.tasks), **known_of(desk.context.body(2))},
     )
+
+
+def known_of(section2: str) -> dict[str, Any]:
+    """What section 2's `_meta` blocks tell the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole."""
+    blocks = metas(section2)
+    cached, assessment = blocks.get(CACHED_TITLE, {}), blocks.get(ASSESSMENT_TITLE, {})
+    found = {name: cached.get(name) for name in ("quality_score", "age_hours")}
+    found |= {name: assessment.get(name) for name in ("context_quality", "gaps_identified", "recommendations")}
+    return {name: value for name, value in found.items() if value not in (None, [])}
 
 
 def offered_tools(desk: Desk, stem: str) -> tuple[Tool, ...]:

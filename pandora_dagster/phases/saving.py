@@ -1,10 +1,13 @@
 """Phase 7 and what follows it: save, summarise, index (000 section 9, 004 section 11); and the saving of a question back."""
 
 from pandora_dagster.contracts.answers import Reflection, TaskPlan, TurnSummary
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, HaltError
 from pandora_dagster.phases.answering import turn_sources
+from pandora_dagster.phases.boundaries import whole_answer
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
+from pandora_dagster.phases.found import store_found
 from pandora_dagster.text.citations import cited
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.tables import table
@@ -21,17 +24,18 @@ async def saved_turn(desk: Desk) -> Written:
         raise DocumentError(f"{desk.turn.key}: {', '.join(missing)}: missing; a saved turn has them all", missing=True)
     rows = [(name, desk.kit.counter.count(text)) for name, text in (("context.md", desk.turn.context), *desk.turn.files.items())]
     shown = table(("Document", "Tokens"), rows)
-    return Written(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(desk.context)})
+    return Written(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(desk.turn)})
 
 
 async def turn_summary(desk: Desk) -> Written:
-    """The summary for the turn index (004 section 11.2)."""
+    """The summary for the turn index (004 section 11.2); what the turn researched is stored first, so that no summary delays it."""
+    stored = store_found(desk)
     result = await desk.ask(SUMMARIZER)
     summary = answer_of(result, TurnSummary)
     return Written(
         files={"turn_summary.json": as_json(summary)},
         manifest={"summary": summary.model_dump(mode="json")},
-        facts={"topics": list(summary.topics), "intent": summary.intent},
+        facts={"topics": list(summary.topics), "intent": summary.intent, **({"sources_stored": stored} if stored else {})},
         shown=f"{summary.summary}\n\n*{', '.join(summary.topics)}*",
     )
 
@@ -60,11 +64,11 @@ async def _asked_back(desk: Desk, question: str | None) -> Written:
     return Written(sections={5: asked}, files=files, state=TurnState.CLARIFY, manifest=manifest)
 
 
-def citations(context: ContextDocument) -> list[dict[str, object]]:
+def citations(turn: Turn) -> list[dict[str, object]]:
     """What the answer cites: label, path below the user's folder, and turn id, in order of first mention."""
-    known = {s.label: s for s in turn_sources(context)}
+    known = {s.label: s for s in turn_sources(ContextDocument.parse(turn.context))}
     return [
         {"label": label, "path": known[label].path, "turn_id": known[label].turn_id or ""}
-        for label in cited(context.body(5))
+        for label in cited(whole_answer(turn))
         if label in known
     ]

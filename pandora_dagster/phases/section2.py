@@ -1,16 +1,23 @@
 """Section 2 in 004 section 5's dual format: Markdown for people and models, `_meta` YAML for code."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from pandora_dagster.contracts.answers import GatheredContext, PriorTurn
-from pandora_dagster.contracts.calls import Item, Source
+from pandora_dagster.contracts.calls import GateVerdict, Item, Source
 from pandora_dagster.contracts.ports import CountsTokens, MemoryEntry
+from pandora_dagster.phases.loading import LoadedSources
+from pandora_dagster.phases.section2_sources import UNLINKED, LeftOut, SourceParts, less_of_sources, source_parts
 from pandora_dagster.text.citations import reference_list
 from pandora_dagster.text.meta import meta_block
 from pandora_dagster.text.tables import cell, table
 
+PAGES = {"preference": "preferences.md", "fact": "facts.md"}
+"""Kind of a memory entry -> the page that it stands on."""
+WHOLE = "gathered_context.json"
 _WORTH = {"high": 3, "medium": 2, "low": 1}
 
 
@@ -22,26 +29,37 @@ class Loaded:
     sources: tuple[Source, ...]
     memory: tuple[MemoryEntry, ...]
     left_out: tuple[str, ...]
+    others: LoadedSources = field(default_factory=LoadedSources)
+    """Research, visits and notes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section2:
     text: str
     quality: float
-    left_out: tuple[str, ...] = ()
+    verdicts: tuple[GateVerdict, ...] = ()
+    """The quality gates of 004 section 10."""
+    left_out: tuple[LeftOut, ...] = ()
 
 
-def fitting_section2(gathered: GatheredContext, loaded: Loaded, *, room: int, counter: CountsTokens) -> Section2:
-    """Section 2 within `room` tokens: the least relevant key facts stay out first, and it says so (001 section 5)."""
-    left: list[str] = []
-    section = _section2(gathered, loaded, left)
-    while counter.count(section.text) > room and (shorter := _without_least(gathered, left)) is not None:
+def row_room(gathered: GatheredContext, loaded: Loaded, *, room: int, counter: CountsTokens, now: datetime) -> int:
+    """Tokens that the key facts of one turn may take in a section 2 of `room` tokens that has only that turn."""
+    bare = tuple(t.model_copy(update={"key_facts": ()}) for t in gathered.prior_turns)
+    around = (_section2(gathered.model_copy(update={"prior_turns": (turn,)}), loaded, [LeftOut("turn 0", "high")], now) for turn in bare)
+    return max(1, room - max((counter.count(s.text) for s in around), default=0))
+
+
+def fitting_section2(gathered: GatheredContext, loaded: Loaded, *, room: int, counter: CountsTokens, now: datetime) -> Section2:
+    """Section 2 within `room` tokens: the least relevant key facts stay out first, and it says which (001 section 5)."""
+    left: list[LeftOut] = []
+    section = _section2(gathered, loaded, left, now)
+    while counter.count(section.text) > room and (shorter := _without_least(gathered, left) or less_of_sources(gathered, left)) is not None:
         gathered = shorter
-        section = _section2(gathered, loaded, left)
+        section = _section2(gathered, loaded, left, now)
     return replace(section, left_out=tuple(left))
 
 
-def _without_least(gathered: GatheredContext, left: list[str]) -> GatheredContext | None:
+def _without_least(gathered: GatheredContext, left: list[LeftOut]) -> GatheredContext | None:
     """The gathered context less its last key fact of the least relevant turn; then less that turn; None at the end."""
     if not gathered.prior_turns:
         return None
@@ -49,42 +67,57 @@ def _without_least(gathered: GatheredContext, left: list[str]) -> GatheredContex
     place = min(range(len(turns)), key=lambda i: (_WORTH[turns[i].relevance], -i))
     turn = turns[place]
     if len(turn.key_facts) > 1 or (turn.key_facts and len(turns) == 1):
-        left.append(f"turn {turn.turn}: {turn.key_facts[-1][:60]}")
+        left.append(LeftOut(f"turn {turn.turn}", turn.relevance, turn.key_facts[-1]))
         turns[place] = turn.model_copy(update={"key_facts": turn.key_facts[:-1]})
     elif len(turns) > 1:
-        left.append(f"turn {turn.turn}")
+        left.append(LeftOut(f"turn {turn.turn}", turn.relevance))
         del turns[place]
     else:
         return None
     return gathered.model_copy(update={"prior_turns": tuple(turns)})
 
 
-def _section2(gathered: GatheredContext, loaded: Loaded, left_out: Sequence[str]) -> Section2:
+def _section2(gathered: GatheredContext, loaded: Loaded, left_out: Sequence[LeftOut], now: datetime) -> Section2:
     labels = {s.turn_id: s.label for s in loaded.sources if s.turn_id}
     unlinked = [t.turn for t in gathered.prior_turns if f"turn_{t.turn:06d}" not in labels]
-    used = _used(gathered, loaded)
-    gaps = [f"turn {n} is not among the loaded sources" for n in unlinked] + ([] if used else ["no relevant source was found"])
-    quality = _quality(gathered, loaded) if used else 0.0
+    others = source_parts(gathered, loaded.others, now)
+    used = _used(gathered, loaded, others)
+    loose = [f"turn {n} is not among the loaded sources" for n in unlinked] + _not_stored(gathered, loaded) + list(others.unlinked)
+    gaps = [*loose, *others.stale, *([] if used else ["no relevant source was found"])]
+    quality = _quality(gathered, loaded, others) if used else 0.0
     parts = [
         _preferences(gathered.session_preferences, loaded.memory),
         _prior_turns(gathered.prior_turns, labels),
+        *others.text,
         reference_list(used) if used else "",
-        _assessment(quality, gaps, left_out),
+        _assessment(quality, gaps, others.recommendations, left_out),
     ]
-    return Section2("\n\n".join(p for p in parts if p), quality)
+    verdicts = (
+        GateVerdict("sources_linked", not loose, "; ".join(loose)),
+        GateVerdict("caches_fresh", not others.stale, "; ".join((*others.stale, *others.recommendations)) if others.stale else ""),
+        GateVerdict("relevant_source", bool(used), "" if used else "no relevant source was found", float(len(used))),
+    )
+    return Section2("\n\n".join(p for p in parts if p), quality, verdicts)
 
 
-def _used(gathered: GatheredContext, loaded: Loaded) -> tuple[Source, ...]:
+def _not_stored(gathered: GatheredContext, loaded: Loaded) -> list[str]:
+    known = {e.key for e in loaded.memory}
+    return [f"preference {cell(key)[:80]} is not among the loaded sources" for key in gathered.session_preferences if key not in known]
+
+
+def _used(gathered: GatheredContext, loaded: Loaded, others: SourceParts) -> tuple[Source, ...]:
     turns = {f"turn_{t.turn:06d}" for t in gathered.prior_turns}
-    return tuple(s for s in loaded.sources if s.turn_id in turns or (s.turn_id is None and bool(gathered.session_preferences)))
+    pages = {PAGES[e.kind] for e in loaded.memory if e.key in gathered.session_preferences}
+    return tuple(s for s in loaded.sources if (s.turn_id in turns if s.turn_id else s.path in pages | others.used))
 
 
-def _quality(gathered: GatheredContext, loaded: Loaded) -> float:
-    """The mean confidence of what was gathered: a turn by its relevance, a preference by its stored confidence."""
+def _quality(gathered: GatheredContext, loaded: Loaded, others: SourceParts) -> float:
+    """The mean confidence of what was gathered: a turn by its relevance, the others by what was stored with them."""
     by_relevance = {"high": 0.9, "medium": 0.7, "low": 0.4}
     known = {e.key: e.confidence for e in loaded.memory}
     values = [by_relevance[t.relevance] for t in gathered.prior_turns]
     values += [known[k] for k in gathered.session_preferences if k in known]
+    values += others.confidences
     return round(sum(values) / len(values), 2) if values else 0.0
 
 
@@ -94,9 +127,23 @@ def _preferences(preferences: Mapping[str, Any], memory: Sequence[MemoryEntry]) 
     known = {e.key: e for e in memory}
     confidences = [known[k].confidence for k in preferences if k in known]
     mean = round(sum(confidences) / len(confidences), 2) if confidences else 0.0
-    rows = [(k, v, f"Turn {known[k].source_turn}" if k in known else "not stored") for k, v in preferences.items()]
+    rows = [row for k, v in preferences.items() for row in _preference_rows(k, v, known.get(k))]
     meta = meta_block({"type": "preferences", "count": len(preferences), "confidence": mean})
     return f"### Session Preferences\n\n{meta}\n\n{table(('Preference', 'Value', 'Source'), rows)}"
+
+
+def _preference_rows(key: str, value: object, entry: MemoryEntry | None) -> list[tuple[object, ...]]:
+    """A preference; where it contradicts an older one both with their dates, the newer marked current."""
+    if entry is None:
+        return [(key, value, f"not stored {UNLINKED}")]
+    if not entry.earlier:
+        return [(key, value, _origin(entry.source_turn))]
+    current = (key, f"{cell(value)} (current, since {entry.last_updated[:10]})", _origin(entry.source_turn))
+    return [current, *((f"{key} (earlier)", f"{cell(e.value)} ({e.last_updated[:10]})", _origin(e.source_turn)) for e in entry.earlier[:1])]
+
+
+def _origin(turn: int | None) -> str:
+    return f"Turn {turn}" if turn else "set by the person"
 
 
 def _prior_turns(turns: Sequence[PriorTurn], labels: Mapping[str, str]) -> str:
@@ -115,10 +162,29 @@ def _label(labels: Mapping[str, str], turn: int) -> str:
     return f"[{label}]" if label else "(unlinked)"
 
 
-def _assessment(quality: float, gaps: Sequence[str], left_out: Sequence[str]) -> str:
+def _assessment(quality: float, gaps: Sequence[str], recommendations: Sequence[str], left_out: Sequence[LeftOut]) -> str:
     values: dict[str, Any] = {"type": "assessment", "context_quality": quality, "gaps_identified": list(gaps)}
+    if recommendations:
+        values["recommendations"] = list(recommendations)
     if left_out:
         values["left_out"] = len(left_out)
     word = "High" if quality >= 0.8 else "Medium" if quality >= 0.5 else "Low"
     told = "; ".join(gaps) if gaps else "None identified"
-    return f"### Context Assessment\n\n{meta_block(values)}\n\n**Context Quality:** {quality:.2f} ({word})\n**Gaps:** {told}"
+    lines = [f"**Context Quality:** {quality:.2f} ({word})", f"**Gaps:** {told}"]
+    if recommendations:
+        lines.append(f"**Recommended:** {'; '.join(recommendations)}")
+    if left_out:
+        lines.append(f"**Left out for room:** {_named(left_out)}; whole in `{WHOLE}`")
+    return f"### Context Assessment\n\n{meta_block(values)}\n\n" + "\n".join(lines)
+
+
+def _named(left_out: Sequence[LeftOut]) -> str:
+    """Which sources, and how much of each: `turn 3 (low), 2 items of turn 5 (high)`."""
+    gone = {left.source: left.relevance for left in left_out if not left.item}
+    items = Counter((left.source, left.relevance) for left in left_out if left.item and left.source not in gone)
+    told = [source + _worth(relevance) for source, relevance in gone.items()]
+    return ", ".join([*told, *(f"{n} item{'s' if n > 1 else ''} of {source}{_worth(worth)}" for (source, worth), n in items.items())])
+
+
+def _worth(relevance: str) -> str:
+    return f" ({relevance})" if relevance else ""

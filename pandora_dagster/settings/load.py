@@ -63,14 +63,17 @@ def _placed(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[st
         "dagster_home": root / "dagster",
     }
     places = {field: _absolute(given[field], cwd) if field in given else defaults[field] for field in _PLACES}
+    if "notes" in given:
+        places["notes"] = _absolute(given["notes"], cwd)
     good_root = _may_be_folder(places["root"])
     usable = {
         "root": good_root,
         "dagster_home": _may_be_folder(places["dagster_home"]) or not (good_root or "dagster_home" in given),
         "runtime_file": "runtime_file" not in given or places["runtime_file"].is_file(),
         "cookbook_root": "cookbook_root" not in given or places["cookbook_root"].is_dir(),
+        "notes": "notes" not in given or _is_folder(places["notes"]),
     }
-    return {**given, **places}, [field for field in _PLACES if not usable[field]]
+    return {**given, **places}, [field for field, good in usable.items() if not good]
 
 
 def _is_file(path: Path) -> bool:
@@ -78,6 +81,13 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except PermissionError:
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
         return False
 
 

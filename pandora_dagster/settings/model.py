@@ -41,6 +41,7 @@ def _zone(name: str) -> str:
 _TOKENS = "a whole number of tokens from {} to 1000000"
 _FOLDER = "a folder that you may use, or a path where one can be made"
 _SWITCH = "true or false"
+_TextLayer = Literal["NERVES", "REFLEX", "MIND", "VOICE"]
 
 
 class Settings(BaseModel):
@@ -62,6 +63,9 @@ class Settings(BaseModel):
     ] = Field(description="The folder that holds `recipes/` and `prompts/`.")
     dagster_home: Annotated[Path, Variable("DAGSTER_HOME", _FOLDER, "<root>/dagster")] = Field(
         description="Dagster's own storage: runs, events, schedules."
+    )
+    notes: Annotated[Path | None, Variable("PANDORA_NOTES", "an existing folder of Markdown notes", "users/<user>/notes in the store")] = (
+        Field(None, description="Forever memory of PANDORA_USER: a folder of Markdown notes, e.g. an Obsidian vault; only read.")
     )
     user: Annotated[UserId, AfterValidator(_user), Variable("PANDORA_USER", "a user id: letters, digits, _ - @ + or single dots")] = Field(
         UserId("me"), description="The user of commands that are given none."
@@ -105,8 +109,8 @@ class Settings(BaseModel):
     min_compression_savings: Annotated[int, Field(ge=0, le=1_000_000), Variable("MIN_COMPRESSION_SAVINGS", _TOKENS.format(0))] = Field(
         500, description="Tokens that compression must save at the soft levels to be worth it."
     )
-    compression_model_layer: Annotated[Literal["NERVES"], Variable("COMPRESSION_MODEL_LAYER", "NERVES")] = Field(
-        "NERVES", description="The model layer that compresses; always NERVES."
+    compression_model_layer: Annotated[_TextLayer, Variable("COMPRESSION_MODEL_LAYER", "NERVES, REFLEX, MIND or VOICE")] = Field(
+        "NERVES", description="The model layer that compresses; another than NERVES only where none is served."
     )
 
     @field_validator("response_token_reserve")

@@ -70,6 +70,19 @@ class CallTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class CompressionTotals:
+    """The metrics of 000 section 27 over all stored records: the histograms by their number, sum and largest value."""
+
+    invocations: int = 0
+    halted: int = 0
+    tokens_saved: int = 0
+    most_tokens_saved: int = 0
+    latency_ms: float = 0.0
+    longest_latency_ms: float = 0.0
+    overflow_warnings: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DuckCallIndex:
     """The `calls` table in one DuckDB file. Every method opens, works and closes; raises StoreError."""
 
@@ -114,6 +127,17 @@ class DuckCallIndex:
                 given,
             ).fetchone()
         return CallTotals(*found) if found else CallTotals(0, 0, 0, 0, 0, 0, 0, 0.0)
+
+    def compressions(self) -> CompressionTotals:
+        """What compressions did, over all users and turns that came to rest; raises StoreError."""
+        done, whole = "contains(record, '\"facts_preserved\":')", "count(*) FILTER (WHERE {})"
+        saved = "CAST(regexp_extract(record, '\"compression_savings\":(\\d+)', 1) AS BIGINT)"
+        over = 'contains(record, \'"gates":{"within_budget":false}\')'
+        columns = [whole.format(done), whole.format(f"{done} AND NOT success")]
+        columns += [f"coalesce({kind}({value}) FILTER (WHERE {done}), 0)" for value in (saved, "latency_ms") for kind in ("sum", "max")]
+        with self.file.reading() as db:
+            found = db.execute(f"SELECT {', '.join([*columns, whole.format(over)])} FROM calls").fetchone()  # noqa: S608 - fixed words
+        return CompressionTotals(*found) if found else CompressionTotals()
 
     def marks(self) -> dict[str, int]:
         """How far each file was read: path -> bytes."""

@@ -30,7 +30,8 @@ class Documents(Protocol):
 class RebuildReport:
     """What a rebuild did. `faults` names each turn whose documents can not be read; `aside` a damaged index, kept.
 
-    `calls` and `calls_aside` say the same of the index of calls, `broken_lines` each line that is no call record.
+    `calls` and `calls_aside` say the same of the index of calls, `sources` and `sources_aside` of research and visits;
+    `broken_lines` names each line and each record that can not be read.
     """
 
     turns: int
@@ -39,6 +40,8 @@ class RebuildReport:
     calls: int = 0
     calls_aside: Path | None = None
     broken_lines: tuple[str, ...] = ()
+    sources: int = 0
+    sources_aside: Path | None = None
 
 
 def rebuild(documents: Documents, index: DuckTurnIndex, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:

@@ -60,3 +60,15 @@ class Layout:
 
     def vault(self, user: UserId) -> Path:
         return self.user(user) / "vault"
+
+    def research(self, user: UserId) -> Path:
+        """Cached research, one file a record; the research index knows which."""
+        return self.user(user) / "research_cache"
+
+    def visits(self, user: UserId) -> Path:
+        """Visited pages, one file a record."""
+        return self.user(user) / "webpage_cache"
+
+    def notes(self, user: UserId) -> Path:
+        """A person's folder of notes, where the settings name no other."""
+        return self.user(user) / "notes"

@@ -6,6 +6,7 @@ Reads strictly, with lines; replaces the block and leaves every other byte. Know
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
-from pandora_dagster.contracts.ports import MemoryEntry
+from pandora_dagster.contracts.ports import EarlierValue, MemoryEntry
 from pandora_dagster.errors import DocumentError
 
 _BLOCK = re.compile(r"^```ya?ml[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
@@ -25,12 +26,16 @@ _INTRODUCTIONS = {
 }
 
 
-class _Record(BaseModel):
+class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     value: Any
     confidence: float = Field(ge=0, le=1)
     source_turn: int | None = None
     last_updated: str = ""
+
+
+class _Record(_Value):
+    earlier: tuple[_Value, ...] = ()
 
 
 class _Words(SafeConstructor):
@@ -94,7 +99,8 @@ def _entry(key: object, value: object, kind: str, where: str) -> MemoryEntry:
     except ValidationError as error:
         fault = error.errors()[0]
         raise DocumentError(f"{where}: {key}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}: expected value and confidence") from error
-    return MemoryEntry(key, record.value, record.confidence, record.source_turn, record.last_updated, kind)
+    earlier = tuple(EarlierValue(e.value, e.confidence, e.source_turn, e.last_updated) for e in record.earlier)
+    return MemoryEntry(key, record.value, record.confidence, record.source_turn, record.last_updated, kind, earlier)
 
 
 def _dumped(records: Iterable[MemoryEntry]) -> str:
@@ -103,7 +109,7 @@ def _dumped(records: Iterable[MemoryEntry]) -> str:
         f"  value: {_scalar(r.value)}\n"
         f"  confidence: {_scalar(r.confidence)}\n"
         f"  source_turn: {_scalar(r.source_turn)}\n"
-        f"  last_updated: {_scalar(r.last_updated)}\n"
+        f"  last_updated: {_scalar(r.last_updated)}\n" + (f"  earlier: {_scalar([asdict(e) for e in r.earlier])}\n" if r.earlier else "")
         for r in records
     )
 

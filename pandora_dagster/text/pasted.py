@@ -13,6 +13,8 @@ _MACHINE = re.compile(
     r"^(?:\s{2,}\S|\t|[\[{}\])<|#]|\d{4}-\d\d-\d\d|\d\d:\d\d|at \S+\(|File \"|Traceback|(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b)"
     r"|[;{}]\s*$|^[^\s,;]+(?:[,;\t][^\s,;]*){2,}$"
 )
+_SAID_BY_OTHERS = re.compile(r"(?<!\w)\"[^\"\n]{12,}\"|\u201c[^\u201d\n]{12,}\u201d|\u00ab[^\u00bb\n]{12,}\u00bb")
+"""A quoted sentence; shorter quotations are names and titles."""
 _MACHINE_SHARE = 0.7
 _SHORTEST_RUN = 5
 
@@ -42,6 +44,14 @@ def taken_apart(query: str, *, least: int, count: Callable[[str], int]) -> tuple
         blocks.append(block)
         at = start + len(text)
     return "".join([*words, query[at:]]), tuple(blocks)
+
+
+def own_words(query: str) -> str:
+    """What the person says themselves: without blocks, quoted lines and text in quotation marks, which others may have written."""
+    words, blocks = taken_apart(query, least=0, count=len)
+    for block in blocks:
+        words = words.replace(block.reference, "\n\n", 1)
+    return _SAID_BY_OTHERS.sub(" ", "\n".join(line for line in words.splitlines() if not line.lstrip().startswith(">")))
 
 
 def _spans(query: str) -> list[tuple[int, int]]:

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 
 from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime, Tool
 from pandora_dagster.cookbook import Shelf
+from pandora_dagster.execution.allowance import Allowance
 from pandora_dagster.execution.budgets import CallLimit
+from pandora_dagster.execution.compression_log import EMBEDDED
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.phases.flow import SECTION_OF
 from pandora_dagster.phases.kit import Kit
@@ -24,10 +26,15 @@ from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.conversation_summaries import ConversationSummaryFiles
+from pandora_dagster.stores.facts import FactFiles
 from pandora_dagster.stores.interventions import InterventionFiles
+from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.stores.memory import MemoryFiles
+from pandora_dagster.stores.notes import NoteFiles
+from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.revisions import PhaseTable
 from pandora_dagster.stores.sessions import SessionFiles
+from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.token_ratios import TokenRatioFile
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.turns import Turns
@@ -88,6 +95,7 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         tools=frozenset(tools),
         limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
         ratios=TokenRatioFile(root),
+        allowance=None if runtime.name == EMBEDDED else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
     )
     compression = open_compression(
         settings,
@@ -101,6 +109,9 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         new_call_id=_call_id,
     )
     sessions = SessionFiles(root)
+    research_index = DuckResearchIndex.at(root / "indexes" / "research_index.duckdb", wait_s=settings.index_lock_wait_s)
+    sources = SourceFiles(root, research_index)
+    notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {})
     kit = Kit(
         cookbook,
         execution,
@@ -117,11 +128,14 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         runtime.name,
         settings.policy,
         settings.stage,
+        facts=FactFiles(root),
+        sources=sources,
+        notes=notes,
     )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
     recording = RecordingDesk(turns, sessions, index, index.reader)
-    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls)
+    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls, sources, research_index)
 
 
 def _call_id() -> str:

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Interventions, ModelRuntime
+from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.execution.budget_checker import BudgetChecker
-from pandora_dagster.execution.compression_log import CompressionLog, Say, json_lines
-from pandora_dagster.execution.engine import EMBEDDED, SummarizationEngine
+from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, Say, json_lines
+from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.execution.model_compression import ModelCompression
 from pandora_dagster.execution.section_budgets import SectionBudgets, SoftLimits
@@ -39,13 +40,15 @@ def open_compression(
 ) -> Compression:
     """Build the parts over `execution`, which compresses the documents of its calls from then on, unless that is switched off."""
     log = CompressionLog(calls, clock, new_call_id, say or json_lines())
+    layer = ModelLayer(settings.compression_model_layer)
     engine = SummarizationEngine(
         cookbook=cookbook,
         counter=counter,
         clock=clock,
         log=log,
-        model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter),
+        model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter, layer),
         runtime=runtime.name,
+        layer=layer,
         cache_ttl_s=settings.compression_cache_ttl_s,
     )
     summarizer = SmartSummarizer(engine, BudgetChecker(counter.count), counter, log)

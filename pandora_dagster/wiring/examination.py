@@ -11,6 +11,7 @@ from pandora_dagster.errors import PandoraError
 from pandora_dagster.runtime.sglang.check import LayerStatus
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import Settings
+from pandora_dagster.stores.call_index import DuckCallIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,30 @@ class Finding:
     remedy: str = ""
 
 
-async def examined(settings: Settings, runtime: ModelRuntime, cookbook: Cookbook) -> tuple[Finding, ...]:
+async def examined(settings: Settings, runtime: ModelRuntime, cookbook: Cookbook, calls: DuckCallIndex) -> tuple[Finding, ...]:
     """Every finding, in the order in which a person would mend them."""
     found = [_store(settings), *_recipes(cookbook)]
     if isinstance(runtime, SglangRuntime):
         found += [_layer(status, cookbook) for status in await runtime.check()]
     else:
         found.append(Finding("runtime", True, f"{runtime.name}: embedded, no model; every record says so"))
-    return tuple(found)
+    return (*found, *_compressions(calls))
+
+
+def _compressions(calls: DuckCallIndex) -> Iterator[Finding]:
+    """What compression did so far (000 section 27); nothing before the first turn came to rest."""
+    if not calls.file.path.exists():
+        return
+    try:
+        done = calls.compressions()
+    except PandoraError as error:
+        yield Finding("compression", False, str(error), error.hint or "pandora index rebuild makes the index again")
+        return
+    took = f"{done.latency_ms / 1_000:.1f} s (longest {done.longest_latency_ms:.0f} ms)"
+    saved = f"{done.tokens_saved:,} tokens saved (most at once {done.most_tokens_saved:,})"
+    yield Finding(
+        "compression", True, f"{done.invocations} done, {done.halted} halted; {saved}; {took}; {done.overflow_warnings} overflows"
+    )
 
 
 def _store(settings: Settings) -> Finding:

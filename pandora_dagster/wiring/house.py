@@ -21,6 +21,9 @@ from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
+from pandora_dagster.stores.research_index import DuckResearchIndex
+from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
+from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.wiring.compression import Compression
@@ -43,6 +46,8 @@ class House:
     loop: asyncio.Runner
     compression: Compression
     calls: Calls
+    sources: SourceFiles
+    research_index: DuckResearchIndex
     checked: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
 
@@ -122,19 +127,22 @@ class House:
         return exported(self.turns, self.sessions, user)
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
-        """Make both indexes again: of turns from their documents, of calls from their records. Raises StoreError."""
+        """Make the indexes again: of turns, calls and sources, from their documents and records. Raises StoreError."""
         report = rebuild(self.turns, self.turn_index, progress=progress)
         broken: list[str] = []
         count, aside = rebuild_calls(self.calls.files, self.calls.index, report=broken.append)
-        return replace(report, calls=count, calls_aside=aside, broken_lines=tuple(broken))
+        sources, sources_aside = rebuild_sources(self.sources, self.research_index, report=broken.append)
+        made = replace(report, calls=count, calls_aside=aside, sources=sources, sources_aside=sources_aside)
+        return replace(made, broken_lines=tuple(broken))
 
     def verify_index(self) -> tuple[str, ...]:
-        """What both indexes do not say as documents and records do. Raises StoreError."""
-        return verify(self.turns, self.turn_index) + verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
+        """What the indexes do not say as documents and records do. Raises StoreError."""
+        calls = verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
+        return verify(self.turns, self.turn_index) + calls + verify_sources(self.sources, self.research_index)
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""
-        return await examined(self.settings, self.runtime, self.cookbook)
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

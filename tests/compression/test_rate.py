@@ -160,3 +160,17 @@ def test_a_clock_set_back_blocks_for_a_window_at_most() -> None:
     state = LimiterState(calls=(9e9,), session_calls=1, errors=1, consecutive_errors=1, backoff_until=9e9)
     limiter = SummarizationRateLimiter.from_state(state, 1, clock=Clock(50.0), wall=1_000.0)
     assert not limiter.can_call(now=51.0) and not limiter.can_call(now=109.0) and limiter.can_call(now=110.0)
+
+
+@given(st.lists(st.floats(0, 100), max_size=8), st.floats(100, 200), st.integers(0, 2))
+@settings(max_examples=60)
+def test_the_time_until_a_call_is_the_time_until_it_may_be_made(calls: list[float], now: float, errors: int) -> None:
+    """0.0 exactly where a call is allowed; after that many seconds it is; None where the session has none left."""
+    limiter = SummarizationRateLimiter(max_calls_per_minute=3, max_calls_per_session=8, clock=lambda: now)
+    for at in calls:
+        limiter.record_call(now=at)
+    for _ in range(errors):
+        limiter.record_rate_limit_error(now=now)
+    wait = limiter.seconds_until_allowed(now)
+    assert (wait == 0.0) == limiter.can_call(now) and (wait is None) == (len(calls) == 8)
+    assert wait is None or limiter.can_call(now + wait + 1e-6)

@@ -48,6 +48,8 @@ BUDGETS = {
     "memory/l2_summary": ("NERVES", 5000, 600, 4000, 300, 100),
     "memory/conversation_summary": ("MIND", 7000, 900, 4900, 1100, 100),
     "memory/l3_digest": ("MIND", 4500, 700, 3000, 700, 100),
+    "memory/session_facts": ("MIND", 7000, 900, 4500, 1300, 300),
+    "memory/profile": ("MIND", 7000, 700, 4700, 1300, 300),
     **{
         f"compression/compress_{kind}": ("NERVES", 1000, 300, 500, 200, 0)
         for kind in ("context", "research", "page_doc", "tool_result", "prior_turn", "generic")
@@ -176,6 +178,8 @@ def test_the_thresholds_and_gates_of_the_documents(shipped: Shelf) -> None:
         "l2_summary",
         "l3_digest",
         "conversation_summary",
+        "session_facts",
+        "profile",
         *(n for n in loaded if n.startswith("compress_")),
     }
 
@@ -198,6 +202,8 @@ def test_the_roles_are_those_of_the_architecture(shipped: Shelf) -> None:
         "session_summarizer",
         "digest_builder",
         "conversation_summarizer",
+        "fact_keeper",
+        "profile_keeper",
     }
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from pandora_dagster.contracts.calls import GateVerdict
 from pandora_dagster.contracts.words import InterventionType
-from pandora_dagster.defs.checks import COMPRESSING, COMPRESSION, check_results, halt_results
+from pandora_dagster.defs.checks import COMPRESSION, check_results, halt_results
 from pandora_dagster.defs.metadata import phase_metadata
+from pandora_dagster.phases.flow import PHASES
 from tests.defs.conftest import intervention
 
 FACTS = {
@@ -52,7 +53,8 @@ def test_figures_facts_and_texts_are_metadata(report):
     assert shown["compression_tokens_before"].value == 2000
 
 
-def test_the_graph_has_the_checks_where_texts_are_loaded_or_written(graph):
-    """gathered_context and tool_results, nowhere else."""
-    names = {key.asset_key.to_user_string() for asset in graph.assets for key in asset.check_keys if key.name in COMPRESSION}
-    assert names == COMPRESSING
+def test_the_graph_has_the_checks_where_a_compression_can_occur(graph):
+    """All three in every phase that makes calls, whose documents may be too large; none where no call is made."""
+    checks = [key for asset in graph.assets for key in asset.check_keys if key.name in COMPRESSION]
+    assert len(checks) == len(set(checks)) == 3 * len({key.asset_key for key in checks})
+    assert {key.asset_key.to_user_string() for key in checks} == {spec.name for spec in PHASES if spec.recipe}

@@ -16,8 +16,9 @@ from pandora_dagster.errors import InputError
 from pandora_dagster.execution.compression_log import CompressionLog
 from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.faults import CallFaultError, Fault
-from pandora_dagster.execution.model_compression import ASKED, MOST_CALLS, ModelCompression
+from pandora_dagster.execution.model_compression import ASKED, MOST_CALLS, SIDE_BY_SIDE, ModelCompression
 
+DEFERRED = InterventionType.BUDGET_EXCEEDED
 SITE = CallSite("tool_results", "anna", "s1")
 FILLER = "After that we talked for quite a while about how the weather had been and what everybody was going to do at the weekend. "
 REPORT = "\n\n".join(
@@ -122,12 +123,14 @@ def test_a_bad_model_never_gets_an_unsound_text_through(manner, kitchen, counter
 
 
 def test_a_good_model_is_believed(kitchen, counter):
-    """What it left out was filler: its words come back, every fact with them, and nothing is recorded twice."""
+    """What it left out was filler: its words come back, every fact with them, and no token is recorded twice."""
     model = FakeModel(without_filler)
     made = (at := kitchen(model)).compress(REPORT, 700)
     assert made.runtime == "sglang" and FILLER.strip() not in made.text and counter.count(made.text) <= 700
     assert made.counts["missing"] == made.counts["invented"] == 0
-    assert not at.records and at.said[0][1]["runtime"] == "sglang"
+    record = at.records[0]
+    assert record.runtime == at.said[0][1]["runtime"] == "sglang" and len(at.records) == 1
+    assert record.compression_savings == made.original_tokens - made.tokens and record.tokens.total == 0
 
 
 def test_a_piece_is_asked_for_again_with_exactly_what_is_missing(kitchen):
@@ -161,6 +164,19 @@ def test_a_model_that_is_down_stops_the_compression(kind, kitchen):
     with pytest.raises(CallFaultError, match="429"):
         kitchen(model).compress(REPORT, 700)
     assert len(model.asked) < 8
+
+
+def test_what_the_sessions_limits_put_off_is_condensed_by_structure_and_says_so(kitchen):
+    """A sound text all the same; nothing is asked for after the first deferral, and the next compression asks again."""
+    reason = "deferred: session s1 may make its next summarisation call in 41 s"
+    model = FakeModel(lambda request: without_filler(request) if len(model.asked) <= 3 else Fault(DEFERRED, reason, deferred=True))
+    made = (at := kitchen(model)).compress(REPORT, 700)
+    assert made.text is not None and made.verification.facts_preserved and "extractive" in made.runtime
+    assert made.deferred == reason == at.records[0].error and at.said[0][1]["deferred"] == reason and at.records[0].success
+    asked = len(model.asked)
+    assert asked <= 3 + SIDE_BY_SIDE
+    at.compress(REPORT, 700)
+    assert len(model.asked) > asked
 
 
 def test_pieces_go_side_by_side_with_a_bound(kitchen):

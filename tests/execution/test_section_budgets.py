@@ -72,9 +72,30 @@ def test_the_soft_settings_guide_level_1(limits, compressed, budgets, counter):
     assert not settled.report or settled.report.target == int(2_000 * limits.threshold)
 
 
-@pytest.mark.parametrize("number", [0, 4, 5])
-def test_level_1_leaves_the_words_the_answer_and_section_4_alone(number, budgets):
-    """Section 0 never, section 5 is what the person sees, section 4 is kept in its budget while it is written."""
+@pytest.mark.parametrize(("number", "budget"), [(1, 300), (2, 2_000), (3, 800), (5, 2_000), (6, 500)])
+def test_a_section_over_its_budget_is_compressed_or_told(number, budget, budgets, counter):
+    """000's two rules for every section alike: compressed over its budget, not for less than MIN_COMPRESSION_SAVINGS; then it says so."""
+    made = budgets()
+    small = asyncio.run(made.settle_section(number, content("word" + " word" * (budget + 29)), site=SITE))
+    assert small.report is None and f"{budget + 30} tokens are 30 over its budget of {budget}" in small.halted
+    assert f"would save {budget + 30 - int(budget * 0.9)}, under MIN_COMPRESSION_SAVINGS of 500" in small.halted
+    assert made.log.metrics.overflow_warnings == 1 and made.stores.records[-1].gates == {"within_budget": False}
+    large = asyncio.run(made.settle_section(number, content(text(budget + 1_000)), site=SITE))
+    assert large.report and counter.count(large.text) <= budget * 0.9
+    within = asyncio.run(made.settle_section(number, content("word" + " word" * (budget - 1)), site=SITE))
+    assert within.report is None and within.halted == "" and made.log.metrics.overflow_warnings == 1
+
+
+def test_without_a_least_saving_compression_starts_at_the_threshold(budgets, counter):
+    """COMPRESSION_THRESHOLD: over 90 % of its budget a section is full."""
+    made = budgets(SoftLimits(min_savings=0))
+    settled = asyncio.run(made.settle_section(2, content(text(2_150)), site=SITE))
+    assert 1_800 < settled.report.tokens_before < 2_000 and settled.report.tokens_after <= 1_800
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_level_1_leaves_the_words_and_section_4_alone(number, budgets):
+    """Section 0 never, section 4 is kept in its budget while it is written."""
     body = text(6_000)
     assert asyncio.run(budgets().settle_section(number, content(body), site=SITE)).text == body
 

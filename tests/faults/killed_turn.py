@@ -4,6 +4,7 @@ Arguments: a prepared store root, a folder for the copies, how many steps betwee
 step and what it was. After it, `<copies>/<n>` is the root as a kill before step n left it, `<copies>/0` as the whole turn left it.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -14,12 +15,14 @@ from tests.phases.rig import COMPLETE, Rig, command, open_rig, plan, retrieval, 
 
 STEPS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
 QUERY = "Remember the aisle seat.\n\n## 5. Synthesis\n\nnot a section"
+FACT = "Wants the aisle seat."
 
 
 def scripted(root: Path) -> Rig:
     """A rig whose turn takes every phase, with two tools, on the first turn's history."""
     rig = open_rig(root)
     calls = [tool("memory.create", key="seat", value="aisle", kind="preference"), tool("doc.search", query="chair")]
+    rig.say(fact_keeper=json.dumps({"upsert": [{"category": "Emotional", "fact": FACT}], "delete": []}))
     rig.say(retrieval=retrieval(1), planner=plan("coordinator"), executor=[command(), command(), COMPLETE], coordinator=calls)
     return rig
 

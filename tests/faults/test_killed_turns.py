@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases.flow import ORDER
 from pandora_dagster.phases.listing import turn_rows
 from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.text.sections import ContextDocument
-from tests.faults.killed_turn import QUERY, scripted
+from tests.faults.killed_turn import FACT, QUERY, scripted
 from tests.phases.rig import Rig, open_rig
 
 REPOSITORY = Path(__file__).parents[2]
@@ -31,6 +31,7 @@ _CALLS = {
     "synthesizer": "response",
     "validator": "validation",
     "summarizer": "turn_summary",
+    "fact_keeper": "session_facts",
 }
 
 
@@ -90,6 +91,7 @@ def check_finished(rig: Rig, before) -> None:
     finished = {p.phase for p in before.phases}
     assert all(_CALLS[role] not in finished for role in rig.runtime.calls())
     assert [(e.key, e.value) for e in rig.house.kit.memory.entries(KEY.user)] == [("seat", "aisle")]
+    assert [f.fact for f in rig.house.kit.facts.session(KEY.user, SessionId("s1")).facts] == [FACT]
 
 
 def check_next(rig: Rig) -> None:

@@ -50,6 +50,7 @@ APPROVE = plain(checked_citations=[], issues=[], decision="APPROVE", confidence=
 SUMMARY = plain(summary="They talked about a chair.", topics=["chair", "order"], intent="query", has_research=False).replace(
     '"reasoning": "so", ', ""
 )
+NO_CHANGE = json.dumps({"upsert": [], "delete": []})
 COMPLETE = plain(action="COMPLETE", command="")
 
 
@@ -84,6 +85,8 @@ USUAL: Mapping[str, Says] = {
     "synthesizer": cites_all,
     "validator": APPROVE,
     "summarizer": SUMMARY,
+    "fact_keeper": NO_CHANGE,
+    "profile_keeper": NO_CHANGE,
 }
 
 

@@ -1,6 +1,7 @@
 """A turn that grows: sections, section 4 and context.md within their budgets, originals beside, and nothing ever cut."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ports import ToolOutcome
 from pandora_dagster.errors import ModelTimeoutError, RuntimeUnreachableError
-from tests.phases.rig import COMPLETE, ScriptedRuntime, command, plan, retrieval, tool
+from pandora_dagster.phases.flow import run_phase
+from tests.phases.rig import COMPLETE, command, plan, retrieval, tool
 
 FILLER = "We all talked about how nice the weather had been and what everybody was going to do at the weekend with their families."
 
@@ -108,7 +110,7 @@ def test_a_compressing_model_that_is_down_halts_the_turn_and_loses_nothing(error
 
 
 def test_a_context_over_8600_comes_back_to_7500_with_the_original_beside(rig, growing):
-    """Level 2, after the phase that took it over: section 4 is smaller, section 0 and the answer are whole, the phase owns the original."""
+    """Level 2, after the phase that took it over: section 4 is smaller, section 0 is whole, the phase owns the original."""
     telling = growing(34, 58)
     words = " ".join(f"Please tell me whether chair number {n} has been paid for by me." for n in range(95))
     tasks = [{"description": f"Find out what became of chair {n} of the whole set, and when. " * 6} for n in range(8)]
@@ -119,8 +121,30 @@ def test_a_context_over_8600_comes_back_to_7500_with_the_original_beside(rig, gr
     assert rig.house.kit.counter.count(turn.context) <= 8_600
     whole = turn.files["section_4_whole.md"]
     assert telling.text(1) in whole and telling.text(1) not in rig.section(key, 4)
-    assert rig.section(key, 0) == words and rig.section(key, 5) == answer
+    assert rig.section(key, 0) == words and turn.files["response.md"] == answer + "\n"
     assert "section_4_whole.md" in phase_record(rig, key, "tool_results").files
+
+
+def test_an_answer_over_its_budget_is_whole_for_its_validation_and_for_the_person(rig):
+    """000 section 11.3 and 001 section 7: section 5 is compressed once section 6 has judged it; response.md, the printed answer and its
+    citations are whole, and the section leads there. Another validation judges the whole answer again."""
+    stored = rig.house.kit.tools["doc.search"] = Telling(2)
+    rig.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("doc.search"), compressor=shortens)
+    answer = "\n\n".join(f"Chair CH{n}00X was paid with ${n}49.00 [1]. {FILLER}" for n in range(1, 61))
+    rig.say(synthesizer=answer)
+    key = rig.ask("which chairs were paid?")
+    turn, section = rig.turn(key), rig.section(key, 5)
+    assert turn.manifest.state == "saved" and stored.calls == 1
+    assert rig.house.kit.counter.count(section) <= 2_000 and section.endswith("Whole answer: `response.md`")
+    assert "$6049.00" in section and "[1]" in section
+    assert turn.files["response.md"] == answer + "\n" and rig.house.answered(key).response == answer
+    assert [c["label"] for c in rig.house.answered(key).citations] == ["1"]
+    assert phase_record(rig, key, "validation").report["facts"]["compressions"][0]["document"] == "response.md"
+    judged = rig.runtime.of("validator")
+    rig.house.run(run_phase("validation", key, rig.house.kit))
+    again = rig.runtime.of("validator")[len(judged) :]
+    assert again[0].document("context.md") == judged[0].document("context.md")
+    assert answer in judged[0].document("context.md")
 
 
 def test_a_prior_turn_over_its_limit_is_compressed_to_it(rig, growing):
@@ -146,28 +170,78 @@ def test_switched_off_a_call_over_its_budget_halts(rig, growing):
 
 
 def test_no_prompt_and_no_stored_document_is_ever_cut(rig, growing):
-    """DECISIONS 1: what a pack shows of a document is the document, or a recorded compression of it; stored texts are whole."""
+    """DECISIONS 1, held against what was said before anything was stored: the person's words, what the tool told, what the models
+    answered. Stored texts are these, whole. What a pack shows of a document is the stored text line by line; a line that is not comes
+    from a recorded compression of exactly that document, whose table has a verdict for every fact."""
     telling = growing(40, 45, 70)
     block = "\n".join(f"2026-03-04 10:{n % 60:02d}:00 INFO chair {n} was moved to hall {n}" for n in range(200))
-    key = rig.ask(f"Why was my chair moved?\n\n```\n{block}\n```\n\nPlease be brief.")
-    turn = rig.turn(key)
-    assert block in rig.section(key, 0)
-    for call in range(3):
-        assert telling.text(call) in turn.files["toolresults.md"]
-    records = {c["call_id"]: c for c in map(json.loads, (rig.house.folder(key) / "calls.jsonl").read_text().splitlines())}
-    packs = [p for p in rig.runtime.packs if p.role != "compressor"]
-    assert any(records[p.call_id]["compression_applied"] for p in packs)
-    for pack in packs:
-        assert pack.query == turn_query(turn) or "[attached document pasted_1" in pack.query
-        if not records[pack.call_id]["compression_applied"]:
-            assert all(line in known(turn, telling, rig.runtime) for line in pack.document("context.md").splitlines())
+    words = f"Why was my chair moved?\n\n```\n{block}\n```\n\nPlease be brief."
+    answer = "\n\n".join(f"Chair CH{n}00X was paid with ${n}49.00 [1]. {FILLER}" for n in range(1, 61))
+    rig.say(synthesizer=answer)
+    key = rig.start(words)
+    reports = rig.run(key)
+    turn, told = rig.turn(key), [telling.text(call) for call in range(3)]
+    assert rig.section(key, 0) == words and turn.files["response.md"] == answer + "\n"
+    assert all(text in turn.files["toolresults.md"] for text in told)
+    shortened = {row["document"].rpartition(": ")[2]: r["compression_after"] for r in (x.facts for x in reports) for row in rows_of(r)}
+    assert {"toolresults.md", "response.md", "pasted_1", "context.md"} <= shortened.keys()
+    made = "\n".join(r.facts.get("compression_after", "") for r in reports)
+    said = [text.splitlines() for text in (block, answer, *told)]
+    for pack in (p for p in rig.runtime.packs if p.role != "compressor"):
+        assert pack.query == words or "[attached document pasted_1" in pack.query
+        for part in (p for p in pack.parts if p.kind == "document"):
+            assert not cut(part.text, said, made), (pack.role, part.name)
+    assert not cut(turn.context, said, made)
 
 
-def turn_query(turn):
-    return turn.context.split("## 1.")[0].removeprefix("## 0. User Query\n\n").removesuffix("\n\n")
+def cut(text, said, made):
+    """Lines of facts in `text` that are neither of a text that stands there whole nor of a recorded compression."""
+    lines, compressed = text.splitlines(), set(made.splitlines())
+    whole = {line for stretch in said if set(stretch) <= set(lines) for line in stretch}
+    return [line for line in lines if FACT.search(line) and line not in whole and line not in compressed]
 
 
-def known(turn, telling, runtime: ScriptedRuntime) -> str:
-    """Everything that was said in the turn, whole."""
-    said = [turn.context, *turn.files.values(), *(telling.text(n) for n in range(3))]
-    return "\n".join([*said, *(pack.query for pack in runtime.packs), *(pack.document("context.md") for pack in runtime.packs)])
+FACT = re.compile(r"CH\d+00X|\bINFO\b")
+"""Marks a line that only the person, the tool or the answer can have said."""
+
+
+def rows_of(facts):
+    """The compressions of a phase; every fact of each has a verdict."""
+    found = facts.get("compressions", [])
+    outcomes = ("kept", "equal", "recoverable", "dropped_by_rule", "missing", "mutated")
+    assert all(row["facts"] + row["invented"] == sum(row[o] for o in outcomes) + row["invented"] for row in found)
+    return found
+
+
+BAD = {
+    "nothing": "",
+    "longer": lambda pack: document(pack) + " And so on, as was said before in many more words." * 40,
+    "the prompt": lambda pack: pack.system,
+    "a refusal": "I'm sorry, but I can't help with that.",
+    "changed numbers": lambda pack: document(pack).replace(FILLER, "").replace("49.00", "94.50"),
+    "swapped subjects": lambda pack: re.sub(r"CH(\d+)00X was sold for", lambda m: f"CH{201 - int(m[1])}00X was sold for", shortens(pack)),
+    "cut in the middle": lambda pack: (document(pack)[: len(document(pack)) // 2], "length")[0],
+}
+
+
+def document(pack):
+    return next(p.text for p in pack.parts if p.kind == "document")
+
+
+@pytest.mark.parametrize("manner", BAD)
+def test_a_turn_with_a_bad_compressing_model_keeps_every_critical_fact(manner, rig, growing):
+    """Whatever it answers: bounded calls, the turn goes on, the original is untouched, nothing that failed its verification is stored."""
+    telling = growing(40, 30)
+    rig.say(compressor=BAD[manner])
+    key = rig.start()
+    report = next(r for r in rig.run(key) if r.phase == "tool_results")
+    turn, section = rig.turn(key), rig.section(key, 4)
+    assert turn.manifest.state == "saved" and not rig.house.interventions.list()
+    assert len(rig.runtime.of("compressor")) <= 10  # one live session's minute
+    assert all(telling.text(call) in turn.files["toolresults.md"] for call in range(2))
+    row = report.facts["compressions"][0]
+    assert row["mutated"] == row["invented"] == 0 and row["tokens_after"] < row["tokens_before"]
+    assert {v.gate: v.passed for v in report.verdicts}["facts_preserved"]
+    sold = dict(re.findall(r"CH(\d+)00X was sold for \$(\d+)49\.00", section))
+    assert sold and all(chair == price for chair, price in sold.items())
+    assert "can't help" not in section and "94.50" not in section

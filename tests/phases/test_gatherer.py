@@ -86,17 +86,45 @@ def test_a_turn_that_was_not_loaded_is_flagged(rig):
     assert "7 (unlinked)" in section and "turn 7 is not among the loaded sources" in section
 
 
-def test_section_2_stays_within_its_room_by_leaving_facts_out(rig):
-    """The least relevant key facts stay out, whole, and it says how many."""
-    first = rig.ask()
-    facts = [f"fact number {n} " + "about many things " * 12 for n in range(60)]
-    rig.say(retrieval=retrieval(first.number), context_synthesis=gathered(1, facts=facts))
-    key = rig.ask()
-    section = rig.section(key, 2)
-    left = metas(section)["Context Assessment"]["left_out"]
-    assert rig.house.kit.counter.count(section) <= 2_000 and 0 < left < 60
-    assert "fact number 0 " in section and f"fact number {59 - left} " in section and f"fact number {60 - left} " not in section
-    assert json.loads(rig.turn(key).files["gathered_context.json"])["prior_turns"][0]["key_facts"] == facts
+def test_what_has_no_room_in_section_2_is_named_there_and_in_the_facts(rig):
+    """001 section 5: whole items by priority; the section names turn and relevance, the facts each one, gathered_context.json has all."""
+    old = [rig.ask(f"chair {n}") for n in range(2)]
+    rig.say(retrieval=retrieval(*(k.number for k in old)), context_synthesis=many_facts(old, 40))
+    key = rig.start()
+    report = next(r for r in rig.run(key) if r.phase == "gathered_context")
+    rows, section = report.facts["left_out_of_section_2"], rig.section(key, 2)
+    named = section.partition("**Left out for room:** ")[2]
+    assert rows and {r["turn"] for r in rows} <= {k.number for k in old} and all(r["relevance"] in ("high", "low") for r in rows)
+    assert rows[0]["relevance"] == "low" and f"turn {old[1].number} (low)" in named and "gathered_context.json" in named
+    assert metas(section)["Context Assessment"]["left_out"] == len(rows) and rig.house.kit.counter.count(section) <= 2_000
+    whole = rig.turn(key).files["gathered_context.json"]
+    assert all(row["fact"] in whole and row["fact"] not in section for row in rows if row["fact"])
+
+
+def test_a_chosen_turn_over_its_limit_is_compressed_and_not_dropped(rig):
+    """DECISIONS 2: its facts stay, verified, in the row's room; the report says what became of each; the whole stands beside."""
+    old = [rig.ask("chair 1")]
+    filler = "and after that we all talked about the weather for quite a while before anybody said anything about the order again"
+    facts = [f"Chair CH{n}00X was sold for ${n}49.00 {filler} {filler}" for n in range(1, 41)]
+    prior = [{"turn": old[0].number, "relevance": "high", "summary": "chairs that were sold", "key_facts": facts}]
+    rig.say(retrieval=retrieval(old[0].number), compressor="I cannot help with that.")
+    rig.say(context_synthesis=json.dumps({"session_preferences": {}, "prior_turns": prior, "source_references": []}))
+    key = rig.start()
+    report = next(r for r in rig.run(key) if r.phase == "gathered_context")
+    row, section = report.facts["compressions"][0], rig.section(key, 2)
+    assert row["document"] == f"gathered_context.json: turn {old[0].number}" and row["mutated"] == 0
+    assert row["kept"] > 0.9 * row["facts"]
+    assert "$4049.00" in section and "CH4000X" in section and rig.house.kit.counter.count(section) <= 2_000
+    assert all(fact in rig.turn(key).files["gathered_context.json"] for fact in facts)
+    assert {v.gate for v in report.verdicts} >= {"facts_preserved", "within_budget", "is_a_summary"}
+
+
+def many_facts(keys, count):
+    """Section 2 for two turns: the first of high, the second of low relevance, with `count` long key facts each."""
+    worth = ("high", "low")
+    told = [[f"In hall {n} of turn {k.number} a chair was moved to the next room by two people" for n in range(count)] for k in keys]
+    prior = [{"turn": k.number, "relevance": w, "summary": "chairs", "key_facts": f} for k, w, f in zip(keys, worth, told, strict=True)]
+    return json.dumps({"session_preferences": {}, "prior_turns": prior, "source_references": []})
 
 
 def test_an_unsure_choice_halts(rig):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.errors import BadAnswerError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.errors import BadAnswerError, ModelRejectedError, ModelTimeoutError, RateLimitedError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.failures import failure
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang, drips, error, hangs, resets, response, sends
@@ -28,7 +28,7 @@ FAILURES = {
     "thought only": (FakeSglang(says=lambda _: None, thinks="hmm"), BadAnswerError, "only thoughts and no answer"),
     "queue full": (FakeSglang(max_running=0, max_queued=0), RuntimeUnreachableError, "status 503: The request queue is full."),
     "503 without body": (FakeSglang(misbehaves=sends(response(503, b""))), RuntimeUnreachableError, "status 503: expected"),
-    "too many": (FakeSglang(misbehaves=sends(response(429, b"{}"))), RuntimeUnreachableError, "status 429"),
+    "too many": (FakeSglang(misbehaves=sends(response(429, b"{}"))), RateLimitedError, "status 429"),
     "prompt too long": (FakeSglang(context=5), ModelRejectedError, "status 400: The input (8 tokens) is longer than the model's"),
     "answer too long": (FakeSglang(context=20), ModelRejectedError, "status 400: Requested token count exceeds"),
     "native form": (FakeSglang(misbehaves=sends(response(400, b'{"error": {"message": "no"}}'))), ModelRejectedError, "status 400: no: "),

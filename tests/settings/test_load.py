@@ -57,6 +57,7 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         "PANDORA_RUNTIME_FILE": "own.yaml",
         "PANDORA_RECIPES": str(shipped),
         "DAGSTER_HOME": "/tmp/dagster",
+        "PANDORA_NOTES": str(shipped),
         "PANDORA_USER": "ann@example.org",
         "PANDORA_TIMEZONE": "Europe/Berlin",
         "PANDORA_KEEP_PACKS": "false",
@@ -79,6 +80,7 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         runtime_file=own,
         cookbook_root=shipped,
         dagster_home=Path("/tmp/dagster"),
+        notes=shipped,
         user="ann@example.org",
         timezone="Europe/Berlin",
         keep_packs=False,
@@ -140,7 +142,7 @@ WRONG = {
     "COMPRESSION_ENABLED": ("2", "'2': expected true or false"),
     "COMPRESSION_CACHE_TTL": ("-1", "'-1': expected a whole number of seconds"),
     "MIN_COMPRESSION_SAVINGS": ("1e9", "'1e9': expected a whole number of tokens from 0 to 1000000"),
-    "COMPRESSION_MODEL_LAYER": ("MIND", "'MIND': expected NERVES"),
+    "COMPRESSION_MODEL_LAYER": ("EYES", "'EYES': expected NERVES"),
 }
 
 

@@ -1,12 +1,13 @@
 """Memory pages: strict to read, safe to write, and people's words around the records stay theirs."""
 
 import string
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.contracts.ports import MemoryEntry, MemoryStore
+from pandora_dagster.contracts.ports import EarlierValue, MemoryEntry, MemoryStore
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.memory_page import entries, with_entries
@@ -35,7 +36,7 @@ def test_entries_read_back(memory, tmp_path):
     memory.put("anna", newer)
     assert [e.key for e in memory.entries("anna")] == ["budget", "brands", "owns_macbook_pro"]
     assert memory.entries("anna")[1].value == ["Lenovo", "ASUS"]
-    assert memory.entries("anna")[0] == newer and memory.entries("anna")[2] == MAC and memory.entries("bob") == ()
+    assert replace(memory.entries("anna")[0], earlier=()) == newer and memory.entries("anna")[2] == MAC and memory.entries("bob") == ()
     assert (tmp_path / "users/anna/preferences.md").read_text().startswith("# Preferences\n\n")
 
 
@@ -108,3 +109,27 @@ def test_an_entry_that_would_not_read_back_is_refused(memory, entry):
     with pytest.raises(DocumentError):
         memory.put("anna", entry)
     assert memory.entries("anna") == (BUDGET,)
+
+
+def test_a_contradiction_keeps_both_and_the_newer_is_current(memory):
+    """By their dates, whichever was said to the store last; the same value again is no contradiction."""
+    newer = MemoryEntry("budget", "$900", 0.95, 900, "2026-02-01T00:00:00Z")
+    old = EarlierValue("$500-800", 0.9, 808, "2026-01-04T14:30:00Z")
+    for first, second in ((BUDGET, newer), (newer, BUDGET)):
+        memory.forget("anna", "budget")
+        memory.put("anna", first)
+        memory.put("anna", second)
+        assert memory.entries("anna") == (replace(newer, earlier=(old,)),)
+    memory.put("anna", replace(newer, last_updated="2026-03-01T00:00:00Z"))
+    (entry,) = memory.entries("anna")
+    assert (entry.last_updated, entry.earlier) == ("2026-03-01T00:00:00Z", (old,))
+
+
+def test_a_key_is_forgotten_with_all_it_ever_said(memory, tmp_path):
+    """On both pages; another key and another person keep theirs."""
+    for entry in (BUDGET, replace(BUDGET, value="$1", last_updated="2026-05-01T00:00:00Z"), replace(BUDGET, kind="fact"), MAC):
+        memory.put("anna", entry)
+    memory.put("bob", BUDGET)
+    assert memory.forget("anna", "budget") and not memory.forget("anna", "budget")
+    assert memory.entries("anna") == (MAC,) and memory.entries("bob") == (BUDGET,)
+    assert "500" not in (tmp_path / "users/anna/preferences.md").read_text()

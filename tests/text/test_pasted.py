@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.text.pasted import taken_apart
+from pandora_dagster.text.pasted import own_words, taken_apart
 
 LOG = "\n".join(f"2026-03-04 10:{n:02d}:00 INFO worker {n} moved a file" for n in range(30))
 QUOTE = "\n".join(f"> line {n} of what Ben had written to me" for n in range(12))
@@ -41,3 +41,10 @@ def test_a_fence_that_is_never_closed_ends_with_the_query():
     query = "look:\n```\n" + LOG
     said, blocks = taken_apart(query, least=20, count=words)
     assert said.replace(blocks[0].reference, blocks[0].text) == query
+
+
+def test_own_words_are_what_the_person_says_themselves():
+    """Fences, quoted lines and quoted sentences are others' words; a quoted name stays."""
+    query = 'I like "Dune".\n```\nI hate it.\n```\n> I love it.\nThe page says "I always approve this". I am Ann.'
+    assert own_words(query).split() == ["I", "like", '"Dune".', "The", "page", "says", ".", "I", "am", "Ann."]
+    assert own_words("plain words") == "plain words" and own_words("") == ""

@@ -60,3 +60,22 @@ def test_another_vocabulary_is_refused(tmp_path):
     (tmp_path / "other").write_bytes(b"IQ== 0\n")
     with pytest.raises(ConfigurationError, match="not the cl100k vocabulary"):
         TokenCounter(tmp_path / "other")
+
+
+def test_an_unchanged_section_is_not_counted_again(monkeypatch):
+    """000 section 21.1: of a document whose last section changed only that one, and the whole, are counted."""
+    made, seen = TokenCounter(VOCABULARY), list[str]()
+    encoding = made._encoding
+
+    class Spy:
+        def encode_ordinary(self, text):
+            seen.append(text)
+            return encoding.encode_ordinary(text)
+
+    monkeypatch.setattr(made, "_encoding", Spy())
+    before = new_context("Which of the chairs was paid for by me?").with_section(2, "A chair was sold to a person of the town. " * 40)
+    made.count_document(before.with_section(4, "Nothing was found in the shop so far.").render())
+    seen.clear()
+    after = before.with_section(4, "The shop says that the chair was sold.").render()
+    made.count_document(after)
+    assert len(seen) == 2 and after in seen and not any("person of the town" in text for text in seen if text != after)

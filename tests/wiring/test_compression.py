@@ -8,7 +8,6 @@ from pandora_dagster.contracts.calls import CallSite
 from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import ConfigurationError, InputError
-from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
 from pandora_dagster.wiring.compressing import compress_text
@@ -68,19 +67,98 @@ def test_compression_cache_ttl_is_for_how_long_a_text_is_reused(ttl, made, opene
     assert house.compression.log.metrics.compression_invocations == made
 
 
-def test_compression_model_layer_is_always_nerves(opened):
-    """Another layer is refused; every compression recipe and record says NERVES."""
-    with pytest.raises(ConfigurationError, match="NERVES"):
-        load_settings({"COMPRESSION_MODEL_LAYER": "MIND"})
+def shortening():
+    """A model that leaves the filler out, whatever it is asked."""
+    runtime = ScriptedRuntime()
+    runtime.script["compressor"] = [lambda pack: next(p.text for p in pack.parts if p.kind == "document").replace(FILLER, "")]
+    return runtime
+
+
+@pytest.mark.parametrize(("environ", "layer"), [({}, "NERVES"), ({"COMPRESSION_MODEL_LAYER": "MIND"}, "MIND")])
+def test_compression_model_layer_is_who_compresses(environ, layer, opened):
+    """NERVES unless told; calls and records name the layer."""
+    runtime = shortening()
+    house = opened(runtime, **environ)
+    assert settled(house).report.runtime == "scripted"
+    assert {p.layer for p in runtime.packs} == {layer}
+    assert {r.model_layer for r in records(house)} == {layer}
+
+
+def test_compression_model_layer_must_be_one_that_writes():
+    """EYES and what is no layer are refused with those that may stand there."""
+    for other in ("EYES", "nerves", "GPT"):
+        with pytest.raises(ConfigurationError, match="expected NERVES, REFLEX, MIND or VOICE"):
+            load_settings({"COMPRESSION_MODEL_LAYER": other})
+
+
+@pytest.mark.parametrize(
+    ("environ", "state"),
+    [
+        ({}, "saved"),
+        ({"DEFAULT_CONTEXT_BUDGET": "1500", "RESPONSE_TOKEN_RESERVE": "100"}, "halted"),
+        ({"RESPONSE_TOKEN_RESERVE": "11000"}, "halted"),
+    ],
+)
+def test_the_call_budget_and_its_reserve_bound_a_call_over_its_recipe(environ, state, opened):
+    """A query too long for its recipe's window: the larger layer takes it with DEFAULT_CONTEXT_BUDGET less RESPONSE_TOKEN_RESERVE."""
+    house = opened(ScriptedRuntime(), **environ)
+    key = house.start(" ".join(f"Tell me whether chair number {n} must be paid by me." for n in range(60)), user="anna", session="s1")
+    house.run_turn(key, on_report=lambda report: None)
+    manifest = house.turns.manifest(key)
+    assert manifest.state == state
+    if state == "halted":
+        assert house.interventions.show(manifest.intervention).type == "budget_exceeded"
+
+
+def records(house):
+    house.calls.index.absorb(house.calls.files.paths("anna"))
+    return house.calls.index.records()
+
+
+def test_the_metrics_are_read_from_the_stored_records(opened):
+    """Another process sees what this one counted: compressions, HALTs, tokens saved, time, overflows; `pandora doctor` says it."""
     house = opened()
-    layers = {house.cookbook.compressor(kind).recipe.model_layer for kind in ContentType}
-    assert layers == {SummarizationEngine.MODEL_LAYER} and SummarizationEngine.MODEL_LAYER == "NERVES"
+    assert "compression" not in {f.part for f in house.run(house.examine())}
+    settled(house)
+    section = Content("word " * 850, "section_3_whole.md", ContentType.GENERIC)
+    assert "MIN_COMPRESSION_SAVINGS" in asyncio.run(house.kit.summarizer.settle_section(3, section, site=SITE)).halted
+    asyncio.run(house.compression.engine.compress(TEXT + "\nError: disk 7 failed.", ContentType.GENERIC, 3, site=SITE))
+    assert len(records(house)) == 3
+    found, counted = house.calls.index.compressions(), house.compression.log.metrics
+    assert (found.invocations, found.halted, found.overflow_warnings) == (2, 1, 1)
+    assert found.invocations == counted.compression_invocations and found.overflow_warnings == counted.overflow_warnings
+    assert found.tokens_saved == counted.tokens_saved.total == found.most_tokens_saved > 0
+    assert found.longest_latency_ms == counted.compression_latency_ms.largest > 0
+    said = next(f.says for f in house.run(house.examine()) if f.part == "compression")
+    assert said.startswith(f"2 done, 1 halted; {found.tokens_saved:,} tokens saved") and said.endswith("1 overflows")
+
+
+def test_a_live_session_s_compressing_calls_are_limited(opened):
+    """200 calls a session and 10 a minute hold over the house's store; what is put off is condensed by structure and says so."""
+    runtime = shortening()
+    house = opened(runtime)
+    site = CallSite("tool_results", "anna", "s1")
+    content = Content("\n\n".join(f"Round {n}. {TEXT}" for n in range(2)), "section_2_whole.md", ContentType.GENERIC)
+    report = asyncio.run(house.kit.summarizer.settle_section(2, content, site=site)).report
+    assert len(runtime.packs) == 10 and report.deferred.startswith("deferred: session s1 may make its next")
+    assert "extractive" in report.runtime and report.counts["mutated"] == report.counts["invented"] == 0
+    free = asyncio.run(house.kit.summarizer.settle_section(2, content, site=CallSite("tool_results", "anna", "s2"))).report
+    assert len(runtime.packs) == 20 and free.deferred
+
+
+def test_the_embedded_runtime_makes_no_calls_and_has_no_limit(opened):
+    """No limiter's file, no deferral."""
+    house = opened()
+    report = asyncio.run(
+        house.kit.summarizer.settle_section(2, Content(TEXT, "section_2_whole.md"), site=CallSite("tool_results", "anna", "s1"))
+    ).report
+    assert report.runtime == "extractive" and not report.deferred
+    assert not list(house.settings.root.rglob("limiter.json")) and house.kit.execution._allowance is None
 
 
 def test_with_a_model_its_runtime_compresses(opened):
     """The pieces are calls of the recipe of the text's type, to NERVES, by the executor."""
-    runtime = ScriptedRuntime()
-    runtime.script["compressor"] = [lambda pack: next(p.text for p in pack.parts if p.kind == "document").replace(FILLER, "")]
+    runtime = shortening()
     report = settled(opened(runtime)).report
     assert report.runtime == "scripted" and {p.recipe for p in runtime.packs} == {"compress_generic"}
     assert {p.layer for p in runtime.packs} == {"NERVES"} and report.counts["missing"] == 0

@@ -16,13 +16,13 @@ from pandora_dagster.runtime.extractive.ranking import rank
 from pandora_dagster.runtime.extractive.records import decode
 from pandora_dagster.runtime.extractive.relevance import bears, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
+from pandora_dagster.text.known_facts import read_shown_lines
 
 _TURN = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
     re.MULTILINE,
 )
-_BANNER = re.compile(r"^=====.*=====[ \t]*$", re.MULTILINE)
-_NOTE = re.compile(r"^#{1,4} +(.+?)[ \t]*$", re.MULTILINE)
+_NOTE = re.compile(r"^===== NOTE (.+?)(?: \[\d{1,4}\])? =====[ \t]*$", re.MULTILINE)
 _ROOM = 0.75
 """Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
 _MOST_FACTS = 80
@@ -43,12 +43,12 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
     query = pack.query
     title, _ = referred(pack.document("query_analysis.json"))
     asked, labels = question(query, more=(title,)), Labels(pack.sources)
-    facts = _facts(pack.document("prior_turns"), asked, labels)
+    facts = _facts(pack.document("prior_turns"), pack.document("conversation_context"), asked, labels)
     kept = {**preferences(pack.document("stored_preferences")), **preferences(pack.document("session_memory"))}
     told = {key: value for key, value in kept.items() if bears(query, key, value)}
     notes = _knowledge(pack.document("forever_memory"), asked, labels)
     visits = _visits(pack.document("visit_records"))
-    research = _research(pack.document("cached_intelligence"), query)
+    research = _research(pack.document("cached_intelligence"), f"{query} {title}")
 
     def make(n: int) -> GatheredContext:
         turns = _turns(facts[:n], asked)
@@ -67,20 +67,34 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
     )
 
 
-def _facts(document: str, asked: Question, labels: Labels) -> list[_Fact]:
-    """The spans of all prior turns that answer the question, best first; summaries speak where no turn itself does."""
-    heads = list(_TURN.finditer(document))
-    texts = [(h, document[h.end() : n]) for h, n in zip(heads, [*(h.start() for h in heads[1:]), len(document)][: len(heads)], strict=True)]
-    told = _told_in([(h, text) for h, text in texts if not h.group(3)], asked, labels)
-    return told or _told_in([(h, text) for h, text in texts if h.group(3)], asked, labels)
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A text with the turn in which it was said; `label` as its header gives it."""
+
+    turn: int
+    date: str
+    label: str
+    text: str
 
 
-def _told_in(texts: list[tuple[re.Match[str], str]], asked: Question, labels: Labels) -> list[_Fact]:
+def _facts(turns: str, context: str, asked: Question, labels: Labels) -> list[_Fact]:
+    """The spans of all prior turns and known facts that answer the question, best first; summaries speak where none of them does."""
+    heads = list(_TURN.finditer(turns))
+    texts = [(h, turns[h.end() : n]) for h, n in zip(heads, [*(h.start() for h in heads[1:]), len(turns)][: len(heads)], strict=True)]
+    known = [_Said(f.turn, f.date, f.name, f.text) for f in read_shown_lines(context) if f.current and f.text not in turns]
+    told = _told_in([*(_said(h, text) for h, text in texts if not h.group(3)), *known], asked, labels)
+    return told or _told_in([_said(h, text) for h, text in texts if h.group(3)], asked, labels)
+
+
+def _said(head: re.Match[str], text: str) -> _Said:
+    return _Said(int(head.group(1)), head.group(2) or "", head.group(4) or "", text)
+
+
+def _told_in(texts: list[_Said], asked: Question, labels: Labels) -> list[_Fact]:
     reader, spans = SpanReader(labels, asked), list[tuple[int, str, str, Span]]()
-    for head, text in texts:
-        number = int(head.group(1))
-        label = head.group(4) or labels.turn(number) or ""
-        spans += [(number, head.group(2) or "", label, s) for s in reader.read(text, label=label or None, quoted=True)]
+    for said in texts:
+        label = said.label or labels.turn(said.turn) or ""
+        spans += [(said.turn, said.date, label, s) for s in reader.read(said.text, label=label or None, quoted=True)]
     where = {id(s): (number, date, label) for number, date, label, s in spans}
     ranked = rank([s for _, _, _, s in spans], asked)
     if not asked.stems:
@@ -113,13 +127,15 @@ def _told(fact: _Fact, asked: Question) -> str:
 
 def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledge, ...]:
     """Per note its best spans; a note that shares no word with the query is left out."""
-    text = _BANNER.sub("", document)
-    heads = list(_NOTE.finditer(text))
-    ends = [*(h.start() for h in heads[1:]), len(text)][: len(heads)]
+    heads = list(_NOTE.finditer(document))
+    ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
     found: list[Knowledge] = []
     for head, end in zip(heads, ends, strict=True):
-        ranked = rank(SpanReader(labels, asked).read(text[head.end() : end]), asked)
-        if shared(asked.text, head.group(1)) or ranked:
+        spans = SpanReader(labels, asked).read(document[head.end() : end], quoted=True)
+        ranked = rank(spans, asked)
+        if not ranked and shared(asked.text, head.group(1).rpartition("/")[2]):
+            ranked = [(0.1, s) for s in spans if s.kind != "code"]
+        if ranked:
             lines = [" ".join(s.text.split()) for _, s in ranked[:_MOST_NOTE_SPANS]]
             found += [Knowledge(note=head.group(1), content=" ".join(lines))] if lines else []
     return tuple(found)
@@ -131,10 +147,11 @@ def _visits(document: str) -> tuple[VisitData, ...]:
 
 
 def _flat(value: object) -> dict[str, Any]:
-    """Fields of an extraction on one level, as `specs.gpu` would be: the innermost key names the value."""
+    """Fields of an extraction on one level: the innermost key names the value, with the one above it where two are called alike."""
     flat: dict[str, Any] = {}
     for key, item in as_mapping(value).items():
-        flat |= _flat(as_mapping(item)) if as_mapping(item) else {key: item}
+        inner = _flat(as_mapping(item)) if as_mapping(item) else {key: item}
+        flat |= {name if name not in flat else f"{key}.{name}": said for name, said in inner.items()}
     return flat
 
 
@@ -161,9 +178,9 @@ def _supporting(labels: Labels, told: bool, notes: bool, visits: bool, research:
         ("preferences", told),
         ("session", told),
         ("facts", told),
-        ("forever", notes),
-        ("webpage_cache", visits),
-        ("research", research),
+        ("notes/", notes),
+        ("webpage_cache/", visits),
+        ("research_cache/", research),
     )
-    wanted = [place for place, present in places if present]
-    return {s.label for s in labels.sources if any(place in s.path for place in wanted)}
+    wanted = tuple(place for place, present in places if present)
+    return {s.label for s in labels.sources if s.path.startswith(wanted)}

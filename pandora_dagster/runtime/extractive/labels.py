@@ -7,7 +7,14 @@ from pandora_dagster.contracts.calls import Source
 
 _INLINE = re.compile(r"\s*\[(\d{1,4})\](?![(\[:])")
 _TURN = re.compile(r"\bturn[ _]0*(\d{1,9})\b", re.IGNORECASE)
-_PLACES = (("research", "research"), ("visit", "webpage"), ("preference", "preferences"), ("preference", "memory"), ("forever", "forever"))
+_PLACES = (
+    ("research", "research_cache/"),
+    ("visit", "webpage_cache/"),
+    ("preference", "preferences"),
+    ("preference", "facts"),
+    ("preference", "memory"),
+    ("forever", "notes/"),
+)
 
 
 class Labels:
@@ -44,7 +51,7 @@ class Labels:
         """The label of the first source whose place a heading such as `Cached Research Intelligence` speaks of."""
         said = heading.lower()
         places = [place for cue, place in _PLACES if cue in said]
-        return next((s.label for place in places for s in self.sources if place in s.path), None)
+        return next((s.label for place in places for s in self.sources if s.path.startswith(place)), None)
 
     def without(self, text: str) -> str:
         """`text` without the inline `[n]` of known sources."""

@@ -54,10 +54,14 @@ def turn_of(row: list[str]) -> int | None:
 
 
 def told(header: list[str], row: list[str]) -> list[str]:
-    """A row of section 2's turn table as its facts, of its preference table as `key: value`, of another as `column: value` pairs."""
+    """A row of section 2 as its facts, as `key: value` or as its claim; of another table as `column: value` pairs."""
     if "Key Facts" in header:
         kept = [c for c in row if c and not _TURN_CELL.match(c) and c.lower() not in _SCALE]
         return [fact for cell in kept for part in cell.split("; ") if (fact := part.strip())]
     if header[:2] == ["Preference", "Value"] and len(row) > 1:
         return [f"{row[0]}: {row[1]}"]
+    if header[1:3] == ["Data Point", "Value"] and len(row) > 2:
+        return [f"{row[1]}: {row[2]}"]
+    if header[:1] == ["Claim"] and row:
+        return [row[0]]
     return [line] if (line := ", ".join(f"{h}: {c}" for h, c in zip(header, row, strict=False) if c)) else []

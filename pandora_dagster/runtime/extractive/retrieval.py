@@ -10,6 +10,7 @@ from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import Summary, as_list, as_number, json_lines, referred, summaries
 from pandora_dagster.runtime.extractive.matching import coverage, stem, terms, weights
+from pandora_dagster.runtime.extractive.pointing import pointer
 from pandora_dagster.runtime.extractive.questions import asks_past, is_greeting, question
 from pandora_dagster.runtime.extractive.relevance import bears, shared
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
@@ -22,6 +23,12 @@ _NEWEST = 3
 _OTHERS = 12
 """The index offers turns by their whole text: where the query looks back, those whose summary is silent are read too."""
 _MOST_KEYS = 12
+_SEEKS_NEW = re.compile(
+    r"\b(?:another|alternatives?|(?:a|an|some|any|something|anything) (?:\w+ )?(?:different|other|new|else))\b"
+    r"|\b(?:find|search|look|recommend|suggest)\b[^.?!\n]{0,60}\b(?:different|new|other|else)\b",
+    re.IGNORECASE,
+)
+"""The query wants what was not seen yet."""
 Scored = tuple[float, Summary, str]
 
 
@@ -31,7 +38,7 @@ def retrieve(pack: PromptPack, counter: CountsTokens) -> Draft:
     turns = _turns(query, reference, summaries(pack.document("turn_summaries")))
     keys = _keys(query, pack.document("memory_headers"))
     notes = tuple(n for h in json_lines(pack.document("note_headers")) if (n := str(h.get("note", ""))) and shared(query, _note(h)))
-    visits = _visits(query, reference[0], json_lines(pack.document("visit_headers")))
+    visits = _visits(query, reference, json_lines(pack.document("visit_headers")))
     research = _research(query, json_lines(pack.document("research_headers")))
     anything = bool(turns or keys or notes or visits or research.matched)
 
@@ -98,12 +105,25 @@ def _keys(query: str, headers: str) -> tuple[str, ...]:
 
 def _note(header: Mapping[str, Any]) -> str:
     listed = " ".join(map(str, as_list(header.get("tags"))))
-    return f"{header.get('note', '')} {header.get('title', '')} {listed}"
+    return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed}"
 
 
-def _visits(query: str, title: str, headers: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    kept = (h for h in headers if shared(f"{query} {title}", _address(str(h.get("url", "")))))
+def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Pages that the query points back at, or whose address, title or fields it names; none where it wants something new
+    (004 section 6.1)."""
+    if _SEEKS_NEW.search(query):
+        return ()
+    title, referred = reference
+    turns = [t for h in headers if isinstance(t := h.get("turn"), int)]
+    if referred is None and pointer(query):
+        referred = max(turns, default=None)
+    kept = (h for h in headers if (referred is not None and h.get("turn") == referred) or shared(f"{query} {title}", _page(h)))
     return tuple(str(h["visit_id"]) for h in kept if h.get("visit_id"))
+
+
+def _page(header: Mapping[str, Any]) -> str:
+    fields = " ".join(map(str, as_list(header.get("fields"))))
+    return f"{_address(str(header.get('url', '')))} {header.get('title', '')} {fields}"
 
 
 def _address(url: str) -> str:
@@ -115,13 +135,24 @@ def _address(url: str) -> str:
 
 def _research(query: str, headers: list[Mapping[str, Any]]) -> ResearchMatch:
     asked = {stem(w) for w in shared(query, query)}
-    matching = [(len(asked & set(terms(_spaced(h.get("topic"))))), -_number(h.get("age_hours")), -i) for i, h in enumerate(headers)]
+    matching = [
+        (len(asked & set(terms(_spaced(f"{h.get('topic')} {h.get('cache_key', '')}")))), -_number(h.get("age_hours")), -i)
+        for i, h in enumerate(headers)
+    ]
     best = max(matching, default=(0, 0.0, 0))
     if not best[0]:
         return ResearchMatch(matched=False)
     header = headers[-best[2]]
     age, quality = _number(header.get("age_hours")), _number(header.get("quality_score"))
-    reuse = "full" if age <= 6 and quality >= 0.7 else "partial" if age <= 24 and quality >= 0.5 else "refresh"
+    reuse = (
+        "refresh"
+        if header.get("expired")
+        else "full"
+        if age <= 6 and quality >= 0.7
+        else "partial"
+        if age <= 24 and quality >= 0.5
+        else "refresh"
+    )
     fresh = f"{header.get('age_hours')} {TEMPLATES['hours']}"
     return ResearchMatch(matched=True, topic=str(header["topic"]), freshness=fresh, quality=quality, reuse_recommendation=reuse)
 

@@ -15,6 +15,7 @@ from pandora_dagster.runtime.extractive.fitting import Draft, written
 from pandora_dagster.runtime.extractive.gathering import gather
 from pandora_dagster.runtime.extractive.levels import build_digest, summarize_session
 from pandora_dagster.runtime.extractive.planning import coordinate, plan, step
+from pandora_dagster.runtime.extractive.remembering import keep_facts, keep_profile
 from pandora_dagster.runtime.extractive.retrieval import retrieve
 from pandora_dagster.runtime.extractive.shortening import shorten
 from pandora_dagster.runtime.extractive.summarizing import summarize
@@ -37,6 +38,8 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "session_summarizer": summarize_session,
         "digest_builder": build_digest,
         "conversation_summarizer": summarize_conversation,
+        "fact_keeper": keep_facts,
+        "profile_keeper": keep_profile,
     }
 )
 """Recipe field `role` -> what answers it."""

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Iterator
 from typing import cast
 
-from pandora_dagster.errors import ModelError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.errors import ModelError, ModelRejectedError, ModelTimeoutError, RateLimitedError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
 _BUSY = frozenset({408, 425, 429})
@@ -99,7 +99,8 @@ def _refused(refusal: EndpointRefusedError, endpoint: Endpoint, secret: str) -> 
     where = f"{endpoint}: status {status}{': ' + said if said else ''}"
     if status >= 500 or status in _BUSY:
         hint = "The server is full or still starting; fewer calls at once help." if status == 503 else "Look into the server's log."
-        return RuntimeUnreachableError(f"{where}: expected an answer", hint=hint)
+        kind = RateLimitedError if status == 429 else RuntimeUnreachableError
+        return kind(f"{where}: expected an answer", hint=hint)
     if status in (401, 403):
         return ModelRejectedError(f"{where}: expected the key to be accepted", hint=_key_hint(endpoint))
     if status == 404:

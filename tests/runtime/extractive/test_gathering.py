@@ -87,8 +87,9 @@ def test_preferences_only_where_they_bear(ask, query: str, kept: dict[str, str])
 def test_forever_memory_and_research_only_where_they_bear(ask) -> None:
     """A note and a research cache on the matter are taken over with their own sentences; on another query both are omitted."""
     documents = {
-        "forever_memory": "===== FOREVER MEMORY (Persistent Knowledge) =====\n## troll_farms.md\nTroll farms in Russia began in 2013.\n\n"
-        "## roses.md\nRoses need sun.",
+        "forever_memory": "===== FOREVER MEMORY (Persistent Knowledge) =====\n===== NOTE Knowledge/troll_farms.md [4] =====\n"
+        "# Origins\nTroll farms in Russia began in 2013.\n\n"
+        "===== NOTE roses.md [5] =====\nRoses need sun.",
         "cached_intelligence": "===== CACHED INTELLIGENCE (Phase 1) =====\n"
         + json.dumps(
             {
@@ -101,7 +102,7 @@ def test_forever_memory_and_research_only_where_they_bear(ask) -> None:
         ),
     }
     answer = ask("context_synthesis", "Russian troll farms", documents)
-    assert answer["forever_knowledge"] == [{"note": "troll_farms.md", "content": "Troll farms in Russia began in 2013."}]
+    assert answer["forever_knowledge"] == [{"note": "Knowledge/troll_farms.md", "content": "Troll farms in Russia began in 2013."}]
     assert answer["cached_research"]["top_results"] == [{"claim": "One in Omsk"}]
     other = ask("context_synthesis", "chess openings", documents)
     assert (other["forever_knowledge"], other["cached_research"]) == ([], None)

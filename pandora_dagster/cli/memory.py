@@ -1,0 +1,100 @@
+"""Commands for what the assistant remembers of a person: preferences and facts."""
+
+import re
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from pandora_dagster.cli import memory_consent
+from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.output import EXIT_WRONG, say, say_json, say_table, stop
+from pandora_dagster.cli.sources import whose
+
+memory = typer.Typer(name="memory", help="What is remembered of a person.", no_args_is_help=True, rich_markup_mode=None)
+User = Annotated[str, typer.Option("--user", "-u", help="Whose it is; default PANDORA_USER.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+KINDS = ("preference", "fact")
+
+
+def register(app: typer.Typer) -> None:
+    memory_consent.register(memory)
+    app.add_typer(memory)
+
+
+@memory.command("list")
+def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False) -> None:
+    """List preferences and facts; where one was contradicted, what it said before stands beside it.
+
+    Example: pandora memory list --user example
+    """
+    from pandora_dagster.text.tables import cell
+
+    with opened(context) as house:
+        entries = house.kit.memory.entries(whose(house, user))
+    if as_json:
+        say_json([asdict(entry) for entry in entries])
+        return
+    rows = [
+        (
+            e.key,
+            cell(e.value),
+            e.kind,
+            f"{e.confidence:.2f}",
+            e.source_turn or "",
+            e.last_updated,
+            "; ".join(f"{cell(o.value)} ({o.last_updated[:10]})" for o in e.earlier),
+        )
+        for e in entries
+    ]
+    say_table(("Key", "Value", "Kind", "Confidence", "Turn", "Updated", "Earlier"), rows)
+
+
+@memory.command("set")
+def set_memory(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(help="A short name in lower-case letters, digits and '_', e.g. budget.")],
+    value: Annotated[str, typer.Argument(help="What to remember.")],
+    kind: Annotated[str, typer.Option(help="preference or fact.")] = "preference",
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Remember a preference or a fact.
+
+    Another value of the same key stays beside the new one, with its date; the newer one is current.
+
+    Example: pandora memory set budget "$500-800" --user example
+    """
+    from pandora_dagster.contracts.ports import MemoryEntry
+    from pandora_dagster.text.dates import stamp
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):
+        stop(EXIT_WRONG, f"key {key[:80]!r}: expected up to 64 lower-case letters, digits and '_', beginning with a letter")
+    if kind not in KINDS:
+        stop(EXIT_WRONG, f"--kind {kind}: expected preference or fact")
+    if not value.strip() or len(value) > 2_000:
+        stop(EXIT_WRONG, f"value of {len(value):,} characters: expected 1 to 2,000")
+    with opened(context) as house:
+        owner = whose(house, user)
+        now = stamp(house.kit.clock().replace(microsecond=0))
+        house.kit.memory.put(owner, MemoryEntry(key, value, 1.0, None, now, kind))
+    say_json({"user_id": owner, "key": key, "value": value, "kind": kind}) if as_json else say(f"{kind} {key} remembered for {owner}")
+
+
+@memory.command("forget")
+def forget_memory(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(help="A key as `pandora memory list` gives it.")],
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Forget a preference or fact, with all it said before.
+
+    Example: pandora memory forget budget --user example
+    """
+    with opened(context) as house:
+        owner = whose(house, user)
+        found = house.kit.memory.forget(owner, key)
+    if not found:
+        stop(EXIT_WRONG, f"key {key[:80]!r}: not in the memory of {owner}: expected one that `pandora memory list` gives")
+    say_json({"user_id": owner, "forgotten": key}) if as_json else say(f"{key} forgotten for {owner}")

@@ -1,0 +1,97 @@
+"""Commands for what is remembered of a person across sessions: consent, erase, facts."""
+
+from typing import Annotated
+
+import typer
+
+from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.output import EXIT_WRONG, say, say_json, say_table, stop
+
+User = Annotated[str, typer.Option("--user", "-u", help="Whose memory; default PANDORA_USER.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+
+def register(memory: typer.Typer) -> None:
+    """Add the commands to the sub-app `memory`."""
+    memory.command("consent")(consent)
+    memory.command("erase")(erase)
+    memory.command("facts")(facts)
+
+
+def consent(
+    context: typer.Context,
+    wish: Annotated[str, typer.Argument(help="on, off or show.")] = "show",
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Whether facts are kept across sessions.
+
+    Off until you say on; what you stated before stays out. Off deletes the profile.
+
+    Example: pandora memory consent on --user example
+    """
+    from pandora_dagster.contracts.ids import user_id
+    from pandora_dagster.phases.consent import give_consent, standing, withdraw_consent
+
+    if wish not in ("on", "off", "show"):
+        stop(EXIT_WRONG, f"consent {wish}: expected on, off or show")
+    with opened(context) as house:
+        who = user_id(user) if user else house.settings.user
+        gone = 0
+        if wish == "on":
+            give_consent(house.kit, who)
+        elif wish == "off":
+            gone = withdraw_consent(house.kit, who)
+        now = standing(house.kit, who)
+    if as_json:
+        say_json({"user_id": who, "consent": now.given, "since": now.since, "facts": now.fact_count, "deleted": gone})
+        return
+    told = f"on since {now.since}, {now.fact_count} facts" if now.given else "off: nothing is kept across sessions"
+    say(f"{who}: {told}" + (f"; {gone} facts deleted" if wish == "off" else ""))
+
+
+def erase(
+    context: typer.Context,
+    user: User = "",
+    sessions: Annotated[bool, typer.Option("--sessions", help="Also the facts that single sessions keep.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Erase the facts kept across sessions, and their audit.
+
+    Consent stays as it is; what is erased does not come back. Turns are not touched.
+
+    Example: pandora memory erase --user example --sessions
+    """
+    from pandora_dagster.contracts.ids import user_id
+    from pandora_dagster.phases.consent import erase_facts
+
+    with opened(context) as house:
+        who = user_id(user) if user else house.settings.user
+        profile, of_sessions = erase_facts(house.kit, who, sessions=sessions)
+    if as_json:
+        say_json({"user_id": who, "profile_facts": profile, "session_facts": of_sessions})
+        return
+    say(f"{who}: {profile} facts of the profile erased" + (f", {of_sessions} facts of sessions" if sessions else ""))
+
+
+def facts(
+    context: typer.Context,
+    session: Annotated[str, typer.Option("--session", "-s", help="The facts of this session; default: those kept across sessions.")] = "",
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the facts that a session keeps, or with consent all sessions.
+
+    Example: pandora memory facts --user example --session s1
+    """
+    from pandora_dagster.contracts.ids import session_id, user_id
+
+    with opened(context) as house:
+        who = user_id(user) if user else house.settings.user
+        ledger = house.kit.facts.session(who, session_id(session)) if session else house.kit.facts.profile(who)
+    found = ledger.facts if ledger else ()
+    if as_json:
+        say_json([f.model_dump(mode="json") for f in found])
+        return
+    rows = [(f.id, f.category, f.fact, f.stated_at[:10], str(f.turn), "yes" if f.current else f"until {f.superseded_at}") for f in found]
+    say_table(("Fact", "Category", "Words", "Said", "Turn", "Holds"), rows)

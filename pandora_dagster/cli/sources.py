@@ -1,0 +1,185 @@
+"""Commands for what the Context Gatherer finds beside turns: cached research and visited pages."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.output import note, say, say_json, say_markdown, say_table
+from pandora_dagster.contracts.sources import Research, Visit
+from pandora_dagster.errors import InputError
+
+if TYPE_CHECKING:
+    from pandora_dagster.contracts.ids import UserId
+    from pandora_dagster.wiring import House
+
+research = typer.Typer(
+    name="research", help="Cached research: what was found out, how sure, until when.", no_args_is_help=True, rich_markup_mode=None
+)
+visit = typer.Typer(name="visit", help="Visited pages: what was read from them.", no_args_is_help=True, rich_markup_mode=None)
+User = Annotated[str, typer.Option("--user", "-u", help="Whose it is; default PANDORA_USER.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Record = TypeVar("Record", bound=Research | Visit)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(research)
+    app.add_typer(visit)
+
+
+@research.command("add")
+def add_research(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A JSON file with one record: topic, cache_key, created_at, expires_at, claims and so on.")],
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Store cached research, checked field by field.
+
+    A record of the same topic and cache key is replaced. The newest record of a topic is the one that turns are given.
+
+    Example: pandora research add laptops.json --user example
+    """
+    with opened(context) as house:
+        owner = whose(house, user)
+        record = _record(file, Research, by="pandora research add", now=_now(house))
+        house.kit.sources.put_research(owner, record)
+        known = {row.visit_id for row in house.kit.sources.visit_rows(owner)}
+    for missing in (v for v in record.webpage_cache if v not in known):
+        note(f"{missing} is not stored yet: a turn that uses this research stops without it; add it with: pandora visit add FILE")
+    _stored(record.logical_id, owner, as_json)
+
+
+@research.command("list")
+def list_research(context: typer.Context, user: User = "", as_json: AsJson = False) -> None:
+    """List cached research, newest first, with its age and how fresh it is.
+
+    Example: pandora research list --user example
+    """
+    from pandora_dagster.selection.freshness import age_hours, freshness_score, is_expired
+
+    with opened(context) as house:
+        now = house.kit.clock()
+        rows = [
+            {
+                **asdict(row),
+                "age_hours": age_hours(row.created_at, now),
+                "freshness_score": freshness_score(row.created_at, row.expires_at, now),
+                "expired": is_expired(row.expires_at, now),
+            }
+            for row in house.kit.sources.research_rows(whose(house, user))
+        ]
+    if as_json:
+        say_json(rows)
+        return
+    columns = ("Topic", "Cache key", "Quality", "Age (h)", "Freshness", "Expires", "Turn")
+    names = ("topic", "cache_key", "quality_score", "age_hours", "freshness_score", "expires_at", "source_turn")
+    say_table(columns, [[row[name] if row[name] is not None else "" for name in names] for row in rows])
+
+
+@research.command("show")
+def show_research(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(help="A topic as `pandora research list` gives it.")],
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show the newest cached research of a topic.
+
+    Example: pandora research show commerce.laptop --user example
+    """
+    from pandora_dagster.text.research_page import research_page
+
+    with opened(context) as house:
+        found = house.kit.sources.research(whose(house, user), topic)
+    say_json(json.loads(found.model_dump_json(exclude_none=True))) if as_json else say_markdown(research_page(found))
+
+
+@visit.command("add")
+def add_visit(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A JSON file with one record: visit_id, url, visited_at, extracted_data and so on.")],
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Store what was read from a visited page, checked field by field.
+
+    A record of the same visit id is replaced.
+
+    Example: pandora visit add loq15.json --user example
+    """
+    with opened(context) as house:
+        owner = whose(house, user)
+        record = _record(file, Visit, by="pandora visit add", now=_now(house))
+        house.kit.sources.put_visit(owner, record)
+    _stored(record.logical_id, owner, as_json)
+
+
+@visit.command("list")
+def list_visits(context: typer.Context, user: User = "", as_json: AsJson = False) -> None:
+    """List visited pages, newest first.
+
+    Example: pandora visit list --user example
+    """
+    from pandora_dagster.selection.freshness import age_hours
+
+    with opened(context) as house:
+        now = house.kit.clock()
+        rows = [{**asdict(row), "age_hours": age_hours(row.visited_at, now)} for row in house.kit.sources.visit_rows(whose(house, user))]
+    if as_json:
+        say_json(rows)
+        return
+    say_table(("Visit", "Page type", "Age (h)", "URL"), [(r["visit_id"], r["page_type"], r["age_hours"], r["url"]) for r in rows])
+
+
+@visit.command("show")
+def show_visit(
+    context: typer.Context,
+    visit_id: Annotated[str, typer.Argument(help="An id as `pandora visit list` gives it.")],
+    user: User = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show a visited page.
+
+    Example: pandora visit show visit_abc123 --user example
+    """
+    from pandora_dagster.text.research_page import visit_page
+
+    with opened(context) as house:
+        found = house.kit.sources.visit(whose(house, user), visit_id)
+    say_json(json.loads(found.model_dump_json(exclude_none=True))) if as_json else say_markdown(visit_page(found))
+
+
+def whose(house: "House", user: str) -> "UserId":
+    """The user that a command names, else PANDORA_USER; raises BadIdError."""
+    from pandora_dagster.contracts.ids import user_id
+
+    return user_id(user) if user else house.settings.user
+
+
+def _now(house: "House") -> str:
+    from pandora_dagster.text.dates import stamp
+
+    return stamp(house.kit.clock().replace(microsecond=0))
+
+
+def _record(file: Path, shape: type[Record], *, by: str, now: str) -> Record:
+    """The record in a person's file, with where it comes from; raises InputError or DocumentError with every fault."""
+    from pandora_dagster.contracts.sources import Provenance
+    from pandora_dagster.stores.files import read_text
+    from pandora_dagster.stores.source_records import read_record
+    from pandora_dagster.stores.sources import MAX_RECORD_BYTES
+
+    if not file.is_file():
+        raise InputError(f"{file}: {'not a file' if file.exists() else 'no such file'}: expected a JSON file with one record")
+    found = read_record(read_text(file, limit=MAX_RECORD_BYTES), shape, where=str(file))
+    if found.provenance is not None:
+        raise InputError(f"{file}: provenance: expected none: the store notes who added a record, and when")
+    return found.model_copy(update={"provenance": Provenance(added_at=now, by=by)})
+
+
+def _stored(logical_id: str, user: str, as_json: bool) -> None:
+    say_json({"user_id": user, "id": logical_id}) if as_json else say(f"{logical_id} stored for {user}")

@@ -1,0 +1,194 @@
+"""What the Context Gatherer may load beside turns and memory: cached research, visited pages, notes (004 section 3). Shapes only."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+_TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}(?:\.[a-z0-9][a-z0-9_-]{0,59}){0,3}")
+_VISIT = re.compile(r"visit_[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _time(text: str) -> str:
+    try:
+        _moment(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("expected a time such as 2026-01-04T13:15:00Z") from None
+    return text
+
+
+def _topic(text: str) -> str:
+    if not _TOPIC.fullmatch(text):
+        raise ValueError("expected category.subcategory in lower-case letters, digits, '_' and '-', e.g. commerce.laptop")
+    return text
+
+
+def _visit(text: str) -> str:
+    if not _VISIT.fullmatch(text):
+        raise ValueError("expected visit_ and up to 64 lower-case letters, digits, '_' or '-', e.g. visit_abc123")
+    return text
+
+
+def _line(text: str) -> str:
+    if not text.strip() or any(not c.isprintable() for c in text):
+        raise ValueError("expected one line of text")
+    return text
+
+
+def _url(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s`<>\"]+", text):
+        raise ValueError("expected an http or https address without blanks")
+    return text
+
+
+Time = Annotated[str, AfterValidator(_time)]
+Topic = Annotated[str, Field(max_length=120), AfterValidator(_topic)]
+VisitId = Annotated[str, AfterValidator(_visit)]
+Line = Annotated[str, Field(max_length=2_000), AfterValidator(_line)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Provenance(BaseModel):
+    """Who stored a record, when, and out of which turn."""
+
+    model_config = _STRICT
+    added_at: Time
+    by: Line
+    """A tool's name, or the command."""
+    source_turn: Annotated[int, Field(gt=0)] | None = None
+
+
+class Claim(BaseModel):
+    """One finding of a research, with the site it comes from."""
+
+    model_config = _STRICT
+    claim: Line
+    source: Line
+    confidence: Share
+
+
+class Research(BaseModel):
+    """004 section 3.5. `provenance` is filled in by the store."""
+
+    model_config = _STRICT
+    topic: Topic
+    cache_key: Line
+    created_at: Time
+    expires_at: Time
+    quality_score: Share
+    summary: Annotated[str, Field(max_length=20_000)]
+    claims: tuple[Claim, ...] = ()
+    webpage_cache: tuple[VisitId, ...] = ()
+    provenance: Provenance | None = None
+
+    @model_validator(mode="after")
+    def _lives(self) -> "Research":
+        if _moment(self.expires_at) <= _moment(self.created_at):
+            raise ValueError(f"expires_at {self.expires_at}: expected a time after created_at {self.created_at}")
+        return self
+
+    @property
+    def logical_id(self) -> str:
+        return research_id(self.topic)
+
+
+class Visit(BaseModel):
+    """004 section 3.6. `provenance` is filled in by the store."""
+
+    model_config = _STRICT
+    visit_id: VisitId
+    url: Annotated[str, Field(max_length=2_000), AfterValidator(_url)]
+    visited_at: Time
+    page_type: Line
+    extracted_data: Mapping[str, Any]
+    extraction_quality: Share
+    provenance: Provenance | None = None
+
+    @property
+    def logical_id(self) -> str:
+        return visit_reference(self.visit_id)
+
+
+def research_id(topic: str) -> str:
+    """The logical id of a topic's cached research; an index resolves it (DECISIONS 20)."""
+    return f"research_cache/{topic}.json"
+
+
+def visit_reference(visit_id: str) -> str:
+    """The logical id of a visit record."""
+    return f"webpage_cache/{visit_id}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ResearchRow:
+    """One row of the research index. `file` is the record's name in its folder, `sha` that of its text."""
+
+    user_id: str
+    topic: str
+    cache_key: str
+    created_at: str
+    expires_at: str
+    quality_score: float
+    summary: str
+    webpage_cache: tuple[str, ...]
+    source_turn: int | None
+    file: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class VisitRow:
+    """One row of the index of visits; `fields` are the names of what was extracted."""
+
+    user_id: str
+    visit_id: str
+    url: str
+    visited_at: str
+    page_type: str
+    title: str
+    fields: tuple[str, ...]
+    source_turn: int | None
+    file: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteHeader:
+    """A note as it is offered. `name` is its path below the folder, with `/`."""
+
+    name: str
+    title: str
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    """Where its wiki links lead: names as they are written."""
+    opening: str = ""
+    """Its first words, for ranking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note that was loaded: its header and its Markdown without the front matter."""
+
+    header: NoteHeader
+    text: str
+
+    @property
+    def logical_id(self) -> str:
+        return f"notes/{self.header.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteListing:
+    """The notes of a folder that can be offered, and a sentence for each that can not."""
+
+    headers: tuple[NoteHeader, ...] = ()
+    notices: tuple[str, ...] = ()

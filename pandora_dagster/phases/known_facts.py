@@ -1,0 +1,83 @@
+"""The compact context of 002 section 6: what is known of the session and, with consent, of the person, as SYNTHESIS reads it.
+
+Knows which facts a query is given and how they are cited; where the document goes is the gatherer's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.calls import InputDocument, Item, Source
+from pandora_dagster.contracts.facts import NotableFact
+from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
+from pandora_dagster.phases.desk import Desk
+from pandora_dagster.text.known_facts import FACTS, PREFERENCES, SUMMARY, compact, shown_line
+
+NAME = "conversation_context"
+MOST_SHOWN = 5
+"""Items of one kind (002 section 6)."""
+_WORTH = 5e5
+"""Above older history and what was retrieved, below the newest turns, which are never dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFacts:
+    """What a query is given: of the person from other sessions, and of this session."""
+
+    person: tuple[NotableFact, ...] = ()
+    session: tuple[NotableFact, ...] = ()
+
+    @property
+    def every(self) -> tuple[NotableFact, ...]:
+        return (*self.person, *self.session)
+
+
+def known_facts(desk: Desk) -> KnownFacts:
+    """The facts of this session, and with consent those of the person, that say most about the query; of equals the newest.
+
+    Raises DocumentError for a damaged ledger.
+    """
+    user, session = desk.turn.key.user, desk.turn.manifest.session_id
+    own = tuple(f for f in desk.kit.facts.session(user, SessionId(session)).facts if f.turn < desk.turn.key.number)
+    profile = desk.kit.facts.profile(user)
+    said = {f.fact for f in own}
+    others = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in said] if profile else []
+    return KnownFacts(_chosen(desk, others), _chosen(desk, own))
+
+
+def conversation_context(
+    known: KnownFacts, sources: Sequence[Source], *, user: str, turn_count: int, summary: str = ""
+) -> tuple[InputDocument, tuple[Source, ...]]:
+    """The document, and the sources of its facts that `sources` do not hold yet: a fact is cited as the turn in which it was said.
+
+    `turn_count`: the place of the turn in its session; `summary`: the session's rolling summary. A document without items says nothing.
+    """
+    labels = {s.turn_id: s.label for s in sources if s.turn_id}
+    first = max((int(s.label) for s in sources), default=0) + 1
+    added: dict[str, Source] = {}
+    for fact in known.every:
+        turn_id = TurnKey(user_id(user), fact.turn).turn_id
+        if turn_id not in labels:
+            label = labels[turn_id] = str(first + len(added))
+            added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
+    blocks = (
+        ("rolling summary", compact(SUMMARY, summary.splitlines())),
+        ("what is known of the person", compact(PREFERENCES, _lines(known.person, labels))),
+        ("notable facts", compact(FACTS, _lines(known.session, labels))),
+    )
+    items = tuple(Item(text, _WORTH - place, name) for place, (name, text) in enumerate(blocks) if text)
+    return InputDocument(NAME, items=items, header=f"Turn {turn_count}" if items else ""), tuple(added.values())
+
+
+def _lines(facts: Sequence[NotableFact], labels: Mapping[str, str]) -> list[str]:
+    return [shown_line(f, labels[f"turn_{f.turn:06d}"]) for f in facts]
+
+
+def _chosen(desk: Desk, facts: Sequence[NotableFact]) -> tuple[NotableFact, ...]:
+    """At most `MOST_SHOWN` that hold, each with what held before it, in the order in which they were stated."""
+    holding = [f for f in facts if f.current]
+    if len(holding) > MOST_SHOWN:
+        scores = desk.kit.scores(desk.analysis().resolved_query, [f.fact for f in holding])
+        ranked = sorted(zip(scores, holding, strict=True), key=lambda pair: (-pair[0], -pair[1].turn))
+        holding = [fact for _, fact in ranked[:MOST_SHOWN]]
+    shown = {f.id for f in holding}
+    return tuple(f for f in facts if f.id in shown or f.superseded_by in shown)

@@ -1,0 +1,252 @@
+"""The documents of research, visits and notes that RETRIEVAL named, loaded strictly (004 sections 4.2, 7.3 and 9).
+
+Whole things are selected first, and what stays out is recorded; a chosen thing over its limit is compressed to it (DECISIONS 2).
+What a note or a page says is quoted under its source: no line of it can begin another source.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.contracts.answers import RetrievalPlan
+from pandora_dagster.contracts.calls import InputDocument, Item, Source
+from pandora_dagster.contracts.compression import Content
+from pandora_dagster.contracts.sources import Claim, Note, Research, Visit
+from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.desk import Desk, line
+from pandora_dagster.selection.freshness import age_hours, freshness_score, hours_left, is_expired
+from pandora_dagster.text.research_page import flat_fields
+
+CACHED = "===== CACHED INTELLIGENCE (Phase 1) ====="
+FOREVER = "===== FOREVER MEMORY (Persistent Knowledge) ====="
+TOP_CLAIMS = 5
+"""Claims of cached research that go along (004 section 7.3)."""
+RESEARCH_TOKENS, VISIT_TOKENS, NOTE_TOKENS = 700, 600, 800
+SOURCES_TOKENS = 2_200
+"""Tokens that all of them take together in the pack of SYNTHESIS: the rest is for turns and memory."""
+_WORTH = {"research": 3e9, "visit": 2e9, "note": 1e9}
+"""Before turns (004 section 7.3)."""
+_SOON = 4
+"""A note is selected to this many times its limit before it is compressed: a long paste costs no hundred calls."""
+_BANNER = re.compile(r"^(?======)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSources:
+    """What was loaded, under which labels it is cited, and the documents that carry it."""
+
+    research: Research | None = None
+    visits: tuple[Visit, ...] = ()
+    notes: tuple[Note, ...] = ()
+    documents: tuple[InputDocument, ...] = ()
+    sources: tuple[Source, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    document: str
+    item: Item
+    source: Source
+    left_out: tuple[str, ...] = ()
+
+
+async def load_sources(desk: Desk, plan: RetrievalPlan, *, first_label: int) -> LoadedSources:
+    """Everything the plan names; raises DocumentError for a thing that is missing or damaged."""
+    research = _research(desk, plan)
+    visits = tuple(_visit(desk, visit_id) for visit_id in dict.fromkeys(plan.webpage_cache_needed))
+    notes = tuple(_note(desk, name) for name in dict.fromkeys(plan.relevant_notes))
+    pieces: list[_Piece] = []
+
+    def label() -> str:
+        return str(first_label + len(pieces))
+
+    if research:
+        pieces.append(await _research_piece(desk, research, label()))
+    for place, visit in enumerate(visits):
+        pieces.append(await _visit_piece(desk, visit, label(), place))
+    for place, note in enumerate(notes):
+        pieces.append(await _note_piece(desk, note, label(), place))
+    kept, left = _within(desk, pieces)
+    documents = tuple(_document(name, kept) for name in dict.fromkeys(p.document for p in kept))
+    there = {p.source.path for p in kept}
+    return LoadedSources(
+        research=research if research and research.logical_id in there else None,
+        visits=tuple(v for v in visits if v.logical_id in there),
+        notes=tuple(n for n in notes if n.logical_id in there),
+        documents=documents,
+        sources=tuple(p.source for p in kept),
+        left_out=(*left, *(name for p in kept for name in p.left_out)),
+    )
+
+
+def _research(desk: Desk, plan: RetrievalPlan) -> Research | None:
+    """The matched research; a page that it names and that is gone is missing too."""
+    match, user = plan.research_cache_match, desk.turn.key.user
+    if not match.matched:
+        return None
+    if not match.topic:
+        raise DocumentError(
+            "retrieval_plan.json: research_cache_match: matched without a topic: expected one of those offered", missing=True
+        )
+    try:
+        found = desk.kit.sources.research(user, match.topic)
+    except DocumentError as error:
+        raise _named("research_cache_match", error) from error
+    known = {row.visit_id for row in desk.kit.sources.visit_rows(user)}
+    if gone := [v for v in found.webpage_cache if v not in known]:
+        where = f"retrieval_plan.json: research_cache_match: {found.logical_id}: webpage_cache: {', '.join(gone)}"
+        raise DocumentError(f"{where}: no such visit record: expected every page that the research names", missing=True)
+    return found
+
+
+def _visit(desk: Desk, visit_id: str) -> Visit:
+    try:
+        return desk.kit.sources.visit(desk.turn.key.user, visit_id)
+    except DocumentError as error:
+        raise _named("webpage_cache_needed", error) from error
+
+
+def _note(desk: Desk, name: str) -> Note:
+    try:
+        return desk.kit.notes.load(desk.turn.key.user, name)
+    except DocumentError as error:
+        raise _named("relevant_notes", error) from error
+
+
+def _named(field: str, error: DocumentError) -> DocumentError:
+    return DocumentError(f"retrieval_plan.json: {field}: {error}", missing=error.missing, hint=error.hint)
+
+
+async def _research_piece(desk: Desk, research: Research, label: str) -> _Piece:
+    """Summary and top claims (004 section 7.3), with its age and whether it is still within its time."""
+    now = desk.kit.clock()
+    by_confidence = sorted(research.claims, key=lambda c: -c.confidence)
+    kept: list[Claim] = [c for c in research.claims if c in by_confidence[:TOP_CLAIMS]][:TOP_CLAIMS]
+    left = [f"research {research.topic}: {c.claim[:80]}" for c in research.claims if c not in kept]
+    summary = research.summary
+    known: dict[str, Any] = {
+        "topic": research.topic,
+        "quality_score": research.quality_score,
+        "age_hours": age_hours(research.created_at, now),
+        "freshness_score": freshness_score(research.created_at, research.expires_at, now),
+        "expires_hours": hours_left(research.expires_at, now),
+    } | ({"stale": True} if is_expired(research.expires_at, now) else {})
+
+    def said(claims: Sequence[Claim]) -> str:
+        return line({**known, "summary": summary, "top_results": [c.model_dump() for c in claims]})
+
+    count = desk.kit.counter.count
+    while kept and count(said(kept)) > RESEARCH_TOKENS and count(said(())) <= RESEARCH_TOKENS:
+        least = min(kept, key=lambda c: c.confidence)
+        kept = [c for c in kept if c is not least]
+        left.append(f"research {research.topic}: {least.claim[:80]}")
+    if (over := count(said(kept)) - RESEARCH_TOKENS) > 0:
+        target = max(50, count(summary) - over)
+        summary = await _shrunk(desk, Content(summary, research.logical_id, ContentType.RESEARCH_DOC, query=_query(desk)), target)
+    text = f"===== CACHED RESEARCH {research.topic} [{label}] =====\n{said(kept)}"
+    described = f"Cached research (quality: {research.quality_score:.2f})"
+    item = Item(text, _WORTH["research"], f"research {research.topic}")
+    return _Piece("cached_intelligence", item, Source(label, research.logical_id, described), tuple(left))
+
+
+async def _visit_piece(desk: Desk, visit: Visit, label: str, place: int) -> _Piece:
+    """What was extracted, nothing of the raw page (004 section 7.3): whole fields within the limit."""
+    known = {
+        "label": label,
+        "visit_id": visit.visit_id,
+        "url": visit.url,
+        "page_type": visit.page_type,
+        "age_hours": age_hours(visit.visited_at, desk.kit.clock()),
+    }
+    room = VISIT_TOKENS - desk.kit.counter.count(line(known))
+    fields, left = await _fields(desk, visit, room)
+    text = line({**known, "extracted_data": fields})
+    title = str(visit.extracted_data.get("title") or visit.page_type)
+    item = Item(text, _WORTH["visit"] - place, f"visit {visit.visit_id}")
+    return _Piece("visit_records", item, Source(label, visit.logical_id, f"Visited page: {title[:80]}"), left)
+
+
+async def _fields(desk: Desk, visit: Visit, room: int) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The extracted fields that matter most for the query, whole, within `room` tokens; one that alone is larger is compressed."""
+    count, data = desk.kit.counter.count, visit.extracted_data
+    if count(line(data)) <= room:
+        return data, ()
+    flat = {name: "; ".join(f"{path}: {value}" for path, value in flat_fields(value, name)) for name, value in data.items()}
+    scores = desk.kit.scores(_query(desk), list(flat.values()))
+    order = sorted(flat, key=lambda name: (name != "title", -scores[list(flat).index(name)]))
+    kept: dict[str, Any] = {}
+    for name in order:
+        if count(line({**kept, name: data[name]})) <= room:
+            kept[name] = data[name]
+        elif not kept or (len(kept) == 1 and "title" in kept and count(flat[name]) > room):
+            content = Content(flat[name], visit.logical_id, ContentType.PAGE_DOC, query=_query(desk))
+            shrunk = await _shrunk(desk, content, max(50, room - count(line(kept)) - 20))
+            if count(line({**kept, name: shrunk})) <= room:
+                kept[name] = shrunk
+    left = tuple(f"visit {visit.visit_id}: {name}" for name in data if name not in kept)
+    return {name: kept[name] for name in data if name in kept}, left
+
+
+async def _note_piece(desk: Desk, note: Note, label: str, place: int) -> _Piece:
+    """A note within its limit: whole; else its best paragraphs, then compressed."""
+    name, count = note.header.name, desk.kit.counter.count
+    text, left = _paragraphs(desk, note.text, NOTE_TOKENS * (_SOON if desk.kit.summarizer else 1))
+    if count(text) > NOTE_TOKENS:
+        text = await _shrunk(desk, Content(text, note.logical_id, ContentType.GENERIC, query=_query(desk)), NOTE_TOKENS)
+    said = f"===== NOTE {name} [{label}] =====\n{quoted(text)}"
+    recorded = (f"note {name}: {left} paragraphs",) if left else ()
+    item = Item(said, _WORTH["note"] - place, f"note {name}")
+    return _Piece("forever_memory", item, Source(label, note.logical_id, f"Note: {note.header.title[:80]}"), recorded)
+
+
+def _paragraphs(desk: Desk, text: str, limit: int) -> tuple[str, int]:
+    """All of a text where it fits `limit` tokens, else its best whole paragraphs in their order; and how many stay out."""
+    count = desk.kit.counter.count
+    if count(text) <= limit:
+        return text, 0
+    pieces = [p for p in re.split(r"\n{2,}", text) if p.strip()]
+    scores = desk.kit.scores(_query(desk), pieces)
+    room, kept = limit, set[int]()
+    for place in sorted(range(len(pieces)), key=lambda i: -scores[i]):
+        cost = count(pieces[place]) + 2
+        if cost <= room:
+            room -= cost
+            kept.add(place)
+    return "\n\n".join(p for i, p in enumerate(pieces) if i in kept), len(pieces) - len(kept)
+
+
+def quoted(text: str) -> str:
+    """Stored text as it is quoted: a line that looks like the header of a source is none."""
+    return _BANNER.sub(r"\\", text)
+
+
+async def _shrunk(desk: Desk, content: Content, target: int) -> str:
+    """A text within `target` tokens where a sound compression fits it, else as it is."""
+    if desk.kit.summarizer is None:
+        return content.text
+    return desk.taken(await desk.kit.summarizer.shrink(content, target=target, site=desk.site))
+
+
+def _within(desk: Desk, pieces: Sequence[_Piece]) -> tuple[tuple[_Piece, ...], tuple[str, ...]]:
+    """As many whole pieces as all sources may take, in their order of worth; and the names of the others."""
+    room, kept, left = SOURCES_TOKENS, list[_Piece](), list[str]()
+    for piece in pieces:
+        cost = desk.kit.counter.count(piece.item.text) + 2
+        if cost <= room:
+            room -= cost
+            kept.append(piece)
+        else:
+            left.append(piece.item.name)
+    return tuple(kept), tuple(left)
+
+
+def _document(name: str, pieces: Sequence[_Piece]) -> InputDocument:
+    headers = {"cached_intelligence": CACHED, "forever_memory": FOREVER}
+    return InputDocument(name, items=tuple(p.item for p in pieces if p.document == name), header=headers.get(name, ""))
+
+
+def _query(desk: Desk) -> str:
+    return desk.analysis().resolved_query

@@ -1,0 +1,177 @@
+"""What RETRIEVAL may choose from beside turns: headers of memory, research, visits and notes (004 section 4.1).
+
+Each kind is ranked by the words it shares with the query and keeps to its own tokens (004 section 7.1); nothing is loaded here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.contracts.calls import InputDocument, Item
+from pandora_dagster.contracts.sources import NoteHeader, ResearchRow, VisitRow
+from pandora_dagster.phases.desk import Desk, line
+from pandora_dagster.selection.freshness import age_hours, is_expired
+from pandora_dagster.text.tables import cell
+
+HEADER_TOKENS = {"memory_headers": 400, "research_headers": 500, "visit_headers": 500, "note_headers": 400}
+"""Tokens of each kind of header (004 section 7.1); notes, which it does not count, take what turns leave."""
+MOST_OFFERED = 20
+_RELEVANT = 1e7
+"""Headers that share words with the query stay before turn summaries; the others fill what these leave."""
+_LINKED = 0.3
+"""What a note takes over of the best note that links to it."""
+_REFERRED = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The header documents, the names that had no room among their kind, and what could not be offered at all."""
+
+    documents: tuple[InputDocument, ...]
+    left_out: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    name: str
+    values: Mapping[str, Any]
+    score: float
+
+
+def offered_sources(desk: Desk) -> Offered:
+    """Headers of everything but turns, of this turn's person alone."""
+    user, kit = desk.turn.key.user, desk.kit
+    analysis = desk.analysis()
+    title = analysis.content_reference.title if analysis.content_reference else ""
+    query = " ".join((desk.query, analysis.resolved_query, *analysis.entities, title))
+    research = _newest_by_topic(kit.sources.research_rows(user))
+    listing = kit.notes.listing(user)
+    kinds = {
+        "memory_headers": _memory(desk, query),
+        "research_headers": _research(desk, query, research),
+        "visit_headers": _visits(desk, query, kit.sources.visit_rows(user), research),
+        "note_headers": _notes(desk, query, listing.headers),
+    }
+    documents: list[InputDocument] = []
+    left_out: list[str] = []
+    for name, headers in kinds.items():
+        document, left = _within(desk, name, headers)
+        documents.append(document)
+        left_out += left
+    return Offered(tuple(documents), tuple(left_out), listing.notices)
+
+
+def _within(desk: Desk, name: str, headers: Sequence[_Header]) -> tuple[InputDocument, tuple[str, ...]]:
+    """As many whole headers as their kind may take, best first, shown in the given order; and the names of the others."""
+    room, kept, left = HEADER_TOKENS[name], set[int](), list[str]()
+    for place in sorted(range(len(headers)), key=lambda i: (-headers[i].score, i)):
+        cost = desk.kit.counter.count(line(headers[place].values) + "\n")
+        if cost <= room and len(kept) < MOST_OFFERED:
+            room -= cost
+            kept.add(place)
+        else:
+            left.append(headers[place].name)
+    chosen = [h for i, h in enumerate(headers) if i in kept]
+    items = tuple(Item(line(h.values), (_RELEVANT if h.score > 0 else 0.0) + h.score, h.name) for h in chosen)
+    return InputDocument(name, items=items), tuple(left)
+
+
+def _memory(desk: Desk, query: str) -> list[_Header]:
+    entries = desk.kit.memory.entries(desk.turn.key.user)
+    scores = desk.kit.scores(query, [f"{e.key.replace('_', ' ')} {cell(e.value)}" for e in entries])
+    return [
+        _Header(
+            f"memory {e.key}",
+            {"key": e.key, "value_preview": str(e.value)[:80], "last_updated": e.last_updated, "kind": e.kind},
+            score,
+        )
+        for e, score in zip(entries, scores, strict=True)
+    ]
+
+
+def _research(desk: Desk, query: str, rows: Sequence[ResearchRow]) -> list[_Header]:
+    now = desk.kit.clock()
+    scores = desk.kit.scores(query, [f"{_words(r.topic)} {_words(r.cache_key)} {r.summary}" for r in rows])
+    return [
+        _Header(
+            f"research {row.topic}",
+            {
+                "topic": row.topic,
+                "cache_key": row.cache_key,
+                "age_hours": age_hours(row.created_at, now),
+                "quality_score": row.quality_score,
+            }
+            | ({"expired": True} if is_expired(row.expires_at, now) else {})
+            | ({"visits": list(row.webpage_cache[:5])} if row.webpage_cache else {}),
+            score,
+        )
+        for row, score in zip(rows, scores, strict=True)
+    ]
+
+
+def _visits(desk: Desk, query: str, rows: Sequence[VisitRow], research: Sequence[ResearchRow]) -> list[_Header]:
+    """A page of the turn that the query refers to, or of that turn's research, counts as named by it (004 section 6.2)."""
+    now, referred = desk.kit.clock(), _referred_turn(desk)
+    topics = {visit: row for row in reversed(research) for visit in row.webpage_cache}
+    scores = desk.kit.scores(query, [f"{r.title} {_words(r.url)} {r.page_type} {' '.join(r.fields)}" for r in rows])
+    headers: list[_Header] = []
+    for row, score in zip(rows, scores, strict=True):
+        topic = topics.get(row.visit_id)
+        turn = row.source_turn or (topic.source_turn if topic else None)
+        values: dict[str, Any] = {
+            "visit_id": row.visit_id,
+            "url": row.url,
+            "page_type": row.page_type,
+            "age_hours": age_hours(row.visited_at, now),
+            "title": row.title,
+            "fields": list(row.fields),
+            "topic": topic.topic if topic else "",
+            "turn": turn,
+        }
+        named = referred is not None and (turn == referred[0] or (topic is not None and topic.topic == referred[1]))
+        headers.append(
+            _Header(f"visit {row.visit_id}", {k: v for k, v in values.items() if v not in ("", None)}, score + _REFERRED * named)
+        )
+    return headers
+
+
+def _referred_turn(desk: Desk) -> tuple[int, str | None] | None:
+    """The turn that the query refers to, and the topic that it researched."""
+    reference = desk.analysis().content_reference
+    if reference is None or reference.source_turn is None:
+        return None
+    rows = desk.kit.index.rows(desk.turn.key.user, before=reference.source_turn + 1, limit=1)
+    return reference.source_turn, next((r.research_topic for r in rows if r.number == reference.source_turn), None)
+
+
+def _notes(desk: Desk, query: str, headers: Sequence[NoteHeader]) -> list[_Header]:
+    """The notes that share words with the query or are linked from one that does; all of them where they are few."""
+    texts = [f"{_words(h.name.rpartition('/')[2])} {h.title} {' '.join(h.tags)} {h.opening}" for h in headers]
+    own = desk.kit.scores(query, texts)
+    lent: dict[str, float] = {}
+    for header, score in zip(headers, own, strict=True):
+        for link in header.links if score > 0 else ():
+            lent[_stem(link)] = max(lent.get(_stem(link), 0.0), _LINKED * score)
+    scored = [(max(score, lent.get(_stem(h.name), 0.0)), h) for score, h in zip(own, headers, strict=True)]
+    return [
+        _Header(f"note {h.name}", {"note": h.name, "title": h.title, "tags": list(h.tags)}, score)
+        for score, h in scored
+        if score > 0 or len(headers) <= MOST_OFFERED
+    ]
+
+
+def _newest_by_topic(rows: Iterable[ResearchRow]) -> tuple[ResearchRow, ...]:
+    newest: dict[str, ResearchRow] = {}
+    for row in rows:
+        newest.setdefault(row.topic, row)
+    return tuple(newest.values())
+
+
+def _stem(name: str) -> str:
+    """A note's name as wiki links say it: without folders and ending."""
+    return name.rpartition("/")[2].removesuffix(".md").lower()
+
+
+def _words(name: str) -> str:
+    return " ".join("".join(c if c.isalnum() else " " for c in name).split())

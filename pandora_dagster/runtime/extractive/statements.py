@@ -1,0 +1,128 @@
+"""What a person states of themselves: sentences with their category, and which of two can not both hold. Rules over words, verbatim."""
+
+import re
+
+from pandora_dagster.compression.credentials import holds_secret
+from pandora_dagster.contracts.facts import LONGEST_FACT, FactCategory
+from pandora_dagster.runtime.extractive.matching import FILLERS, META_WORDS, STOP_WORDS, stem, terms, words
+from pandora_dagster.text.sentences import sentences
+
+_OPENING = re.compile(
+    r"^\W*(?:(?:and|but|so|well|ok|okay|also|actually|no|yes|sorry|hi|hello|hey|oh|please|by the way|btw|just so you know|fyi|from now on"
+    r"|(?:please )?(?:remember|note|keep in mind|don['’]?t forget)(?: that)?)\b[,:;.!]?\s*)+",
+    re.IGNORECASE,
+)
+_I = r"(?:i|we)(?:['’](?:m|ve|d|ll|re))?"
+_HOW = r"(?:\w+ly |also |just |still |do |am |are |have |always |never |not |don['’]?t |can['’]?t |no longer )*"
+_LIMIT = (
+    r"(?=.*(?:\d|\b(?:by|before|until|after|under|within|at most|at least|no more than|only|without|never|always|monday|tuesday"
+    r"|wednesday|thursday|friday|saturday|sunday|today|tomorrow|tonight)\b))"
+)
+"""A need with a limit is a fact; one without is a request."""
+_KIN = (
+    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|son|daughter|child|children|kids?|baby|mother|father|mom|mum|dad"
+    r"|parents?|sister|brother|siblings?|grand\w+|aunt|uncle|cousin|niece|nephew|friends?|boss|manager|colleagues?|team|neighbou?rs?"
+    r"|roommates?|doctor|dog|cat|pets?)"
+)
+_RULES: tuple[tuple[FactCategory, str], ...] = (
+    (
+        "Conflict",
+        rf"{_I} {_HOW}(?:argued|fought|disagreed?|quarrell?ed|fell out|complain(?:ed)?|upset with|angry (?:with|at|about)|annoyed)\b",
+    ),
+    (
+        "Emotional",
+        rf"{_I} {_HOW}(?:prefer|like|love|enjoy|adore|hate|dislike|loathe|stand|fear|dread|feel|felt|afraid|worried|anxious|stressed"
+        r"|excited|happy|sad|proud|upset|nervous|tired of)\b|my (?:\w+ )?(?:favou?rite|preferred|preference|usual)\b",
+    ),
+    (
+        "Logistics",
+        r"my (?:\w+ ){0,2}(?:budget|deadline|appointment|meeting|flight|trip|address|schedule|availability|order|reservation|plan|size)s?\b"
+        rf"[^?]*\b(?:is|are|was|starts?|ends?)\b|{_I} {_HOW}(?:need|want|must|has to|have to|had to|can|could|would like|plan|planning"
+        rf"|going|will)\b{_LIMIT}|{_I} {_HOW}(?:decided|chose|chosen|agreed|settled|picked|going with)\b"
+        rf"|let['’]?s (?:go with|take|use|choose|pick)\b|{_I}['’]?ll (?:take|go with|use|have)\b",
+    ),
+    (
+        "People",
+        rf"my (?:\w+ )?(?:name|birthday|job|age|hometown|nationality|profession|{_KIN})\b[^?]*"
+        r"\b(?:is|are|was|has|have|lives?|works?|likes?|loves?|turns?|goes)\b|call me\b"
+        r"|i(?:['’]m| am) (?!(?:looking|trying|wondering|asking|going|planning|sure|sorry|not sure|interested|here)\b)(?:\w+ )?\w+"
+        rf"|{_I} {_HOW}(?:live|work|study|speak|eat|drink|own)\b|{_I} {_HOW}have (?:a|an|two|three|four|\d+) (?:\w+ )?{_KIN}\b",
+    ),
+    ("Logistics", r"my (?:[\w'’-]+ ){1,4}(?:is|are) "),
+    (
+        "History",
+        rf"{_I} {_HOW}(?:used to|bought|went|got|met|saw|took|made|had|was|were|left|began|grew|\w{{3,}}ed)\b"
+        r"(?! (?:to (?:know|ask|see)|wondering|hoping)\b)",
+    ),
+)
+_CATEGORIES: tuple[tuple[FactCategory, re.Pattern[str]], ...] = tuple(
+    (category, re.compile(rf"^(?:{pattern})", re.IGNORECASE)) for category, pattern in _RULES
+)
+_FORGET = re.compile(
+    r"^\W*(?:please |can you |could you )*forget (?:about |that |what i said about |everything about )?(.+)$", re.IGNORECASE
+)
+_ASKS = re.compile(
+    r"^(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|would|will|should)\b", re.IGNORECASE
+)
+_EXCLUSIVE = re.compile(r"\b(?:prefer|favou?rite|preferred|usual|call me)\b", re.IGNORECASE)
+_CORRECTS = re.compile(
+    r"\b(?:actually|instead|no longer|any ?more|not .{1,60} but|changed? (?:my|our) minds?|now|rather than|meant|correction)\b",
+    re.IGNORECASE,
+)
+_ONE_VALUE = (
+    re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are|was)\b", re.IGNORECASE),
+    re.compile(r"^(i (?:live|work|study)) (?:in|at|for|near|as)\b", re.IGNORECASE),
+)
+"""Openings whose first group names a thing that has one value at a time."""
+_FEELS = re.compile(r"(?:prefer|like|love|hate|dislike|enjoy|need|now|actually|longer|any ?more|instead|never|always)", re.IGNORECASE)
+_NOT = re.compile(r"\b(?:not|never|no|cannot|hate|dislike|stopped)\b|n['’]t\b", re.IGNORECASE)
+_ALIKE = 0.5
+"""Share of the shorter statement's words that both must have to be about one matter."""
+
+
+def stated(said: str) -> list[tuple[str, FactCategory]]:
+    """The sentences that state something of the person, verbatim, with their category: no question, no order, no credential."""
+    found: list[tuple[str, FactCategory]] = []
+    for sentence in sentences(said):
+        core = _OPENING.sub("", sentence)
+        if sentence.rstrip().endswith("?") or _ASKS.match(core) or _FORGET.match(sentence) or len(sentence) > LONGEST_FACT:
+            continue
+        category = _category(core)
+        if category and _is_telling(core) and not holds_secret(sentence):
+            found.append((sentence, category))
+    return found
+
+
+def taken_back(said: str) -> list[frozenset[str]]:
+    """The stems of each thing that the person asks to be forgotten."""
+    asked = (m[1] for sentence in sentences(said) if (m := _FORGET.match(sentence)))
+    return [stems for thing in asked if (stems := frozenset(terms(thing)) - frozenset(map(stem, META_WORDS)))]
+
+
+def contradicts(new: str, old: str) -> bool:
+    """Whether two statements can not both hold: one thing with another value, an exclusive choice or a correction about the same
+    matter, a like that became a dislike."""
+    one, other = _OPENING.sub("", new), _OPENING.sub("", old)
+    if words(one) == words(other):
+        return False
+    for pattern in _ONE_VALUE:
+        mine, theirs = pattern.match(one), pattern.match(other)
+        if mine and theirs and set(words(mine[1])) == set(words(theirs[1])):
+            return True
+    shared, least = _matter(one) & _matter(other), min(len(_matter(one)), len(_matter(other)))
+    if not shared or len(shared) < _ALIKE * least:
+        return False
+    exclusive = _EXCLUSIVE.search(one) and _EXCLUSIVE.search(other)
+    return bool(exclusive or _CORRECTS.search(new) or bool(_NOT.search(one)) != bool(_NOT.search(other)))
+
+
+def _category(core: str) -> FactCategory | None:
+    return next((category for category, rule in _CATEGORIES if rule.match(core)), None)
+
+
+def _is_telling(core: str) -> bool:
+    return any(w not in STOP_WORDS and w not in META_WORDS and stem(w) not in FILLERS for w in words(core))
+
+
+def _matter(sentence: str) -> frozenset[str]:
+    return frozenset(stem(w) for w in words(sentence) if w not in STOP_WORDS and w not in META_WORDS and not _FEELS.fullmatch(w))

@@ -1,0 +1,149 @@
+"""A ledger of facts and what a diff makes of it (002 section 4). Pure: knows ids, limits and order; reads no text for its meaning."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pandora_dagster.contracts.facts import ChangeKind, FactChange, FactLedger, FactsDiff, FactUpsert, NotableFact, Profile, SessionFacts
+
+L = TypeVar("L", bound=FactLedger)
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When and by what a ledger changes."""
+
+    turn_id: str
+    number: int
+    stated_at: str
+    """When the turn began."""
+    at: str
+    """When the change is made."""
+    call: str = ""
+
+
+@dataclass(slots=True)
+class _Changing(Generic[L]):
+    ledger: L
+    occasion: Occasion
+    prefix: str
+    facts: dict[str, NotableFact] = field(default_factory=dict[str, NotableFact])
+    audit: list[FactChange] = field(default_factory=list[FactChange])
+    next_id: int = 1
+
+    def note(self, kind: ChangeKind, id: str, before: NotableFact | None, after: NotableFact | None, reason: str = "") -> None:
+        occasion, number = self.occasion, self.ledger.changes + len(self.audit) + 1
+        change = FactChange(change=number, at=occasion.at, turn=occasion.turn_id, call=occasion.call, kind=kind, id=id)
+        self.audit.append(change.model_copy(update={"before": before, "after": after, "reason": reason}))
+
+    def add(self, fact: NotableFact) -> NotableFact:
+        """Under the next free id."""
+        named = fact.model_copy(update={"id": f"{self.prefix}{self.next_id}"})
+        self.next_id += 1
+        self.facts[named.id] = named
+        self.note("add", named.id, None, named)
+        return named
+
+    def change(self, kind: ChangeKind, id: str, **fields: object) -> None:
+        before = self.facts[id]
+        after = before.model_copy(update=fields)
+        if after != before:
+            self.facts[id] = after
+            self.note(kind, id, before, after)
+
+    def remove(self, kind: ChangeKind, id: str, reason: str = "") -> None:
+        self.note(kind, id, self.facts.pop(id), None, reason)
+
+    def result(self) -> tuple[L, tuple[FactChange, ...]]:
+        if not self.audit:
+            return self.ledger, ()
+        changed = {"facts": tuple(self.facts.values()), "next_id": self.next_id, "changes": self.audit[-1].change}
+        return self.ledger.model_copy(update=changed), tuple(self.audit)
+
+
+def _changing(ledger: L, occasion: Occasion) -> _Changing[L]:
+    prefix = "p" if isinstance(ledger, Profile) else "f"
+    return _Changing(ledger, occasion, prefix, {f.id: f for f in ledger.facts}, [], ledger.next_id)
+
+
+def applied(ledger: L, diff: FactsDiff, occasion: Occasion, *, most: int, refused: Sequence[str] = ()) -> tuple[L, tuple[FactChange, ...]]:
+    """The ledger after a diff, and what the audit says of it; the same diff again changes nothing more.
+
+    Over `most` facts those that no longer hold go first, then the oldest. `refused`: reasons for what was not let into the diff.
+    """
+    changing = _changing(ledger, occasion)
+    for reason in refused:
+        changing.note("refuse", "", None, None, reason)
+    for id in diff.delete:
+        if id in changing.facts:
+            changing.remove("delete", id, "the person took it back")
+    for line in diff.upsert:
+        _upsert(changing, line)
+    _limit(changing, most)
+    return changing.result()
+
+
+def _upsert(changing: _Changing[L], line: FactUpsert) -> None:
+    said = changing.occasion
+    if line.id in changing.facts:
+        told = {"turn": said.number, "stated_at": said.stated_at} if changing.prefix == "f" else {}
+        changing.change("reword", line.id, category=line.category, fact=line.fact, **told)
+        return
+    same = next((f for f in changing.facts.values() if f.current and same_words(f.fact, line.fact)), None)
+    if same:
+        return
+    fact = NotableFact(id="new", category=line.category, fact=line.fact, turn=said.number, stated_at=said.stated_at)
+    older = changing.facts.get(line.replaces or "")
+    new = changing.add(fact)
+    if older and older.current:
+        changing.change("supersede", older.id, superseded_by=new.id, superseded_at=said.stated_at)
+
+
+def _limit(changing: _Changing[L], most: int) -> None:
+    over = len(changing.facts) - most
+    order = sorted(changing.facts.values(), key=lambda f: (f.current, f.turn, int(f.id[1:])))
+    for fact in order[: max(0, over)]:
+        changing.remove("leave_out", fact.id, f"over {most} facts")
+
+
+def merged(profile: Profile, session: SessionFacts, replaced: dict[str, str], occasion: Occasion) -> tuple[Profile, tuple[FactChange, ...]]:
+    """The profile with what the session's turn stated (002 section 4, simple merge): new facts added, changed ones changed.
+
+    Facts of other turns are left alone: one that a consolidation left out does not come back. `replaced`: words of a new fact ->
+    profile id that it contradicts. The result may be over its limit: `applied` comes last.
+    """
+    changing = _changing(profile, occasion)
+    known = {f.origin: f.id for f in profile.facts}
+    new_ids = {f.id for f in session.facts if f.turn == occasion.number > profile.after_turn}
+    own = {f"{session.session_id}/{f.id}": f for f in session.facts if f.id in new_ids or f.superseded_by in new_ids}
+    for origin, fact in own.items():
+        if origin in known:
+            if fact.id in new_ids:
+                changing.change("reword", known[origin], category=fact.category, fact=fact.fact, turn=fact.turn, stated_at=fact.stated_at)
+        elif fact.current and not any(f.current and same_words(f.fact, fact.fact) for f in changing.facts.values()):
+            older = changing.facts.get(replaced.get(fact.fact, ""))
+            new = changing.add(fact.model_copy(update={"origin": origin}))
+            known[origin] = new.id
+            if older and older.current:
+                changing.change("supersede", older.id, superseded_by=new.id, superseded_at=fact.stated_at)
+    for origin, fact in own.items():
+        newer = known.get(f"{session.session_id}/{fact.superseded_by}")
+        if newer and known.get(origin) in changing.facts:
+            changing.change("supersede", known[origin], superseded_by=newer, superseded_at=fact.superseded_at)
+    return changing.result()
+
+
+def taken_back(profile: Profile, ids: Sequence[str], origins: Sequence[str], occasion: Occasion) -> tuple[Profile, tuple[FactChange, ...]]:
+    """The profile without facts of these ids, and without those that came from facts of these origins."""
+    changing = _changing(profile, occasion)
+    for fact in profile.facts:
+        if fact.id in ids or fact.origin in origins:
+            changing.remove("delete", fact.id, "the person took it back")
+    return changing.result()
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether two facts say the same but for case and signs."""
+    return _WORD.findall(one.lower()) == _WORD.findall(other.lower())

@@ -1,0 +1,48 @@
+"""`pandora memory consent|erase|facts`, on a store of their own."""
+
+import json
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+from pandora_dagster.cli.app import app
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """`pandora --root ROOT memory ARGUMENTS` inside this process."""
+    for name in os.environ:
+        if name.startswith("PANDORA_"):
+            monkeypatch.delenv(name)
+    root = str(tmp_path / "store")
+    return lambda *arguments: CliRunner().invoke(app, ["--root", root, "memory", *arguments], prog_name="pandora")
+
+
+def test_consent_is_off_until_it_is_given(invoke, tmp_path):
+    """Looking writes nothing; on, show and off tell how it stands."""
+    assert "off: nothing is kept" in invoke("consent", "--user", "anna").stdout and not (tmp_path / "store/users").exists()
+    assert "anna: on since" in invoke("consent", "on", "--user", "anna").stdout
+    shown = json.loads(invoke("consent", "show", "--user", "anna", "--json").stdout)
+    assert shown["consent"] is True and shown["facts"] == 0 and shown["since"]
+    assert json.loads(invoke("consent", "show", "--user", "ben", "--json").stdout)["consent"] is False
+    assert "off" in invoke("consent", "off", "--user", "anna").stdout and not (tmp_path / "store/users/anna/profile.json").exists()
+
+
+def test_erasing_says_what_went(invoke):
+    """Also where there is nothing."""
+    assert invoke("erase", "--user", "anna").stdout == "anna: 0 facts of the profile erased\n"
+    told = json.loads(invoke("erase", "--user", "anna", "--sessions", "--json").stdout)
+    assert told == {"user_id": "anna", "profile_facts": 0, "session_facts": 0}
+    assert json.loads(invoke("facts", "--user", "anna", "--session", "s1", "--json").stdout) == []
+
+
+def test_an_unknown_wish_is_named(invoke):
+    """Exit code 2, with what is expected."""
+    result = invoke("consent", "maybe")
+    assert result.exit_code == 2 and "expected on, off or show" in result.output
+
+
+def test_a_user_that_is_no_name_reaches_no_path(invoke, tmp_path):
+    """An id that could leave the store is refused."""
+    assert invoke("consent", "on", "--user", "../up").exit_code != 0 and not list(tmp_path.rglob("profile.json"))

@@ -1,0 +1,130 @@
+"""The relevance rule of 004 section 13.2 and visit reuse of section 6.1, on the embedded runtime over real stores."""
+
+import pytest
+
+from pandora_dagster.text.citations import cited, references
+from pandora_dagster.text.meta import metas
+from tests.phases.embedded import Embedded
+
+RUSSIAN = "# Russian information warfare\n\nRussian troll farms were run from St. Petersburg by the Internet Research Agency."
+GAMING = "---\ntags: [laptop]\n---\nA budget gaming laptop with an RTX 4060 costs about $799."
+
+
+@pytest.fixture
+def anna(tmp_path):
+    made = Embedded(tmp_path / "store")
+    yield made
+    made.house.close()
+
+
+@pytest.fixture
+def stocked(anna):
+    """Everything of 004's table, beside other things on the same shelves."""
+    anna.remember("favorite_hamster", "Syrian")
+    anna.remember("budget", "$500-800")
+    anna.note("Knowledge/Research/russian_information_warfare_history.md", RUSSIAN)
+    anna.note("Knowledge/Products/rtx_4060_budget_gaming_laptops.md", GAMING)
+    anna.research()
+    anna.visit()
+    return anna
+
+
+RUSSIAN_NOTE = "Knowledge/Research/russian_information_warfare_history.md"
+GAMING_NOTE = "Knowledge/Products/rtx_4060_budget_gaming_laptops.md"
+TABLE = {
+    "Russian troll farms": ({RUSSIAN_NOTE}, set(), False, False),
+    "Syrian hamsters": (set(), {"favorite_hamster"}, False, False),
+    "Cheap laptops": ({GAMING_NOTE}, {"budget"}, True, False),
+    "What were the specs of the Lenovo LOQ 15?": (set(), set(), None, True),
+    "How do I water orchids?": (set(), set(), False, False),
+}
+"""Query -> notes, preferences, cached research, visits: 004's three rows, one where the page is meant, one where nothing is.
+None: either is right (the research speaks of that laptop too)."""
+
+
+@pytest.mark.parametrize("query", TABLE)
+def test_only_what_bears_on_the_query_enters_section_2(stocked, query):
+    """What does not bear on it is omitted entirely: no heading, no source (004 section 13.2)."""
+    notes, keys, research, visits = TABLE[query]
+    key = stocked.ask(query)
+    found, section = stocked.gathered(key), stocked.section(key, 2)
+    assert {k["note"] for k in found["forever_knowledge"]} == notes and set(found["session_preferences"]) == keys
+    assert research is None or bool(found["cached_research"]) == research
+    assert bool(found["visit_data"]) == visits
+    assert ("### Forever Memory Knowledge" in section) == bool(notes) and ("### Session Preferences" in section) == bool(keys)
+    assert ("### Visit Record Data" in section) == visits
+    paths = {s.path for s in references(section)}
+    assert {p.removeprefix("notes/") for p in paths if p.startswith("notes/")} == notes and ("preferences.md" in paths) == bool(keys)
+
+
+def test_what_is_gathered_is_verbatim_and_cited(stocked):
+    """The answer's sentence stands in the note, under the note's label."""
+    key = stocked.ask("Who ran the Russian troll farms?")
+    answer, known = stocked.section(key, 5), {s.label: s.path for s in references(stocked.section(key, 2))}
+    assert "Russian troll farms were run from St. Petersburg by the Internet Research Agency." in answer
+    assert f"notes/{RUSSIAN_NOTE}" in {known[label] for label in cited(answer)}
+    assert stocked.house.answered(key).citations[0]["path"].endswith(RUSSIAN_NOTE)
+
+
+def test_section_2_reads_back_as_the_planner_reads_it(stocked):
+    """004 section 5.3: quality_score and age_hours in Cached Research, gaps and context quality in the assessment."""
+    key = stocked.ask("Cheap laptops")
+    blocks = metas(stocked.section(key, 2))
+    cached = blocks["Cached Research Intelligence"]
+    assert (cached["topic"], cached["quality_score"], cached["age_hours"], cached["expires_hours"]) == ("commerce.laptop", 0.88, 1.0, 5.0)
+    assert (cached["freshness_score"], cached["source_count"], "stale" in cached) == (0.83, 2, False)
+    planned = next(p.report for p in stocked.house.turns.load(key).manifest.phases if p.phase == "task_plan")["facts"]
+    assert (planned["quality_score"], planned["age_hours"]) == (0.88, 1.0) and planned["context_quality"] > 0.5
+    assert blocks["Context Assessment"]["gaps_identified"] == [] and 0.5 < blocks["Context Assessment"]["context_quality"] <= 1
+
+
+def test_expired_research_is_marked_with_a_recommendation(anna):
+    """004 section 10: stale, and the advice to refresh; the turn goes on."""
+    anna.research(hours=10)
+    section = anna.section(anna.ask("Cheap laptops"), 2)
+    blocks = metas(section)
+    cached, assessment = blocks["Cached Research Intelligence"], blocks["Context Assessment"]
+    assert (cached["stale"], cached["recommendation"], cached["freshness_score"]) == (True, "refresh", 0.0)
+    assert assessment["recommendations"] == ["refresh the research on commerce.laptop"] and "**Expired:** 4.0 hours ago" in section
+
+
+@pytest.fixture
+def shopping(anna):
+    """A turn that looked at a laptop, and a page it visited."""
+    first = anna.ask("Which Lenovo laptop with an RTX 4050 should I buy?")
+    anna.visit(turn=first.number, hours=8)
+    anna.visit(visit_id="visit_rose", url="https://roses.example/red", extracted_data={"title": "Red roses", "height": "90 cm"})
+    return anna
+
+
+REUSE = {
+    "Tell me more about that Lenovo": True,
+    "Is it still in stock?": True,
+    "Find me a different laptop": False,
+    "Compare the specs": True,
+}
+"""004 section 6.1."""
+
+
+@pytest.mark.parametrize("query", REUSE)
+def test_visit_records_are_reused_where_the_person_refers_to_them(shopping, query):
+    """Each row of 004 section 6.1; a page on another matter never comes along."""
+    key = shopping.ask(query)
+    assert shopping.plan(key)["webpage_cache_needed"] == (["visit_abc123"] if REUSE[query] else [])
+    section = shopping.section(key, 2)
+    assert ("bestbuy.com/site/lenovo-loq-15" in section) == REUSE[query] and "roses" not in section
+
+
+def test_a_cached_page_is_to_be_verified_where_it_is_old(shopping):
+    """`Yes, then verify`: the stock stands there with its age, and the advice to look again."""
+    blocks = metas(shopping.section(shopping.ask("Is it still in stock?"), 2))
+    assert blocks["Visit Record Data"]["freshness_avg"] == 8.0 and blocks["Visit Record Data"]["verify"] == ["visit_abc123"]
+    assert blocks["Context Assessment"]["recommendations"][0].startswith("verify bestbuy.com/site/lenovo-loq-15")
+
+
+def test_two_preferences_with_one_key_keep_both_dates(anna):
+    """The newer one is current; the older one stands beside it."""
+    anna.remember("budget", "$500-800", at="2026-01-04T14:30:00Z")
+    anna.remember("budget", "$900", at="2026-02-01T10:00:00Z")
+    section = anna.section(anna.ask("Cheap laptops"), 2)
+    assert "| budget | $900 (current, since 2026-02-01) |" in section and "| budget (earlier) | $500-800 (2026-01-04) |" in section

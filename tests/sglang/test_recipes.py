@@ -70,7 +70,7 @@ def request_of(name: str) -> CallRequest:
     return CallRequest(
         recipe=name,
         query="Which chair did we order, and what did it cost?",
-        site=CallSite("probe", "anna", "s1"),
+        site=CallSite("probe", "anna", name.replace("/", "-")),
         documents=(*documents, InputDocument("context.md", SAID)),
         variables={name: "100" for text in texts for name in variables_in(text) if name not in GIVEN},
         sources=(Source("1", "turns/turn_000001/context.md"),),

@@ -1,6 +1,6 @@
 """Prints what compression keeps, beside baselines computed on the same data in the same run. Embedded methods, no model.
 
-    python benchmarks/compression.py [--data ../shared/data] [--only tau_bench,locomo,qmsum,again,speed]
+    python benchmarks/compression.py [--data ../shared/data] [--only tau_bench,domains,locomo,qmsum,again,speed]
 
 A HALT counts as nothing kept; every output must be a condensed text within its target, or the run ends with exit code 1.
 """
@@ -14,12 +14,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from compression_tasks import locomo, qmsum, speed, tau_bench  # noqa: E402
+from compression_tasks import domains, locomo, qmsum, speed, tau_bench  # noqa: E402
 from compression_tasks.literal import Tokens  # noqa: E402
 
 from pandora_dagster.compression import Outcome, compress, is_a_summary  # noqa: E402
 
-PARTS = ("tau_bench", "locomo", "qmsum", "again", "speed")
+PARTS = ("tau_bench", "domains", "locomo", "qmsum", "again", "speed")
 
 
 @dataclass
@@ -67,6 +67,14 @@ def tau_figures(data: Path, run: Run) -> Iterator[Figure]:
         base = tau_bench.bound(calls, blind, target, by_message=True)
         yield Figure(f"tau-bench, bound, {target} tokens", value, least_bound, f"head+tail {base:.1f}")
     yield Figure("tau-bench, rolling 1,500 -> 1,000", tau_bench.rolling(data, run.compress, run.tokens.count), 94.0, "")
+
+
+def domain_figures(data: Path, run: Run) -> Iterator[Figure]:
+    """What tools give back: identifiers of a result that stood before it, in domains made up here and in the airline talks."""
+    count, blind = run.tokens.count, run.tokens.head_and_tail
+    for name, cuts in (("five made-up domains", domains.cuts()), ("airline, before results", domains.airline_cuts(data))):
+        value, base = (domains.all_there(cuts, how, 1_000, count) for how in (run.compress, blind))
+        yield Figure(f"{name}: identifiers of a result, 1,000 tokens", value, 86.0, f"head+tail {base:.1f}")
 
 
 def locomo_figures(data: Path, run: Run) -> Iterator[Figure]:
@@ -159,7 +167,7 @@ def main() -> int:
         return 2
     run = Run(Tokens(options.data / "tokenizer" / "cl100k_base.tiktoken"))
     parts: dict[str, Callable[[Path, Run], Iterator[Figure]]] = {
-        "tau_bench": tau_figures, "locomo": locomo_figures, "qmsum": qmsum_figures, "again": again_figures, "speed": speed_figures,
+        "tau_bench": tau_figures, "domains": domain_figures, "locomo": locomo_figures, "qmsum": qmsum_figures, "again": again_figures, "speed": speed_figures,  # noqa: E501
     }  # fmt: skip
     print(f"{'task':55} {'here':>8} {'wanted':>9}   baseline, same data, same run")
     for part in options.only.split(","):

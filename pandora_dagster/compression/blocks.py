@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pandora_dagster.compression.language import sentences
@@ -19,36 +19,49 @@ class BlockKind(StrEnum):
     TABLE_HEAD = "table_head"
     TABLE_ROW = "table_row"
     FENCE = "fence"
+    FENCE_HEAD = "fence_head"
+    FENCE_LINE = "fence_line"
     ITEM = "item"
     SENTENCE = "sentence"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece that stands as a whole; `line` is where it begins, `under` the number of the heading or table head above it."""
+    """A piece that stands as a whole; `line` is where it begins, `under` the number of the heading, table head or fence above it."""
 
     kind: BlockKind
     text: str
     line: int
     under: int = -1
+    closing: str = ""
+    """Of a fence's head: what ends it."""
 
 
-def blocks(text: str, longest: int = _LONGEST) -> tuple[Block, ...]:
-    """The blocks of a text, in order; a sentence of more than `longest` characters stands as several."""
-    return tuple(_blocks(text.split("\n"), longest))
+HEADS = frozenset((BlockKind.HEADING, BlockKind.TABLE_HEAD, BlockKind.FENCE_HEAD))
+"""Blocks that stand only above others."""
 
 
-def _blocks(lines: list[str], longest: int) -> Iterator[Block]:
+def blocks(text: str, longest: int = _LONGEST, fence_longest: int | None = None) -> tuple[Block, ...]:
+    """The blocks of a text, in order; a sentence of more than `longest` characters stands as several, and a fence of more than
+    `fence_longest` by its lines, under its opening line. A fence that holds `_meta` stays whole: code reads it."""
+    return tuple(_blocks(text.split("\n"), longest, fence_longest))
+
+
+def _blocks(lines: list[str], longest: int, fence_longest: int | None) -> Iterator[Block]:
     number = at = 0
     heading = table = -1
+    announcing: list[tuple[int, int]] = []
     while at < len(lines):
         line = lines[at]
         if fence := _FENCE.match(line):
             end = _fence_end(lines, at, fence.group(1))
-            yield Block(BlockKind.FENCE, "\n".join(lines[at:end]), at, heading)
-            number, at, table = number + 1, end, -1
+            for block in _fence(lines, at, end, heading, number, longest, fence_longest):
+                yield block
+                number += 1
+            at, table = end, -1
             continue
-        for block in _of_line(lines, at, heading, table, longest):
+        for found in _of_line(lines, at, heading, table, longest):
+            block = _announced(found, number, announcing)
             if block.kind is BlockKind.HEADING:
                 heading, table = number, -1
             elif block.kind is BlockKind.TABLE_HEAD:
@@ -60,6 +73,40 @@ def _blocks(lines: list[str], longest: int) -> Iterator[Block]:
         if not line.strip():
             table = -1
         at += 2 if _is_head(lines, at) else 1
+
+
+def _announced(block: Block, number: int, announcing: list[tuple[int, int]]) -> Block:
+    """A list's item under the item that it is indented below, or under the line `Your flights:` before the list; `announcing` are
+    the indentations and numbers of those above, kept up to date."""
+    if block.kind is not BlockKind.ITEM:
+        announcing[:] = [(-1, number)] if block.text.endswith(":") and block.kind is BlockKind.SENTENCE else []
+        return block
+    indent = len(block.text) - len(block.text.lstrip())
+    while announcing and announcing[-1][0] >= indent:
+        announcing.pop()
+    above = announcing[-1][1] if announcing else block.under
+    announcing.append((indent, number))
+    return replace(block, under=above)
+
+
+def _fence(lines: list[str], start: int, end: int, heading: int, number: int, longest: int, fence_longest: int | None) -> Iterator[Block]:
+    """A fence as one block, or its opening line (which is block `number`) and the lines below it, each under the line that it is
+    indented below, so that what a function holds comes with the function's name."""
+    whole = Block(BlockKind.FENCE, "\n".join(lines[start:end]), start, heading)
+    is_meta = end > start + 1 and lines[start + 1].strip() == "_meta:"
+    if fence_longest is None or len(whole.text) <= fence_longest or end <= start + 2 or is_meta:
+        yield whole
+        return
+    yield Block(BlockKind.FENCE_HEAD, lines[start].rstrip(), start, heading, closing=lines[end - 1].strip())
+    above = [(-1, number)]
+    for at in range(start + 1, end - 1):
+        indent = len(lines[at]) - len(lines[at].lstrip())
+        for piece in _pieces(lines[at].rstrip(), longest):
+            number += 1
+            while above[-1][0] >= indent:
+                above.pop()
+            yield Block(BlockKind.FENCE_LINE, piece, at, above[-1][1])
+            above.append((indent, number))
 
 
 def _fence_end(lines: list[str], start: int, mark: str) -> int:
@@ -100,5 +147,5 @@ def _pieces(sentence: str, longest: int) -> Iterator[str]:
         end = space if space > 0 else at + longest
         yield sentence[at:end].strip()
         at = end
-    if rest := sentence[at:].strip():
-        yield rest
+    if (rest := sentence[at:]).strip():
+        yield rest if at == 0 else rest.strip()

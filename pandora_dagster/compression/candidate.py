@@ -12,17 +12,18 @@ from pandora_dagster.compression.finding import Found, find_values
 from pandora_dagster.compression.language import content_stems
 from pandora_dagster.compression.normal import key, padded
 from pandora_dagster.compression.values import canonical
+from pandora_dagster.text.credentials import redacted
 
 _LOOKED_AT = 200
 
 
 class Candidate:
-    """A text whose lines are indexed by their words. A table row is read with its header."""
+    """A text whose lines are indexed by their words, credentials left out. A table row is read with its header."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.lines = text.split("\n")
-        self.padded = padded(text)
+        self.text = redacted(text)
+        self.lines = self.text.split("\n")
+        self.padded = padded(self.text)
         self._keys = [padded(line) for line in self.lines]
         self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
         for number, line in enumerate(self._keys):

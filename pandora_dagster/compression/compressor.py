@@ -14,11 +14,12 @@ from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.restoring import restored, snippet
-from pandora_dagster.compression.summary_check import is_a_summary
+from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
 from pandora_dagster.compression.verification import Verification, absent, verify
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import InputError
+from pandora_dagster.text.credentials import redacted
 
 _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """Shares of the target that the method gets, one after the other, while critical facts are missing."""
@@ -76,8 +77,9 @@ def compress(
 ) -> Compressed:
     """`text` in at most `target_tokens` tokens, each fact judged (000 section 24, 001 whole).
 
-    `ledger` is that of the first original where `text` is a compression already; `name` is the document's name, and where
-    it is a path, details of a tool result may rest on a reference to it. Raises InputError for a target under 1.
+    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. `ledger` is that of the
+    first original where `text` is a compression already; `name` is the document's name, and where it is a path, details of a
+    tool result may rest on a reference to it. Raises InputError for a target under 1.
     """
     if target_tokens < 1:
         raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
@@ -85,8 +87,13 @@ def compress(
     tokens = counter.count(text)
     if tokens <= target_tokens:
         return Compressed(text, tokens, tokens, None, text, kind, ledger)
-    job = _Job(text, target_tokens, kind, (query or "").strip(), counter, ledger or take_ledger(text, kind), name)
-    return job.run(tokens)
+    clean = redacted(text)
+    facts = ledger or take_ledger(clean, kind)
+    made = _Job(clean, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
+    if made.text is None and asked:
+        again = _Job(clean, target_tokens, kind, "", counter, facts, name).run(tokens)
+        return made if again.text is None else again
+    return made
 
 
 @dataclass(frozen=True)
@@ -102,14 +109,18 @@ class _Job:
     def run(self, original_tokens: int) -> Compressed:
         if (needed := self._critical_tokens()) > self.target:
             return self._halted(original_tokens, f"critical facts alone need {needed} tokens, the target is {self.target}")
-        best: tuple[str, Verification] | None = None
+        best = self._tried("")
         for candidate in self._candidates():
-            judged = verify(self.ledger, self._original, candidate, query=self.query or None)
-            if best is None or _loss(judged) < _loss(best[1]):
-                best = (candidate, judged)
-            if not judged.lost_critical:
+            tried = self._tried(candidate)
+            if not best.text or tried.loss < best.loss:
+                best = tried
+            if tried.is_sound:
                 break
-        return self._result(original_tokens, *(best or ("", verify(self.ledger, self._original, ""))))
+        return self._result(original_tokens, best)
+
+    def _tried(self, text: str) -> "_Tried":
+        judged = verify(self.ledger, self._original, text, query=self.query or None)
+        return _Tried(text, judged, is_a_summary(text, self.text, self.target, self.counter))
 
     @cached_property
     def _original(self) -> Source:
@@ -182,17 +193,16 @@ class _Job:
         values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
         return absent(values, self.ledger, self._original, body)
 
-    def _result(self, original_tokens: int, text: str, judged: Verification) -> Compressed:
-        if lost := judged.lost_critical:
+    def _result(self, original_tokens: int, best: "_Tried") -> Compressed:
+        if lost := best.verification.lost_critical:
             shown = "; ".join(f.text for f in lost[:5])
             return self._halted(
                 original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}"
             )
-        check = is_a_summary(text, self.text, self.target, self.counter)
-        if not check.ok:
-            return self._halted(original_tokens, "; ".join(check.reasons))
-        tokens = self.counter.count(text)
-        return Compressed(text, tokens, original_tokens, None, self.text, self.content_type, self.ledger, judged)
+        if not best.check.ok:
+            return self._halted(original_tokens, "; ".join(best.check.reasons))
+        tokens = self.counter.count(best.text)
+        return Compressed(best.text, tokens, original_tokens, None, self.text, self.content_type, self.ledger, best.verification)
 
     def _halted(self, original_tokens: int, reason: str) -> Compressed:
         return Compressed(
@@ -206,5 +216,19 @@ class _Job:
         )
 
 
-def _loss(judged: Verification) -> tuple[int, int, int]:
-    return len(judged.lost_critical), len(judged.of(Outcome.MUTATED, Outcome.INVENTED)), len(judged.lost)
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A candidate with what was found about it."""
+
+    text: str
+    verification: Verification
+    check: SummaryCheck
+
+    @property
+    def is_sound(self) -> bool:
+        return self.check.ok and not self.verification.lost_critical
+
+    @property
+    def loss(self) -> tuple[int, bool, int, int]:
+        found = self.verification
+        return len(found.lost_critical), not self.check.ok, len(found.of(Outcome.MUTATED, Outcome.INVENTED)), len(found.lost)

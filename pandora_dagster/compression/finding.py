@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pandora_dagster.compression.credentials import credential_spans
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.language import OPENERS
+from pandora_dagster.text.credentials import credential_spans
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|"

@@ -15,6 +15,7 @@ from pandora_dagster.compression.finding import Found, find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
 from pandora_dagster.compression.normal import key, padded, words
 from pandora_dagster.compression.values import canonical
+from pandora_dagster.text.credentials import redacted
 
 _ESCAPED = re.compile(r"\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
@@ -27,11 +28,11 @@ NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: "
 
 
 class Source:
-    """An original, indexed once for any number of candidates."""
+    """An original, indexed once for any number of candidates; its credentials are left out."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.padded = padded(_ESCAPED.sub(" ", text))
+        self.text = redacted(text)
+        self.padded = padded(_ESCAPED.sub(" ", self.text))
 
     @cached_property
     def _words(self) -> list[str]:

@@ -55,7 +55,10 @@ OPENERS = FUNCTION_WORDS | word_set(
 )
 """Words that begin sentences with a capital and name nothing."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)[\"')\]]*\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+"
+)
+"""A number before its item (`1. Change of plan`) ends nothing."""
 _SUFFIXES = ("ing", "ies", "ed", "es", "s")
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pandora_dagster.compression.credentials import credential_spans
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
 from pandora_dagster.compression.facts import Fact, FactKind, Ledger, Rank
 from pandora_dagster.compression.finding import Found, bare, find_values
@@ -17,6 +16,7 @@ from pandora_dagster.compression.page_zones import dropped_spans
 from pandora_dagster.compression.statements import Statement, statements
 from pandora_dagster.compression.zones import Zone, ZoneKind, zones
 from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.text.credentials import redacted
 
 _PAIR = re.compile(
     r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.){2,80})"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
@@ -42,11 +42,14 @@ _ADDITIONAL = frozenset((FactKind.NAME, FactKind.QUOTE))
 
 
 def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> Ledger:
-    """The facts of `text`, each value once with its highest rank and all its subjects, in order of first appearance."""
+    """The facts of `text`, each value once with its highest rank and all its subjects, in order of first appearance.
+
+    Credentials are taken out first: spans are those of the redacted text, the same as `text` where it has none."""
+    text = redacted(text)
     speakers = speakers_of(text) if is_dialogue(text) else frozenset[str]()
     dropped = dropped_spans(text) if content_type is ContentType.PAGE_DOC else ()
     merged: dict[tuple[FactKind, str], Fact] = {}
-    for fact in _facts(_masked(text), content_type):
+    for fact in _facts(text, content_type):
         if not fact.key or fact.key in speakers:
             continue
         rule = next((rule for start, end, rule in dropped if start <= fact.start < end), "")
@@ -54,16 +57,6 @@ def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> L
         known = merged.get((fact.kind, fact.key))
         merged[fact.kind, fact.key] = _merged(known, ruled) if known else ruled
     return Ledger(_promoted(tuple(merged.values())), speakers)
-
-
-def _masked(text: str) -> str:
-    """A text of the same length without its credentials."""
-    parts: list[str] = []
-    at = 0
-    for start, end in credential_spans(text):
-        parts += [text[at:start], " " * (end - max(start, at))]
-        at = max(end, at)
-    return "".join([*parts, text[at:]])
 
 
 def _merged(known: Fact, again: Fact) -> Fact:

@@ -17,6 +17,8 @@ _VALUE = re.compile(
 )
 _DATE = re.compile(r"\d{4} \d\d \d\d")
 _ENUM = re.compile(r"[a-z]+(?: [a-z]+)*")
+_HALF_AFTER = 4
+"""Messages after which a mention is half as near to what is talked about now."""
 PERSON, ANSWER = 3.0, 2.0
 """Strength of a mention by a person or in a call, and by anyone else."""
 
@@ -65,27 +67,36 @@ class Mentions:
 
     def __init__(self, said: Iterable[Said], calls: Iterable[Call], messages: int, query: str = "") -> None:
         self._strength: defaultdict[str, float] = defaultdict(float)
+        self._latest: dict[str, int] = {}
+        self._messages = messages
         spoken: list[str] = []
         for item in said:
-            self._note(
-                _with_bare_amounts(value_keys(item.text)), (PERSON if item.role == "user" else ANSWER) * recency(item.position, messages)
-            )
+            strength = (PERSON if item.role == "user" else ANSWER) * recency(item.position, messages)
+            self._note(_with_bare_amounts(value_keys(item.text)), strength, item.position if item.role == "user" else None)
             spoken.append(item.text)
         for call in calls:
-            self._note(call_keys(call), PERSON * recency(call.position, messages))
+            self._note(call_keys(call), PERSON * recency(call.position, messages), call.position)
             spoken.append(call.text or " ".join(leaves(call.arguments)))
         if query:
-            self._note(value_keys(query) | frozenset(key(query).split()), PERSON)
+            self._note(value_keys(query) | frozenset(key(query).split()), PERSON, messages)
             spoken.append(query)
         self._spoken = padded(" \n ".join(spoken))
 
-    def _note(self, keys: Iterable[str], strength: float) -> None:
+    def _note(self, keys: Iterable[str], strength: float, position: int | None) -> None:
         for value in keys:
             self._strength[value] = max(self._strength[value], strength)
+            if position is not None:
+                self._latest[value] = max(self._latest.get(value, 0), position)
 
     def of(self, value: str) -> float | None:
         """The strongest mention of a value, None where nobody mentions it."""
         return self._strength.get(value)
+
+    def nearness(self, value: str) -> float:
+        """How late a person or a call named a value last: 1 at the end, half of it some messages before, 0 where none did."""
+        if value not in self._latest:
+            return 0.0
+        return 0.5 ** ((self._messages - 1 - self._latest[value]) / _HALF_AFTER)
 
     def spoken(self, value: str) -> bool:
         """Whether a value occurs in talk or in a call, as a value or as words."""

@@ -14,6 +14,10 @@ from pandora_dagster.compression.json_parts import is_list, is_object, json_part
 
 ROLE_LINE = re.compile(r"^(user|assistant|tool|system)(?: ([\w.\-]+))?: ?", re.MULTILINE)
 _CALL_LINE = re.compile(r"^call ([\w.\-]+) ?(.*)$")
+_FENCE_MARK = re.compile(r"\s*(?:`{3,}|~{3,})\w*\s*")
+"""What stands around a JSON value in Markdown, and around nothing once the value is taken out."""
+ANSWERS = " -> "
+"""Stands between a call and what it gave back, where an earlier compression wrote them on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,11 @@ def _spoken(position: int, role: str, text: str) -> Iterator[Said | Call]:
             if prose:
                 yield Said(position, role, "\n".join(prose))
                 prose = []
-            yield Call(position, found.group(1), None, line)
-        elif line.strip():
+            call, _, answer = line.partition(ANSWERS)
+            yield Call(position, found.group(1), None, call)
+            if answer:
+                yield Said(position, "tool", answer)
+        elif line.strip() and not _FENCE_MARK.fullmatch(line):
             prose.append(line)
     if prose:
         yield Said(position, role, "\n".join(prose))

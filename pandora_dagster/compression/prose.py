@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from pandora_dagster.compression.blocks import Block, BlockKind, blocks
+from pandora_dagster.compression.blocks import HEADS, Block, BlockKind, blocks
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.finding import find_values
@@ -27,15 +27,18 @@ _REPEATED, _ASKED, _MUST = 0.4, 6.0, 1_000.0
 _LEAST = 0.02
 _SHORTEST_PIECE, _LONGEST_PIECE = 40, 1_200
 """Characters of a stretch where sentences do not end: so many that several fit in the target."""
+_FENCE_SHARE = 1
+"""Characters of a fence, per token of the target, over which its lines stand or fall one by one."""
 _ROUNDS, _SMALLEST = 4, 4
 
 
 def condense_prose(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
     """`text` in at most `target` tokens; `must` are keys of values that come first, `query` words that count more."""
-    found = blocks(text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)))
-    units, weights = _units(found, must, frozenset(_stems(query)), counter)
-    heads = {n: b for n, b in enumerate(found) if b.kind in (BlockKind.HEADING, BlockKind.TABLE_HEAD)}
-    openings: dict[Hashable, float] = {n: counter.count(b.text) + 1.0 for n, b in heads.items()}
+    found = blocks(text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)), _FENCE_SHARE * target)
+    above = {b.under for b in found}
+    heads = {n: b for n, b in enumerate(found) if b.kind in HEADS or n in above}
+    units, weights = _units(found, heads, must, frozenset(_stems(query)), counter)
+    openings: dict[Hashable, float] = {n: counter.count(b.text + b.closing) + 1.0 for n, b in heads.items()}
     selection = Selection(units, weights, openings, least=_LEAST)
     result, left = "", float(target - 2)
     for _ in range(_ROUNDS):
@@ -47,9 +50,10 @@ def condense_prose(text: str, target: int, counter: CountsTokens, *, must: froze
 
 
 def _units(
-    found: Sequence[Block], must: frozenset[str], asked: frozenset[str], counter: CountsTokens
+    found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], asked: frozenset[str], counter: CountsTokens
 ) -> tuple[list[Unit], dict[Hashable, float]]:
-    """A unit for each block; heads stand by themselves only where nothing needs them, and then they are worth little."""
+    """A unit for each block; heads stand by themselves only where nothing needs them, and then they are worth little. A line
+    above indented ones (of code, of a list) is a head that has worth of its own."""
     units: list[Unit] = []
     weights: dict[Hashable, float] = {}
     blocks_with: Counter[str] = Counter()
@@ -59,11 +63,11 @@ def _units(
             weights[fact] = max(weights.get(fact, 0.0), worth + (_MUST if fact[1] in must else 0.0))
         spoken = list(dict.fromkeys(_stems(block.text)))
         blocks_with.update(spoken)
-        is_head = block.kind in (BlockKind.HEADING, BlockKind.TABLE_HEAD)
-        bonus = 0.0 if is_head else _bonus(block, must)
-        group = number if is_head else block.under if block.under >= 0 else None
-        tokens = 0 if is_head else counter.count(block.text) + 1
-        facts = () if is_head else (*values, *spoken)
+        is_title = block.kind in HEADS
+        bonus = 0.0 if is_title else _bonus(block, must)
+        group = number if number in heads else block.under if block.under >= 0 else None
+        tokens = 0 if number in heads else counter.count(block.text) + 1
+        facts = () if is_title else (*values, *spoken)
         units.append(Unit(block.text, tokens, facts, number, group, bonus=bonus))
     weights.update((w, 1.0 + _REPEATED * math.log(n) + (_ASKED if w in asked else 0.0)) for w, n in blocks_with.items())
     return units, weights
@@ -90,16 +94,21 @@ def _fitted(found: Sequence[Block], heads: Mapping[int, Block], picked: list[int
 
 def _composed(found: Sequence[Block], heads: Mapping[int, Block], picked: Iterable[int]) -> str:
     """Picks in their order, each under its heading and its table's head; sentences of one line stay on one line."""
-    standing = {n for n in picked if n not in heads}
+    standing = {n for n in picked if found[n].kind not in HEADS}
     for number in sorted(standing):
         above = found[number].under
         while above >= 0:
             standing.add(above)
             above = found[above].under
     lines: list[str] = []
-    last = -1
+    last, open_fence = -1, -1
     for number in sorted(standing):
         block = found[number]
+        if open_fence >= 0 and block.kind is not BlockKind.FENCE_LINE:
+            lines.append(found[open_fence].closing)
+            open_fence = -1
+        if block.kind is BlockKind.FENCE_HEAD:
+            open_fence = number
         if block.line == last and block.kind is BlockKind.SENTENCE:
             lines[-1] += " " + block.text
         else:
@@ -107,4 +116,6 @@ def _composed(found: Sequence[Block], heads: Mapping[int, Block], picked: Iterab
                 lines.append("")
             lines.append(block.text)
         last = block.line
+    if open_fence >= 0:
+        lines.append(found[open_fence].closing)
     return "\n".join(lines)

@@ -21,10 +21,12 @@ _OWN_TABLE = 6
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One object. `date` comes from the call where the object has none."""
+    """One object. `date` comes from the call where the object has none. `is_cut` where an earlier compression may have left
+    columns out."""
 
     position: int
     values: Mapping[str, Any]
+    is_cut: bool = False
 
     @property
     def kind(self) -> frozenset[str]:

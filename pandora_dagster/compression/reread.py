@@ -24,10 +24,13 @@ _LAYOUT = re.compile(r"[\[(].*$")
 
 @dataclass(frozen=True, slots=True)
 class LooseValue:
-    """A value without a row: `label` is its name, and the date it belongs to behind it where it has one."""
+    """A value without a row: `label` is its name, and the date it belongs to behind it where it has one; `subject` is the identity
+    of the record it comes from, "" where the value is itself one; `layout` names the members of an object."""
 
     label: str
     value: str
+    subject: str = ""
+    layout: str = ""
 
 
 @dataclass(slots=True)
@@ -59,8 +62,7 @@ def reread(text: str) -> Reread:
             found.loose += _loose(line.removeprefix(ALSO_SEEN))
             header = None
         elif line.startswith(ALSO_IN) and ": " in line:
-            label, _, objects = line.removeprefix(ALSO_IN).partition(": ")
-            found.items += [LooseValue(label, value) for value in objects.split("; ")]
+            found.items += _items(line.removeprefix(ALSO_IN))
             header = None
         elif line.startswith(EARLIER):
             found.earlier.append(line)
@@ -103,7 +105,7 @@ class _Header:
     def row(self, line: str) -> Row:
         """The cells of a line; a cell of several values comes back as lists of words."""
         cells = dict.fromkeys(self.columns, "") | dict(zip(self.columns, line.split("|"), strict=False))
-        return Row(0, {name: _parts(name, value, self.layouts) for name, value in cells.items()} | dict(self.constants))
+        return Row(0, {name: _parts(name, value, self.layouts) for name, value in cells.items()} | dict(self.constants), is_cut=True)
 
 
 def _parts(name: str, value: str, layouts: Mapping[str, str]) -> str | list[list[str]]:
@@ -112,11 +114,22 @@ def _parts(name: str, value: str, layouts: Mapping[str, str]) -> str | list[list
     return value
 
 
+def _items(text: str) -> list[LooseValue]:
+    """`flights[from,to] of AB12: Oslo Bergen; Bergen Oslo`."""
+    head, _, objects = text.partition(": ")
+    label, _, subject = head.partition(" of ")
+    layout = found.group() if (found := _LAYOUT.search(label)) else ""
+    return [LooseValue(label.removesuffix(layout), value, subject, layout) for value in objects.split("; ")]
+
+
 def _loose(text: str) -> list[LooseValue]:
+    """`order_id A1 A2; train_id 2026-03-14 T1; AB12: cabin economy, card_id c_5`."""
     found: list[LooseValue] = []
     for part in text.split("; "):
-        label, *values = part.split(" ")
-        if len(values) > 1 and DATE.fullmatch(values[0]):
-            label, values = f"{label} {values[0]}", values[1:]
-        found += [LooseValue(label, value) for value in values]
+        subject, _, named = part.rpartition(": ")
+        for group in named.split(", "):
+            label, *values = group.split(" ")
+            if len(values) > 1 and DATE.fullmatch(values[0]):
+                label, values = f"{label} {values[0]}", values[1:]
+            found += [LooseValue(label, value, subject) for value in values]
     return found

@@ -10,6 +10,7 @@ from pandora_dagster.compression.dialogue_lines import ALSO
 from pandora_dagster.compression.facts import LINES, Fact
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.text.credentials import redacted
 
 _BEFORE, _AFTER = 60, 30
 _SHORTEST_LINE = 4
@@ -20,6 +21,7 @@ _WORDS_BEFORE, _WORDS_AFTER = 2, 1
 
 def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
     """`body` with a line for each fact, as many as fit in `target` tokens, in the given order."""
+    source = redacted(source)
     lines = [body] if body.strip() else []
     used = counter.count(body)
     said: set[str] = set()
@@ -38,16 +40,21 @@ def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter
 
 def snippet(fact: Fact, source: str) -> str:
     """A fact with the words around it, on one line; a sentence as it is."""
-    at = source[fact.start : fact.end].find(fact.text)
-    if fact.kind in LINES or at < 0:
+    start = _place(fact, source)
+    if fact.kind in LINES or start < 0:
         return " ".join(fact.text.split())
-    start = fact.start + at
     end = start + len(fact.text)
     before = _SENTENCE_BORDER.split(source[max(0, start - _BEFORE) : start])[-1]
     after = _SENTENCE_BORDER.split(source[end : end + _AFTER])[0]
     return " ".join(
         (*_words(before, cut_first=start > _BEFORE)[-_WORDS_BEFORE:], fact.text, *_words(after, cut_first=False)[:_WORDS_AFTER])
     ).strip()
+
+
+def _place(fact: Fact, source: str) -> int:
+    """Where a fact stands: in its span, else (in a later generation of its original) where its text stands first; -1 for nowhere."""
+    at = source[fact.start : fact.end].find(fact.text)
+    return fact.start + at if at >= 0 else source.find(fact.text)
 
 
 def _words(text: str, *, cut_first: bool) -> list[str]:

@@ -12,7 +12,9 @@ from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.grounding import NO_SENTENCES
 from pandora_dagster.compression.language import FUNCTION_WORDS
 from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.text.credentials import credential_spans
 
 _REPLY = re.compile(
     r"^\W*(?:sure|certainly|of course|absolutely|okay|ok|great|got it|understood|no problem|happy to|"
@@ -33,7 +35,10 @@ _ASKING = re.compile(
     r"|\bdo you want me to\b|\bwhich (?:part|text|document)\b|\bhow can i (?:help|assist)\b|\blet me know\b",
     re.IGNORECASE,
 )
-_LABEL = re.compile(r"^[\w \-.()\[\],]{1,60}[:=]\s*\S")
+_LABEL = re.compile(r"^[\w \-.()\[\],]{1,60}[:=]\s*(?=\S)")
+_LABELLED = 3
+_HELD = re.compile(r": |^\S+ \d{4}-\d\d-\d\d ")
+"""A part of the list of single values that names the record they belong to, or their date."""
 _VALUES_ALLOWED = 0.10
 _SAMPLED_WORDS, _REACH, _SUPPORTED, _GLUE = 2_000, 8, 0.5, 0.2
 _SHORTEST = 25
@@ -84,6 +89,7 @@ def _forms(candidate: str, source: str) -> tuple[str, ...]:
         "" if is_quoted or not (_ASKING.search(opening) and len(words(candidate)) < 120) else "question back: asks instead of condensing",
         "" if len(plain) < 200 or plain != key(source) else "echo: the source, spelled differently",
         _repeated(candidate, source),
+        "credential: a key or a password stands in it" if credential_spans(candidate) else "",
         _shuffled(candidate, source),
     )
 
@@ -117,15 +123,22 @@ def _shuffled(candidate: str, source: str) -> str:
 
 
 def _bare_values(candidate: str, source: str) -> list[str]:
-    """Parts of lines that are nothing but values: outside a table, without a label, without another word, and no line of the source."""
+    """Parts of lines that are nothing but values: outside a table, no line of the source, without another word, and without the
+    key and the subject or date that would say what they are. A label speaks for a few values behind it, not for a list."""
     theirs = {line.strip() for line in source.split("\n")}
     found: list[str] = []
     header = False
     for line in candidate.split("\n"):
-        header = line.startswith("#") or (header and ("|" in line or bool(line.strip())))
-        if line.strip() in theirs or "|" in line or line.startswith("#") or header or _LABEL.match(line):
+        header = line.startswith("#") or (header and bool(line.strip()))
+        if line.startswith(ALSO_IN):
             continue
-        found += [part for part in re.split(r"[;,]\s", line) if part.strip() and _only_values(part)]
+        if line.startswith(ALSO_SEEN):
+            found += [part.partition(" ")[2] for part in line.removeprefix(ALSO_SEEN).split("; ") if not _HELD.search(part)]
+        elif line.strip() not in theirs and "|" not in line and not header:
+            label = _LABEL.match(line)
+            parts = re.split(r"[;,]\s", line[label.end() :] if label else line)
+            bare = [part for part in parts if part.strip() and _only_values(part)]
+            found += bare[_LABELLED:] if label else bare
     return found
 
 

@@ -33,25 +33,43 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Entries of one kind with the order of their columns."""
+    """Entries of one kind with the order of their columns; `names` are the columns with the layout of what is in them."""
 
-    header: str
+    names: tuple[str, ...]
     columns: tuple[str, ...]
     constants: Mapping[str, Any]
     entries: tuple[Entry, ...]
+
+    def header(self, level: int = 0) -> str:
+        """The header of rows with at most `level` columns, of all columns without."""
+        names = self.names[: level or None]
+        mark = "|" if len(names) == 1 and not self.constants else ""
+        constants = "".join(f"{CONSTANT}{name}={cell(value).replace(';', ',')}" for name, value in self.constants.items())
+        return "# " + "|".join(names) + mark + constants
 
 
 def tables(rows: Iterable[Row], mentions: Mentions, layouts: Mapping[str, str]) -> tuple[Table, ...]:
     """All rows as tables, in order of appearance. `layouts` are those that an earlier compression's headers told."""
     kinds: dict[frozenset[str], dict[tuple[str, str], Entry]] = {}
-    for row in rows:
-        entries = kinds.setdefault(row.kind, {})
+    found = list(rows)
+    whole = _whole_kinds(found)
+    for row in found:
+        entries = kinds.setdefault(whole.get(row.kind, row.kind) if row.is_cut else row.kind, {})
         name = (row.identity, row.date)
         if name in entries:
             entries[name].update(row)
         else:
             entries[name] = Entry(row)
     return tuple(_table(list(entries.values()), mentions, layouts) for entries in kinds.values())
+
+
+def _whole_kinds(rows: Sequence[Row]) -> dict[frozenset[str], frozenset[str]]:
+    """Columns of rows that were cut -> all columns of their kind, where whole rows of it stand too."""
+    first = {row.kind: next(iter(row.values), "") for row in rows}
+    cut = {row.kind for row in rows if row.is_cut}
+    known = {row.kind for row in rows if not row.is_cut}
+    wider = {kind: [other for other in known if kind < other and first[kind] == first[other]] for kind in cut - known}
+    return {kind: min(others, key=len) for kind, others in wider.items() if others}
 
 
 def _table(entries: Sequence[Entry], mentions: Mentions, layouts: Mapping[str, str]) -> Table:
@@ -62,10 +80,7 @@ def _table(entries: Sequence[Entry], mentions: Mentions, layouts: Mapping[str, s
     constants = {name: value for name, value in constants.items() if name not in varying}
     worth = {name: round(_mentioned(name, values, mentions) + _IDENTIFIER_BONUS * _identifying(name, values), 1) for name in varying}
     order = (varying[0], *sorted(varying[1:], key=lambda name: -worth[name]))
-    header = "# " + "|".join(name + _layout(name, values, layouts) for name in order)
-    header += "|" if len(order) == 1 and not constants else ""
-    header += "".join(f"{CONSTANT}{name}={cell(value).replace(';', ',')}" for name, value in constants.items())
-    return Table(header, order, constants, tuple(entries))
+    return Table(tuple(name + _layout(name, values, layouts) for name in order), order, constants, tuple(entries))
 
 
 def _is_constant(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:

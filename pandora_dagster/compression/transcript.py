@@ -4,6 +4,7 @@ Knows text in and text out; pure and deterministic, linear in the text. It reads
 a compaction merges instead of decaying. Weights: who mentions a value, how late, and its form (no word lists of a domain).
 """
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from functools import cached_property
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.json_parts import shown
 from pandora_dagster.compression.mentions import Mentions, base_weight, is_word_list, recency
-from pandora_dagster.compression.messages import Call, Result, Said, contents, rendered, split_messages
+from pandora_dagster.compression.messages import ANSWERS, Call, Result, Said, contents, rendered, split_messages
 from pandora_dagster.compression.normal import key, padded, stands_in
 from pandora_dagster.compression.records import DATE, Options, Row, options, rows
 from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN, Reread, reread
@@ -28,14 +29,22 @@ from pandora_dagster.compression.transcript_units import (
 )
 from pandora_dagster.contracts.ports import CountsTokens
 
-_NAMED_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 0.35, 1.6, 6
-"""Weight of a value nobody mentions: in a row whose identity is mentioned, in any other; and of tables up to six rows."""
+_NAMED_ROW, _NEAR_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 1.2, 0.35, 1.6, 6
+"""Weight of a value nobody mentions: in a row whose identity is mentioned, more the later it was (the record that is talked about
+stays whole), in any other row; and of tables up to six rows."""
 _STATE_WEIGHT, _STATE_OF_ROW = 1.5, 1.0
 """Of a state by itself, and of the fact that it is the state of a row somebody mentions."""
-_UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.5, 0.1
-_PERSON_BONUS = 0.08
+_BOND, _SHARED = 0.5, 0.5
+"""Of two values that stand together though nobody mentions them; and the power by which a part that many share counts less."""
+_SPOKEN_VALUE, _UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.7, 0.5, 0.1
+"""Worth of a single value beside its row: where somebody mentions it, where nobody does, and where nobody talks at all."""
+_PERSON_BONUS = 0.2
+_LONE = 0.16
+"""Characters, per token of the target, for single values that have neither date nor subject: about 8 % of it."""
 _MUST = 1_000.0
 _MARGIN = 12
+_ROUNDS = 3
+"""Headers end with their longest row, and values already said are not said again: what that saves is spent in further rounds."""
 
 
 @dataclass(frozen=True)
@@ -46,26 +55,62 @@ class _Material:
     drafts: tuple[Draft, ...]
     mentions: Mentions
     messages: int
+    target: int
+
+    def bond(self, fact: str) -> float:
+        """What it is worth that the parts of a fact stand together: as much as their mentions, shared among all that have the part."""
+        return sum((self.mentions.of(part) or 0.0) / self._bonds[part] ** _SHARED for part in fact.split("@"))
+
+    @cached_property
+    def _bonds(self) -> Counter[str]:
+        return Counter(part for fact in {f for d in self.drafts for f in d.facts if "@" in f} for part in set(fact.split("@")))
+
+    @cached_property
+    def _leads(self) -> dict[tuple[int, int], int]:
+        return {(d.position, d.line): n for n, d in enumerate(self.drafts) if d.is_lead}
+
+    def with_leads(self, talk: set[int]) -> set[int]:
+        """Sentences, and the lines that announce them; a title or a label that announces nothing is left out."""
+        found: set[int] = set()
+        for number in talk:
+            if self.drafts[number].is_lead and not self.drafts[number].facts:
+                continue
+            while number >= 0 and number not in found:
+                found.add(number)
+                draft = self.drafts[number]
+                number = self._leads.get((draft.position, draft.lead), -1)
+        return found
 
     @cached_property
     def loose_factor(self) -> float:
-        """Worth of a single value that nobody mentions: alone it says less than its row, most of all where nobody talks."""
+        """Worth of a single value that nobody mentions."""
         has_talk = any(d.kind in ("sentence", "call") for d in self.drafts)
         return _UNMENTIONED_VALUE if has_talk else _UNMENTIONED_ANYWHERE
 
 
 def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
     """`text` in at most `target` tokens, where that is possible; `must` are keys of values that come first."""
-    material = _material(rendered(text), query, must)
+    material = _material(rendered(text), query, must, target)
     weights = _weights(material, must)
     units = [_unit(draft, material, counter) for draft in material.drafts]
-    openings: dict[Hashable, float] = {n: counter.count(t.header) + 1.0 for n, t in enumerate(material.tables)}
-    picked = Selection(units, weights, openings).extend(target - _MARGIN)
-    filled = _fill(material, units, picked, target, counter)
-    return _trimmed(material, filled, target, counter)
+    selection = Selection(units, weights, _openings(material, counter))
+    left, picked, filled = float(target - _MARGIN), list[int](), list[int]()
+    for _ in range(_ROUNDS):
+        picked = list(dict.fromkeys((*selection.extend(left), *filled)))
+        filled = [n for n in _fill(material, units, picked, target, counter) if n not in picked]
+        left = target - _MARGIN - counter.count(_composed(material, [*picked, *filled]))
+        if left < _MARGIN:
+            break
+    return _trimmed(material, [*picked, *filled], target, counter)
 
 
-def _material(text: str, query: str, must: frozenset[str]) -> _Material:
+def _openings(material: _Material, counter: CountsTokens) -> dict[Hashable, float]:
+    """What the first unit under a table's header, or under a line that announces it, pays for that."""
+    openings: dict[Hashable, float] = {n: counter.count(t.header()) + 1.0 for n, t in enumerate(material.tables)}
+    return openings | {("lead", d.position, d.line): counter.count(d.text) + 1.0 for d in material.drafts if d.is_lead}
+
+
+def _material(text: str, query: str, must: frozenset[str], target: int) -> _Material:
     earlier = reread(text)
     messages = split_messages(earlier.text)
     found = tuple(contents(messages))
@@ -86,7 +131,7 @@ def _material(text: str, query: str, must: frozenset[str]) -> _Material:
     drafts = _drafts(made, mentions, earlier, groups, calls)
     drafts += [draft for item in said for draft in sentence_drafts(item, must)]
     drafts = _without_repeats(drafts)
-    return _Material(made, tuple(drafts), mentions, len(messages))
+    return _Material(made, tuple(drafts), mentions, len(messages), target)
 
 
 def _drafts(made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
@@ -121,13 +166,13 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
     if "~" in fact:
         return _STATE_OF_ROW * late
     if "@" in fact:
-        return max(0.5 * late, sum(material.mentions.of(part) or 0.0 for part in fact.split("@")))
+        return max(_BOND * late, material.bond(fact))
     mentioned = material.mentions.of(fact)
     base = base_weight(fact)
     if mentioned is not None:
         weight = base * mentioned
     elif draft.kind in ("row", "earlier", "value", "item"):
-        weight = base * late * (_NAMED_ROW if draft.is_mentioned else _OTHER_ROW)
+        weight = base * late * (_NAMED_ROW + _NEAR_ROW * draft.nearness if draft.is_mentioned else _OTHER_ROW)
         if draft.kind == "row" and len(material.tables[draft.table].entries) <= _SHORT:
             weight *= _SHORT_TABLE
     else:
@@ -138,9 +183,14 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
 def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
     bonus = _PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0
-    factor = material.loose_factor if draft.kind == "value" and not any(material.mentions.spoken(f) for f in draft.facts) else 1.0
+    factor = 1.0
+    if draft.kind == "value":
+        factor = _SPOKEN_VALUE if any(material.mentions.spoken(f) for f in draft.facts) else material.loose_factor
     if draft.kind == "row":
         return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level)
+    if draft.is_lead or draft.lead >= 0:
+        group = ("lead", draft.position, draft.line if draft.is_lead else draft.lead)
+        return Unit(draft.text, 0 if draft.is_lead else tokens, draft.facts, draft.position, group, bonus=bonus)
     return Unit(draft.text, tokens, draft.facts, draft.position, bonus=bonus, factor=factor)
 
 
@@ -178,43 +228,71 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         if draft.kind == "row":
             kept.setdefault(draft.table, []).append(draft)
     for number in sorted(kept):
-        lines += [material.tables[number].header, *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry)))]
+        lines += [
+            material.tables[number].header(max(d.level for d in kept[number])),
+            *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry))),
+        ]
     lines += [d.text for d in chosen if d.kind == "earlier"]
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
     in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
-    if loose := _loose_line([d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines))):
+    if loose := _loose_line(
+        [d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines)), int(_LONE * material.target)
+    ):
         lines.append(loose)
-    talk = sorted(n for n in picked if material.drafts[n].kind in ("options", "call", "sentence"))
-    return "\n".join(lines + _talk([material.drafts[n] for n in talk]))
+    talk = {n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")}
+    return "\n".join(lines + _talk([material.drafts[n] for n in sorted(material.with_leads(talk))]))
 
 
 def _item_lines(items: Sequence[Draft], standing: str) -> list[str]:
-    grouped: dict[str, dict[str, None]] = {}
+    """Objects without a row, under the record they stand in; the first line of a name tells what the members are."""
+    grouped: dict[tuple[str, str], dict[str, None]] = {}
+    layouts: dict[str, str] = {}
     for draft in items:
         if draft.text not in standing:
-            grouped.setdefault(draft.label, {})[draft.text] = None
-    return [f"{ALSO_IN}{label}: {'; '.join(found)}" for label, found in grouped.items()]
+            grouped.setdefault((draft.label, draft.subject), {})[draft.text] = None
+            layouts.setdefault(draft.label, draft.layout)
+    lines: list[str] = []
+    for (label, subject), found in grouped.items():
+        lines.append(f"{ALSO_IN}{label}{layouts.pop(label, '')}{f' of {subject}' if subject else ''}: {'; '.join(found)}")
+    return lines
 
 
-def _loose_line(values: Sequence[Draft], standing: str) -> str:
-    grouped: dict[str, dict[str, None]] = {}
+def _loose_line(values: Sequence[Draft], standing: str, room: int) -> str:
+    """Single values: identities under their name (and date), all others under the identity they belong to. Of identities without
+    a date stand as many as `room` characters hold: a long list of them tells nothing."""
+    grouped: dict[str, dict[str, dict[str, None]]] = {}
     for draft in values:
         has_date = bool(DATE.fullmatch(draft.label.rsplit(" ", 1)[-1]))
-        if has_date or not stands_in(key(draft.text), standing):
-            grouped.setdefault(draft.label, {})[draft.text] = None
-    return ALSO_SEEN + "; ".join(f"{label} {' '.join(found)}" for label, found in grouped.items()) if grouped else ""
+        if not (has_date or draft.subject):
+            room -= len(draft.text) + 1
+        if (has_date or not stands_in(key(draft.text), standing)) and (room >= 0 or has_date or draft.subject):
+            grouped.setdefault(draft.subject, {}).setdefault(draft.label, {})[draft.text] = None
+    parts: list[str] = []
+    for subject, labels in grouped.items():
+        named = [f"{label} {' '.join(found)}" for label, found in labels.items()]
+        parts += [f"{subject}: {', '.join(named)}"] if subject else named
+    return ALSO_SEEN + "; ".join(parts) if parts else ""
 
 
 def _talk(drafts: Sequence[Draft]) -> list[str]:
-    """Sentences under their role, neighbours of one message on one line."""
+    """Sentences under their role, neighbours of one message on one line; items are set off by a semicolon. What a call gave back
+    in words stands behind the call."""
     lines: list[str] = []
     current: tuple[int, str] | None = None
-    for draft in sorted(drafts, key=lambda d: d.position):
+    called: dict[int, int] = {}
+    for draft in sorted(drafts, key=lambda d: (d.position, d.kind == "call")):
+        call = called.pop(draft.position - 1, called.pop(draft.position, None)) if draft.label == "tool" else None
         if draft.kind != "sentence":
             lines.append(draft.text)
             current = None
+            if draft.kind == "call":
+                called = {draft.position: len(lines) - 1}
+        elif call is not None:
+            lines[call] += ANSWERS + draft.text
+            current = (draft.position, draft.label) if call == len(lines) - 1 else None
         elif (draft.position, draft.label) == current:
-            lines[-1] += " " + draft.text
+            is_list = draft.is_item and lines[-1][-1] not in ".!?:;"
+            lines[-1] += ("; " if is_list else " ") + draft.text
         else:
             lines.append(f"{draft.label}: {draft.text}" if draft.label else draft.text)
             current = (draft.position, draft.label)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pandora_dagster.compression.json_parts import is_list, is_object, leaves, shown
 from pandora_dagster.compression.language import sentences
-from pandora_dagster.compression.mentions import Mentions, call_keys, is_word_list, value_keys
+from pandora_dagster.compression.mentions import Mentions, call_keys, value_keys
 from pandora_dagster.compression.messages import Call, Said
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.records import DATE, IDENTIFIER, Options, cell, innermost_name, is_identity_map, item_text, items
@@ -19,14 +19,22 @@ from pandora_dagster.compression.tables import Entry, Table
 
 Kind = Literal["row", "earlier", "value", "item", "options", "call", "sentence"]
 _STATE = re.compile(r"[a-z]+(?:_[a-z]+){0,4}")
+_ITEM = re.compile(r"\s*(?:[-*•+]|\d{1,3}[.)])\s+\S")
+_MARKS = re.compile(r"^\s*(?:[-*•+]\s+|#{1,6}\s+)")
+_BOLD = re.compile(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*")
+_LABEL_WORDS = 3
 _LONGEST_KEY = 80
 _LONGEST_LOOSE = 40
+_NEAR = 0.8
+"""A record named this lately is worth keeping together: each of its cells counts as a value of this very record."""
 _LONGEST_SENTENCE = 1_200
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A piece of the output to be. `label` is the role of a sentence or the name of a value; `table` and `entry` number a row."""
+    """A piece of the output to be. `label` is the role of a sentence or the name of a value; `table` and `entry` number a row;
+    `subject` is the record that a value stands in, `layout` the names of an object's members. A sentence stands on line `line` of
+    its message, and comes with the line `lead` that announces it (`Your flights:`), -1 for none."""
 
     kind: Kind
     position: int
@@ -37,6 +45,13 @@ class Draft:
     entry: int = -1
     level: int = 0
     is_mentioned: bool = False
+    nearness: float = 0.0
+    subject: str = ""
+    layout: str = ""
+    line: int = -1
+    lead: int = -1
+    is_lead: bool = False
+    is_item: bool = False
 
 
 def table_drafts(number: int, table: Table, mentions: Mentions) -> Iterator[Draft]:
@@ -85,40 +100,58 @@ def _prefixes(
     mentions: Mentions,
 ) -> Iterator[Draft]:
     is_mentioned = any(mentions.of(k) is not None for k in facts[0])
+    near = max((mentions.nearness(k) for k in facts[0]), default=0.0)
     covered: frozenset[str] = frozenset()
     name = key(cells[0])
     states = [f"{name}~{text}" if is_mentioned and _STATE.fullmatch(text) else "" for text in cells]
     for level in range(1, len(cells) + 1):
         covered |= facts[level - 1]
+        value = key(cells[level - 1]) if level > 1 else ""
+        if value and (near >= _NEAR or (any(c.isdigit() for c in value) and mentions.of(value) is not None)):
+            covered |= {f"{name}@{value}"}
         if level > 1 and states[level - 1]:
             covered |= {states[level - 1]}
         if bound and level >= bound[1]:
             covered |= {bound[0]}
         if cells[level - 1] or level == 1:
             text = "|".join(cells[:level])
-            yield Draft("row", entry.row.position, text, covered, table=number, entry=index, level=level, is_mentioned=is_mentioned)
+            yield Draft(
+                "row", entry.row.position, text, covered, table=number, entry=index, level=level, is_mentioned=is_mentioned, nearness=near
+            )
 
 
 def _single_values(table: Table, entry: Entry, bound: tuple[str, int] | None) -> Iterator[Draft]:
+    """Identifiers and states by themselves: an identity under its column's name, any other under the identity it belongs to."""
     for column, name in enumerate(table.columns):
         value = entry.row.values.get(name, "")
         for leaf in dict.fromkeys(leaves(value)):
-            if not 1 < len(leaf) < _LONGEST_LOOSE or not (IDENTIFIER.fullmatch(leaf) or is_word_list(leaf.replace("_", " "))):
+            if not 1 < len(leaf) < _LONGEST_LOOSE or not (IDENTIFIER.fullmatch(leaf) or _STATE.fullmatch(leaf)):
                 continue
             label = (innermost_name(value, leaf) or name).replace(" ", "_")
             if bound and column == 0:
                 date = bound[0].rsplit("@", 1)[1]
                 yield Draft("value", entry.row.position, leaf, frozenset((key(leaf), bound[0])), f"{label} {date}")
             else:
-                yield Draft("value", entry.row.position, leaf, frozenset((key(leaf),)), label)
+                subject = "" if leaf == entry.row.identity else _as_subject(entry.row.identity)
+                yield Draft("value", entry.row.position, leaf, frozenset((key(leaf),)), label, subject=subject)
+
+
+def _as_subject(identity: str) -> str:
+    """An identity as the head of a list: short, and without the signs that part the list."""
+    plain = " ".join(re.sub(r"[;:,|]", " ", identity).split())
+    return plain if len(plain) <= _LONGEST_LOOSE else ""
 
 
 def _single_items(table: Table, entry: Entry) -> Iterator[Draft]:
     for name in table.columns:
         value = entry.row.values.get(name)
+        is_named = is_identity_map(value)
         for item in items(value):
-            text = item_text(item, named=is_identity_map(value))
-            yield Draft("item", entry.row.position, text, _leaf_keys(item) | {together(leaves(item))}, name.replace(" ", "_"))
+            text = item_text(item, named=is_named)
+            facts = _leaf_keys(item) | {together(leaves(item))}
+            form = "" if is_named else "[" + ",".join(item) + "]"
+            subject = _as_subject(entry.row.identity)
+            yield Draft("item", entry.row.position, text, facts, name.replace(" ", "_"), subject=subject, layout=form)
 
 
 def _older(number: int, entry: Entry) -> Iterator[Draft]:
@@ -136,13 +169,14 @@ def loose_draft(loose: LooseValue) -> Draft:
     date = loose.label.rsplit(" ", 1)[-1]
     if DATE.fullmatch(date):
         facts.add(f"{key(loose.value)}@{date}")
-    return Draft("value", 0, loose.value, frozenset(facts), loose.label)
+    return Draft("value", 0, loose.value, frozenset(facts), loose.label, subject=loose.subject)
 
 
 def item_draft(loose: LooseValue) -> Draft:
     """An object without a row, as it was read back."""
     parts = loose.value.split(" ")
-    return Draft("item", 0, loose.value, _leaf_keys(parts) | {together(parts)}, loose.label)
+    facts = _leaf_keys(parts) | {together(parts)}
+    return Draft("item", 0, loose.value, facts, loose.label, subject=loose.subject, layout=loose.layout)
 
 
 def earlier_draft(line: str) -> Draft:
@@ -170,11 +204,35 @@ def _compact(value: object) -> str:
 
 
 def sentence_drafts(said: Said, must: frozenset[str]) -> Iterator[Draft]:
-    """Sentences with their values; one that is itself a fact that must stay counts as a value too."""
-    for sentence in sentences(said.text):
-        for piece in [sentence] if len(sentence) <= _LONGEST_SENTENCE else _stretches(sentence):
-            whole = frozenset((key(piece),)) & must
-            yield Draft("sentence", said.position, piece, value_keys(piece) | whole, said.role)
+    """Sentences with their values, an item with the line that announces it; one that is itself a fact that must stay counts as a
+    value too."""
+    number = 0
+    announcing: list[tuple[int, int]] = []
+    for raw in said.text.split("\n"):
+        item = _ITEM.match(raw)
+        indent = len(raw) - len(raw.lstrip()) if item or announcing else 0
+        if raw.strip() and not item and not indent:
+            announcing = []
+        while announcing and announcing[-1][0] >= indent:
+            announcing.pop()
+        lead = announcing[-1][1] if announcing else -1
+        pieces = list(_line_pieces(raw))
+        is_title = raw.startswith("#")
+        for last, piece in enumerate(pieces, 1):
+            number += 1
+            is_lead = last == len(pieces) and (is_title or piece.endswith(":"))
+            is_label = is_title or (is_lead and len(piece.split()) <= _LABEL_WORDS and not any(c.isdigit() for c in piece))
+            facts = frozenset[str]() if is_label else value_keys(piece) | (frozenset((key(piece),)) & must)
+            yield Draft("sentence", said.position, piece, facts, said.role, line=number, lead=lead, is_lead=is_lead, is_item=bool(item))
+            if is_lead:
+                announcing.append((indent if item else -1, number))
+
+
+def _line_pieces(raw: str) -> Iterator[str]:
+    """The sentences of a line, without the marks of bullets, headings and bold type."""
+    plain = _BOLD.sub(r"\1", _MARKS.sub("", raw))
+    for sentence in sentences(plain):
+        yield from [sentence] if len(sentence) <= _LONGEST_SENTENCE else _stretches(sentence)
 
 
 def _stretches(sentence: str) -> Iterator[str]:

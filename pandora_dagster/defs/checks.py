@@ -51,7 +51,7 @@ def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
 
 def check_specs(phase: str, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
     """One check per gate of the phase's recipes, and those of compression."""
-    return [dg.AssetCheckSpec(check, asset=phase, description=_described(check, recipes)) for check in checks_of(recipes)]
+    return [dg.AssetCheckSpec(check, asset=phase, description=_described(check, recipes)) for check in checks_of(phase, recipes)]
 
 
 def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:

@@ -24,7 +24,7 @@ Yielded = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
     """The asset of one phase. A branch that the turn did not take yields nothing: it and what follows it are skipped."""
-    asked = checks_of(recipes)
+    asked = checks_of(spec.name, recipes)
 
     @dg.multi_asset(
         name=spec.name,

@@ -24,7 +24,7 @@ def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], 
         if report.skipped:
             continue
         add_keys(instance, [report.key])
-        asked = checks_of(phase_recipes(specs[report.phase], cookbook))
+        asked = checks_of(report.phase, phase_recipes(specs[report.phase], cookbook))
         instance.report_runless_asset_event(_halt(report, report.halt, folder) if report.halt else _materialisation(report, folder))
         for result in (halt_results if report.halt else check_results)(report, asked):
             instance.report_runless_asset_event(_evaluation(report.phase, result))

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pandora_dagster.compression.candidate import Candidate
-from pandora_dagster.compression.credentials import holds_secret
 from pandora_dagster.compression.grounding import Source, invented
 from pandora_dagster.compression.language import content_stems
 from pandora_dagster.contracts.calls import InputDocument, Item
@@ -27,6 +26,7 @@ from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.desk import Desk, Written, answer_of
 from pandora_dagster.phases.saving import citations
 from pandora_dagster.selection.fact_ledger import Occasion, applied, merged, taken_back
+from pandora_dagster.text.credentials import holds_secret
 from pandora_dagster.text.dates import stamp
 from pandora_dagster.text.known_facts import ledger_lines
 from pandora_dagster.text.pasted import own_words
@@ -149,7 +149,7 @@ def _linking(ledger: SessionFacts, linked: tuple[str, ...]) -> SessionFacts:
 def _linked(desk: Desk, known: SessionFacts) -> tuple[str, ...]:
     """The sessions that answers of this session drew on, this turn's citations included; a cited turn that is gone links nothing."""
     found = dict.fromkeys(known.linked_sessions)
-    for cited in citations(desk.context):
+    for cited in citations(desk.turn):
         if cited["turn_id"]:
             try:
                 key = TurnKey(desk.turn.key.user, int(str(cited["turn_id"]).removeprefix("turn_")))

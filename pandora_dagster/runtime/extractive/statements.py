@@ -2,9 +2,9 @@
 
 import re
 
-from pandora_dagster.compression.credentials import holds_secret
 from pandora_dagster.contracts.facts import LONGEST_FACT, FactCategory
 from pandora_dagster.runtime.extractive.matching import FILLERS, META_WORDS, STOP_WORDS, stem, terms, words
+from pandora_dagster.text.credentials import holds_secret
 from pandora_dagster.text.sentences import sentences
 
 _OPENING = re.compile(

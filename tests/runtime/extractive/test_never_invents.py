@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pandora_dagster.compression.rolling import Exchange
 from pandora_dagster.contracts.answers import Intent, QueryType
 from pandora_dagster.contracts.conversations import ConversationDigest
+from pandora_dagster.contracts.facts import FactCategory
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.extractive.runtime import ROLES, ExtractiveRuntime
 from pandora_dagster.runtime.extractive.templates import FIELD_WORDS, TEMPLATES
@@ -25,6 +26,7 @@ FIXED |= {
     for name in ("not_needed", "resolved", "unresolved", "PROCEED", "CLARIFY", "COMMAND", "COMPLETE", "BLOCKED")
     for w in WORD.findall(name.lower())
 }
+FIXED |= {w.lower() for w in get_args(FactCategory)}
 FIXED |= {"approve", "revise", "fail", "coordinator", "synthesis", "preference", "fact"}
 PIECES = st.sampled_from(
     [

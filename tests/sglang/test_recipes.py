@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, Source
-from pandora_dagster.contracts.ids import SessionId, UserId
+from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.cookbook import open_shelf
 from pandora_dagster.cookbook.prompts import variables_in
@@ -126,4 +126,4 @@ def test_a_shipped_schema_compiles_as_it_is_sent(server: RealSglang, name: str) 
 
 def test_turns_of_the_store_are_untouched(house: House) -> None:
     """Calls without a turn leave none."""
-    assert list(house.turns.keys(UserId("anna"))) == [] and house.sessions.find(UserId("anna"), SessionId("s1")) is None
+    assert list(house.turns.keys(UserId("anna"))) == [] and list(house.sessions.records(UserId("anna"))) == []

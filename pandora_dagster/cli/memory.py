@@ -65,7 +65,7 @@ def set_memory(
 
     Example: pandora memory set budget "$500-800" --user example
     """
-    from pandora_dagster.contracts.ports import MemoryEntry
+    from pandora_dagster.contracts.remembered import MemoryEntry
     from pandora_dagster.text.dates import stamp
 
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):

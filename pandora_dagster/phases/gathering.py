@@ -8,7 +8,7 @@ from pandora_dagster.contracts.answers import GatheredContext, RetrievalPlan
 from pandora_dagster.contracts.calls import InputDocument, Item, Source
 from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.ports import MemoryEntry
+from pandora_dagster.contracts.remembered import MemoryEntry
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import DocumentError, UnknownTurnError

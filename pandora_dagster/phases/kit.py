@@ -6,20 +6,16 @@ from dataclasses import dataclass, field
 from pandora_dagster.contracts.ports import (
     CallLog,
     Clock,
-    ConversationSummaries,
     Cookbook,
     CountsTokens,
     Executes,
-    FactBook,
     Interventions,
-    MemoryStore,
-    NoteStore,
-    SourceStore,
     Summarizes,
     Tool,
     TurnIndex,
     TurnStore,
 )
+from pandora_dagster.contracts.remembered import ConversationSummaries, FactBook, MemoryStore, NoteStore, SourceStore
 from pandora_dagster.selection.excerpts import Scores
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from pandora_dagster.contracts.answers import GatheredContext, PriorTurn
 from pandora_dagster.contracts.calls import GateVerdict, Item, Source
-from pandora_dagster.contracts.ports import CountsTokens, MemoryEntry
+from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.remembered import MemoryEntry
 from pandora_dagster.phases.loading import LoadedSources
 from pandora_dagster.phases.section2_sources import UNLINKED, LeftOut, SourceParts, less_of_sources, source_parts
 from pandora_dagster.text.citations import reference_list

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from pandora_dagster.contracts.facts import FactLedger, Profile, SessionFacts
 from pandora_dagster.contracts.ids import SessionId, UserId
-from pandora_dagster.contracts.ports import Change
+from pandora_dagster.contracts.remembered import Change
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.files import disk_errors, encoded, inside, read_text, sync, write_whole
 from pandora_dagster.stores.layout import Layout

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.ports import EarlierValue, MemoryEntry
+from pandora_dagster.contracts.remembered import EarlierValue, MemoryEntry
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.files import encoded, inside, read_text, write_whole
 from pandora_dagster.stores.layout import Layout

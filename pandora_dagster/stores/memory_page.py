@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
-from pandora_dagster.contracts.ports import EarlierValue, MemoryEntry
+from pandora_dagster.contracts.remembered import EarlierValue, MemoryEntry
 from pandora_dagster.errors import DocumentError
 
 _BLOCK = re.compile(r"^```ya?ml[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.contracts.ports import MemoryEntry
+from pandora_dagster.contracts.remembered import MemoryEntry
 from pandora_dagster.contracts.sources import Provenance, Research, Visit
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
 from pandora_dagster.settings import load_settings

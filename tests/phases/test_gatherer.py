@@ -3,7 +3,7 @@
 import json
 
 from pandora_dagster.contracts.ids import user_id
-from pandora_dagster.contracts.ports import MemoryEntry
+from pandora_dagster.contracts.remembered import MemoryEntry
 from pandora_dagster.selection.windows import POLICIES
 from pandora_dagster.text.meta import metas
 from tests.phases.rig import plain, retrieval

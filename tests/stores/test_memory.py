@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.contracts.ports import EarlierValue, MemoryEntry, MemoryStore
+from pandora_dagster.contracts.remembered import EarlierValue, MemoryEntry, MemoryStore
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.memory_page import entries, with_entries

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pandora_dagster.contracts.ids import user_id
-from pandora_dagster.contracts.ports import NoteStore
+from pandora_dagster.contracts.remembered import NoteStore
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.note_page import read_note
 from pandora_dagster.stores.notes import MAX_NOTE_BYTES, NoteFiles

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.ids import user_id
-from pandora_dagster.contracts.ports import SourceStore
+from pandora_dagster.contracts.remembered import SourceStore
 from pandora_dagster.contracts.sources import Provenance, Research, ResearchRow, Visit
 from pandora_dagster.errors import BadIdError, DocumentError, StoreError
 from pandora_dagster.stores.research_index import DuckResearchIndex

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.contracts.ports import MemoryEntry
+from pandora_dagster.contracts.remembered import MemoryEntry
 from pandora_dagster.tools.memory import BUDGET_TOKENS, STATED_CONFIDENCE, MemoryCreate, MemoryQuery
 
 ANNA = user_id("anna")

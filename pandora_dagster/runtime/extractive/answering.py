@@ -1,7 +1,5 @@
 """Role `synthesizer`: the answer as the best verbatim spans of sections 2 and 4, each with its citation, most relevant first."""
 
-from dataclasses import replace
-
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.entities import identifiers
@@ -9,7 +7,8 @@ from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.planning import results
 from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
-from pandora_dagster.runtime.extractive.ranking import choose, rank
+from pandora_dagster.runtime.extractive.ranking import choose, passages, rank
+from pandora_dagster.runtime.extractive.quotes import quote
 from pandora_dagster.runtime.extractive.rawresults import raw_spans
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
@@ -35,7 +34,7 @@ def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
     chosen = _chosen(pack, asked, context, labels)
     if not chosen:
         return _nothing(labels)
-    return largest(lambda n: _listed(chosen[:n]) if n else _nothing(labels), len(chosen), pack.max_output_tokens, counter)
+    return largest(lambda n: _listed(passages(chosen[:n])) if n else _nothing(labels), len(chosen), pack.max_output_tokens, counter)
 
 
 def _stored(query: str, context: ContextDocument, labels: Labels) -> str:
@@ -72,18 +71,18 @@ def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     return spans + [s for s in more if set(identifiers(s.text)) <= known]
 
 
-def _listed(spans: list[Span]) -> str:
-    """One span as a sentence, several as a list; a code block stands by itself."""
-    lines = [_marked(s) for s in spans]
+def _listed(found: list[list[Span]]) -> str:
+    """One passage as a sentence, several as a list; a code block stands by itself."""
+    lines = [_marked(passage) for passage in found]
     if len(lines) == 1:
         return lines[0]
-    return "\n".join(f"\n{line}\n" if s.kind == "code" else f"- {line}" for s, line in zip(spans, lines, strict=True)).strip("\n")
+    return "\n".join(f"\n{line}\n" if p[0].kind == "code" else f"- {line}" for p, line in zip(found, lines, strict=True)).strip("\n")
 
 
-def _marked(span: Span) -> str:
-    own = span if span.kind == "code" else replace(span, text=" ".join(span.text.split()))
-    mark = f"[{span.label}]" if span.label else ""
-    return f"{own.text}{chr(10) if span.kind == 'code' else ' '}{mark}".rstrip()
+def _marked(passage: list[Span]) -> str:
+    first = passage[0]
+    mark = f"[{first.label}]" if first.label else ""
+    return (f"{first.text}\n{mark}" if first.kind == "code" else f"{quote(passage)} {mark}").rstrip()
 
 
 def _nothing(labels: Labels) -> str:

@@ -12,6 +12,7 @@ from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_lines, preferences, referred
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.questions import Question, question
+from pandora_dagster.runtime.extractive.quotes import quote
 from pandora_dagster.runtime.extractive.ranking import rank
 from pandora_dagster.runtime.extractive.records import decode
 from pandora_dagster.runtime.extractive.relevance import bears, shared
@@ -29,7 +30,6 @@ _MOST_NOTE_SPANS = 4
 @dataclass(frozen=True, slots=True)
 class _Fact:
     turn: int
-    date: str
     label: str
     score: float
     span: Span
@@ -73,39 +73,53 @@ def _facts(document: str, asked: Question, labels: Labels) -> list[_Fact]:
 
 
 def _told_in(texts: list[tuple[re.Match[str], str]], asked: Question, labels: Labels) -> list[_Fact]:
-    reader, spans = SpanReader(labels, asked), list[tuple[int, str, str, Span]]()
-    for head, text in texts:
+    reader, spans = SpanReader(labels, asked), list[tuple[int, str, Span]]()
+    before = 0
+    for head, text in sorted(texts, key=lambda t: int(t[0].group(1))):
         number = int(head.group(1))
+        if number != before + 1:
+            reader.pause()
+        before = number
         label = head.group(4) or labels.turn(number) or ""
-        spans += [(number, head.group(2) or "", label, s) for s in reader.read(text, label=label or None, quoted=True)]
-    where = {id(s): (number, date, label) for number, date, label, s in spans}
-    ranked = rank([s for _, _, _, s in spans], asked)
+        spans += [(number, label, s) for s in reader.read(text, label=label or None, quoted=True, date=head.group(2) or "")]
+    where = {id(s): (number, label) for number, label, s in spans}
+    ranked = rank([s for _, _, s in spans], asked)
     if not asked.stems:
-        ranked = [(0.1, s) for _, _, _, s in spans if s.kind != "code"][:3]
+        ranked = [(0.1, s) for _, _, s in spans if s.kind != "code"][:3]
     return [_Fact(*where[id(span)], score, span) for score, span in ranked]
 
 
 def _turns(facts: list[_Fact], asked: Question) -> tuple[PriorTurn, ...]:
-    best: dict[int, list[_Fact]] = {}
-    for fact in facts:
-        best.setdefault(fact.turn, []).append(fact)
+    best: dict[int, list[list[_Fact]]] = {}
+    for passage in _passages(facts):
+        best.setdefault(passage[0].turn, []).append(passage)
     top = facts[0].score if facts else 1.0
     return tuple(
         PriorTurn(
             turn=turn,
-            relevance="high" if own[0].score >= 0.7 * top else "medium" if own[0].score >= 0.4 * top else "low",
+            relevance="high" if own[0][0].score >= 0.7 * top else "medium" if own[0][0].score >= 0.4 * top else "low",
             summary=_told(own[0], asked),
-            key_facts=tuple(_told(f, asked) for f in own[1:]),
+            key_facts=tuple(_told(p, asked) for p in own[1:]),
         )
         for turn, own in best.items()
     )
 
 
-def _told(fact: _Fact, asked: Question) -> str:
-    """A fact as one line; where the query asks for a time, the turn's date stands before it."""
-    line = " ".join(fact.span.text.split())
-    dated = fact.date and "time" in asked.wants and (has_kind("time", line) or fact.span.kind == "sentence")
-    return f"({fact.date}) {line}" if dated else line
+def _passages(facts: list[_Fact]) -> list[list[_Fact]]:
+    """Facts as they are told, best first: what a named speaker said in one paragraph is one passage, its best sentence first."""
+    found: dict[tuple[int, int], list[_Fact]] = {}
+    for fact in facts:
+        span = fact.span
+        found.setdefault((span.block, 0 if span.speaker else span.place), []).append(fact)
+    return list(found.values())
+
+
+def _told(passage: list[_Fact], asked: Question) -> str:
+    """A passage as one line; a record or the words of nobody named are dated where the query asks for a time."""
+    best = passage[0].span
+    line = quote([f.span for f in passage])
+    dated = not best.speaker and best.date and "time" in asked.wants and (has_kind("time", line) or best.kind == "sentence")
+    return f"({best.date}) {line}" if dated else line
 
 
 def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledge, ...]:

@@ -2,6 +2,7 @@
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.entities import identifiers
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.labels import Labels
@@ -56,6 +57,7 @@ def _chosen(pack: PromptPack, asked: Question, context: ContextDocument, labels:
     spans = [s for s in _spans(pack, asked, context, labels) if (s.label or not labels.sources) and (s.kind == "code" or not cited(s.text))]
     code = pack.mode == "code"
     ranked = rank(spans if code else [s for s in spans if s.kind != "code"] or spans, asked)
+    ranked = [(score, s) for score, s in ranked if not asks(s.text)] or ranked
     return choose(ranked, words=_CODE_WORDS if code else ANSWER_WORDS)
 
 

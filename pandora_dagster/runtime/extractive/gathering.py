@@ -94,12 +94,13 @@ def _turns(facts: list[_Fact], asked: Question) -> tuple[PriorTurn, ...]:
     for passage in _passages(facts):
         best.setdefault(passage[0].turn, []).append(passage)
     top = facts[0].score if facts else 1.0
+    lines = {turn: _lines(own, asked) for turn, own in best.items()}
     return tuple(
         PriorTurn(
             turn=turn,
             relevance="high" if own[0][0].score >= 0.7 * top else "medium" if own[0][0].score >= 0.4 * top else "low",
-            summary=_told(own[0], asked),
-            key_facts=tuple(_told(p, asked) for p in own[1:]),
+            summary=lines[turn][0],
+            key_facts=tuple(lines[turn][1:]),
         )
         for turn, own in best.items()
     )
@@ -114,12 +115,12 @@ def _passages(facts: list[_Fact]) -> list[list[_Fact]]:
     return list(found.values())
 
 
-def _told(passage: list[_Fact], asked: Question) -> str:
-    """A passage as one line; a record or the words of nobody named are dated where the query asks for a time."""
-    best = passage[0].span
-    line = quote([f.span for f in passage])
-    dated = not best.speaker and best.date and "time" in asked.wants and (has_kind("time", line) or best.kind == "sentence")
-    return f"({best.date}) {line}" if dated else line
+def _lines(passages: list[list[_Fact]], asked: Question) -> list[str]:
+    """The passages of one turn, a line each. Either all bear its date or none: where a named speaker said one of them, or where
+    the query asks for a time and one tells it."""
+    spans = [[f.span for f in p] for p in passages]
+    dated = any(own[0].speaker or ("time" in asked.wants and (own[0].kind == "sentence" or has_kind("time", quote(own)))) for own in spans)
+    return [f"({own[0].date}) {quote(own)}" if dated and own[0].date and not own[0].speaker else quote(own) for own in spans]
 
 
 def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledge, ...]:

@@ -8,7 +8,8 @@ from typing import Protocol
 GAP = " … "
 """Stands where a sentence between two was left out."""
 _FORM = re.compile(r"\((\d{4}-\d{2}-\d{2})\) ([^\W\d_][\w .'-]{0,30}): (?=\S)")
-_NEXT = re.compile(r"; (?=\(\d{4}-\d{2}-\d{2}\) )")
+_DATED = re.compile(r"\(\d{4}-\d{2}-\d{2}\) ")
+_NEXT = re.compile(rf"; (?={_DATED.pattern})")
 _ENDED = re.compile(r"[.!?…:;,][\"')\]]*$|[^\w\"')\]]$")
 
 
@@ -53,8 +54,8 @@ def read_quote(text: str) -> Quote | None:
 
 
 def split_quotes(cell: str) -> list[str]:
-    """The facts of a table cell that are joined by `; `: before the next quote where it begins with one, else at each."""
-    return _NEXT.split(cell) if _FORM.match(cell) else cell.split("; ")
+    """The facts of a table cell that are joined by `; `: where the first bears its date, each does."""
+    return _NEXT.split(cell) if _DATED.match(cell) else cell.split("; ")
 
 
 def _line(text: str) -> str:

@@ -13,6 +13,8 @@ _NO_WORDS: frozenset[str] = frozenset()
 BLOCK_SHARE = 0.7
 """What a matching neighbour in the same block is worth beside an own match."""
 BESIDE_SHARE = 0.15
+REPLY_SHARE = 0.35
+"""The same for a matching question just before, to which it may be the answer."""
 KIND_BONUS = 0.3
 ASKING_PENALTY = 0.2
 """A span that itself asks for something seldom answers."""
@@ -22,7 +24,7 @@ DEED_BONUS = 0.4
 """For the telling of the very deed: `Ordered: ...` where the question is what was ordered."""
 NAME_SHARE = 0.4
 """A name tells who is meant; where half of the lines bear it, it must not outweigh the matter."""
-LEAST_STEMS = 4
+LEAST_STEMS = 2
 """A span without a word of the question is worth its neighbour's match only where it says something itself."""
 SAME_SHARE = 0.8
 RECENT_SHARE = 0.03
@@ -46,8 +48,9 @@ def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
     for span, stems in zip(spans, read, strict=True):
         blocks.setdefault(span.block, set()).update(stems)
     around = {b: coverage(weighted, stems) for b, stems in blocks.items()}
+    asked_before = {s.block + 1: around[s.block] for s in spans if s.speaker and s.text.endswith("?")}
     scored = [
-        (_score(s, stems, asked, weighted, around) + RECENT_SHARE * i / len(spans), i, s)
+        (_score(s, stems, asked, weighted, around, asked_before.get(s.block, 0.0)) + RECENT_SHARE * i / len(spans), i, s)
         for i, (s, stems) in enumerate(zip(spans, read, strict=True))
     ]
     best = sorted((entry for entry in scored if entry[0] > RECENT_SHARE), key=lambda entry: (-entry[0], -entry[1]))
@@ -70,10 +73,12 @@ def _older(one: Span, other: Span) -> Span:
     return other if other.turn is not None and one.turn is not None and other.turn < one.turn else one
 
 
-def _score(span: Span, stems: frozenset[str], asked: Question, weighted: dict[str, float], around: dict[int, float]) -> float:
+def _score(
+    span: Span, stems: frozenset[str], asked: Question, weighted: dict[str, float], around: dict[int, float], asked_before: float
+) -> float:
     own = coverage(weighted, stems)
     beside = max(around.get(span.block - 1, 0.0), around.get(span.block + 1, 0.0))
-    near = BLOCK_SHARE * (around[span.block] - own) + BESIDE_SHARE * beside
+    near = BLOCK_SHARE * (around[span.block] - own) + max(BESIDE_SHARE * beside, REPLY_SHARE * asked_before)
     matter = stems.intersection(asked.stems) - asked.names
     if own + near <= 0 or (not matter and len(stems - asked.names - FILLERS) < LEAST_STEMS):
         return 0.0

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHELL := /bin/bash
 
-.PHONY: help setup run test check ui bench bench-compression docs screenshots wheel lock clean
+.PHONY: help setup run test check ui bench bench-compression bench-asking docs screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -47,6 +47,9 @@ bench: setup $(BIN)/.locked-dev  ## the speed benchmarks, as ratios
 
 bench-compression: setup $(BIN)/.locked-dev  ## the compression benchmark
 	$(BIN)/python -m benchmarks.compression
+
+bench-asking: setup $(BIN)/.locked-dev  ## how often an ask over an imported history says the answer in its first 100 words
+	$(BIN)/python -m benchmarks.asking
 
 docs: setup       ## write the generated pages of docs/ again
 	$(BIN)/python docs/generate.py

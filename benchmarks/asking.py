@@ -28,7 +28,7 @@ from pandora_dagster.wiring import House, open_house
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from compression_tasks.literal import content_words, share  # noqa: E402
+from compression_tasks.literal import content_words, share
 
 DRAW, LEAST = 100, 40.0
 WORDS = 100
@@ -152,7 +152,9 @@ def main() -> int:
             counts[how.where] += 1
             met[q.user] += how.where == MET
             if options.show:
-                print(f"\n## {q.user}: {q.text}\nwanted: {' '.join(sorted(q.wanted))} ({' '.join(q.evidence)}): {how.where}\n{how.response}")
+                print(
+                    f"\n## {q.user}: {q.text}\nwanted: {' '.join(sorted(q.wanted))} ({' '.join(q.evidence)}): {how.where}\n{how.response}"
+                )
         house.close()
     for name in (MET, *LOSSES):
         print(f"{counts[name]:4}  {name}")

@@ -52,6 +52,8 @@ def excerpt(turn: Turn, query: str, *, limit: int, counter: CountsTokens, scores
     values = [s + _OFTEN_ASKED.get(p.section, 0.0) for s, p in zip(scores(query, [p.text for p in pieces]), pieces, strict=True)]
     chosen = _within(limit, values, costs)
     left = tuple(p.name for place, p in enumerate(pieces) if place not in chosen)
+    if not chosen:
+        return Excerpt("", 0, left)
     text = head + "\n\n".join(pieces[i].text for i in sorted(chosen))
     return Excerpt(text, sum(costs[i] for i in chosen) + counter.count(head), left)
 

@@ -1,5 +1,7 @@
 """Role `synthesizer`: the answer as the best verbatim spans of sections 2 and 4, each with its citation, most relevant first."""
 
+from dataclasses import replace
+
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.echoes import asks
@@ -8,8 +10,8 @@ from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.planning import results
 from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
-from pandora_dagster.runtime.extractive.ranking import choose, passages, rank
 from pandora_dagster.runtime.extractive.quotes import quote
+from pandora_dagster.runtime.extractive.ranking import choose, passages, rank
 from pandora_dagster.runtime.extractive.rawresults import raw_spans
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
@@ -68,9 +70,10 @@ def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     only = labels.sources[0].label if len(labels.sources) == 1 else None
     fourth = next((s.label for s in references(context.body(4))), only)
     spans = [*reader.read(context.body(2), label=only), *reader.read(context.body(4), label=fourth)]
-    known = set(identifiers(f"{pack.query}\n{context.body(2)}\n{context.body(4)}"))
+    told = f"{pack.query}\n{context.body(2)}\n{context.body(4)}"
+    known = set(identifiers(told))
     more = raw_spans(pack.document("toolresults.md"), results(context.body(4)), labels, reader)
-    return spans + [s for s in more if set(identifiers(s.text)) <= known]
+    return spans + [s if s.date in told else replace(s, date="") for s in more if set(identifiers(s.text)) <= known]
 
 
 def _listed(found: list[list[Span]]) -> str:

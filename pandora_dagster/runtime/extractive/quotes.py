@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 GAP = " … "
@@ -40,7 +41,7 @@ def quote(sentences: Sequence[Said]) -> str:
     ordered = sorted(sentences, key=lambda s: s.place)
     first = ordered[0]
     line = _line(first.text)
-    for before, sentence in zip(ordered, ordered[1:], strict=False):
+    for before, sentence in pairwise(ordered):
         line = _ended(line) + (" " if sentence.place == before.place + 1 else GAP) + _line(sentence.text)
     if not first.speaker:
         return line

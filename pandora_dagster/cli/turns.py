@@ -205,8 +205,10 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
 def _tell_without_summary(house: "House", key: "TurnKey", halt: "Intervention") -> None:
     """The answer stands (DECISIONS 16); what is missing, why, and how to go on."""
     _tell_halt(halt)
-    note(f"  the turn is {house.turns.manifest(key).state}, its summary is missing")
-    if house.left_to_do(key):
+    left = house.left_to_do(key)
+    told = "its summary is missing" if "turn_summary" in left or not left else f"left to do: {', '.join(left)}"
+    note(f"  the turn is {house.turns.manifest(key).state}, {told}")
+    if left:
         note(f"  go on with: pandora resume {key}")
 
 

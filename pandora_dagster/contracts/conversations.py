@@ -1,10 +1,10 @@
-"""A conversation in OpenAI message format, as imported and exported. Messages are kept value for value."""
+"""A conversation: in OpenAI message format, as imported and exported, value for value; and as its rolling summary. Shapes only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Message = Mapping[str, Any]
 
@@ -52,3 +52,56 @@ class SessionRecord(BaseModel):
     def numbers(self) -> range:
         """The numbers of its turns, in order."""
         return range(self.first_turn, self.first_turn + self.turn_count)
+
+
+Items = tuple[Annotated[str, Field(min_length=1)], ...]
+
+
+class ConversationDigest(BaseModel):
+    """What a conversation came to so far (002 section 3, "Summarization"); an item ends with the turn it comes from: `(turn 12)`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    summary: Annotated[str, Field(min_length=1)]
+    """The narrative, in the order of events."""
+    key_themes: Items = ()
+    journey: str = ""
+    """From what the person came to what; 002's `emotionalJourney`."""
+    unresolved_topics: Items = ()
+    agreed_facts: Items = ()
+    user_needs: Items = ()
+    """What the person needs, and the limits they set."""
+    others_needs: Items = ()
+    """What other people concerned need; 002's `partnerNeeds`."""
+    open_questions: Items = ()
+    agreements: Items = ()
+    """What was decided."""
+
+
+class ConversationSummary(BaseModel):
+    """The rolling summary of one session as it is stored: what it says, which turns it stands for, and who made it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    format_version: Literal[1] = 1
+    user_id: str
+    session_id: str
+    turns: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
+    """Numbers of the turns that it covers, ascending."""
+    linked: tuple[int, ...] = ()
+    """Covered turns with a limit or a decision that there was no room for: it is found there (DECISIONS 7)."""
+    digest: ConversationDigest
+    tokens: int
+    """Of the digest as calls read it (cl100k)."""
+    created_at: str
+    made_by: str
+    """The turn after which it was made, e.g. `turn_000031`."""
+    runtime: str
+    recipe: str
+    recipe_version: str
+    prompt_version: str
+    call_id: str
+    """Of the last call; a long stretch takes several."""
+
+    @property
+    def last(self) -> int:
+        """The newest turn that it covers."""
+        return self.turns[-1]

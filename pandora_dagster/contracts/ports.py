@@ -17,7 +17,7 @@ from pandora_dagster.contracts.calls import (
     Source,
 )
 from pandora_dagster.contracts.compression import Content, Shrunk
-from pandora_dagster.contracts.conversations import SessionRecord
+from pandora_dagster.contracts.conversations import ConversationSummary, SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe
@@ -275,3 +275,15 @@ class MemoryStore(Protocol):
 
     def entries(self, user: UserId) -> tuple[MemoryEntry, ...]: ...
     def put(self, user: UserId, entry: MemoryEntry) -> None: ...
+
+
+class ConversationSummaries(Protocol):
+    """The rolling summary of each session; `save` is all-or-nothing."""
+
+    def find(self, user: UserId, session: SessionId) -> ConversationSummary | None:
+        """None where there is none yet; raises DocumentError for a damaged one."""
+        ...
+
+    def save(self, summary: ConversationSummary) -> ConversationSummary:
+        """Writes it unless one that reaches further stands there; returns what stands there now."""
+        ...

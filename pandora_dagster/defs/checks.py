@@ -23,7 +23,7 @@ COMPRESSION = {
     "within_budget": "What was compressed is within its target; a text that no sound compression fits stays whole and says so.",
     "is_a_summary": "What was compressed reads as a text: no reply, refusal, echo or bare list of values.",
 }
-COMPRESSING = frozenset({"gathered_context", "tool_results"})
+COMPRESSING = frozenset({"gathered_context", "tool_results", "conversation_summary"})
 """Phases that load or write what may be compressed (001 section 4)."""
 
 

@@ -10,7 +10,7 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, HaltError, InputError
-from pandora_dagster.phases import answering, coordination, gathering, indexing, planning, saving, understanding
+from pandora_dagster.phases import answering, conversation, coordination, gathering, indexing, planning, saving, understanding
 from pandora_dagster.phases.boundaries import compression_facts, compression_rows, settled_document, settled_sections
 from pandora_dagster.phases.desk import Desk, Written
 from pandora_dagster.phases.halting import HALTING, intervene, kind_of
@@ -62,7 +62,7 @@ PHASES: tuple[PhaseSpec, ...] = (
         revision="2",
     ),
     PhaseSpec(
-        "gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources.", revision="2"
+        "gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources.", revision="3"
     ),
     PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks."),
     PhaseSpec("plan_clarification", "3", ("task_plan",), saving.SUMMARIZER, 5, "The Planner's question back.", branch=True),
@@ -88,6 +88,14 @@ PHASES: tuple[PhaseSpec, ...] = (
     ),
     PhaseSpec("saved_turn", "7", ("validation",), None, None, "The turn is whole and saved."),
     PhaseSpec("turn_summary", "8", ("saved_turn",), saving.SUMMARIZER, None, "The summary in the turn index."),
+    PhaseSpec(
+        "conversation_summary",
+        "8",
+        ("turn_summary",),
+        conversation.SUMMARIZER,
+        None,
+        "The session's rolling summary, carried on where it is due.",
+    ),
 )
 """In the order in which they run (DECISIONS 10)."""
 
@@ -109,6 +117,7 @@ _BODIES: dict[str, Body] = {
     "validation": answering.validation,
     "saved_turn": saving.saved_turn,
     "turn_summary": saving.turn_summary,
+    "conversation_summary": conversation.conversation_summary,
 }
 
 

@@ -21,6 +21,8 @@ _FIRST = 1e12
 TOLD = 200
 """Of how many of a session's newest turns a phase says how they went."""
 _NEVER_DROPPED = 1e9
+CONVERSATION = "summary of the conversation"
+"""The name of the item that stands for all turns that are rolled up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Told:
 
     number: int
     how: str
-    """`whole`, `summary` or `left out`."""
+    """`whole`, `summary`, `rolled up` or `left out`."""
     why: str
 
 
@@ -40,7 +42,7 @@ def recent(desk: Desk) -> tuple[TurnRow, ...]:
     return tuple(r for row in rows if (r := current(desk.kit, row)).summary)
 
 
-def of_session(desk: Desk, *, limit: int = TOLD) -> tuple[TurnRow, ...]:
+def of_session(desk: Desk, *, limit: int | None = TOLD) -> tuple[TurnRow, ...]:
     """The session's turns before this one, newest last; an unfinished turn has nothing to remember yet."""
     key, session = desk.turn.key, desk.turn.manifest.session_id
     rows = desk.kit.index.rows(key.user, session=session, before=key.number, limit=limit)
@@ -65,7 +67,8 @@ def window_facts(told: Sequence[Told], left_out: Collection[str]) -> dict[str, A
 
     `left_out`: items the call had no room for.
     """
-    seen = [Told(t.number, "left out", "no room in the call") if f"turn {t.number}" in left_out else t for t in told]
+    names = {t.number: CONVERSATION if t.how == "rolled up" else f"turn {t.number}" for t in told}
+    seen = [Told(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in told]
     groups = [(how, why, [t.number for t in group]) for (how, why), group in groupby(seen, key=lambda t: (t.how, t.why))]
     rows = [{"turn": ranges(numbers), "how": how, "why": why} for how, why, numbers in groups]
     return {"window": rows} if rows else {}
@@ -76,6 +79,20 @@ def summary_facts(rows: Iterable[TurnRow], offered: InputDocument, left_out: Col
     names = {item.name for item in offered.items}
     told = [_told(row.number, f"turn {row.number}" in names) for row in rows]
     return window_facts(told, left_out)
+
+
+def earlier(desk: Desk) -> tuple[int, ...]:
+    """The session's earlier turns, ascending and at most the newest `TOLD`, as an earlier phase of this turn wrote them down."""
+    reports = (phase.report.get("facts", {}).get("window", ()) for phase in desk.turn.manifest.phases)
+    rows = next((rows for rows in reports if rows), ())
+    return tuple(sorted(number for row in rows for number in _numbers(str(row["turn"]))))
+
+
+def _numbers(text: str) -> Iterable[int]:
+    """What `ranges` wrote, as numbers."""
+    for run in text.split(", "):
+        first, _, last = run.partition("-")
+        yield from range(int(first), int(last or first) + 1)
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.ports import (
     CallLog,
     Clock,
+    ConversationSummaries,
     Cookbook,
     CountsTokens,
     Executes,
@@ -29,6 +30,7 @@ class Kit:
     index: TurnIndex
     calls: CallLog
     memory: MemoryStore
+    conversations: ConversationSummaries
     interventions: Interventions
     counter: CountsTokens
     clock: Clock
@@ -40,5 +42,7 @@ class Kit:
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
     """Which prompt blocks and windows apply (DECISIONS 27, 28)."""
+    stage: str = ""
+    """The policy's stage that a conversation is in; "" for the intent of each query."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

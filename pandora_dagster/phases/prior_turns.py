@@ -3,9 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from pandora_dagster.compression.rolling import shown
 from pandora_dagster.contracts.calls import Item, Source
 from pandora_dagster.contracts.compression import Content
-from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.conversations import ConversationSummary
+from pandora_dagster.contracts.ids import SessionId, TurnKey
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import DocumentError, UnknownTurnError
@@ -14,8 +16,11 @@ from pandora_dagster.phases.desk import Desk
 from pandora_dagster.selection.excerpts import excerpt
 from pandora_dagster.selection.windows import SessionTurn, Window, WindowPolicy, policy_named, window
 
-_PROTECTED, _HISTORY = 1e6, 1e3
-"""Worth of an item: protected turns stay before older ones, these before what was retrieved, which is worth 100 to 300."""
+_PROTECTED, _ROLLED, _HISTORY = 1e12, 1e11, 1e3
+"""Worth of an item: protected turns stay before the rolling summary, this before older turns, these before what was retrieved, which
+is worth 100 to 300."""
+_HEADED = 60
+"""Tokens of the rolling summary's header, and of the line that names what it links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ def path_of(turn_id: str) -> str:
 
 def protected(desk: Desk, rows: Sequence[TurnRow]) -> frozenset[int]:
     """The turns among the session's `rows` that the policy never drops."""
-    count = policy_named(desk.kit.policy).protected(desk.analysis().intent, has_summary=False)
+    count = policy_named(desk.kit.policy).protected(_kind(desk), has_summary=False)
     return frozenset(row.number for row in rows[len(rows) - min(count, len(rows)) :])
 
 
@@ -70,27 +75,58 @@ async def session_window(
 ) -> SessionWindow:
     """The window of the session's earlier turns (`rows`, oldest first) in `room` tokens, `retrieved_tokens` of them asked for by
     what RETRIEVAL chose; its sources are numbered from `first_label`."""
-    policy, kind = policy_named(desk.kit.policy), desk.analysis().intent
-    buffer = policy.buffer(kind)
+    policy, kind = policy_named(desk.kit.policy), _kind(desk)
+    buffer, rolling = policy.buffer(kind), _rolling(desk)
+    covered = frozenset(rolling.turns) if rolling else frozenset[int]()
     forms = await _forms(desk, [r for r in rows[len(rows) - min(buffer, len(rows)) :] if r.number not in chosen], policy)
     made = window(
-        [_session_turn(row, forms, row.number in chosen) for row in rows],
+        [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
         policy=policy,
         kind=kind,
         budget_tokens=room,
         counter=desk.kit.counter,
+        summary_tokens=rolling.tokens + _HEADED if rolling else 0,
         retrieved_tokens=retrieved_tokens,
     )
-    sent = [row for row in rows if row.number not in chosen and made.how(row.number) != "left out"]
-    labels = {row.number: str(first_label + place) for place, row in enumerate(sent)}
+    sent = [row for row in rows if row.number not in chosen and made.how(row.number) in ("whole", "summary")]
+    rolled = _rolled(desk, rolling, made, str(first_label)) if rolling and made.rolled_up else None
+    labels = {row.number: str(first_label + place) for place, row in enumerate(sent, start=1 if rolled else 0)}
     kept = protected(desk, rows)
     return SessionWindow(
-        items=tuple(_item(row, made, forms, labels[row.number], row.number in kept) for row in sent),
-        sources=tuple(Source(labels[row.number], path_of(row.turn_id), row.summary, row.turn_id) for row in sent),
+        items=(*([rolled[0]] if rolled else []), *(_item(row, made, forms, labels[row.number], row.number in kept) for row in sent)),
+        sources=(
+            *([rolled[1]] if rolled else []),
+            *(Source(labels[row.number], path_of(row.turn_id), row.summary, row.turn_id) for row in sent),
+        ),
         told=tuple(history.Told(row.number, made.how(row.number), _why(row.number, made, forms)) for row in rows),
         left_out=tuple(f"turn {n}: {name}" for n in made.whole for name in forms.shortened.get(n, ())),
         header=_header(made),
     )
+
+
+def _kind(desk: Desk) -> str:
+    """By what the policy's table is read: the stage that the settings name, else the intent of the query."""
+    return desk.kit.stage or desk.analysis().intent
+
+
+def _rolling(desk: Desk) -> ConversationSummary | None:
+    """The session's rolling summary; None where there is none, where it can not be read (nothing named it), and for the re-run of a
+    turn that it covers: that turn must not see what came after it."""
+    try:
+        found = desk.kit.conversations.find(desk.turn.key.user, SessionId(desk.turn.manifest.session_id))
+    except DocumentError:
+        return None
+    return found if found and found.last < desk.turn.key.number else None
+
+
+def _rolled(desk: Desk, rolling: ConversationSummary, made: Window, label: str) -> tuple[Item, Source]:
+    """The rolling summary as one item, and where it lies: it is cited for the turns that it stands for, under the last one's number."""
+    covered, last = history.ranges(made.rolled_up), made.rolled_up[-1]
+    linked = f"\nFurther limits and decisions: turns {history.ranges(rolling.linked)}." if rolling.linked else ""
+    header = f"===== PRIOR TURNS {covered} ({rolling.created_at[:10]}, conversation summary) [{label}] ====="
+    path = f"sessions/{rolling.session_id}/conversation_summary.json"
+    source = Source(label, path, f"Summary of turns {covered}", TurnKey(desk.turn.key.user, last).turn_id)
+    return Item(f"{header}\n{shown(rolling.digest)}{linked}", _ROLLED, history.CONVERSATION), source
 
 
 def worth(number: int, *, is_protected: bool) -> float:
@@ -111,11 +147,11 @@ async def _forms(desk: Desk, rows: Sequence[TurnRow], policy: WindowPolicy) -> _
     return _Forms(whole, shortened, frozenset(row.number for row in rows) - whole.keys())
 
 
-def _session_turn(row: TurnRow, forms: _Forms, chosen: bool) -> SessionTurn:
+def _session_turn(row: TurnRow, forms: _Forms, chosen: bool, covered: bool) -> SessionTurn:
     """Each form as it would stand in the pack, under a label of the usual length."""
     text = forms.whole.get(row.number, "")
     whole = headed(row.number, row.created_at, "10", text) if text else ""
-    return SessionTurn(row.number, whole, headed(row.number, row.created_at, "10", row.summary, is_summary=True), chosen)
+    return SessionTurn(row.number, whole, headed(row.number, row.created_at, "10", row.summary, is_summary=True), chosen, covered)
 
 
 def _item(row: TurnRow, made: Window, forms: _Forms, label: str, is_protected: bool) -> Item:
@@ -133,8 +169,13 @@ def _why(number: int, made: Window, forms: _Forms) -> str:
 
 def _header(made: Window) -> str:
     """One line that says of every turn of the session how it goes; "" where all are there whole."""
-    if not made.summarised and not made.left_out:
+    if not made.summarised and not made.rolled_up and not made.left_out:
         return ""
-    ways = (("whole", made.whole), ("as their summaries", made.summarised), ("left out", made.left_out))
+    ways = (
+        ("whole", made.whole),
+        ("as their summaries", made.summarised),
+        ("in the summary of the conversation", made.rolled_up),
+        ("left out", made.left_out),
+    )
     told = "; ".join(f"{how} {history.ranges(numbers)}" for how, numbers in ways if numbers)
     return f"Turns of this session: {told}."

@@ -128,14 +128,18 @@ class SessionTurn:
     summary: str = ""
     chosen: bool = False
     """Retrieval sends it whole anyway, at its own cost."""
+    covered: bool = False
+    """The conversation's rolling summary covers it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Every given turn in exactly one of three, each oldest first, and why."""
+    """Every given turn in exactly one of four, each oldest first, and why."""
 
     whole: tuple[int, ...]
     summarised: tuple[int, ...]
+    rolled_up: tuple[int, ...]
+    """One rolling summary stands for all of these."""
     left_out: tuple[int, ...]
     reasons: Mapping[int, str]
     tokens: int
@@ -144,8 +148,9 @@ class Window:
     """Tokens by which the smallest forms of the protected turns alone exceed the budget: they are never dropped."""
 
     def how(self, number: int) -> str:
-        """`whole`, `summary` or `left out`."""
-        return "whole" if number in self.whole else "summary" if number in self.summarised else "left out"
+        """`whole`, `summary`, `rolled up` or `left out`."""
+        ways = {"whole": self.whole, "summary": self.summarised, "rolled up": self.rolled_up}
+        return next((how for how, numbers in ways.items() if number in numbers), "left out")
 
 
 @dataclass(slots=True)
@@ -175,25 +180,41 @@ def window(
     kind: str,
     budget_tokens: int,
     counter: CountsTokens,
-    has_summary: bool = False,
+    summary_tokens: int = 0,
     retrieved_tokens: int = 0,
 ) -> Window:
     """How each earlier turn of a session goes; `turns` oldest first, `kind` the stage or intent, `retrieved_tokens` what retrieval asks.
 
-    Protected turns come first, each at least in its smaller form. Of what they leave, older history takes up to 60 %, or more where
-    retrieval asks for less than its 40 %: newest turns whole first, then summaries, whole items only (002 sections 3 and 5).
+    Protected turns come first, each at least in its smaller form; then the rolling summary of `summary_tokens`, 0 for none, for the
+    turns that it covers. Of what they leave, older history takes up to 60 %, or more where retrieval asks for less than its 40 %: newest
+    turns whole first, then summaries, whole items only (002 sections 3 and 5). Turns that the summary does not cover yet are in reach,
+    however far back: its triggers bound them.
     """
-    newest, reach = list(reversed(turns)), policy.reach(kind, has_summary=has_summary)
-    kept, making = policy.protected(kind, has_summary=has_summary), _Making(counter)
+    newest, making = list(reversed(turns)), _Making(counter)
+    kept = policy.protected(kind, has_summary=summary_tokens > 0)
     for turn in newest[:kept]:
         _protect(making, turn)
     over, left = max(0, making.tokens - budget_tokens), max(0, budget_tokens - making.tokens)
+    has_summary = 0 < summary_tokens <= left and policy.buffer(kind) > policy.minimal and _rolled_up(making, newest[kept:], summary_tokens)
+    left -= summary_tokens if has_summary else 0
+    reach = policy.reach(kind, has_summary=has_summary)
+    if has_summary:
+        reach = max(reach, sum(not t.covered for t in newest))
     room = making.tokens + left - min(retrieved_tokens, left - int(left * policy.older_share))
     for turn in newest[: policy.buffer(kind)]:
         _offer(making, turn, "whole", "one of the newest turns", room)
     for turn in newest[kept:reach]:
         _offer(making, turn, "summary", "an older turn of the session", room)
     return _window(turns, making, {t.number: f"older than the newest {reach} turns" for t in newest[reach:]}, over)
+
+
+def _rolled_up(making: _Making, older: Sequence[SessionTurn], tokens: int) -> bool:
+    """Let the rolling summary stand for the turns that it covers and that go in no other form; False where there are none."""
+    covered = [turn for turn in older if turn.covered and not turn.chosen]
+    for turn in covered:
+        making.put(turn, "rolled up", "in the summary of the conversation")
+    making.tokens += tokens if covered else 0
+    return bool(covered)
 
 
 def _protect(making: _Making, turn: SessionTurn) -> None:
@@ -209,7 +230,7 @@ def _offer(making: _Making, turn: SessionTurn, form: str, why: str, room: int) -
     """Take a turn in a form where it fits; a protected one keeps the form that it has."""
     text = turn.whole if form == "whole" else turn.summary
     known = making.forms.get(turn.number, "")
-    if turn.chosen or not text or known in (form, "whole"):
+    if turn.chosen or not text or known in (form, "whole", "rolled up"):
         return
     if making.tokens + making.cost(turn, form) - making.cost(turn, known) <= room:
         making.put(turn, form, why)
@@ -222,10 +243,11 @@ def _window(turns: Sequence[SessionTurn], making: _Making, far: Mapping[int, str
         if turn.chosen and turn.number not in making.forms:
             making.put(turn, "whole", "chosen for the query")
     of = {
-        form: tuple(t.number for t in turns if making.forms.get(t.number, "left out") == form) for form in ("whole", "summary", "left out")
+        form: tuple(t.number for t in turns if making.forms.get(t.number, "left out") == form)
+        for form in ("whole", "summary", "rolled up", "left out")
     }
     reasons = {t.number: making.reasons.get(t.number) or far.get(t.number, "no form of it is known") for t in turns}
-    return Window(of["whole"], of["summary"], of["left out"], reasons, making.tokens, over)
+    return Window(of["whole"], of["summary"], of["rolled up"], of["left out"], reasons, making.tokens, over)
 
 
 def within_limits(

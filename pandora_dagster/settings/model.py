@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import BadIdError
+from pandora_dagster.selection.windows import POLICIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,12 @@ class Settings(BaseModel):
     keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
         Field(90, description="Days after which kept packs and raw answers are deleted, after an `ask`.")
     )
+    policy: Annotated[Literal["assistant", "mediation"], Variable("PANDORA_POLICY", "assistant or mediation")] = Field(
+        "assistant", description="Which turns of a session a call sees: by the intent of the query, or by the stages of a mediation."
+    )
+    stage: Annotated[
+        str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(POLICIES["mediation"].buffers), "none")
+    ] = Field("", description="The stage that a mediation is in: it decides how many of its turns go whole.")
     index_lock_wait_s: Annotated[
         float,
         Field(gt=0, le=3_600, allow_inf_nan=False),
@@ -109,6 +116,13 @@ class Settings(BaseModel):
         if budget is not None and reserve >= budget:
             raise ValueError(f"{reserve} leaves nothing of {budget}")
         return reserve
+
+    @field_validator("stage")
+    @classmethod
+    def _of_its_policy(cls, stage: str, info: ValidationInfo) -> str:
+        if stage and (info.data.get("policy") != "mediation" or stage not in POLICIES["mediation"].buffers):
+            raise ValueError(f"{stage} is no stage of {info.data.get('policy')}")
+        return stage
 
     @property
     def zone(self) -> ZoneInfo:

@@ -23,6 +23,7 @@ from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.stores.calls import Calls
+from pandora_dagster.stores.conversation_summaries import ConversationSummaryFiles
 from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.revisions import PhaseTable
@@ -98,7 +99,23 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         new_call_id=_call_id,
     )
     sessions = SessionFiles(root)
-    kit = Kit(cookbook, execution, turns, index, calls, memory, interventions, counter, now, tools, scores, runtime.name)
+    kit = Kit(
+        cookbook,
+        execution,
+        turns,
+        index,
+        calls,
+        memory,
+        ConversationSummaryFiles(root),
+        interventions,
+        counter,
+        now,
+        tools,
+        scores,
+        runtime.name,
+        settings.policy,
+        settings.stage,
+    )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
     recording = RecordingDesk(turns, sessions, index, index.reader)

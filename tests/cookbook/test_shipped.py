@@ -46,6 +46,7 @@ BUDGETS = {
     "pipeline/phase6_validator": ("MIND", 6000, 1500, 4000, 500, 0),
     "pipeline/phase7_summarizer": ("MIND", 10000, 700, 8600, 400, 300),
     "memory/l2_summary": ("NERVES", 5000, 600, 4000, 300, 100),
+    "memory/conversation_summary": ("MIND", 7000, 900, 4900, 1100, 100),
     "memory/l3_digest": ("MIND", 4500, 700, 3000, 700, 100),
     **{
         f"compression/compress_{kind}": ("NERVES", 1000, 300, 500, 200, 0)
@@ -174,6 +175,7 @@ def test_the_thresholds_and_gates_of_the_documents(shipped: Shelf) -> None:
         "phase7_summarizer",
         "l2_summary",
         "l3_digest",
+        "conversation_summary",
         *(n for n in loaded if n.startswith("compress_")),
     }
 
@@ -195,6 +197,7 @@ def test_the_roles_are_those_of_the_architecture(shipped: Shelf) -> None:
         "compressor",
         "session_summarizer",
         "digest_builder",
+        "conversation_summarizer",
     }
 
 

@@ -19,6 +19,7 @@ STRAIGHT = [
     "validation",
     "saved_turn",
     "turn_summary",
+    "conversation_summary",
 ]
 
 

@@ -13,11 +13,11 @@ from pandora_dagster.shipped import shipped_folder
 @pytest.mark.parametrize(
     ("select", "expected"),
     [
-        (("validation",), ("validation", "saved_turn", "turn_summary")),
-        (("turn_summary",), ("turn_summary",)),
+        (("validation",), ("validation", "saved_turn", "turn_summary", "conversation_summary")),
+        (("turn_summary",), ("turn_summary", "conversation_summary")),
         (("clarification",), ("clarification",)),
         (("turn_request",), tuple(p.name for p in PHASES)),
-        (("clarification", "saved_turn"), ("clarification", "saved_turn", "turn_summary")),
+        (("clarification", "saved_turn"), ("clarification", "saved_turn", "turn_summary", "conversation_summary")),
     ],
 )
 def test_a_selection_takes_all_that_follows(select, expected):

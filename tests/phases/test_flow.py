@@ -43,7 +43,14 @@ def test_each_phase_keeps_its_recipes_and_runtime(rig):
     """The manifest names recipe, version and runtime of every phase that asked a model."""
     manifest = rig.turn(rig.ask()).manifest
     asked = {p.phase: p for p in manifest.phases if p.recipes}
-    assert set(asked) == set(flow.ORDER) - {"turn_request", "clarification", "plan_clarification", "tool_results", "saved_turn"}
+    assert set(asked) == set(flow.ORDER) - {
+        "turn_request",
+        "clarification",
+        "plan_clarification",
+        "tool_results",
+        "saved_turn",
+        "conversation_summary",
+    }
     assert all(len(version) == 12 for p in asked.values() for version in p.recipes.values())
     assert {p.runtimes for p in asked.values()} == {("scripted",)}
 
@@ -142,7 +149,7 @@ def test_a_summary_that_halts_leaves_the_turn_saved(rig):
     assert rig.house.answered(key).response == "Here it is."
     rig.say(summarizer=SUMMARY)
     before = rig.runtime.calls()
-    assert [r.phase for r in rig.run(key)] == ["turn_summary"]
+    assert [r.phase for r in rig.run(key)] == ["turn_summary", "conversation_summary"]
     manifest = rig.turn(key).manifest
     assert manifest.summary and manifest.intervention is None and manifest.revision == 0
     assert rig.runtime.calls() - before == {"summarizer": 1}

@@ -23,10 +23,13 @@ def turns(count, *, whole=20, summary=3):
     return [SessionTurn(n, "w " * whole, "s " * summary) for n in range(1, count + 1)]
 
 
-def made(given, *, policy=ASSISTANT, kind="query", budget=1_000, has_summary=False, retrieved=0):
-    return window(
-        given, policy=policy, kind=kind, budget_tokens=budget, counter=Words(), has_summary=has_summary, retrieved_tokens=retrieved
-    )
+def made(given, *, policy=ASSISTANT, kind="query", budget=1_000, rolled=0, retrieved=0):
+    return window(given, policy=policy, kind=kind, budget_tokens=budget, counter=Words(), summary_tokens=rolled, retrieved_tokens=retrieved)
+
+
+def covered(given, count):
+    """The same turns, the oldest `count` of them in the rolling summary."""
+    return [replace(t, covered=place < count) for place, t in enumerate(given)]
 
 
 _TURNS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.booleans()), max_size=20).map(
@@ -35,27 +38,31 @@ _TURNS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.booleans(
 _KINDS = st.sampled_from(sorted({*ASSISTANT.buffers, *MEDIATION.buffers, "unknown"}))
 
 
-@given(_TURNS, st.sampled_from([ASSISTANT, MEDIATION]), _KINDS, st.integers(0, 300), st.booleans(), st.integers(0, 200))
+@given(
+    _TURNS, st.sampled_from([ASSISTANT, MEDIATION]), _KINDS, st.integers(0, 300), st.tuples(*[st.integers(0, 20)] * 2), st.integers(0, 200)
+)
 @settings(max_examples=150, deadline=None)
-def test_every_turn_goes_one_way_in_order_within_the_budget(given_turns, policy, kind, budget, has_summary, retrieved) -> None:
+def test_every_turn_goes_one_way_in_order_within_the_budget(given_turns, policy, kind, budget, rolling, retrieved) -> None:
     """Each turn is in one group with a reason, in order; the sent forms are the given ones and fit, unless protected turns can not."""
-    result = made(given_turns, policy=policy, kind=kind, budget=budget, has_summary=has_summary, retrieved=retrieved)
-    groups = (result.whole, result.summarised, result.left_out)
+    count, tokens = rolling
+    result = made(covered(given_turns, count), policy=policy, kind=kind, budget=budget, rolled=tokens, retrieved=retrieved)
+    groups = (result.whole, result.summarised, result.rolled_up, result.left_out)
     assert sorted(n for g in groups for n in g) == [t.number for t in given_turns] and all(list(g) == sorted(g) for g in groups)
     assert set(result.reasons) == {t.number for t in given_turns} and all(result.reasons.values())
     own = {t.number: t for t in given_turns if not t.chosen}
     sent = sum(len(own[n].whole.split()) for n in result.whole if n in own) + sum(len(own[n].summary.split()) for n in result.summarised)
+    sent += tokens if result.rolled_up else 0
     assert sent == result.tokens and result.tokens <= budget + result.over
 
 
-@given(_TURNS, _KINDS, st.integers(0, 60), st.booleans())
+@given(_TURNS, _KINDS, st.integers(0, 60), st.integers(0, 20))
 @settings(max_examples=150, deadline=None)
-def test_a_protected_turn_is_never_dropped(given_turns, kind, budget, has_summary) -> None:
+def test_a_protected_turn_is_never_dropped(given_turns, kind, budget, rolled) -> None:
     """Whatever the budget: the newest six, or all that a minimal buffer sends, are there where any form of them is."""
-    result = made(given_turns, kind=kind, budget=budget, has_summary=has_summary, retrieved=1_000)
-    count = min(6, ASSISTANT.reach(kind, has_summary=has_summary))
+    result = made(covered(given_turns, len(given_turns)), kind=kind, budget=budget, rolled=rolled, retrieved=1_000)
+    count = min(6, ASSISTANT.reach(kind, has_summary=False))
     protected = [t.number for t in given_turns[len(given_turns) - min(count, len(given_turns)) :] if t.whole or t.summary or t.chosen]
-    assert not set(protected) & set(result.left_out)
+    assert not set(protected) & {*result.left_out, *result.rolled_up}
 
 
 @pytest.mark.parametrize(
@@ -79,9 +86,24 @@ def test_a_protected_turn_is_never_dropped(given_turns, kind, budget, has_summar
 )
 def test_the_tables_of_002(policy, kind, has_summary, whole, sent) -> None:
     """With room enough: the buffer goes whole, the rest of the 8 or 12 turns as summaries, older turns stay out."""
-    result = made(turns(20), policy=policy, kind=kind, has_summary=has_summary)
+    result = made(covered(turns(20), 12 if has_summary else 0), policy=policy, kind=kind, rolled=9 if has_summary else 0)
     assert result.whole == tuple(range(21 - whole, 21)) and result.summarised == tuple(range(21 - sent, 21 - whole))
-    assert result.left_out == tuple(range(1, 21 - sent)) and result.how(1) == "left out"
+    older, is_rolled = tuple(range(1, 21 - sent)), has_summary and sent > 2
+    assert (result.rolled_up, result.left_out) == ((older, ()) if is_rolled else ((), older))
+    assert result.how(1) == ("rolled up" if is_rolled else "left out")
+
+
+def test_turns_since_the_summary_stay_in_reach() -> None:
+    """A summary of the first five, made long ago: the fifteen after it go whole or as summaries, beyond the eight."""
+    result = made(covered(turns(20), 5), rolled=9)
+    assert result.rolled_up == (1, 2, 3, 4, 5) and result.summarised == tuple(range(6, 16)) and result.left_out == ()
+
+
+def test_a_rolling_summary_without_room_stays_out() -> None:
+    """Protected turns come first; what does not fit beside them leaves the window as it is without one."""
+    assert made(covered(turns(20), 12), budget=26, rolled=9).rolled_up == ()
+    tight = made(covered(turns(20), 12), budget=27, rolled=9)
+    assert tight.rolled_up == tuple(range(1, 13)) and tight.tokens == 18 + 9 and tight.left_out == (13, 14)
 
 
 def test_older_history_takes_60_percent_where_retrieval_wants_its_40() -> None:

@@ -61,6 +61,8 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         "PANDORA_TIMEZONE": "Europe/Berlin",
         "PANDORA_KEEP_PACKS": "false",
         "PANDORA_KEEP_PACKS_DAYS": "7",
+        "PANDORA_POLICY": "mediation",
+        "PANDORA_STAGE": "repair",
         "PANDORA_INDEX_LOCK_WAIT": "2.5",
         "DEFAULT_CONTEXT_BUDGET": "8000",
         "RESPONSE_TOKEN_RESERVE": "0",
@@ -81,6 +83,8 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         timezone="Europe/Berlin",
         keep_packs=False,
         keep_packs_days=7,
+        policy="mediation",
+        stage="repair",
         index_lock_wait_s=2.5,
         default_context_budget=8_000,
         response_token_reserve=0,
@@ -99,6 +103,13 @@ def test_a_stores_own_runtime_file_comes_first(tmp_path: Path, shipped: Path) ->
     named.write_text("")
     assert loaded(tmp_path, PANDORA_ROOT="store").runtime_file == own
     assert loaded(tmp_path, PANDORA_ROOT="store", PANDORA_RUNTIME_FILE="named.yaml").runtime_file == named
+
+
+@pytest.mark.parametrize(("policy", "stage"), [("", "repair"), ("mediation", "query"), ("assistant", "witnessing")])
+def test_a_stage_is_one_of_its_policy(tmp_path: Path, policy: str, stage: str) -> None:
+    """The stages are those of the mediation; the assistant goes by the intent of each query."""
+    (fault,) = faults(tmp_path, PANDORA_POLICY=policy, PANDORA_STAGE=stage)
+    assert fault.startswith(f"PANDORA_STAGE: '{stage}': expected a stage of PANDORA_POLICY=mediation: witnessing, ")
 
 
 def test_empty_is_not_set(tmp_path: Path) -> None:

@@ -18,7 +18,10 @@ from pandora_dagster.runtime.extractive.records import decode
 from pandora_dagster.runtime.extractive.relevance import bears, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 
-_TURN = re.compile(r"^===== PRIOR TURN (\d+)(?: \(([^),\n]*)(, summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?", re.MULTILINE)
+_TURN = re.compile(
+    r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
+    re.MULTILINE,
+)
 _BANNER = re.compile(r"^=====.*=====[ \t]*$", re.MULTILINE)
 _NOTE = re.compile(r"^#{1,4} +(.+?)[ \t]*$", re.MULTILINE)
 _ROOM = 0.75

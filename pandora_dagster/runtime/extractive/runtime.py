@@ -10,6 +10,7 @@ from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.extractive.analysis import analyse, reflect
 from pandora_dagster.runtime.extractive.answering import answer
 from pandora_dagster.runtime.extractive.checking import validate
+from pandora_dagster.runtime.extractive.conversation import summarize_conversation
 from pandora_dagster.runtime.extractive.fitting import Draft, written
 from pandora_dagster.runtime.extractive.gathering import gather
 from pandora_dagster.runtime.extractive.levels import build_digest, summarize_session
@@ -35,6 +36,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "compressor": shorten,
         "session_summarizer": summarize_session,
         "digest_builder": build_digest,
+        "conversation_summarizer": summarize_conversation,
     }
 )
 """Recipe field `role` -> what answers it."""

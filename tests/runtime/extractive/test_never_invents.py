@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pandora_dagster.compression.rolling import Exchange
 from pandora_dagster.contracts.answers import Intent, QueryType
+from pandora_dagster.contracts.conversations import ConversationDigest
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.extractive.runtime import ROLES, ExtractiveRuntime
 from pandora_dagster.runtime.extractive.templates import FIELD_WORDS, TEMPLATES
@@ -81,6 +83,10 @@ def test_each_word_stands_in_the_pack_or_a_template(runtime: ExtractiveRuntime, 
         "toolresults.md": more,
         "entries": f"[1] {found}\n[2] {more}",
         "summaries": f"[1] {more}\n[2] {found}",
+        "previous_summary": ConversationDigest(
+            summary=more or found or "lamp", agreements=(f"{quoted or 'lamp'} (turn 1)",)
+        ).model_dump_json(),
+        "turns": "\n\n".join(e.text for e in (Exchange(2, "2025-05-01", found, more), Exchange(3, "2025-05-02", query, found))),
         "text_to_compress": found + "\n" + more * 20,
     }
     pack = make_pack(role, query, documents, sources=[source("1", 3)], limit=400)

@@ -1,0 +1,193 @@
+"""The rolling summary of a session: when it is made, what it holds, what a later turn is given."""
+
+import json
+
+import jsonschema
+import pytest
+
+from pandora_dagster.contracts.conversations import ConversationDigest, ConversationSummary
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.errors import RuntimeUnreachableError
+from pandora_dagster.phases import flow
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house
+from tests.phases.rig import vocabulary
+from tests.phases.test_session_window import asked, conversation, sent, told
+
+ANNA, LONG = UserId("anna"), SessionId("long")
+
+
+@pytest.fixture
+def house(tmp_path):
+    made = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
+    yield made
+    made.close()
+
+
+def one_turn(house, query, session="long"):
+    key, reports = house.start(query, user="anna", session=session), {}
+    house.run_turn(key, on_report=lambda report: reports.__setitem__(report.phase, report))
+    return key, reports
+
+
+def test_a_long_session_is_summed_up_and_the_next_turn_is_given_it(house):
+    """41 turns on the embedded runtime: 33 are rolled up; the next pack holds the eight newest, the summary, and says so."""
+    _, reports = asked(house, "Please note: the rug must cost at most 50 euros.")
+    report = reports["conversation_summary"]
+    assert report.facts["triggered"] and report.facts["covered_turns"] == "1-33" and report.halt is None
+    assert {v.gate: v.passed for v in report.verdicts} == {"schema_validation": True, "timeout_ms": True, "facts_preserved": True}
+    stored = house.kit.conversations.find(ANNA, LONG)
+    assert stored.turns == tuple(range(1, 34)) and stored.runtime == "extractive" and stored.made_by == "turn_000041"
+    assert stored.call_id == report.calls[-1].call_id and len(report.section.split()) <= 500
+
+    _, reports = one_turn(house, "Where do zebras sleep?")
+    ways, pack = sent(house, reports["gathered_context"])
+    assert "===== PRIOR TURNS " in pack and stored.digest.summary in pack
+    seen = told(reports["gathered_context"])
+    rolled = {n for n, how in seen.items() if how == "rolled up"}
+    assert rolled and rolled == set(range(1, 34)) - set(ways) and {n: h for n, h in seen.items() if n not in rolled} == ways
+    assert set(range(34, 42)) <= set(ways) and "in the summary of the conversation " in pack.split("\n\n=====")[0]
+    assert reports["conversation_summary"].facts["triggered"] is False and reports["conversation_summary"].calls == ()
+    assert "2 messages since the summary" in reports["conversation_summary"].facts["why"]
+
+
+def test_what_only_the_summary_says_is_answered_and_cited(house):
+    """A limit of turn 1, which neither retrieval nor the window brings back, is found in the summary and leads to its file."""
+    lines = ["My sister must never eat walnuts.", *["It rains."] * 3, *(f"Tell me about town {n}." for n in range(5, 21))]
+    messages = [m for line in lines for m in ({"role": "user", "content": line}, {"role": "assistant", "content": "It lies by the sea."})]
+    told_once = {"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}
+    house.import_conversations([json.dumps(told_once).encode()], where="test")
+    one_turn(house, "Tell me about town 21.")
+    assert house.kit.conversations.find(ANNA, LONG).digest.user_needs == ("My sister must never eat walnuts. (turn 1)",)
+    key, reports = one_turn(house, "Thanks. Tell me about town 22.")
+    pack = sent(house, reports["gathered_context"])[1]
+    assert "- My sister must never eat walnuts. (turn 1)" in pack
+    assert "PRIOR TURN 1 (" not in pack and house.turns.load(key).manifest.state == "saved"
+
+
+def test_an_earlier_turn_run_again_sees_no_later_summary(house):
+    """Turn 41 again, after its session was summed up: its pack and the stored summary are as they were."""
+    key, _ = asked(house, "What does the rug number 9 cost?")
+    before = house.kit.conversations.find(ANNA, LONG)
+    one_turn(house, "And the lamp number 8?")
+    old = TurnKey(ANNA, before.last - 3)
+    assert old.number in before.turns
+
+    again = [house.run(flow.run_phase(name, key, house.kit)) for name in ("saved_turn", "turn_summary", "conversation_summary")]
+    assert again[-1].facts["triggered"] is False and house.kit.conversations.find(ANNA, LONG) == before
+
+
+@pytest.mark.parametrize(
+    "answer", ["no JSON", json.dumps(ConversationDigest(summary="The Kallax costs 99 euros.").model_dump(mode="json"))]
+)
+def test_a_summary_that_fails_takes_nothing(rig, answer):
+    """Unreadable or untrue: the answer stands, nothing is stored, the intervention says why; resuming makes it."""
+    rig.house.import_conversations([conversation()], where="test")
+    rig.say(conversation_summarizer=answer)
+    key = rig.start(session="long")
+    report = rig.run(key)[-1]
+    assert report.phase == "conversation_summary" and report.halt and report.manifest.state == "saved"
+    assert report.manifest.summary and rig.house.answered(key).response.startswith("Here it is [1]")
+    assert rig.house.kit.conversations.find(ANNA, LONG) is None and rig.house.verify_index() == ()
+    rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug.", "key_themes": ["rug"]}))
+    assert [r.phase for r in rig.run(key)] == ["conversation_summary"]
+    assert rig.turn(key).manifest.intervention is None and rig.house.kit.conversations.find(ANNA, LONG).turns[-1] == 33
+
+
+def empty():
+    return {**ConversationDigest(summary="x").model_dump(mode="json")}
+
+
+def test_it_is_carried_on_every_ten_turns(rig):
+    """After one at turn 15, which covers seven turns, nothing until turn 25; that call reads the summary and the ten turns after it."""
+    limits = [f"I must not pay more than {n} euros." for n in range(1, 24)]
+    messages = [m for line in limits for m in ({"role": "user", "content": line}, {"role": "assistant", "content": "Noted."})]
+    recorded = {"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}
+    rig.house.import_conversations([json.dumps(recorded).encode()], where="test")
+    stands = ConversationDigest(summary="They spoke of money.", user_needs=tuple(f"{limits[n - 1]} (turn {n})" for n in range(1, 8)))
+    store = rig.house.kit.conversations
+    store.save(summary_of(stands, tuple(range(1, 8))))
+    rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of euros."}))
+    first = {r.phase: r for r in rig.run(rig.start(session="long"))}["conversation_summary"]
+    assert first.facts["triggered"] is False and "18 messages since" in first.facts["why"] and first.calls == ()
+    second = {r.phase: r for r in rig.run(rig.start(session="long"))}["conversation_summary"]
+    assert second.facts["covered_turns"] == "1-17" and len(second.facts["put_back"]) == 17
+    (pack,) = rig.runtime.of("conversation_summarizer")
+    assert "They spoke of money." in pack.document("previous_summary")
+    assert [f"[turn {n}," in pack.document("turns") for n in range(1, 26)] == [7 < n < 18 for n in range(1, 26)]
+    assert store.find(ANNA, LONG).digest.user_needs == tuple(f"{limits[n - 1]} (turn {n})" for n in range(1, 18))
+
+
+def summary_of(digest, turns):
+    made = {"created_at": "2026-09-03T09:00:00Z", "made_by": "turn_000015", "runtime": "scripted", "recipe": "conversation_summary"}
+    ids = {"recipe_version": "a", "prompt_version": "b", "call_id": "call_1"}
+    return ConversationSummary(user_id="anna", session_id="long", turns=turns, digest=digest, tokens=100, **made, **ids)
+
+
+def test_a_crash_between_summary_and_turn_makes_it_once(rig, monkeypatch):
+    """The file stands, the manifest does not know: resuming finds nothing due and asks no model again."""
+    rig.house.import_conversations([conversation()], where="test")
+    rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
+    save = type(rig.house.kit.conversations).save
+
+    def dies(store, summary):
+        save(store, summary)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(rig.house.kit.conversations), "save", dies)
+    key = rig.start(session="long")
+    with pytest.raises(KeyboardInterrupt):
+        rig.run(key)
+    monkeypatch.undo()
+    assert rig.house.left_to_do(key) == ("conversation_summary",)
+    (report,) = rig.run(key)
+    assert report.facts["triggered"] is False and report.facts["covered"] == 33 and len(rig.runtime.of("conversation_summarizer")) == 1
+
+
+def test_a_model_that_is_gone_and_a_damaged_file_stop_nothing_else(rig):
+    """The turn is saved either way; a damaged summary is not sent, and the phase says where it lies."""
+    rig.house.import_conversations([conversation()], where="test")
+    gone = RuntimeUnreachableError("127.0.0.1:30000: refused")
+    gone.retryable = False
+    rig.say(conversation_summarizer=gone)
+    assert rig.turn(rig.ask(session="long")).manifest.state == "saved"
+    path = rig.house.settings.root / "users" / "anna" / "sessions" / "long" / "conversation_summary.json"
+    path.write_text("{}")
+    key = rig.ask(session="long")
+    manifest = rig.turn(key).manifest
+    assert manifest.state == "saved" and manifest.summary and "PRIOR TURNS" not in rig.runtime.of("context_synthesis")[-1].user
+    assert str(path) in rig.house.interventions.show(manifest.intervention).message
+
+
+def test_long_turns_take_several_calls_within_their_room(house):
+    """Turns of some 900 tokens: each call keeps to its input, and what is left waits for the next turn."""
+    _, reports = asked(house, "Where do zebras sleep?", answer_words=70)
+    calls, facts = reports["conversation_summary"].calls, reports["conversation_summary"].facts
+    room = house.cookbook.get("memory/conversation_summary", "chat").recipe.token_budget.input
+    assert 2 <= len(calls) <= 8 and all(call.tokens.input <= room for call in calls)
+    stored = house.kit.conversations.find(ANNA, LONG)
+    assert len(stored.turns) + facts.get("left_for_later", 0) == 33 and stored.tokens < 1_000
+
+
+def test_the_shipped_example_passes_its_schema(house):
+    """What the prompt shows as an answer is one that recipe and phase take; both know the same fields."""
+    loaded = house.cookbook.load("memory/conversation_summary")
+    text = loaded.prompts[0][1].split("```json\n")[1].split("\n```")[0]
+    schema = dict(loaded.recipe.output_schema)
+    jsonschema.validate(json.loads(text), schema)
+    ConversationDigest.model_validate_json(text)
+    assert set(schema["properties"]) == set(schema["required"]) == set(ConversationDigest.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("environment", "whole"),
+    [({}, 5), ({"PANDORA_POLICY": "mediation"}, 4), ({"PANDORA_POLICY": "mediation", "PANDORA_STAGE": "stage_enforcement"}, 2)],
+)
+def test_the_policy_is_a_setting(tmp_path, environment, whole):
+    """The intent of the query, any stage, or a named one decides how many of the newest turns go whole."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), **environment}), counter=vocabulary())
+    _, reports = asked(house, "Where do zebras sleep?")
+    plan = json.loads(house.turns.load(TurnKey(ANNA, 41)).files["retrieval_plan.json"])["relevant_turns"]
+    ways = told(reports["gathered_context"])
+    assert sorted({n for n, how in ways.items() if how == "whole"} - set(plan)) == sorted(set(range(41 - whole, 41)) - set(plan))
+    house.close()

@@ -5,9 +5,9 @@ from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, HaltError
 from pandora_dagster.phases.answering import turn_sources
-from pandora_dagster.phases.boundaries import whole_answer
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
 from pandora_dagster.phases.found import store_found
+from pandora_dagster.selection.whole_answer import whole_answer
 from pandora_dagster.text.citations import cited
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.tables import table
@@ -66,9 +66,10 @@ async def _asked_back(desk: Desk, question: str | None) -> Written:
 
 def citations(turn: Turn) -> list[dict[str, object]]:
     """What the answer cites: label, path below the user's folder, and turn id, in order of first mention."""
-    known = {s.label: s for s in turn_sources(ContextDocument.parse(turn.context))}
+    document = ContextDocument.parse(turn.context)
+    known = {s.label: s for s in turn_sources(document)}
     return [
         {"label": label, "path": known[label].path, "turn_id": known[label].turn_id or ""}
-        for label in cited(whole_answer(turn))
+        for label in cited(whole_answer(document, turn.files))
         if label in known
     ]

@@ -78,14 +78,14 @@ PHASES: tuple[PhaseSpec, ...] = (
         ("reflection",),
         gathering.RETRIEVAL,
         None,
-        "Which earlier turns and memory matter.",
+        "Which earlier turns, memory, research and pages matter.",
         branch=True,
-        revision="2",
+        revision="3",
     ),
     PhaseSpec(
         "gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources.", revision="3"
     ),
-    PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks."),
+    PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks.", revision="2"),
     PhaseSpec(
         "plan_clarification",
         "3",
@@ -105,9 +105,10 @@ PHASES: tuple[PhaseSpec, ...] = (
         4,
         "Section 4: what the tools gave.",
         branch=True,
+        revision="2",
         also=(coordination.EXECUTOR,),
     ),
-    PhaseSpec("response", "5", ("tool_results",), answering.SYNTHESIZER, 5, "Section 5: the answer, with citations."),
+    PhaseSpec("response", "5", ("tool_results",), answering.SYNTHESIZER, 5, "Section 5: the answer, with citations.", revision="2"),
     PhaseSpec(
         "validation",
         "6",
@@ -115,10 +116,11 @@ PHASES: tuple[PhaseSpec, ...] = (
         answering.VALIDATOR,
         6,
         "Section 6: the final gate, with bounded revisions.",
+        revision="2",
         also=(answering.SYNTHESIZER,),
     ),
-    PhaseSpec("saved_turn", "7", ("validation",), None, None, "The turn is whole and saved."),
-    PhaseSpec("turn_summary", "8", ("saved_turn",), saving.SUMMARIZER, None, "The summary in the turn index."),
+    PhaseSpec("saved_turn", "7", ("validation",), None, None, "The turn is whole and saved.", revision="2"),
+    PhaseSpec("turn_summary", "8", ("saved_turn",), saving.SUMMARIZER, None, "The summary in the turn index.", revision="2"),
     PhaseSpec(
         "conversation_summary",
         "8",

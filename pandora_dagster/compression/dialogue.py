@@ -47,7 +47,7 @@ class Piece:
 
 
 class Dialogue:
-    """Talk taken apart once, to be condensed to any number of targets. `must` are keys of values that come first;
+    """Talk without credentials taken apart once, to be condensed to any number of targets. `must` are keys of values that come first;
     `by_clause` chooses smaller pieces."""
 
     def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), by_clause: bool = False) -> None:
@@ -106,7 +106,7 @@ def _short_names(speakers: Iterable[str]) -> dict[str, str]:
 
 
 def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
-    spans = [(f.start, f.end, key(f.text)) for f in find_values(line.text)]
+    spans = [(f.start, f.end, key(f.text)) for f in find_values(line.text, is_redacted=True)]
     ends = [*_borders(line.text, spans, by_clause=by_clause), len(line.text)]
     start = 0
     for order, end in enumerate(ends):

@@ -10,7 +10,7 @@ from pandora_dagster.compression.json_parts import json_parts
 from pandora_dagster.compression.messages import is_transcript, rendered
 from pandora_dagster.compression.page_doc import condense_page
 from pandora_dagster.compression.page_zones import read_page
-from pandora_dagster.compression.prose import condense_prose
+from pandora_dagster.compression.prose import Prose
 from pandora_dagster.compression.reread import is_own
 from pandora_dagster.compression.transcript import condense_transcript
 from pandora_dagster.contracts.ports import CountsTokens
@@ -49,7 +49,7 @@ def by_shape(text: str, counter: CountsTokens, must: frozenset[str], query: str,
         return lambda target: condense_for(text, target, counter, query)
     if is_dialogue(text):
         return Dialogue(text, counter, must=must, by_clause=by_clause).condensed
-    return lambda target: condense_prose(text, target, counter, must=must)
+    return Prose(text, counter, must=must).condensed
 
 
 def has_sections(text: str) -> bool:

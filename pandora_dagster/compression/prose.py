@@ -7,6 +7,7 @@ whole. Pure, deterministic, linear in the text.
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pandora_dagster.compression.blocks import HEADS, Block, BlockKind, blocks
 from pandora_dagster.compression.coverage import Selection, Unit
@@ -23,7 +24,7 @@ _WORTH = {
 }  # fmt: skip
 _STATEMENT = {FactKind.ERROR: 60.0, FactKind.CONSTRAINT: 10.0, FactKind.DECISION: 8.0, FactKind.CLAIM: 8.0}
 _META = 40.0
-_REPEATED, _ASKED, _MUST = 0.4, 6.0, 1_000.0
+_REPEATED, _MUST = 0.4, 1_000.0
 _LEAST = 0.02
 _SHORTEST_PIECE, _LONGEST_PIECE = 40, 1_200
 """Characters of a stretch where sentences do not end: so many that several fit in the target."""
@@ -32,25 +33,63 @@ _FENCE_SHARE = 1
 _ROUNDS, _SMALLEST = 4, 4
 
 
-def condense_prose(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
-    """`text` in at most `target` tokens; `must` are keys of values that come first, `query` words that count more."""
-    found = blocks(text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)), _FENCE_SHARE * target)
+class Prose:
+    """A text without credentials taken apart, to be condensed to any number of targets. `must` are keys of values that come first.
+
+    Where sentences do not end, and of a fence too large for its target, the pieces depend on the target: only then is the text
+    taken apart anew."""
+
+    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset()) -> None:
+        self._text = text
+        self._counter = counter
+        self._must = must
+        self._apart: _Apart | None = None
+
+    def condensed(self, target: int) -> str:
+        """The text in at most `target` tokens."""
+        counter, apart = self._counter, self._taken_apart(target)
+        selection = Selection(apart.units, apart.weights, apart.openings, least=_LEAST)
+        result, left = "", float(target - 2)
+        for _ in range(_ROUNDS):
+            result = _fitted(apart.blocks, apart.heads, selection.extend(left), target, counter)
+            left = target - counter.count(result) - 1
+            if left < _SMALLEST:
+                break
+        return result
+
+    def _taken_apart(self, target: int) -> "_Apart":
+        found = blocks(self._text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)), _FENCE_SHARE * target)
+        if self._apart is None or self._apart.blocks != found:
+            self._apart = _apart(found, self._must, self._counter)
+        return self._apart
+
+
+def condense_prose(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset()) -> str:
+    """`text` in at most `target` tokens, for once."""
+    return Prose(text, counter, must=must).condensed(target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """Blocks with the units that they stand for; `heads` stand only above others."""
+
+    blocks: tuple[Block, ...]
+    heads: Mapping[int, Block]
+    units: Sequence[Unit]
+    weights: Mapping[Hashable, float]
+    openings: Mapping[Hashable, float]
+
+
+def _apart(found: tuple[Block, ...], must: frozenset[str], counter: CountsTokens) -> _Apart:
     above = {b.under for b in found}
     heads = {n: b for n, b in enumerate(found) if b.kind in HEADS or n in above}
-    units, weights = _units(found, heads, must, frozenset(_stems(query)), counter)
+    units, weights = _units(found, heads, must, counter)
     openings: dict[Hashable, float] = {n: counter.count(b.text + b.closing) + 1.0 for n, b in heads.items()}
-    selection = Selection(units, weights, openings, least=_LEAST)
-    result, left = "", float(target - 2)
-    for _ in range(_ROUNDS):
-        result = _fitted(found, heads, selection.extend(left), target, counter)
-        left = target - counter.count(result) - 1
-        if left < _SMALLEST:
-            break
-    return result
+    return _Apart(found, heads, units, weights, openings)
 
 
 def _units(
-    found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], asked: frozenset[str], counter: CountsTokens
+    found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], counter: CountsTokens
 ) -> tuple[list[Unit], dict[Hashable, float]]:
     """A unit for each block; heads stand by themselves only where nothing needs them, and then they are worth little. A line
     above indented ones (of code, of a list) is a head that has worth of its own."""
@@ -58,7 +97,7 @@ def _units(
     weights: dict[Hashable, float] = {}
     blocks_with: Counter[str] = Counter()
     for number, block in enumerate(found):
-        values = {("value", key(v.text)): _WORTH.get(v.kind, 1.0) for v in find_values(block.text)}
+        values = {("value", key(v.text)): _WORTH.get(v.kind, 1.0) for v in find_values(block.text, is_redacted=True)}
         for fact, worth in values.items():
             weights[fact] = max(weights.get(fact, 0.0), worth + (_MUST if fact[1] in must else 0.0))
         spoken = list(dict.fromkeys(_stems(block.text)))
@@ -69,7 +108,7 @@ def _units(
         tokens = 0 if number in heads else counter.count(block.text) + 1
         facts = () if is_title else (*values, *spoken)
         units.append(Unit(block.text, tokens, facts, number, group, bonus=bonus))
-    weights.update((w, 1.0 + _REPEATED * math.log(n) + (_ASKED if w in asked else 0.0)) for w, n in blocks_with.items())
+    weights.update((w, 1.0 + _REPEATED * math.log(n)) for w, n in blocks_with.items())
     return units, weights
 
 

@@ -80,14 +80,14 @@ def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> t
 
 
 def _forms(candidate: str, source: str) -> tuple[str, ...]:
-    plain = key(candidate)
+    plain, theirs = key(candidate), key(source)
     opening = candidate.lstrip()[:400]
-    is_quoted = key(opening[:80]) in key(source[: max(4_000, len(source))])
+    is_quoted = key(opening[:80]) in theirs
     return (
         "" if is_quoted or not _REPLY.search(opening) else "chat reply: speaks to the reader instead of condensing",
         "" if is_quoted or not _REFUSAL.search(opening) else "refusal: declines instead of condensing",
         "" if is_quoted or not (_ASKING.search(opening) and len(words(candidate)) < 120) else "question back: asks instead of condensing",
-        "" if len(plain) < 200 or plain != key(source) else "echo: the source, spelled differently",
+        "" if len(plain) < 200 or plain != theirs else "echo: the source, spelled differently",
         _repeated(candidate, source),
         "credential: a key or a password stands in it" if credential_spans(candidate) else "",
         _shuffled(candidate, source),

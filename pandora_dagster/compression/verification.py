@@ -15,7 +15,6 @@ from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import NO_SENTENCES, REFERENCE, Source, flipped, invented
 from pandora_dagster.compression.language import content_stems, is_negation
 from pandora_dagster.compression.statements import FORCE
-from pandora_dagster.compression.values import canonical
 
 _SAME_SENTENCE = 0.7
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+")
@@ -124,7 +123,7 @@ class _Judge:
         return any(wanted & self._candidate.stems[line] for line in lines)
 
     def _equal(self, fact: Fact) -> Found | None:
-        spelling = canonical(fact.kind, fact.text) if fact.kind in NUMERIC else ""
+        spelling = self._source.spelling(fact) if fact.kind in NUMERIC and self._candidate.equals else ""
         found = self._candidate.equals.get((fact.kind, spelling)) if spelling else None
         if found is None or not self._with_subject(fact, [self._line_number(found)]):
             return None
@@ -165,10 +164,9 @@ class _Judge:
 
     def _changed(self, fact: Fact) -> Found | None:
         """An invented value of the same kind on a line about the same subject."""
-        wanted = {part for word in fact.subject for part in word.split()}
-        for found in self._invented:
-            if found.kind is not fact.kind or found.start in self._used:
-                continue
+        rivals = [found for found in self._invented if found.kind is fact.kind and found.start not in self._used]
+        wanted = {part for word in fact.subject for part in word.split()} if rivals else set[str]()
+        for found in rivals:
             if len(wanted & self._line_stems(found)) >= min(2, len(wanted)):
                 self._used.add(found.start)
                 return found

@@ -206,6 +206,8 @@ class _Job:
             return self._halted(
                 original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}"
             )
+        if not best.text:
+            return self._halted(original_tokens, f"no sentence, line or value can stand for the text in {self.target} tokens")
         if not best.check.ok:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)

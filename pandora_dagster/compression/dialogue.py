@@ -32,6 +32,10 @@ _LEAST = 0.02
 _ROUNDS, _SMALLEST = 5, 4
 """Joining pieces saves tokens: what was saved is spent in further rounds, while more than this is left."""
 _LONGEST_SENTENCE = 1_200
+_LEAST_WORDS = 2
+"""Words of content, other than the speakers' names, that a piece without a hard fact needs to tell anything."""
+_ENDS = " .,;!"
+"""What a piece ends with that `; ` stands for."""
 _STEMMED_FUNCTION_WORDS = frozenset(stem(w) for w in FUNCTION_WORDS)
 
 
@@ -84,10 +88,10 @@ class Dialogue:
         lines = [self._legend] if self._legend else []
         last: Piece | None = None
         for piece in sorted((self._pieces[n] for n in picked), key=lambda p: (p.line.number, p.order)):
-            if last and last.line is piece.line:
-                lines[-1] += (" " if piece.order == last.order + 1 else "; ") + piece.text
-            elif last and piece.line.speaker and last.line.speaker == piece.line.speaker:
-                lines[-1] += "; " + piece.text
+            if last and last.line is piece.line and piece.order == last.order + 1:
+                lines[-1] += " " + piece.text
+            elif last and (last.line is piece.line or (piece.line.speaker and last.line.speaker == piece.line.speaker)):
+                lines[-1] = lines[-1].rstrip(_ENDS) + "; " + piece.text
             else:
                 lines.append((f"{self._names[piece.line.speaker]}: " if piece.line.speaker else "") + piece.text)
             last = piece
@@ -157,6 +161,7 @@ def _units(
     units: list[Unit] = []
     weights: dict[Hashable, float] = {}
     pieces_with: Counter[str] = Counter()
+    own_stems = {stem(k) for k in own}
     for number, piece in enumerate(pieces):
         spoken = [stem(w) for w in words(piece.text) if w not in STOP_WORDS]
         strong = [w for w in spoken if w not in _STEMMED_FUNCTION_WORDS and len(w) > 1]
@@ -165,7 +170,8 @@ def _units(
         weights.update((p, _PAIR) for p in pairs)
         weights.update((h, _HARD + (_MUST if h[1] in must else 0.0)) for h in hard)
         pieces_with.update(set(spoken))
-        facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(hard))
+        tells = hard or len({w for w in strong if w not in own_stems}) >= _LEAST_WORDS
+        facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(hard)) if tells else ()
         units.append(_unit(piece, number, facts, counter))
     weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())
     return units, weights

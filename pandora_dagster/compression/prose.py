@@ -15,6 +15,7 @@ from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, stem
 from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.repeats import shortened
 from pandora_dagster.compression.statements import statements
 from pandora_dagster.contracts.ports import CountsTokens
 
@@ -26,6 +27,8 @@ _STATEMENT = {FactKind.ERROR: 60.0, FactKind.CONSTRAINT: 10.0, FactKind.DECISION
 _META = 40.0
 _REPEATED, _MUST = 0.4, 1_000.0
 _LEAST = 0.02
+_SHORTENED = frozenset((BlockKind.SENTENCE, BlockKind.ITEM))
+"""What may stand without the words that it repeats; what is a statement or holds one stands whole."""
 _SHORTEST_PIECE, _LONGEST_PIECE = 40, 1_200
 """Characters of a stretch where sentences do not end: so many that several fit in the target."""
 _FENCE_SHARE = 1
@@ -51,7 +54,7 @@ class Prose:
         selection = Selection(apart.units, apart.weights, apart.openings, least=_LEAST)
         result, left = "", float(target - 2)
         for _ in range(_ROUNDS):
-            result = _fitted(apart.blocks, apart.heads, selection.extend(left), target, counter)
+            result = _fitted(apart, selection.extend(left), target, counter)
             left = target - counter.count(result) - 1
             if left < _SMALLEST:
                 break
@@ -71,7 +74,7 @@ def condense_prose(text: str, target: int, counter: CountsTokens, *, must: froze
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """Blocks with the units that they stand for; `heads` stand only above others."""
+    """Blocks with the units that stand for them, each by its block's number; `heads` stand only above others."""
 
     blocks: tuple[Block, ...]
     heads: Mapping[int, Block]
@@ -91,12 +94,12 @@ def _apart(found: tuple[Block, ...], must: frozenset[str], counter: CountsTokens
 def _units(
     found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], counter: CountsTokens
 ) -> tuple[list[Unit], dict[Hashable, float]]:
-    """A unit for each block; heads stand by themselves only where nothing needs them, and then they are worth little. A line
-    above indented ones (of code, of a list) is a head that has worth of its own."""
+    """A unit for each block, and one for what it does not repeat. Heads stand by themselves only where nothing needs them, and then
+    they are worth little; a line above indented ones (of code, of a list) is a head that has worth of its own."""
     units: list[Unit] = []
     weights: dict[Hashable, float] = {}
     blocks_with: Counter[str] = Counter()
-    for number, block in enumerate(found):
+    for number, (block, shorter) in enumerate(zip(found, shortened([b.text for b in found]), strict=True)):
         values = {("value", key(v.text)): _WORTH.get(v.kind, 1.0) for v in find_values(block.text, is_redacted=True)}
         for fact, worth in values.items():
             weights[fact] = max(weights.get(fact, 0.0), worth + (_MUST if fact[1] in must else 0.0))
@@ -107,7 +110,10 @@ def _units(
         group = number if number in heads else block.under if block.under >= 0 else None
         tokens = 0 if number in heads else counter.count(block.text) + 1
         facts = () if is_title else (*values, *spoken)
-        units.append(Unit(block.text, tokens, facts, number, group, bonus=bonus))
+        if shorter and tokens and not bonus and block.kind in _SHORTENED:
+            left = (*values, *dict.fromkeys(_stems(shorter)))
+            units.append(Unit(shorter, counter.count(shorter) + 1, left, number, group, slot=number))
+        units.append(Unit(block.text, tokens, facts, number, group, slot=number, level=1, bonus=bonus))
     weights.update((w, 1.0 + _REPEATED * math.log(n)) for w, n in blocks_with.items())
     return units, weights
 
@@ -123,17 +129,19 @@ def _bonus(block: Block, must: frozenset[str]) -> float:
     return sum(_STATEMENT[s.kind] for s in found) + (_MUST if any(key(s.text) in must for s in found) else 0.0)
 
 
-def _fitted(found: Sequence[Block], heads: Mapping[int, Block], picked: list[int], target: int, counter: CountsTokens) -> str:
-    text = _composed(found, heads, picked)
+def _fitted(apart: _Apart, picked: list[int], target: int, counter: CountsTokens) -> str:
+    text = _composed(apart, picked)
     while picked and (over := counter.count(text) - target) > 0:
         del picked[-max(1, over // 30) :]
-        text = _composed(found, heads, picked)
+        text = _composed(apart, picked)
     return text
 
 
-def _composed(found: Sequence[Block], heads: Mapping[int, Block], picked: Iterable[int]) -> str:
+def _composed(apart: _Apart, picked: Iterable[int]) -> str:
     """Picks in their order, each under its heading and its table's head; sentences of one line stay on one line."""
-    standing = {n for n in picked if found[n].kind not in HEADS}
+    found = apart.blocks
+    chosen = {apart.units[n].position: apart.units[n].text for n in picked}
+    standing = {n for n in chosen if found[n].kind not in HEADS}
     for number in sorted(standing):
         above = found[number].under
         while above >= 0:
@@ -142,18 +150,18 @@ def _composed(found: Sequence[Block], heads: Mapping[int, Block], picked: Iterab
     lines: list[str] = []
     last, open_fence = -1, -1
     for number in sorted(standing):
-        block = found[number]
+        block, text = found[number], chosen.get(number, found[number].text)
         if open_fence >= 0 and block.kind is not BlockKind.FENCE_LINE:
             lines.append(found[open_fence].closing)
             open_fence = -1
         if block.kind is BlockKind.FENCE_HEAD:
             open_fence = number
         if block.line == last and block.kind is BlockKind.SENTENCE:
-            lines[-1] += " " + block.text
+            lines[-1] += " " + text
         else:
             if block.kind is BlockKind.HEADING and lines:
                 lines.append("")
-            lines.append(block.text)
+            lines.append(text)
         last = block.line
     if open_fence >= 0:
         lines.append(found[open_fence].closing)

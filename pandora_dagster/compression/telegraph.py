@@ -6,7 +6,7 @@ Keeps order, negations and what they stand before, digits and every protected sp
 import re
 from collections.abc import Sequence
 
-from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, word_set
+from pandora_dagster.compression.language import DEEDS, FUNCTION_WORDS, is_negation, word_set
 
 _WORD = re.compile(r"\S+")
 _CLOSING = "])"
@@ -37,4 +37,4 @@ def _stays(word: str, span: tuple[int, int], protected: Sequence[tuple[int, int]
     bare = _LETTERS.sub("", word.lower().replace("\u2019", "'"))
     if not bare:
         return not word.isascii()
-    return bare not in FUNCTION_WORDS or bare in _NUMBER_WORDS or is_negation(word)
+    return bare not in FUNCTION_WORDS or bare in DEEDS or bare in _NUMBER_WORDS or is_negation(word)

@@ -26,6 +26,8 @@ _CLAUSE = re.compile(
 )
 _HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
 """A word that is new is worth 1 and grows with the logarithm of its pieces; a hard fact, a pair of words near each other."""
+_LIMIT = 1.0
+"""Of a piece that limits or forbids something, beside its words."""
 _LINE_TOKENS = 4.0
 """What opening a line costs: its speaker, and the reader's change of subject."""
 _LEAST = 0.02
@@ -179,4 +181,5 @@ def _units(
 
 def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:
     tokens = counter.count(" " + piece.text)
-    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order))
+    bonus = _LIMIT if facts and FORCE.search(piece.text) else 0.0
+    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus)

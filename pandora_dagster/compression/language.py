@@ -60,7 +60,7 @@ OPENERS = FUNCTION_WORDS | word_set(
 """Words that begin sentences with a capital and name nothing."""
 
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)[\"')\]]*\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+"
+    r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)([\"')\]]*)\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+"
 )
 """A number before its item (`1. Change of plan`) ends nothing."""
 _SUFFIXES = ("ing", "ies", "ed", "es", "s")
@@ -87,4 +87,6 @@ def is_negation(word: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """Sentences and lines of `text`, trimmed, none empty."""
-    return [s for part in _SENTENCE_END.split(text) if part and (s := part.strip())]
+    ends = [(m.start() if m.group(1) is None else m.end(1), m.end()) for m in _SENTENCE_END.finditer(text)]
+    starts = [0, *(after for _, after in ends)]
+    return [s for start, (end, _) in zip(starts, [*ends, (len(text), 0)], strict=True) if (s := text[start:end].strip())]

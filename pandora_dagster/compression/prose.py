@@ -24,7 +24,8 @@ _WORTH = {
     FactKind.EVIDENCE: 2.0, FactKind.TIME: 2.0, FactKind.NUMBER: 2.0, FactKind.QUOTE: 2.0, FactKind.NAME: 2.0,
 }  # fmt: skip
 _STATEMENT = {FactKind.ERROR: 60.0, FactKind.CONSTRAINT: 10.0, FactKind.DECISION: 8.0, FactKind.CLAIM: 8.0}
-_META = 40.0
+_META, _FENCE = 40.0, 8.0
+"""Of a fence that code reads, and of one that is small enough to stand as a whole: what a person is to run or to look at."""
 _REPEATED, _MUST = 0.4, 1_000.0
 _LEAST = 0.02
 _SHORTENED = frozenset((BlockKind.SENTENCE, BlockKind.ITEM))
@@ -52,7 +53,8 @@ class Prose:
         """The text in at most `target` tokens."""
         counter, apart = self._counter, self._taken_apart(target)
         selection = Selection(apart.units, apart.weights, apart.openings, least=_LEAST)
-        result, left = "", float(target - 2)
+        title = apart.openings[0] if apart.blocks and apart.blocks[0].kind is BlockKind.HEADING else 0.0
+        result, left = "", target - title - 2
         for _ in range(_ROUNDS):
             result = _fitted(apart, selection.extend(left), target, counter)
             left = target - counter.count(result) - 1
@@ -124,7 +126,7 @@ def _stems(text: str) -> Iterable[str]:
 
 def _bonus(block: Block, must: frozenset[str]) -> float:
     if block.kind is BlockKind.FENCE:
-        return _META if "\n_meta:" in block.text[:200] else 0.0
+        return _META if "\n_meta:" in block.text[:200] else _FENCE
     found = list(statements(block.text))
     return sum(_STATEMENT[s.kind] for s in found) + (_MUST if any(key(s.text) in must for s in found) else 0.0)
 
@@ -142,13 +144,15 @@ def _composed(apart: _Apart, picked: Iterable[int]) -> str:
     found = apart.blocks
     chosen = {apart.units[n].position: apart.units[n].text for n in picked}
     standing = {n for n in chosen if found[n].kind not in HEADS}
+    if standing and found[0].kind is BlockKind.HEADING:
+        standing.add(0)
     for number in sorted(standing):
         above = found[number].under
         while above >= 0:
             standing.add(above)
             above = found[above].under
     lines: list[str] = []
-    last, open_fence = -1, -1
+    last, open_fence, in_table = -1, -1, False
     for number in sorted(standing):
         block, text = found[number], chosen.get(number, found[number].text)
         if open_fence >= 0 and block.kind is not BlockKind.FENCE_LINE:
@@ -159,9 +163,10 @@ def _composed(apart: _Apart, picked: Iterable[int]) -> str:
         if block.line == last and block.kind is BlockKind.SENTENCE:
             lines[-1] += " " + text
         else:
-            if block.kind is BlockKind.HEADING and lines:
+            if lines and (block.kind is BlockKind.HEADING or (in_table and block.kind is not BlockKind.TABLE_ROW)):
                 lines.append("")
-            lines.append(text)
+            lines.append(f"{block.label} {text}" if block.label else text)
+        in_table = block.kind in (BlockKind.TABLE_HEAD, BlockKind.TABLE_ROW)
         last = block.line
     if open_fence >= 0:
         lines.append(found[open_fence].closing)

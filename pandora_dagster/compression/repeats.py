@@ -28,7 +28,7 @@ def shortened(texts: Sequence[str]) -> Iterator[str]:
         runs = [hash(tuple(w.group() for w in found[at : at + _RUN])) for at in range(len(found) - _RUN + 1)]
         repeated = {at + n for at, run in enumerate(runs) if run in seen for n in range(_RUN)}
         seen.update(runs)
-        yield _without(text, found, repeated) if repeated else ""
+        yield _without(text, found, repeated) if 0 < len(repeated) < len(found) else ""
 
 
 def _without(text: str, found: Sequence[re.Match[str]], repeated: Collection[int]) -> str:

@@ -16,7 +16,7 @@ from pandora_dagster.text.credentials import redacted
 _BEFORE, _AFTER = 60, 30
 _SHORTEST_LINE = 4
 _SIGNS = re.compile(r"[{}\[\]\"\\]+")
-_SENTENCE_BORDER = re.compile(r"[.!?]\s+|\n")
+_SENTENCE_BORDER = re.compile(r"[.!?][\"')\]]*\s+|\n")
 _WORDS_BEFORE, _WORDS_AFTER = 2, 1
 
 

@@ -4,6 +4,7 @@ Knows forms of failure, each with its reason; knows nothing of facts.
 """
 
 import itertools
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -134,12 +135,22 @@ def _bare_values(candidate: str, source: str) -> list[str]:
             continue
         if line.startswith(ALSO_SEEN):
             found += [part.partition(" ")[2] for part in line.removeprefix(ALSO_SEEN).split("; ") if not _HELD.search(part)]
-        elif line.strip() not in theirs and "|" not in line and not header:
+        elif line.strip() not in theirs and "|" not in line and not header and not _is_object(line):
             label = _LABEL.match(line)
             parts = re.split(r"[;,]\s", line[label.end() :] if label else line)
             bare = [part for part in parts if part.strip() and _only_values(part)]
             found += bare[_LABELLED:] if label else bare
     return found
+
+
+def _is_object(line: str) -> bool:
+    """Whether a line is a JSON object, whose members name their values."""
+    if not line.startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _only_values(part: str) -> bool:

@@ -31,8 +31,10 @@ def test_the_legend_is_read_back(counter: TokenCounter) -> None:
 
 
 def test_a_negation_keeps_what_it_denies() -> None:
-    """The word behind a negation is never deleted, whatever its class."""
-    assert telegraph("I do not go there at all", ()) == "not go"
+    """The words behind a negation are never deleted, whatever their class, up to the end of what it denies."""
+    assert telegraph("I do not go there at all", ()) == "not go there"
+    assert telegraph("It is about not giving up and trying it", ()) == "not giving up trying"
+    assert telegraph("We didn't make it, but it was close", ()) == "didn't make it, close"
 
 
 def test_plain_text_is_no_dialogue() -> None:

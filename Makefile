@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SGLANG := .venv-sglang
 SHELL := /bin/bash
 
-.PHONY: help setup run test check ui bench bench-compression docs screenshots wheel lock clean
+.PHONY: help setup run test test-sglang check ui bench bench-compression bench-search bench-asking docs screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -31,6 +32,20 @@ run: setup        ## index the shipped example and run one live turn, without se
 test: setup $(BIN)/.locked-dev   ## all tests
 	$(BIN)/python -m pytest -n 2 tests
 
+# An environment of its own: SGLang pins its client library. PyTorch comes from wherever pip is told to look; a CPU build is enough.
+$(SGLANG)/.locked: tests/sglang/server/requirements.lock
+	@test -d $(SGLANG) || $(PYTHON) -m venv $(SGLANG)
+	$(SGLANG)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r tests/sglang/server/requirements.lock
+	$(SGLANG)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@touch $@
+
+$(SGLANG)/tiny-model/.made: $(wildcard tests/sglang/server/*.py) data/tokenizer/cl100k_base.tiktoken $(SGLANG)/.locked
+	$(SGLANG)/bin/python tests/sglang/server/tiny_model.py $(SGLANG)/tiny-model
+	@touch $@
+
+test-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made  ## the tests against real SGLang servers, on the CPU with a tiny random model
+	$(BIN)/python -m pytest tests/sglang
+
 check: setup $(BIN)/.locked-dev  ## format, lint, types, architecture, recipes, registry and generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -48,6 +63,12 @@ bench: setup $(BIN)/.locked-dev  ## the speed benchmarks, as ratios
 bench-compression: setup $(BIN)/.locked-dev  ## the compression benchmark
 	$(BIN)/python -m benchmarks.compression
 
+bench-search: setup $(BIN)/.locked-dev  ## recall of the search, and answers, against a plain BM25 packer
+	$(BIN)/python -m benchmarks.search
+
+bench-asking: setup $(BIN)/.locked-dev  ## how often an ask over an imported history says the answer in its first 100 words
+	$(BIN)/python -m benchmarks.asking
+
 docs: setup       ## write the generated pages of docs/ again
 	$(BIN)/python docs/generate.py
 
@@ -60,6 +81,7 @@ wheel: setup $(BIN)/.locked-dev  ## build the wheel into dist/
 lock: $(BIN)/.locked-dev         ## resolve the locked dependencies again
 	$(BIN)/uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file requirements.lock pyproject.toml build-requirements.in
 	$(BIN)/uv pip compile --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header --no-annotate --constraint requirements.lock --output-file requirements-dev.lock --extra test --extra dev pyproject.toml
+	$(BIN)/uv pip compile --no-deps --python-version 3.11 --generate-hashes --no-header --no-annotate --output-file tests/sglang/server/requirements.lock tests/sglang/server/requirements.in
 
 clean:            ## remove what was built
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) $(SGLANG) dist build

@@ -9,11 +9,11 @@ import typer
 
 from pandora_dagster.cli.opened import opened
 from pandora_dagster.cli.output import note, say, say_json, say_markdown, say_table
-from pandora_dagster.contracts.sources import Research, Visit
 from pandora_dagster.errors import InputError
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import UserId
+    from pandora_dagster.contracts.sources import Research, Visit
     from pandora_dagster.wiring import House
 
 research = typer.Typer(
@@ -22,7 +22,7 @@ research = typer.Typer(
 visit = typer.Typer(name="visit", help="Visited pages: what was read from them.", no_args_is_help=True, rich_markup_mode=None)
 User = Annotated[str, typer.Option("--user", "-u", help="Whose it is; default PANDORA_USER.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-Record = TypeVar("Record", bound=Research | Visit)
+Record = TypeVar("Record", bound="Research | Visit")
 
 
 def register(app: typer.Typer) -> None:
@@ -43,6 +43,8 @@ def add_research(
 
     Example: pandora research add laptops.json --user example
     """
+    from pandora_dagster.contracts.sources import Research
+
     with opened(context) as house:
         owner = whose(house, user)
         record = _record(file, Research, by="pandora research add", now=_now(house))
@@ -111,6 +113,8 @@ def add_visit(
 
     Example: pandora visit add loq15.json --user example
     """
+    from pandora_dagster.contracts.sources import Visit
+
     with opened(context) as house:
         owner = whose(house, user)
         record = _record(file, Visit, by="pandora visit add", now=_now(house))

@@ -201,12 +201,14 @@ class GateVerdict:
 
 
 class CallTokens(BaseModel):
-    """000 section 27, plus the budget and what the server's cache gave."""
+    """000 section 27, plus the budget, and what the server counted of the prompt and had in its cache."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     prompt: int = 0
     input: int = 0
     output: int = 0
+    served: int = 0
+    """Prompt and input together as the runtime counted them, beside the plan's cl100k tokens; 0 where it did not."""
     cached: int = 0
     total: int = 0
     budget: int = 0

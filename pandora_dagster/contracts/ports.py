@@ -58,12 +58,28 @@ class ModelRuntime(Protocol):
         ...
 
     def temperature(self, layer: ModelLayer) -> float: ...
+    async def count(self, pack: PromptPack) -> int | None:
+        """Tokens of the pack's whole prompt as its layer's model reads it; None where that can not be told. Never raises."""
+        ...
+
     async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
         """One answer; raises ModelError, a ModelTimeoutError after `timeout_s` seconds from when the call has its place at
         the server. Never retries by itself what the recipe's gates decide about."""
         ...
 
     async def aclose(self) -> None: ...
+
+
+class TokenRatios(Protocol):
+    """What was learned of the served tokenizers: served tokens per cl100k token, of each layer and model."""
+
+    def find(self, layer: ModelLayer, model: str) -> float | None:
+        """None where nothing is known of this model on this layer; raises DocumentError for a damaged file."""
+        ...
+
+    def keep(self, layer: ModelLayer, model: str, ratio: float) -> None:
+        """Raises StoreError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ class Manifest(BaseModel):
     """The TurnSummary of 004 section 11.2, once made."""
     tokens: int = 0
     """Tokens of context.md (cl100k)."""
+    first_message: Annotated[int, Field(ge=0)] = 0
+    """Of a recorded turn: the index of its user message in the conversation, counted from 0."""
 
     def finished(self, phase: str) -> bool:
         return any(p.phase == phase for p in self.phases)
@@ -70,6 +72,18 @@ class Turn:
     manifest: Manifest
     context: str
     files: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class IndexedMessage(BaseModel):
+    """One message of a turn as a search sees it. `id` is the message's own, else `m<index in the conversation>`."""
+
+    model_config = _STRICT
+    id: str
+    role: str
+    name: str = ""
+    """Who speaks, where the message says so."""
+    text: str
+    created_at: str
 
 
 class TurnRow(BaseModel):
@@ -94,7 +108,9 @@ class TurnRow(BaseModel):
     runtime: str = ""
     context_sha: str = ""
     text: str = ""
-    """What is searched: the words of the person, the answer, the tool results."""
+    """What later turns learn from it; searched as such only where it has no messages."""
+    messages: tuple[IndexedMessage, ...] = ()
+    """What was said, in order; what stood before a recorded conversation's first turn comes first (DECISIONS 20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +119,29 @@ class Candidate:
 
     row: TurnRow
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilters:
+    """What a search is narrowed to; None for everything. Times are ISO 8601 and compare with a turn's `created_at`."""
+
+    session: str | None = None
+    since: str | None = None
+    until: str | None = None
+    """The first moment that is too late."""
+    intent: str | None = None
+    topic: str | None = None
+    state: TurnState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that a search offers; `score` is comparable within one answer only, `place` orders a user's messages."""
+
+    turn_id: str
+    created_at: str
+    message_id: str
+    speaker: str
+    text: str
+    score: float
+    place: int

@@ -29,6 +29,7 @@ class Account:
     prompt: int = 0
     input: int = 0
     output: int = 0
+    served: int = 0
     cached: int = 0
     finish_reason: str = ""
     schema_valid: bool | None = None
@@ -47,14 +48,15 @@ class Account:
         self.prompt, self.input = packable.prompt_tokens, packable.input_tokens + told
         self.left_out, self.tokens_saved = packable.left_out, packable.tokens_saved
         self.compressions = packable.compressions
-        self.output, self.cached, self.finish_reason = 0, 0, ""
+        self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
         self.schema_valid, self.confidence = None, None
         self.gates.clear()
 
     def answered(self, answer: ModelAnswer, answer_ref: str, output_tokens: int) -> None:
         """Take in a raw answer. The runtime in the record is the one that answered (DECISIONS 25)."""
         self.runtime, self.model, self.answer_ref = answer.runtime, answer.model or self.model, answer_ref
-        self.output, self.cached, self.finish_reason = output_tokens, answer.usage.cached, answer.finish_reason
+        self.output, self.finish_reason = output_tokens, answer.finish_reason
+        self.served, self.cached = answer.usage.prompt, answer.usage.cached
 
     def judged(self, verdict: GateVerdict) -> None:
         self.gates[verdict.gate] = verdict.passed
@@ -111,6 +113,7 @@ class Account:
             prompt=self.prompt,
             input=self.input,
             output=self.output,
+            served=self.served,
             cached=self.cached,
             total=self.prompt + self.input + self.output,
             budget=self.budget or self.loaded.recipe.token_budget.total,

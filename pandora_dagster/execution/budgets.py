@@ -1,40 +1,16 @@
 """Step 3 of 000 section 15: how many tokens a call has, and which items fit. Knows numbers and items; knows no recipe file.
 
-Recipe budgets are planned in cl100k tokens. What the served model can take is held against a corrected bound: its tokenizer and chat
-template count differently (DECISIONS 22).
+Recipe budgets are planned in cl100k tokens; `correction.planned` says how many of them the served model takes (DECISIONS 22).
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import InputDocument, framed
 from pandora_dagster.contracts.recipes import TokenBudget
-from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.execution.correction import planned
 
 Count = Callable[[str], int]
-TEMPLATE_TOKENS = 64
-"""Allowed for a chat template around two messages; Qwen3 and Llama 3 templates take 10 to 40."""
-FIRST_RATIO = 1.1
-"""Served tokens per cl100k token until a layer has answered once."""
-_SMALLEST_SAMPLE = 200
-
-
-class Correction:
-    """Served tokens per cl100k token, per layer: the highest ratio seen, never below 1."""
-
-    def __init__(self) -> None:
-        self._ratios: dict[ModelLayer, float] = {}
-
-    def learn(self, layer: ModelLayer, *, counted: int, served: int) -> None:
-        """Take in one answer's usage; small prompts say too little."""
-        if counted >= _SMALLEST_SAMPLE and served > 0:
-            ratio = max(1.0, (served - TEMPLATE_TOKENS) / counted)
-            self._ratios[layer] = max(self._ratios.get(layer, 1.0), ratio)
-
-    def planned(self, layer: ModelLayer, *, served: int) -> int:
-        """The cl100k tokens that surely fit into `served` tokens of the layer's model."""
-        return max(0, math.floor((served - TEMPLATE_TOKENS) / self._ratios.get(layer, FIRST_RATIO)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +29,14 @@ class Room:
         return min(self.input, self.both - prompt_tokens)
 
 
-def room_for(budget: TokenBudget, *, served: int | None, layer: ModelLayer, correction: Correction) -> Room:
-    """The room of a call: prompt + input + output + reserve stays within `total` and the served context (DECISIONS 21)."""
+def room_for(budget: TokenBudget, *, served: int | None, ratio: float) -> Room:
+    """The room of a call: prompt + input + output + reserve stays within `total` and the served context (DECISIONS 21).
+
+    `served`: the context in the model's own tokens, None where it is unbounded; `ratio`: of them for one cl100k token.
+    """
     both = budget.total - budget.output - budget.response_reserve
     if served is not None:
-        both = min(both, correction.planned(layer, served=served - budget.output - budget.response_reserve))
+        both = min(both, planned(served - budget.output - budget.response_reserve, ratio))
     return Room(prompt=budget.prompt, both=both, input=budget.input)
 
 

@@ -6,22 +6,24 @@ doing. It knows recipes, budgets and gates; it knows no phase, no disk and no se
 
 import logging
 from collections.abc import Awaitable, Callable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, GateVerdict, ModelAnswer, PromptPack
-from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, Vault
+from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, TokenRatios, Vault
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
 from pandora_dagster.errors import ConfigurationError, DeferredError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.account import Account, site_fields
 from pandora_dagster.execution.allowance import SUMMARIZING, Allowance
-from pandora_dagster.execution.budgets import CallLimit, Correction
+from pandora_dagster.execution.budgets import CallLimit
+from pandora_dagster.execution.correction import Correction, ratio_of
 from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.fitting import Fitting, Target
 from pandora_dagster.execution.gates import confidence_of
 from pandora_dagster.execution.inputs import Inputs, gather
 from pandora_dagster.execution.invocation import fault_of, invoke, pause_s
 from pandora_dagster.execution.judging import Judged, judge
+from pandora_dagster.execution.measuring import Measuring
 from pandora_dagster.execution.packs import Packable, kept_pack, pack_of
 from pandora_dagster.execution.recipe_cache import RecipeCache
 
@@ -57,18 +59,19 @@ class Executor:
         fitter: Fitter | None = None,
         tools: Set[str] = frozenset(),
         limit: CallLimit = CallLimit(),  # noqa: B008 - a frozen value
+        ratios: TokenRatios | None = None,
         allowance: Allowance | None = None,
     ) -> None:
         self._cookbook, self._runtime, self._log = cookbook, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
-        self._cache, self._correction = RecipeCache(counter.count), Correction()
-        self._fitting = Fitting(counter.count, self._cache, self._correction, fitter)
+        self._cache, self._correction, self._measuring = RecipeCache(counter.count), Correction(ratios), Measuring(runtime)
+        self._fitting = Fitting(counter.count, self._cache, fitter)
 
     def use_fitter(self, fitter: Fitter) -> None:
         """Give the executor its compression, which itself calls through this executor (DECISIONS 8)."""
-        self._fitting = Fitting(self._count, self._cache, self._correction, fitter)
+        self._fitting = Fitting(self._count, self._cache, fitter)
 
     async def call(self, request: CallRequest) -> CallResult:
         """Run one recipe; raises HaltError after writing the intervention. One record is logged, failures included.
@@ -141,9 +144,10 @@ class Executor:
         A layer that takes the call over late may still wait out one fault of the transport.
         """
         spare = call.account.escalated
-        packable = await self._fitting.packable(call.request, call.loaded, inputs, self._target(call, layer, budget))
+        target = self._target(call, layer, budget)
+        packable = await self._packable(call, inputs, target)
         while True:
-            outcome = await self._attempted(call, packable, feedback)
+            outcome = await self._attempted(call, packable, feedback, target)
             if isinstance(outcome, Judged):
                 return outcome
             is_spent = call.account.retries >= call.loaded.recipe.quality_gates.max_retries
@@ -158,14 +162,30 @@ class Executor:
     def _target(self, call: _Call, layer: ModelLayer, budget: TokenBudget | None) -> Target:
         own = call.loaded.recipe.temperature
         temperature = self._runtime.temperature(layer) if own is None else own
-        return Target(layer, self._runtime.context_limit(layer), temperature, call.tools, budget)
+        ratio = self._correction.ratio(layer, self._runtime.model(layer))
+        return Target(layer, self._runtime.context_limit(layer), ratio, temperature, call.tools, budget)
 
-    async def _attempted(self, call: _Call, packable: Packable, feedback: str) -> Judged | Fault:
-        """Steps 4 to 6 once."""
+    async def _packable(self, call: _Call, inputs: Inputs, target: Target) -> Packable:
+        """What surely fits the served model: where its own count is over, the plan is made again with the ratio that this prompt has.
+
+        Ends: each plan has fewer tokens than the one before, and one without room for the fixed parts halts.
+        """
+        while True:
+            packable = await self._fitting.packable(call.request, call.loaded, inputs, target)
+            pack = pack_of(packable, call.account.call_id, "", self._count)
+            served = await self._measuring.too_many(pack, room=_served_room(call, target))
+            if served is None:
+                return packable
+            target = replace(target, ratio=max(ratio_of(packable.prompt_tokens + packable.input_tokens, served), target.ratio * 1.02))
+
+    async def _attempted(self, call: _Call, packable: Packable, feedback: str, target: Target) -> Judged | Fault:
+        """Steps 4 to 6 once. Feedback that the served model has no room for is left out."""
         allowance = self._allowance_of(call)
         if allowance and (reason := await allowance.admitted(call.request.site)):
             return Fault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True)
         pack = pack_of(packable, call.account.call_id, feedback, self._count)
+        if feedback and await self._measuring.too_many(pack, room=_served_room(call, target)):
+            pack = pack_of(packable, call.account.call_id, "", self._count)
         call.account.begin(packable, pack, self._kept(call, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
         gates = call.loaded.recipe.quality_gates
         try:
@@ -188,7 +208,9 @@ class Executor:
     def _judged(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> Judged | Fault:
         account, recipe = call.account, call.loaded.recipe
         account.answered(answer, self._kept(call, "answer", answer.text), answer.usage.output or self._count(answer.text))
-        self._correction.learn(pack.layer, counted=account.prompt + account.input, served=answer.usage.prompt)
+        if self._runtime.context_limit(pack.layer) is not None:
+            counted, served = account.prompt + account.input, answer.usage.prompt
+            self._correction.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served)
         judged = judge(answer, recipe, self._cache.validator(call.loaded), call.request.sources, intent=call.request.intent)
         for verdict in judged.verdicts:
             account.judged(verdict)
@@ -227,6 +249,12 @@ class Executor:
         self._logged(call.account.record(self._clock(), success=False, error=message))
         opened = self._interventions.open(fault.type, message, hint=fault.hint, **call.account.fields())
         return HaltError(message, intervention_id=opened.id, hint=fault.hint)
+
+
+def _served_room(call: _Call, target: Target) -> int | None:
+    """The served model's tokens for the two messages; None where it is unbounded."""
+    budget = target.budget or call.loaded.recipe.token_budget
+    return None if target.served is None else target.served - budget.output - budget.response_reserve
 
 
 def _sure_enough(call: _Call, judged: Judged) -> Judged:

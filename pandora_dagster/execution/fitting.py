@@ -12,7 +12,7 @@ from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
 from pandora_dagster.errors import BudgetError, FactLossError
 from pandora_dagster.execution.attaching import with_attachments
-from pandora_dagster.execution.budgets import Choice, Correction, Count, Room, choose, framed_tokens, room_for, without_items
+from pandora_dagster.execution.budgets import Choice, Count, Room, choose, framed_tokens, room_for, without_items
 from pandora_dagster.execution.faults import CallFaultError, stop
 from pandora_dagster.execution.inputs import Inputs
 from pandora_dagster.execution.packs import Packable, input_parts
@@ -28,6 +28,9 @@ class Target:
 
     layer: ModelLayer
     served: int | None
+    """Tokens of its context, None where it is unbounded."""
+    ratio: float
+    """Of its tokens for one of cl100k."""
     temperature: float
     tools: tuple[str, ...]
     budget: TokenBudget | None = None
@@ -40,13 +43,12 @@ class Fitting:
 
     count: Count
     cache: RecipeCache
-    correction: Correction
     fitter: Fitter | None
 
     async def packable(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, target: Target) -> Packable:
         """Everything for a pack within every budget; raises CallFaultError `budget_exceeded` naming the part and the tokens."""
         budget = target.budget or loaded.recipe.token_budget
-        room = room_for(budget, served=target.served, layer=target.layer, correction=self.correction)
+        room = room_for(budget, served=target.served, ratio=target.ratio)
         shared = self.cache.shared(loaded, inputs.prompts)
         _check_prompt(loaded, shared, room)
         input_room = room.input_beside(shared.tokens)

@@ -137,7 +137,7 @@ def start_turn(kit: Kit, query: str, *, user: UserId, session: SessionId, mode: 
         raise InputError("query: empty; expected the words of a question or request")
     asked = open_question(kit, user, session)
     turn = kit.turns.start(user, query, session=session, mode=mode, now=kit.clock(), replies_to=asked)
-    kit.index.put([row_of(turn.manifest, turn.context)])
+    kit.index.put([row_of(turn.manifest, turn.context, turn.files)])
     return turn.key
 
 
@@ -269,7 +269,7 @@ def _reopened(spec: PhaseSpec, turn: Turn, kit: Kit) -> Turn:
     """The turn made ready for the phase; a new revision is in the index from its start, as every open turn is."""
     ready = kit.turns.reopen(turn, phase=spec.name, order=ORDER)
     if ready.manifest.revision != turn.manifest.revision:
-        kit.index.put([row_of(ready.manifest, ready.context)])
+        kit.index.put([row_of(ready.manifest, ready.context, ready.files)])
     return ready
 
 

@@ -59,8 +59,8 @@ async def gathered_context(desk: Desk) -> Written:
     result = await desk.ask(SYNTHESIS, [d for d in documents if d.text or d.items], sources=loaded.sources)
     gathered = answer_of(result, GatheredContext)
     room, now = _room(desk), desk.kit.clock()
-    gathered = await _within_item_limit(desk, gathered, loaded, room)
-    section = fitting_section2(gathered, loaded, room=room, counter=desk.kit.counter, now=now)
+    fitting = await _within_item_limit(desk, gathered, loaded, room)
+    section = fitting_section2(fitting, loaded, room=room, counter=desk.kit.counter, now=now)
     facts: dict[str, Any] = {"sources": len(loaded.sources), "context_quality": section.quality}
     facts["left_out"] = len(section.left_out) + len(loaded.left_out)
     if section.left_out:

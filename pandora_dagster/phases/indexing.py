@@ -13,7 +13,7 @@ UNSETTLED = (TurnState.OPEN, TurnState.HALTED)
 
 def index(kit: Kit, turn: Turn) -> TurnRow:
     """Put the turn's row and take its call records into their index, which loses no turn. Raises StoreError."""
-    row = row_of(turn.manifest, turn.context)
+    row = row_of(turn.manifest, turn.context, turn.files)
     kit.index.put([row])
     kit.calls.settle(turn.key, turn.manifest.revision)
     return row

@@ -29,6 +29,9 @@ class Draft:
     context: str
     messages: str
     summary: Mapping[str, object]
+    first_message: int
+    preamble: tuple[Message, ...]
+    """What stood before the conversation's first turn; for that turn only."""
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -46,6 +49,8 @@ def draft(conversation: Conversation, turn: RecordedTurn, number: int, preamble:
         context=context_of(turn.messages, preamble=before),
         messages=message_lines(turn.messages),
         summary=summary_fields(summary),
+        first_message=turn.first_index,
+        preamble=tuple(before),
     )
 
 
@@ -64,6 +69,7 @@ def manifest_of(item: Draft) -> Manifest:
         recorded=True,
         runtime=RECORDED_RUNTIME,
         summary=item.summary,
+        first_message=item.first_message,
     )
 
 

@@ -22,8 +22,9 @@ from pandora_dagster.text.words import TermReader
 
 _BATCH = 100
 """Turns that are placed together."""
-_INDEXED = 1_000
-"""Turns that are indexed together, in one opening of the index: the memory of an import is these rows and two batches."""
+_INDEXED = 400
+"""Turns that are indexed together, in one opening of the index, while the next ones are placed: the memory of an import is twice
+these rows and two batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +90,26 @@ def import_conversations(
 
 
 class _Storing:
-    """Batches on their way to the disk: one is written by a thread of its own while the next one is read."""
+    """Batches on their way to the disk: one is read while a thread writes the one before, and another indexes those before that."""
 
     def __init__(self, desk: RecordingDesk) -> None:
         self._desk = desk
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="import")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="import")
+        self._indexer = ThreadPoolExecutor(1, thread_name_prefix="index")
         self._pending: list[_Opened] = []
         self.there: list[TurnKey] = []
         """Turns that an earlier import stored whole."""
         self._under_way: tuple[list[_Opened], Future[list[TurnRow]]] | None = None
         self._placed: list[_Opened] = []
         self._rows: list[TurnRow] = []
+        self._indexing: tuple[list[_Opened], Future[None]] | None = None
 
     def __enter__(self) -> "_Storing":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
+        self._writer.shutdown()
+        self._indexer.shutdown()
 
     @property
     def waiting(self) -> int:
@@ -117,14 +121,15 @@ class _Storing:
 
     def holds(self, conversation: Conversation) -> bool:
         """Whether this conversation is not stored yet."""
-        every = (*self._pending, *self._placed, *(self._under_way[0] if self._under_way else ()))
+        under_way = (opened for sent in (self._under_way, self._indexing) if sent for opened in sent[0])
+        every = (*self._pending, *self._placed, *under_way)
         return any((p.record.user_id, p.record.session_id) == (conversation.user_id, conversation.id) for p in every)
 
     def begin(self, report: ImportReport) -> ImportReport:
         """Finish the batch under way, then send the waiting one."""
         report = self.finish(report)
         batch, self._pending = self._pending, []
-        self._under_way = (batch, self._pool.submit(_placed, batch, self._desk))
+        self._under_way = (batch, self._writer.submit(_placed, batch, self._desk))
         return report
 
     def finish(self, report: ImportReport) -> ImportReport:
@@ -136,19 +141,26 @@ class _Storing:
         return self.settle(report) if len(self._rows) >= _INDEXED else report
 
     def settle(self, report: ImportReport) -> ImportReport:
-        """Index what is placed, and call its sessions complete; raises StoreError."""
-        if self._rows:
-            self._desk.index.put(self._rows)
-        for opened in self._placed:
-            self._desk.sessions.save(opened.record.model_copy(update={"state": "complete"}))
-        keys = tuple(d.key for opened in self._placed for d in opened.drafts)
-        conversations = report.conversations + len(self._placed)
+        """Send what is placed to the index, once what was sent before is in it; raises StoreError."""
+        report = self.indexed(report)
+        rows, placed = self._rows, self._placed
         self._rows, self._placed = [], []
+        self._indexing = (placed, self._indexer.submit(_complete, rows, placed, self._desk))
+        return report
+
+    def indexed(self, report: ImportReport) -> ImportReport:
+        """Wait for the index; raises StoreError."""
+        if self._indexing is None:
+            return report
+        (complete, done), self._indexing = self._indexing, None
+        done.result()
+        keys = tuple(d.key for opened in complete for d in opened.drafts)
+        conversations = report.conversations + len(complete)
         return replace(report, conversations=conversations, turns=report.turns + len(keys), keys=(*report.keys, *keys))
 
     def all(self, report: ImportReport) -> ImportReport:
         """Everything taken so far, stored and indexed."""
-        return self.settle(self.finish(self.begin(report)))
+        return self.indexed(self.settle(self.finish(self.begin(report))))
 
 
 def content_sha(conversation: Conversation) -> str:
@@ -215,7 +227,16 @@ def _placed(pending: Sequence[_Opened], desk: RecordingDesk) -> list[TurnRow]:
             else:
                 missing.append(item)
     placed = desk.recordings.place_many((d.key, d.files, manifest_of(d)) for d in missing)
-    return [row_of(turn.manifest, turn.context) for turn in (*there, *placed)]
+    before = {d.key: d.preamble for opened in pending for d in opened.drafts}
+    return [row_of(turn.manifest, turn.context, turn.files, preamble=before[turn.key]) for turn in (*there, *placed)]
+
+
+def _complete(rows: Sequence[TurnRow], placed: Sequence[_Opened], desk: RecordingDesk) -> None:
+    """Index turns that are placed, then call their sessions complete; raises StoreError."""
+    if rows:
+        desk.index.put(rows)
+    for opened in placed:
+        desk.sessions.save(opened.record.model_copy(update={"state": "complete"}))
 
 
 def _found(key: TurnKey, recordings: Recordings) -> Turn | None:

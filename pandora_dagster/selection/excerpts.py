@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import SECTION_TITLES
+from pandora_dagster.selection.speakers import named, speakers
 from pandora_dagster.selection.turn_row import told
 from pandora_dagster.text.meta import subsections
 from pandora_dagster.text.sections import ContextDocument
@@ -38,15 +39,23 @@ class _Piece:
 
 
 def excerpt(turn: Turn, query: str, *, limit: int, counter: CountsTokens, scores: Scores) -> Excerpt:
-    """Whole pieces of what a turn tells within `limit` tokens: all of it where it fits, else the best for `query`."""
-    pieces = _pieces(told(turn.manifest, ContextDocument.parse(turn.context)))
+    """Whole pieces of what a turn tells within `limit` tokens: all of it where it fits, else the best for `query`.
+
+    Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` stands before what Ann said.
+    """
+    head = f"Speakers: {', '.join(names)}\n\n" if (names := speakers(turn)) else ""
+    pieces = _pieces(named(turn, told(turn.manifest, ContextDocument.parse(turn.context))))
     costs = [counter.count(p.text) + 1 for p in pieces]
+    limit -= counter.count(head)
     if sum(costs) <= limit:
-        return Excerpt("\n\n".join(p.text for p in pieces), sum(costs), ())
+        return Excerpt(head + "\n\n".join(p.text for p in pieces), sum(costs) + counter.count(head), ())
     values = [s + _OFTEN_ASKED.get(p.section, 0.0) for s, p in zip(scores(query, [p.text for p in pieces]), pieces, strict=True)]
     chosen = _within(limit, values, costs)
     left = tuple(p.name for place, p in enumerate(pieces) if place not in chosen)
-    return Excerpt("\n\n".join(pieces[i].text for i in sorted(chosen)), sum(costs[i] for i in chosen), left)
+    if not chosen:
+        return Excerpt("", 0, left)
+    text = head + "\n\n".join(pieces[i].text for i in sorted(chosen))
+    return Excerpt(text, sum(costs[i] for i in chosen) + counter.count(head), left)
 
 
 def _within(limit: int, values: Sequence[float], costs: Sequence[int]) -> set[int]:

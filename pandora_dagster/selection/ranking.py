@@ -1,65 +1,228 @@
-"""The order of found turns. Knows scores, sessions and recency; knows nothing of where the scores come from.
+"""The order of found messages. Knows terms, places in a session, dates and speakers; knows nothing of where they are stored.
 
-Measured on real conversations: terms carry the order; the dates that a question names come next; a neighbour in the same session
-lends a part of its score, because what answers often stands beside what was asked; among equals the newer turn stands first.
+What answers a question often stands beside what shares its words, so a message is scored with its neighbours in the session.
+Each signal is divided by its greatest value, then weighted. Weights are those that did best on whole conversations.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
 
-DATE_WEIGHT = 0.5
-NEIGHBOUR_WEIGHTS = {-1: 0.35, 1: 0.3}
-"""Distance in the session -> the part of that neighbour's score that a turn takes over."""
-RECENCY_WEIGHT = 0.03
+from pandora_dagster.selection.places import is_turn, number_of
+from pandora_dagster.selection.question import Question
+
+WINDOW = {0: 1.0, -1: 0.5, 1: 0.4, -2: 0.3, 2: 0.25, -3: 0.15, 3: 0.12}
+"""Distance in the session -> how much of a neighbour's words counts as the message's own."""
+PREFIX_WINDOW = {0: 1.0, -1: 0.5, 1: 0.3, -2: 0.2, 2: 0.15}
+TURN_WORDS = 0.3
+"""How much a word of the turn's summary or tool results counts in its messages, where they lack it."""
+DATE_WEIGHT, SESSION_WEIGHT, PREFIX_WEIGHT = 1.0, 0.2, 0.1
+SPEAKER_WEIGHT, OWN_WORDS_WEIGHT, QUESTION_WEIGHT, TIME_WEIGHT = 0.35, 0.1, -0.1, 0.1
+RARITY_POWER = 1.2
+"""Rare words say more than their idf: they are what a question is about."""
+K1, B = 1.2, 0.6
+SESSION_K1, SESSION_B = 1.5, 0.5
+_DATE_CAP = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One turn that matched: its number, its session, what its terms and its date scored."""
+class Unit:
+    """One message, or (place 0) what a turn holds besides its messages."""
 
-    number: int
+    doc: int
     session: str
-    terms: float
-    dates: float = 0.0
+    speaker: str = ""
+    length: int = 0
+    asks: bool = False
+    """It is a question itself."""
+    own_words: bool = False
+    """It is told in the first person."""
+    tells_time: bool = False
+    """It says when something was."""
+
+    @property
+    def number(self) -> int:
+        return number_of(self.doc)
+
+    @property
+    def is_turn(self) -> bool:
+        return is_turn(self.doc)
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """A turn with its final score, best first in a result."""
+class Matches:
+    """Where the terms of a question stand: term -> document -> how often. `rarity` is each term's idf."""
 
-    number: int
+    places: Mapping[str, Mapping[int, int]]
+    rarity: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A further view on the same units, e.g. the likeness of their vectors to the question's: document -> score, and its weight."""
+
+    weight: float
+    scores: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A unit with its score."""
+
+    unit: Unit
     score: float
 
 
-def ranked(found: Sequence[Found], sessions: Mapping[str, Sequence[int]]) -> tuple[Ranked, ...]:
-    """Found turns and their session neighbours, best first.
+@dataclass(frozen=True, slots=True)
+class _Neighbourhood:
+    """Units by document, the messages of each session in order, and each message's place there."""
 
-    `sessions` gives the turn numbers of each found session, ascending. A turn that neither matched nor stands beside a
-    match is not in the result.
+    units: Mapping[int, Unit]
+    sessions: Mapping[str, Sequence[int]]
+    seats: Mapping[int, int] = field(default_factory=dict[int, int])
+
+    @classmethod
+    def of(cls, units: Iterable[Unit]) -> "_Neighbourhood":
+        by_doc = {unit.doc: unit for unit in sorted(units, key=lambda u: u.doc)}
+        sessions: dict[str, list[int]] = defaultdict(list)
+        seats: dict[int, int] = {}
+        for doc, unit in by_doc.items():
+            if not unit.is_turn:
+                seats[doc] = len(sessions[unit.session])
+                sessions[unit.session].append(doc)
+        return cls(by_doc, sessions, seats)
+
+    def windowed(self, counts: Mapping[int, float], window: Mapping[int, float]) -> dict[int, float]:
+        """Every message's count with its neighbours' lent to it; a turn keeps its own."""
+        lent: dict[int, float] = defaultdict(float)
+        for doc, count in counts.items():
+            seat = self.seats.get(doc)
+            if seat is None:
+                lent[doc] += count
+                continue
+            session = self.sessions[self.units[doc].session]
+            for distance, weight in window.items():
+                if 0 <= (at := seat - distance) < len(session):
+                    lent[session[at]] += weight * count
+        return lent
+
+
+def idf(documents: int, holding: int) -> float:
+    """How rare a term is among `documents`, `holding` of which have it."""
+    return log(1 + (max(documents, holding) - holding + 0.5) / (holding + 0.5))
+
+
+def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches, signals: Sequence[Signal] = ()) -> tuple[Scored, ...]:
+    """Units that share something with the question, stand beside one that does, or are of a person whom it names: best first.
+
+    Among equals the newer stands first. `signals` are fused in: each is divided by its greatest value, as the others are.
     """
-    if not found:
-        return ()
-    own = _own_scores(found)
-    total = {number: score for number, score in own.items() if score > 0}
-    for numbers in sessions.values():
-        for number, lent in _lent(numbers, own).items():
-            total[number] = total.get(number, 0.0) + lent
-    newest = max(total, default=1)
-    scored = (Ranked(n, score * (1 + RECENCY_WEIGHT * n / newest)) for n, score in total.items())
-    return tuple(sorted(scored, key=lambda r: (-r.score, -r.number)))
+    around = _Neighbourhood.of(units)
+    parts = (
+        Signal(1.0, _word_scores(question, around, matches)),
+        Signal(PREFIX_WEIGHT, _prefix_scores(question, around, matches)),
+        Signal(DATE_WEIGHT, _date_scores(question, around, matches)),
+        *signals,
+    )
+    total: dict[int, float] = defaultdict(float)
+    for part in parts:
+        _add(total, part)
+    for session, score in _session_scores(question, around, matches).items():
+        for doc in around.sessions[session]:
+            total[doc] += SESSION_WEIGHT * score
+    found = {doc for doc, value in total.items() if value > 0}
+    found |= {doc for doc, unit in around.units.items() if unit.speaker in question.named}
+    scored = (Scored(around.units[doc], total.get(doc, 0.0) + _manner(around.units[doc], question)) for doc in found)
+    return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.doc)))
 
 
-def _own_scores(found: Sequence[Found]) -> dict[int, float]:
-    best_terms = max(f.terms for f in found) or 1.0
-    best_dates = max(f.dates for f in found) or 1.0
-    return {f.number: f.terms / best_terms + DATE_WEIGHT * f.dates / best_dates for f in found}
+def _manner(unit: Unit, question: Question) -> float:
+    value = QUESTION_WEIGHT if unit.asks else 0.0
+    if question.asks_when and unit.tells_time:
+        value += TIME_WEIGHT
+    if question.speaker and unit.speaker == question.speaker:
+        value += SPEAKER_WEIGHT + (OWN_WORDS_WEIGHT if unit.own_words else 0.0)
+    return value
 
 
-def _lent(numbers: Sequence[int], own: Mapping[int, float]) -> dict[int, float]:
-    lent: dict[int, float] = {}
-    for place, number in enumerate(numbers):
-        for distance, weight in NEIGHBOUR_WEIGHTS.items():
-            beside = place + distance
-            if 0 <= beside < len(numbers) and (score := own.get(numbers[beside], 0.0)):
-                lent[number] = lent.get(number, 0.0) + weight * score
-    return lent
+def _add(total: dict[int, float], part: Signal) -> None:
+    best = max(part.scores.values(), default=0.0)
+    if best > 0:
+        for doc, value in part.scores.items():
+            total[doc] += part.weight * value / best
+
+
+def _word_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+    lengths = around.windowed({doc: float(u.length) for doc, u in around.units.items()}, WINDOW)
+    norms = _norms(lengths, K1, B)
+    scores: dict[int, float] = defaultdict(float)
+    for term, asked in question.words.items():
+        found = matches.places.get(term, {})
+        counts = around.windowed({d: float(c) for d, c in found.items() if d in around.units}, WINDOW)
+        _lend_turn_words(counts, around)
+        gain = asked * matches.rarity.get(term, 0.0) ** RARITY_POWER * (K1 + 1)
+        for doc, count in counts.items():
+            scores[doc] += gain * count / (count + norms[doc])
+    return scores
+
+
+def _lend_turn_words(counts: dict[int, float], around: _Neighbourhood) -> None:
+    """Messages of a turn whose summary has the term get a part of it, unless they have it themselves."""
+    turns = {number_of(doc): count for doc, count in counts.items() if around.units[doc].is_turn}
+    if not turns:
+        return
+    for doc in around.seats:
+        count = turns.get(number_of(doc))
+        if count and doc not in counts:
+            counts[doc] = TURN_WORDS * count
+
+
+def _norms(lengths: Mapping[int, float], k1: float, b: float) -> dict[int, float]:
+    mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
+    return {doc: k1 * (1 - b + b * length / mean) for doc, length in lengths.items()}
+
+
+def _prefix_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+    scores: dict[int, float] = defaultdict(float)
+    for prefix, letters in question.prefixes.items():
+        counts: dict[int, float] = defaultdict(float)
+        for term in (prefix, letters):
+            for doc, count in matches.places.get(term, {}).items():
+                if doc in around.units:
+                    counts[doc] += count
+        rarity = min((matches.rarity[t] for t in (prefix, letters) if t in matches.rarity), default=0.0)
+        for doc, count in around.windowed(counts, PREFIX_WINDOW).items():
+            scores[doc] += rarity * count / (count + K1)
+    return scores
+
+
+def _date_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+    """A turn's date holds for all its messages; what a message itself points to (`last week`) counts once more."""
+    scores: dict[int, float] = defaultdict(float)
+    for term in question.dates:
+        found = matches.places.get(term, {})
+        turns = {number_of(doc) for doc in found if is_turn(doc)}
+        for doc in around.units:
+            count = (1.0 if number_of(doc) in turns else 0.0) + (_DATE_CAP if doc in found and doc in around.seats else 0.0)
+            if count:
+                scores[doc] += matches.rarity.get(term, 0.0) * min(count, _DATE_CAP)
+    return scores
+
+
+def _session_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[str, float]:
+    """Each session as one document, divided by the best."""
+    lengths = {s: float(sum(around.units[d].length for d in docs)) for s, docs in around.sessions.items()}
+    mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
+    scores: dict[str, float] = defaultdict(float)
+    for term, asked in question.words.items():
+        counts: dict[str, int] = defaultdict(int)
+        for doc, count in matches.places.get(term, {}).items():
+            if doc in around.seats:
+                counts[around.units[doc].session] += count
+        rarity = idf(len(lengths), len(counts))
+        for session, count in counts.items():
+            norm = SESSION_K1 * (1 - SESSION_B + SESSION_B * lengths[session] / mean)
+            scores[session] += asked * rarity * count * (SESSION_K1 + 1) / (count + norm)
+    best = max(scores.values(), default=0.0)
+    return {session: value / best for session, value in scores.items()} if best else {}

@@ -1,14 +1,21 @@
 """A turn's index row, made from its documents alone. The one place where a row is made: phases, import and rebuild call it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandora_dagster.contracts.turns import Manifest, TurnRow
+from pandora_dagster.contracts.conversations import Message
+from pandora_dagster.contracts.turns import IndexedMessage, Manifest, TurnRow
 from pandora_dagster.text.citations import REFERENCES_TITLE, cited, references
+from pandora_dagster.text.conversations import calls_of, read_message_lines, words_of
+from pandora_dagster.text.dates import moment, stamp
 from pandora_dagster.text.meta import subsections
 from pandora_dagster.text.sections import ContextDocument
 
+MESSAGES = "messages.jsonl"
+_WORDS = {0: ("query", "user"), 4: ("results", "tool"), 5: ("answer", "assistant")}
+"""Section of a live turn -> the id and role of the message that it is."""
+_TIME_FIELDS = ("created_at", "timestamp")
 _TOLD = (0, 4, 5)
 """The words of the person, tool results, the answer."""
 _BEFORE = 2
@@ -18,9 +25,14 @@ _QUOTING = "extractive"
 _QUOTED_LINE = re.compile(r"^.*\[\d+\][ \t]*$\n?", re.MULTILINE)
 
 
-def row_of(manifest: Manifest, context: str) -> TurnRow:
-    """The row of a turn (004 section 3.3) from its manifest and the text of its context.md."""
-    summary = manifest.summary or {}
+def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = None, *, preamble: Sequence[Message] = ()) -> TurnRow:
+    """The row of a turn (004 section 3.3) from its manifest, its context.md and its other documents.
+
+    `preamble` is what stood before the first turn of a recorded conversation, given for that turn only.
+    """
+    bodies = told(manifest, ContextDocument.parse(context))
+    lines = (files or {}).get(MESSAGES, "")
+    messages = _recorded(manifest, lines, preamble) if manifest.recorded else _live(manifest, bodies)
     return TurnRow(
         user_id=manifest.user_id,
         turn_id=manifest.turn_id,
@@ -34,14 +46,43 @@ def row_of(manifest: Manifest, context: str) -> TurnRow:
         recorded=manifest.recorded,
         runtime=manifest.runtime,
         context_sha=manifest.context_sha,
-        text=searched_text(manifest, context),
-        **_summarised(summary),
+        text="\n\n".join(bodies.values()),
+        messages=messages,
+        **_summarised(manifest.summary or {}),
     )
 
 
-def searched_text(manifest: Manifest, context: str) -> str:
-    """What a search looks at."""
-    return "\n\n".join(told(manifest, ContextDocument.parse(context)).values())
+def _live(manifest: Manifest, bodies: Mapping[int, str]) -> tuple[IndexedMessage, ...]:
+    """Query, new results, answer."""
+    said = ((words, bodies.get(number)) for number, words in _WORDS.items())
+    return tuple(IndexedMessage(id=name, role=role, text=body, created_at=manifest.created_at) for (name, role), body in said if body)
+
+
+def _recorded(manifest: Manifest, lines: str, preamble: Sequence[Message]) -> tuple[IndexedMessage, ...]:
+    own = read_message_lines(lines, where=f"{manifest.user_id}:{manifest.turn_id}: {MESSAGES}")
+    numbered = [*enumerate(preamble), *enumerate(own, manifest.first_message)]
+    return tuple(_indexed(m, i, manifest.created_at) for i, m in numbered)
+
+
+def _indexed(message: Message, index: int, created_at: str) -> IndexedMessage:
+    own_id, name = message.get("id"), message.get("name")
+    return IndexedMessage(
+        id=own_id if isinstance(own_id, str) and own_id else f"m{index}",
+        role=message["role"],
+        name=name if isinstance(name, str) else "",
+        text="\n".join(part for part in (words_of(message), *calls_of(message)) if part),
+        created_at=_created(message, created_at),
+    )
+
+
+def _created(message: Message, otherwise: str) -> str:
+    for name in _TIME_FIELDS:
+        if isinstance(value := message.get(name), str):
+            try:
+                return stamp(moment(value))
+            except (ValueError, OverflowError):
+                continue
+    return otherwise
 
 
 def told(manifest: Manifest, document: ContextDocument) -> dict[int, str]:

@@ -3,14 +3,16 @@
 Knows documents and rows; how a row is made is `selection.turn_row`'s, how it is stored is the index's.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
-from pandora_dagster.errors import DocumentError, UnknownTurnError
+from pandora_dagster.contracts.conversations import Message
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.ports import Sessions
+from pandora_dagster.contracts.turns import IndexedMessage, Manifest, Turn, TurnRow
+from pandora_dagster.errors import ConversationError, DocumentError, UnknownTurnError
 from pandora_dagster.selection.turn_row import row_of
 from pandora_dagster.stores.duck import DuckFile
 from pandora_dagster.stores.turn_index import DuckTurnIndex
@@ -24,6 +26,20 @@ class Documents(Protocol):
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
     def manifest(self, key: TurnKey) -> Manifest: ...
     def load(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Preambles:
+    """What stood before the first turn of a recorded conversation; without sessions nothing did."""
+
+    sessions: Sessions | None = None
+
+    def before(self, manifest: Manifest) -> tuple[Message, ...]:
+        """The messages that are reported under this turn; raises DocumentError for a damaged session record."""
+        if self.sessions is None or not manifest.recorded or not manifest.first_message:
+            return ()
+        record = self.sessions.find(UserId(manifest.user_id), SessionId(manifest.session_id))
+        return record.preamble if record and len(record.preamble) == manifest.first_message else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +60,13 @@ class RebuildReport:
     sources_aside: Path | None = None
 
 
-def rebuild(documents: Documents, index: DuckTurnIndex, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
+def rebuild(
+    documents: Documents,
+    index: DuckTurnIndex,
+    preambles: Preambles = Preambles(),
+    *,
+    progress: Callable[[int], None] = lambda turns: None,
+) -> RebuildReport:
     """Make the index again beside the old one, then put it in its place.
 
     Turns that were saved while it was being made are taken in afterwards, so nobody waits. Raises StoreError.
@@ -55,23 +77,27 @@ def rebuild(documents: Documents, index: DuckTurnIndex, *, progress: Callable[[i
         fresh.file.discard()
     faults: list[str] = []
     turns = 0
-    for rows in _batches(_rows(documents, documents.keys(), faults)):
+    for rows in _batches(_rows(documents, preambles, documents.keys(), faults)):
         fresh.put(rows)
         turns += len(rows)
         progress(turns)
     fresh.file.make()
     aside = file.take(fresh.file)
-    index.put(list(_rows(documents, _changed(documents, index), [])))
+    index.put(list(_rows(documents, preambles, _changed(documents, index), [])))
     return RebuildReport(turns, tuple(faults), aside)
 
 
-def verify(documents: Documents, index: DuckTurnIndex) -> tuple[str, ...]:
+def verify(documents: Documents, index: DuckTurnIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:
     """Every difference between documents and index, each as one sentence; empty where they agree. Raises StoreError."""
     faults: list[str] = []
     rows = {(row.user_id, row.number): row for row in index.rows()}
-    for row in _rows(documents, documents.keys(), faults):
+    said: dict[int, tuple[IndexedMessage, ...]] = {}
+    user = ""
+    for row in _rows(documents, preambles, documents.keys(), faults):
+        if row.user_id != user:
+            user, said = row.user_id, index.said(row.user_id)
         there = rows.pop((row.user_id, row.number), None)
-        faults += _differences(row, there)
+        faults += _differences(row, there and there.model_copy(update={"messages": said.get(row.number, ())}))
     faults += [f"{user}:turn_{number:06d}: in the index, but no document: expected no row" for user, number in rows]
     return tuple(faults)
 
@@ -83,8 +109,20 @@ def _differences(row: TurnRow, there: TurnRow | None) -> Iterator[str]:
         return
     for name in TurnRow.model_fields:
         wanted, found = getattr(row, name), getattr(there, name)
-        if wanted != found:
+        if name == "messages":
+            yield from _other_message(where, row.messages, there.messages)
+        elif wanted != found:
             yield f"{where}: {name}: the index says {_shown(found)}, the documents say {_shown(wanted)}"
+
+
+def _other_message(where: str, wanted: Sequence[IndexedMessage], found: Sequence[IndexedMessage]) -> Iterator[str]:
+    """The first message that differs, and how many there are where that differs."""
+    if len(wanted) != len(found):
+        yield f"{where}: messages: the index has {len(found)}, the documents have {len(wanted)}"
+    for right, there in zip(wanted, found, strict=False):
+        if right != there:
+            yield f"{where}: message {right.id}: the index says {_shown(there.text)}, the documents say {_shown(right.text)}"
+            return
 
 
 def _shown(value: object) -> str:
@@ -110,14 +148,15 @@ def _mark(*values: object) -> tuple[str, ...]:
     return tuple(str(value) for value in values)
 
 
-def _rows(documents: Documents, keys: Iterable[TurnKey], faults: list[str]) -> Iterator[TurnRow]:
+def _rows(documents: Documents, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str]) -> Iterator[TurnRow]:
     for key in keys:
         try:
             turn = documents.load(key)
-        except (DocumentError, UnknownTurnError) as error:
+            row = row_of(turn.manifest, turn.context, turn.files, preamble=preambles.before(turn.manifest))
+        except (DocumentError, UnknownTurnError, ConversationError) as error:
             faults.append(f"{key}: {error}")
             continue
-        yield row_of(turn.manifest, turn.context)
+        yield row
 
 
 def _batches(rows: Iterator[TurnRow]) -> Iterator[list[TurnRow]]:

@@ -67,6 +67,14 @@ def words_of(message: Message) -> str:
     return "\n".join(_part(part) for part in content)
 
 
+def calls_of(message: Message) -> tuple[str, ...]:
+    """The tool calls of a message, each as `name arguments` on the arguments' own lines."""
+    functions = (call["function"] for call in message.get("tool_calls") or ())
+    return tuple(
+        f"{f['name']} {a if isinstance(a := f.get('arguments', ''), str) else json.dumps(a, ensure_ascii=False)}" for f in functions
+    )
+
+
 def message_lines(messages: Sequence[Message]) -> str:
     """messages.jsonl: one message per line, value for value."""
     return "".join(json.dumps(m, ensure_ascii=False, allow_nan=False) + "\n" for m in messages)

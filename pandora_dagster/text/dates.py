@@ -1,7 +1,8 @@
 """Dates as terms: when a text was written, and which dates a question names. Knows calendars in English; knows nothing of ranking."""
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Set as AbstractSet
+from datetime import UTC, date, datetime, timedelta
 
 MONTHS = (
     "january",
@@ -30,6 +31,23 @@ _VERBS = frozenset({"may", "mar", "march", "sep", "dec", "jan"})
 _IN_BEFORE = re.compile(r"\b(?:in|on|of|since|until|last|next|this|during|by|from)\s+$", re.IGNORECASE)
 _YEAR_AFTER = re.compile(r"^\.?,?\s+(?:19|20)\d\d\b")
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b", re.IGNORECASE)
+
+_MOMENTS = frozenset({"yesterday", "today", "tonight", "tomorrow"})
+_WAYS = frozenset({"last", "this", "next", "past"})
+_STRETCHES = ("night", "morning", "evening", "week", "weekend", "month", "year", *WEEKDAYS)
+_TIME_WORDS = frozenset(
+    (*_MOMENTS, "last", "next", "ago", "since", "recently", "lately", "week", "weekend", "month", "year", *WEEKDAYS, *MONTHS)
+) - {"may"}
+_DATED = re.compile(r"\d{4}(?:-\d\d-\d\d)?|\d{1,2}(?:st|nd|rd|th)")
+_UNITS = {"day": 1, "week": 7, "month": 30}
+_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+_VAGUE = {"couple of": 2, "a couple of": 2, "few": 3, "a few": 3}
+_AGO = re.compile(
+    rf"\b(\d{{1,3}}|{'|'.join(sorted(_COUNTS | _VAGUE, key=len, reverse=True))}) (day|week|month|year)s? ago\b", re.IGNORECASE
+)
+_BESIDE = re.compile(rf"\b({'|'.join(sorted(_MOMENTS))}|(?:{'|'.join(sorted(_WAYS))}) (?:{'|'.join(_STRETCHES)}))\b", re.IGNORECASE)
+_DAYS_AWAY = {"yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "this morning": 0, "this evening": 0, "tomorrow": 1}
+_FORWARD = {"last": -1, "past": -1, "this": 0, "next": 1}
 
 
 def moment(text: str) -> datetime:
@@ -60,6 +78,77 @@ def asked_dates(query: str) -> tuple[str, ...]:
     for match in _MONTH.finditer(query):
         found += _month_terms(match, query)
     return tuple(dict.fromkeys(found))
+
+
+def tells_time(words: AbstractSet[str]) -> bool:
+    """Whether a text of these words, lower-cased, says when something is or was: by date, by calendar, by `last` or `ago`."""
+    return not _TIME_WORDS.isdisjoint(words) or any(word[0].isdigit() and _DATED.fullmatch(word) for word in words)
+
+
+def points_in_time(words: AbstractSet[str]) -> bool:
+    """Whether a text of these words can hold an expression that `relative_dates` reads: a quick look before the slow one."""
+    return "ago" in words or not _MOMENTS.isdisjoint(words) or not (_WAYS.isdisjoint(words) or words.isdisjoint(_STRETCHES))
+
+
+def relative_dates(text: str, created_at: str) -> tuple[str, ...]:
+    """The date terms that expressions such as `last week` or `two months ago` mean in a text written at `created_at`.
+
+    Each as exactly as it is said: a day, a month, or a year. () where `created_at` is no ISO time.
+    """
+    said = [m[0].lower() for m in _BESIDE.finditer(text)]
+    ago = [((_COUNTS | _VAGUE).get(m[1].lower()) or int(m[1]), m[2].lower()) for m in _AGO.finditer(text)]
+    if not said and not ago:
+        return ()
+    try:
+        day = moment(created_at).date()
+        found = [term for words in said for term in _beside(words, day)]
+        found += [term for count, unit in ago for term in _ago(day, count, unit)]
+    except (ValueError, OverflowError):
+        return ()
+    return tuple(dict.fromkeys(found))
+
+
+def _ago(day: date, count: int, unit: str) -> tuple[str, ...]:
+    if unit == "year":
+        return (f"@{day.year - count}",) if count < day.year else ()
+    return _precise(day - timedelta(_UNITS[unit] * count), unit)
+
+
+def _beside(words: str, day: date) -> tuple[str, ...]:
+    if words in _DAYS_AWAY:
+        return _precise(day + timedelta(_DAYS_AWAY[words]), "day")
+    way, _, unit = words.partition(" ")
+    if unit in WEEKDAYS or unit == "weekend":
+        wanted = 5 if unit == "weekend" else WEEKDAYS.index(unit)
+        return _precise(_weekday_beside(day, wanted, _FORWARD[way]), "day" if unit in WEEKDAYS else "week")
+    if unit == "month":
+        middle = day.replace(day=15)
+        return _precise(middle + timedelta(30 * _FORWARD[way]), unit)
+    if unit == "year":
+        return (f"@{day.year + _FORWARD[way]}",)
+    return _precise(day + timedelta(7 * _FORWARD[way]), "week")
+
+
+def _weekday_beside(day: date, wanted: int, way: int) -> date:
+    """The last, this coming or the next such weekday; never the day itself unless it is `this` one."""
+    if way < 0:
+        return day - timedelta((day.weekday() - wanted) % 7 or 7)
+    ahead = (wanted - day.weekday()) % 7
+    return day + timedelta(ahead or 7 * way)
+
+
+def _precise(day: date, unit: str) -> tuple[str, ...]:
+    year, month = f"@{day:%Y}", (f"@{day:%Y-%m}", f"@{MONTHS[day.month - 1]}")
+    return (year, *month, f"@{day:%Y-%m-%d}", f"@{day.day}") if unit == "day" else (year, *month)
+
+
+def shown_date(created_at: str) -> str:
+    """A day for people, e.g. `8 May 2023`; the text as it stands where that is no ISO time."""
+    try:
+        day = moment(created_at)
+    except ValueError:
+        return created_at
+    return f"{day.day} {MONTHS[day.month - 1].capitalize()} {day.year}"
 
 
 def _month_terms(match: re.Match[str], query: str) -> list[str]:

@@ -4,6 +4,7 @@ Knows which message goes into which section; knows nothing of files. What a mess
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,15 +14,20 @@ from pandora_dagster.text.fences import fenced
 from pandora_dagster.text.sections import new_context
 
 GREETING_TITLE = "Before This Turn"
+_PARAGRAPH = re.compile(r"\n{2,}")
+_NAME = re.compile(r"[^\W\d_][\w .'-]{0,30}")
+_NO_PROSE = re.compile(r"[|`~#{\[*+>-]|\d{1,3}[.)] ")
+"""How a table, code, a heading, a list or JSON begins: a name before it would change what it is."""
 
 
 def context_of(messages: Sequence[Message], *, preamble: Sequence[Message] = ()) -> str:
     """context.md with sections 0, 4 and 5, and 2 where something was said before the first user message.
 
-    `preamble` is given for the first turn only. Its system messages stay with the session: they are rules, not talk.
+    `preamble` is given for the first turn only, with the names of who spoke: nothing else in the turn's documents tells them.
+    Its system messages stay with the session: they are rules, not talk.
     """
     document = new_context(words_of(messages[0]))
-    if said := _said(m for m in preamble if m["role"] != "system"):
+    if said := "\n\n".join(text for m in preamble if m["role"] != "system" and (text := spoken(m))):
         document = document.with_section(2, f"### {GREETING_TITLE}\n\n{said}")
     if results := tool_results(messages):
         document = document.with_section(4, "\n\n".join(results))
@@ -33,6 +39,20 @@ def context_of(messages: Sequence[Message], *, preamble: Sequence[Message] = ())
 def answer_of(messages: Sequence[Message]) -> str:
     """All that the assistant said in the turn, in order."""
     return _said(m for m in messages if m["role"] == "assistant")
+
+
+def speaker_of(message: Message) -> str:
+    """The name that a person's or an assistant's message carries, "" where it has none; a tool is no speaker."""
+    name = message.get("name")
+    return name if message["role"] in ("user", "assistant") and isinstance(name, str) and _NAME.fullmatch(name) else ""
+
+
+def spoken(message: Message) -> str:
+    """What a message says, with `Name: ` before each paragraph of prose where it carries a name."""
+    name, text = speaker_of(message), words_of(message)
+    if not name:
+        return text
+    return "\n\n".join(p if _NO_PROSE.match(p.lstrip()) or not p.strip() else f"{name}: {p.lstrip()}" for p in _PARAGRAPH.split(text))
 
 
 def tool_results(messages: Sequence[Message]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ isn it its itself just let like ll m many may me might mine more most much must 
 on once one only onto or other ought our ours ourselves out over own per please quite rather re really s same shall shan she should
 shouldn since so some such t than thanks that the their theirs them themselves then there these they this those though through thus to
 too under until up upon us ve very via was wasn we well were weren what when where whether which while who whom whose why will with
-within without won would wouldn yes yet you your yours yourself yourselves
+within without would wouldn yes yet you your yours yourself yourselves
 """
 STOP_WORDS: frozenset[str] = frozenset(_LIST.split())
 """`may` stands here as the verb; as a month it is found by `text.dates`."""

@@ -7,21 +7,30 @@ identifiers (`4WQ150`, `mia_li_3668`, `2024-05-26`); an identifier also gives th
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
 from typing import Protocol, cast
 
 import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
 from pandora_dagster.text.dates import MONTHS
+from pandora_dagster.text.irregular import BASES
 from pandora_dagster.text.stopwords import STOP_WORDS
 
 _TOKEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?![^\W_]|[-_][^\W_])|[^\W_]+(?:[-_][^\W_]+)*")
 _NUMBER = re.compile(r"[\d,.]+")
 _ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 _PARTS = re.compile(r"[-_]")
-_MONEY = re.compile(r"[$€£¥]\s?\d|\b\d[\d,.]*\s?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b", re.IGNORECASE)
+_MONEY_SIGNS = "$€£¥"
+_MONEY_WORDS = ("dollar", "eur", "pound", "usd", "gbp")
+_MONEY = re.compile(rf"[{_MONEY_SIGNS}]\s?\d|\b\d[\d,.]*\s?(?:dollars?|euros?|pounds?|usd|eur|gbp)\b")
 MONEY = "#money"
 """The term of a text that names an amount of money; a question about a price asks for it."""
+PREFIX_SIGN = "~"
+_PREFIX = 5
 _LONGEST_TERM = 64
+_WILL_NOT = re.compile("won['\u2019]t")
+"""Of the other contractions a stop word is left; `won` is a word of its own."""
 _REMEMBERED = 100_000
 _WIDE = 0x2E80
 """From this code point on, scripts write without spaces between words: every pair of signs is a term."""
@@ -31,10 +40,19 @@ class _Stems(Protocol):
     def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one pass over a text gives: its terms with their counts, and its words as they stand, lower-cased."""
+
+    counts: Counter[str]
+    words: frozenset[str]
+
+
 class TermReader:
-    """Reads the terms of texts and remembers the stems it has made."""
+    """Reads the terms of texts and remembers the stems it has made. Several threads may share one."""
 
     def __init__(self) -> None:
+        self._one_at_a_time = Lock()  # the stemmer keeps the word that it is working on
         self._stemmer = cast(_Stems, snowballstemmer.stemmer("english"))  # pyright: ignore[reportUnknownMemberType]
         self._known: dict[str, tuple[str, ...]] = {}
 
@@ -42,20 +60,32 @@ class TermReader:
         """Terms of `text` in order, with repeats."""
         found: list[str] = []
         known = self._known
-        for token in _TOKEN.findall(text.lower()):
+        for token in _TOKEN.findall(_lowered(text)):
             terms = known.get(token)
             found += self._learn(token) if terms is None else terms
         return found
 
     def counts(self, text: str) -> Counter[str]:
         """How often each term stands in `text`, with `#money` where it names an amount."""
-        counts = Counter(self.terms(text))
-        if _MONEY.search(text):
+        return self.read(text).counts
+
+    def read(self, text: str) -> Reading:
+        """The terms of `text` with their counts, and its words."""
+        lower = _lowered(text)
+        words = Counter(_TOKEN.findall(lower))
+        counts: Counter[str] = Counter()
+        known = self._known
+        for token, count in words.items():
+            terms = known.get(token)
+            for term in self._learn(token) if terms is None else terms:
+                counts[term] += count
+        if _names_money(lower):
             counts[MONEY] = 1
-        return counts
+        return Reading(counts, frozenset(words))
 
     def stem(self, word: str) -> str:
-        return self._stemmer.stemWord(word)
+        with self._one_at_a_time:
+            return self._stemmer.stemWord(BASES.get(word, word))
 
     def _learn(self, token: str) -> tuple[str, ...]:
         if len(self._known) >= _REMEMBERED:
@@ -84,6 +114,21 @@ class TermReader:
         if word in STOP_WORDS:
             return ()
         return (self.stem(word) if word.isalpha() else word,)
+
+
+def _lowered(text: str) -> str:
+    lower = text.lower()
+    return _WILL_NOT.sub(" ", lower) if "won" in lower else lower
+
+
+def _names_money(lower: str) -> bool:
+    """The pattern is tried only where a sign or a word of money stands: it costs as much as all the rest."""
+    return any(sign in lower for sign in (*_MONEY_SIGNS, *_MONEY_WORDS)) and bool(_MONEY.search(lower))
+
+
+def prefix_of(term: str) -> str:
+    """The first five letters of a longer word, as a term of its own: `comput` and `computation` share it; "" for other terms."""
+    return f"{PREFIX_SIGN}{term[:_PREFIX]}" if len(term) > _PREFIX and term.isalpha() else ""
 
 
 def _plain_number(token: str) -> str:

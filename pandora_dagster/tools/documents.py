@@ -52,7 +52,15 @@ class DocSearch:
             room -= piece.tokens
             sources.append(Source("", f"turns/{key.turn_id}/context.md", candidate.row.summary, key.turn_id))
             parts.append(f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{without_marks(piece.text)}")
-            raw.append({"turn_id": key.turn_id, "score": round(candidate.score, 4), "text": piece.text, "left_out": piece.left_out})
+            raw.append(
+                {
+                    "turn_id": key.turn_id,
+                    "created_at": candidate.row.created_at,
+                    "score": round(candidate.score, 4),
+                    "text": piece.text,
+                    "left_out": piece.left_out,
+                }
+            )
         return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw, ensure_ascii=False, indent=1), tuple(sources))
 
     def _piece(self, key: TurnKey, query: str, room: int) -> Excerpt:

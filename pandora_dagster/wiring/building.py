@@ -35,6 +35,7 @@ from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.revisions import PhaseTable
 from pandora_dagster.stores.sessions import SessionFiles
 from pandora_dagster.stores.sources import SourceFiles
+from pandora_dagster.stores.token_ratios import TokenRatioFile
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.turns import Turns
 from pandora_dagster.stores.vault import VaultFiles
@@ -93,6 +94,7 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         new_call_id=_call_id,
         tools=frozenset(tools),
         limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
+        ratios=TokenRatioFile(root),
         allowance=None if runtime.name == EMBEDDED else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
     )
     compression = open_compression(

@@ -16,11 +16,12 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
-from pandora_dagster.stores.index_rebuild import RebuildReport, rebuild, verify
+from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, rebuild, verify
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
 from pandora_dagster.stores.sources import SourceFiles
@@ -28,6 +29,7 @@ from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.wiring.compression import Compression
 from pandora_dagster.wiring.examination import Finding, examined
+from pandora_dagster.wiring.searching import most_messages, search_filters
 
 T = TypeVar("T")
 
@@ -128,7 +130,7 @@ class House:
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
         """Make the indexes again: of turns, calls and sources, from their documents and records. Raises StoreError."""
-        report = rebuild(self.turns, self.turn_index, progress=progress)
+        report = rebuild(self.turns, self.turn_index, Preambles(self.sessions), progress=progress)
         broken: list[str] = []
         count, aside = rebuild_calls(self.calls.files, self.calls.index, report=broken.append)
         sources, sources_aside = rebuild_sources(self.sources, self.research_index, report=broken.append)
@@ -138,7 +140,14 @@ class House:
     def verify_index(self) -> tuple[str, ...]:
         """What the indexes do not say as documents and records do. Raises StoreError."""
         calls = verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
-        return verify(self.turns, self.turn_index) + calls + verify_sources(self.sources, self.research_index)
+        turns = verify(self.turns, self.turn_index, Preambles(self.sessions))
+        return turns + calls + verify_sources(self.sources, self.research_index)
+
+    def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
+        """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. Raises InputError."""
+        who = user_id(user) if user else self.settings.user
+        found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
+        return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""

@@ -84,6 +84,7 @@ class FakeRuntime:
     script: list[Any]
     limits: Mapping[ModelLayer, int] = field(default_factory=dict)
     served: int = 0
+    tokenizer: Callable[[str], int] | None = None
     latency_ms: float = 1.0
     packs: list[PromptPack] = field(default_factory=list)
     name: str = "fake"
@@ -96,6 +97,9 @@ class FakeRuntime:
 
     def temperature(self, layer: ModelLayer) -> float:
         return 0.5
+
+    async def count(self, pack: PromptPack) -> int | None:
+        return self.tokenizer(pack.system) + self.tokenizer(pack.user) if self.tokenizer else None
 
     async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
         self.packs.append(pack)
@@ -180,9 +184,11 @@ def rig(counter: TokenCounter) -> Callable[..., Rig]:
         served: int = 0,
         latency_ms: float = 1.0,
         broken: bool = False,
+        tokenizer: Callable[[str], int] | None = None,
         **extra: Any,
     ) -> Rig:
-        runtime, stores, pauses = FakeRuntime(list(script) or [GOOD], limits or {}, served, latency_ms), FakeStores(broken=broken), []
+        runtime = FakeRuntime(list(script) or [GOOD], limits or {}, served, tokenizer, latency_ms)
+        stores, pauses = FakeStores(broken=broken), []
         now = [datetime(2026, 1, 4, 14, 30, tzinfo=UTC)]
 
         def clock() -> datetime:

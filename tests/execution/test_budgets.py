@@ -1,5 +1,6 @@
 """Room and choice: no pack ever exceeds its budgets or the served context."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from pandora_dagster.contracts.calls import InputDocument, Item
 from pandora_dagster.contracts.recipes import TokenBudget
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import HaltError
-from pandora_dagster.execution.budgets import FIRST_RATIO, TEMPLATE_TOKENS, Correction, choose, framed_tokens, room_for, text_of
+from pandora_dagster.execution.budgets import choose, framed_tokens, room_for, text_of
+from pandora_dagster.execution.correction import FIRST_RATIO, TEMPLATE_TOKENS, planned
 from pandora_dagster.execution.packs import input_parts
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -128,21 +130,35 @@ def test_no_pack_exceeds_its_budgets_or_the_served_context(
 def test_the_smaller_of_total_and_served_context_counts(served: int | None, both: int) -> None:
     """Output and reserve are kept free in whichever limit is smaller."""
     budget = TokenBudget(total=4540, prompt=1540, input=2000, output=900, response_reserve=100)
-    room = room_for(budget, served=served, layer=ModelLayer.MIND, correction=Correction())
+    room = room_for(budget, served=served, ratio=FIRST_RATIO)
     assert room.both == both and room.input_beside(540) == min(2000, both - 540)
 
 
-def test_correction_keeps_the_highest_ratio_and_ignores_small_samples() -> None:
-    """A layer's ratio follows its worst count, per layer, never below 1."""
-    correction = Correction()
-    correction.learn(ModelLayer.MIND, counted=10, served=500)
-    assert correction.planned(ModelLayer.MIND, served=1100 + TEMPLATE_TOKENS) == pytest.approx(1000, abs=1)
-    correction.learn(ModelLayer.MIND, counted=1000, served=900)
-    assert correction.planned(ModelLayer.MIND, served=1000 + TEMPLATE_TOKENS) == 1000
-    correction.learn(ModelLayer.MIND, counted=1000, served=2000 + TEMPLATE_TOKENS)
-    correction.learn(ModelLayer.MIND, counted=1000, served=1000)
-    assert correction.planned(ModelLayer.MIND, served=1000 + TEMPLATE_TOKENS) == 500
-    assert correction.planned(ModelLayer.VOICE, served=1100 + TEMPLATE_TOKENS) == pytest.approx(1000, abs=1)
+@given(denseness=st.sampled_from([1, 2, 3]), served=st.integers(400, 1500), documents=DOCUMENTS, bad=st.booleans())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_planned_to_fit_fits_by_the_models_own_count(
+    rig: Any, make_recipe: Any, denseness: int, served: int, documents: Any, bad: bool
+) -> None:
+    """A tokenizer that has two or three tokens for one of cl100k still gets no prompt over its context, feedback included."""
+    budget = {"total": 1_500, "prompt": 200, "input": 900, "output": 100, "response_reserve": 0}
+    recipe = make_recipe(token_budget=budget, input_docs=("a", "b", "c"), input_sections=())
+
+    def tokenizer(text: str) -> int:
+        return min(len(text.encode()), denseness * counter_of(text))
+
+    made = rig(
+        '{"next_step": "fly"}' if bad else '{"next_step": "clarify"}', recipe=recipe, limits={ModelLayer.MIND: served}, tokenizer=tokenizer
+    )
+    counter_of = made.executor._count
+    with suppress(HaltError):
+        made.call(documents=tuple({d.name: d for d in documents}.values()), query="which chair?")
+    assert all(tokenizer(p.system) + tokenizer(p.user) <= served - 100 for p in made.runtime.packs)
+    assert made.runtime.packs or made.stores.opened[0].type == "budget_exceeded"
+
+
+def test_planned_leaves_room_for_a_template() -> None:
+    """The bound is in cl100k tokens, and never negative."""
+    assert planned(1100 + TEMPLATE_TOKENS, 1.1) == pytest.approx(1000, abs=1) and planned(10, 1.1) == 0
 
 
 def test_a_served_context_smaller_than_the_output_leaves_no_room(rig: Any) -> None:

@@ -107,6 +107,9 @@ class ScriptedRuntime:
     def temperature(self, layer: ModelLayer) -> float:
         return 0.5
 
+    async def count(self, pack: PromptPack) -> int | None:
+        return None
+
     async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
         self.packs.append(pack)
         told = self.script.get(pack.role) or [USUAL[pack.role]]

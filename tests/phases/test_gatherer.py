@@ -94,11 +94,13 @@ def test_what_has_no_room_in_section_2_is_named_there_and_in_the_facts(rig):
     report = next(r for r in rig.run(key) if r.phase == "gathered_context")
     rows, section = report.facts["left_out_of_section_2"], rig.section(key, 2)
     named = section.partition("**Left out for room:** ")[2]
-    assert rows and {r["turn"] for r in rows} <= {k.number for k in old} and all(r["relevance"] in ("high", "low") for r in rows)
+    assert (
+        rows and {r["source"] for r in rows} <= {f"turn {k.number}" for k in old} and all(r["relevance"] in ("high", "low") for r in rows)
+    )
     assert rows[0]["relevance"] == "low" and f"turn {old[1].number} (low)" in named and "gathered_context.json" in named
     assert metas(section)["Context Assessment"]["left_out"] == len(rows) and rig.house.kit.counter.count(section) <= 2_000
     whole = rig.turn(key).files["gathered_context.json"]
-    assert all(row["fact"] in whole and row["fact"] not in section for row in rows if row["fact"])
+    assert all(row["item"] in whole and row["item"] not in section for row in rows if row["item"])
 
 
 def test_a_chosen_turn_over_its_limit_is_compressed_and_not_dropped(rig):

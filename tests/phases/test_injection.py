@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pandora_dagster.phases.flow import ORDER
 from pandora_dagster.text.citations import cited, references
 from pandora_dagster.text.meta import metas
 from tests.phases.embedded import Embedded
@@ -71,7 +72,7 @@ def test_what_a_source_says_changes_nothing_but_what_is_quoted(anna, attack, pla
     assert heads[-1] == "### Context Assessment" and len(heads) == len(set(heads)) and set(heads) <= PARTS
     assert metas(section)["Context Assessment"]["context_quality"] < 1.0
     known = {s.label for n in (2, 4) for s in references(anna.section(key, n))}
-    assert set(cited(anna.section(key, 5))) <= known and turn.manifest.phases[-1].phase == "turn_summary"
+    assert set(cited(anna.section(key, 5))) <= known and turn.manifest.phases[-1].phase == ORDER[-1]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

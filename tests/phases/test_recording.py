@@ -15,7 +15,7 @@ from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import StoreError, UnknownTurnError
 from pandora_dagster.phases.exporting import exported
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
-from pandora_dagster.stores.index_rebuild import verify
+from pandora_dagster.stores.index_rebuild import Preambles, verify
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.text.sections import checked
 from pandora_dagster.text.words import TermReader
@@ -127,7 +127,7 @@ def test_a_conversation_becomes_recorded_turns(disk: _Disk, index: DuckTurnIndex
     assert "HAT113 for $340" in checked(first.context, where="t").body(4)
     assert set(first.files) == {"messages.jsonl"}
     assert [c.row.turn_id for c in index.candidates("ann", "what did HAT113 cost", limit=1)] == ["turn_000001"]
-    assert verify(disk, index) == ()
+    assert verify(disk, index, Preambles(disk)) == ()
 
 
 def test_importing_twice_changes_nothing(disk: _Disk, index: DuckTurnIndex) -> None:
@@ -181,7 +181,7 @@ def test_an_import_that_was_cut_off_goes_on(disk: _Disk, index: DuckTurnIndex, w
     report = _import(disk, index, *lines)
     assert report.faults == ()
     assert len(disk.turns) == len(index.rows()) == 3
-    assert verify(disk, index) == ()
+    assert verify(disk, index, Preambles(disk)) == ()
     assert {record.state for record in disk.records()} == {"complete"}
     assert {e["id"]: e for e in exported(disk, disk)} == {line["id"]: line for line in lines}
 

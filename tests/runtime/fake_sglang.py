@@ -25,6 +25,7 @@ class FakeSglang:
     finish_reason: str | None = "stop"
     reports_usage: bool = True
     reports_cache: bool = True
+    tokenizes: bool = True
     thinks: str = ""
     says: Callable[[Mapping[str, Any]], str | None] = lambda _: '{"answer": "yes"}'
     misbehaves: Misbehaviour | None = None
@@ -72,7 +73,8 @@ class FakeSglang:
                     await self.misbehaves(writer)
                     return
                 status, answer = await self._answer(method, path, headers, body)
-                writer.write(response(status, json.dumps(answer).encode()))
+                streamed = status == 200 and method == "POST" and json.loads(body).get("stream")
+                writer.write(events(answer) if streamed else response(status, json.dumps(answer).encode()))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             return
@@ -90,6 +92,10 @@ class FakeSglang:
         if method == "POST" and path in ("/v1/chat/completions", "/v1/completions"):
             self.headers.append(headers)
             return await self._complete(json.loads(body), chat="chat" in path)
+        if (method, path) == ("POST", "/v1/tokenize") and self.tokenizes:
+            asked = json.loads(body)
+            words = prompt_of(asked, chat="messages" in asked).split()
+            return 200, {"tokens": list(range(len(words))), "count": len(words), "max_model_len": self.context}
         return 404, {"detail": "Not Found"}
 
     async def _complete(self, body: dict[str, Any], *, chat: bool) -> tuple[int, object]:
@@ -148,6 +154,28 @@ def error(code: int, kind: str, message: str) -> dict[str, Any]:
 def response(status: int, body: bytes, *, kind: str = "application/json", length: int | None = None) -> bytes:
     head = f"HTTP/1.1 {status} Said\r\ncontent-type: {kind}\r\ncontent-length: {len(body) if length is None else length}\r\n\r\n"
     return head.encode() + body
+
+
+def events(completion: Any) -> bytes:
+    """A completion as the real one streams it: a first chunk without words, one a word, the end's reason, the usage, the end."""
+    choice = completion["choices"][0]
+    said = choice.get("message") or {"content": choice["text"]}
+    chat, text = "message" in choice, said["content"] or ""
+    words = [word + " " for word in text.split(" ")[:-1]] + [text.split(" ")[-1]]
+    pieces = [(None, "")] + ([(said["reasoning_content"], None)] if said.get("reasoning_content") else []) + [(None, w) for w in words]
+
+    def chunk(thought: str | None, piece: str | None, reason: str | None) -> dict[str, Any]:
+        told = {"delta": {"reasoning_content": thought, "content": piece}} if chat else {"text": piece}
+        return {"id": completion["id"], "choices": [{"index": 0, "finish_reason": reason, **told}], "usage": None}
+
+    told = [chunk(thought, piece, None) for thought, piece in pieces] + [chunk(None, None, choice["finish_reason"])]
+    told += [{"id": completion["id"], "choices": [], "usage": completion["usage"]}] if "usage" in completion else []
+    return response(200, b"".join(event(part) for part in told) + b"data: [DONE]\n\n", kind="text/event-stream; charset=utf-8")
+
+
+def event(data: object) -> bytes:
+    """One server-sent event."""
+    return f"data: {json.dumps(data)}\n\n".encode()
 
 
 def sends(data: bytes) -> Misbehaviour:

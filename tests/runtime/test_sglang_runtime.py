@@ -14,7 +14,7 @@ from pandora_dagster.contracts.calls import ModelAnswer, Usage
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat
 from pandora_dagster.errors import ModelRejectedError, ModelTimeoutError
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
-from tests.runtime.fake_sglang import FakeSglang, hangs, response, sends
+from tests.runtime.fake_sglang import FakeSglang, hangs, resets, response, sends
 from tests.runtime.sglang_packs import KEY, ask, endpoints, exchange, failing, pack, run
 
 
@@ -230,6 +230,42 @@ def test_what_a_layer_is() -> None:
     runtime = SglangRuntime(endpoints("http://127.0.0.1:9/v1", layers={"VOICE": {"temperature": 0.7}}), keys={})
     assert (runtime.name, runtime.model(ModelLayer.VOICE), runtime.context_limit(ModelLayer.VOICE)) == ("sglang", "tiny", 4_096)
     assert (runtime.temperature(ModelLayer.VOICE), runtime.temperature(ModelLayer.MIND)) == (0.7, 0.5)
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_a_prompt_is_counted_as_it_will_be_sent(chat: bool) -> None:
+    """The count before a call is the usage after it, with a chat template and without."""
+    server = FakeSglang()
+
+    async def work() -> tuple[int | None, int]:
+        async with server:
+            runtime = SglangRuntime(endpoints(server.base_url, chat=chat), keys={})
+            counted = await runtime.count(pack())
+            answer = await runtime.complete(pack(), timeout_s=5)
+            await runtime.aclose()
+            return counted, answer.usage.prompt
+
+    counted, served = run(work)
+    assert counted == served > 0
+
+
+@pytest.mark.parametrize(
+    "server",
+    [FakeSglang(tokenizes=False), FakeSglang(misbehaves=sends(response(200, b"[]"))), FakeSglang(misbehaves=resets())],
+    ids=["no such path", "another answer", "broken"],
+)
+def test_a_server_that_does_not_count_is_no_failure(server: FakeSglang) -> None:
+    """Where the server does not say how long a prompt is nobody says; the call itself tells what is wrong."""
+    server.port = 0
+
+    async def work() -> int | None:
+        async with server:
+            runtime = SglangRuntime(endpoints(server.base_url), keys={})
+            counted = await runtime.count(pack())
+            await runtime.aclose()
+            return counted
+
+    assert run(work) is None
 
 
 def test_importing_the_runtime_costs_no_client() -> None:

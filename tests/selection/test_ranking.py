@@ -1,48 +1,97 @@
-"""The order of found turns."""
+"""The order of found messages."""
 
-from pandora_dagster.selection.ranking import Found, ranked
-
-
-def _order(found: list[Found], sessions: dict[str, list[int]]) -> list[int]:
-    return [r.number for r in ranked(found, sessions)]
+from pandora_dagster.selection.places import doc_of
+from pandora_dagster.selection.question import Question
+from pandora_dagster.selection.ranking import Matches, Signal, Unit, ranked_messages
 
 
-def test_nothing_found_ranks_nothing() -> None:
-    """Turns are never made up."""
-    assert ranked([], {"s": [1, 2]}) == ()
+def _unit(number: int, place: int = 1, *, session: str = "s", **fields: object) -> Unit:
+    return Unit(doc_of(number, place), session, **({"length": 5} | fields))  # type: ignore[arg-type]
 
 
-def test_more_terms_stand_before_fewer() -> None:
-    """What matches best stands first."""
-    assert _order([Found(1, "a", 2.0), Found(2, "b", 5.0)], {"a": [1], "b": [2]}) == [2, 1]
+def _order(units: list[Unit], places: dict[str, dict[int, int]], **asked: object) -> list[tuple[int, int]]:
+    fields = {"words": {t: 1.0 for t in places if t[0] not in "@~"}, "prefixes": {}, "dates": tuple(t for t in places if t[0] == "@")}
+    found = ranked_messages(Question(**(fields | asked)), units, Matches(places, dict.fromkeys(places, 1.0)))  # type: ignore[arg-type]
+    return [(s.unit.number, s.unit.doc - doc_of(s.unit.number)) for s in found]
 
 
-def test_among_equals_the_newer_turn_stands_first() -> None:
+def test_nothing_matches_nothing_is_ranked() -> None:
+    """Messages are never made up."""
+    assert _order([_unit(1), _unit(2)], {"desk": {}}) == []
+
+
+def test_neighbours_stand_behind_what_matched() -> None:
+    """The next message stands before the previous one: answers follow questions."""
+    assert _order([_unit(n) for n in range(1, 6)], {"desk": {doc_of(3, 1): 1}})[:3] == [(3, 1), (4, 1), (2, 1)]
+
+
+def test_a_neighbour_is_one_of_the_same_session() -> None:
+    """What was said before or after in another session is none."""
+    units = [_unit(1, session="a"), _unit(2, session="b"), _unit(3, session="a")]
+    assert set(_order(units, {"desk": {doc_of(1, 1): 1}})) == {(1, 1), (3, 1)}
+
+
+def test_the_named_speaker_stands_before_the_other() -> None:
+    """And before that, what they tell of themselves."""
+    units = [
+        _unit(1, session="a", speaker="Ann"),
+        _unit(2, session="b", speaker="Bob"),
+        _unit(3, session="c", speaker="Bob", own_words=True),
+    ]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}, named=("Bob",)) == [(3, 1), (2, 1), (1, 1)]
+
+
+def test_a_question_stands_behind_what_is_told() -> None:
+    """Among equals, a message that asks is less likely to answer."""
+    units = [_unit(1, session="a"), _unit(2, session="b", asks=True)]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}) == [(1, 1), (2, 1)]
+
+
+def test_among_equals_the_newer_stands_first() -> None:
     """Recency breaks ties."""
-    assert _order([Found(1, "a", 2.0), Found(9, "b", 2.0)], {"a": [1], "b": [9]}) == [9, 1]
+    units = [_unit(1, session="a"), _unit(2, session="b")]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}) == [(2, 1), (1, 1)]
 
 
-def test_recency_does_not_beat_a_better_match() -> None:
-    """An old turn that matches clearly better stays first."""
-    assert _order([Found(1, "a", 2.2), Found(9000, "b", 2.0)], {"a": [1], "b": [9000]}) == [1, 9000]
+def test_the_date_of_a_turn_holds_for_its_messages() -> None:
+    """A question of a date alone finds them; a message that points to the date itself stands first."""
+    units = [_unit(1, 0, session="a"), _unit(1, 1, session="a"), _unit(2, 1, session="b")]
+    assert _order(units, {"@may": {doc_of(1, 0): 1, doc_of(2, 1): 1}})[0] == (2, 1)
+    assert set(_order(units, {"@may": {doc_of(1, 0): 1}})) == {(1, 0), (1, 1)}
 
 
-def test_a_named_date_lifts_a_turn() -> None:
-    """Of two equal matches the one of the asked date wins."""
-    assert _order([Found(1, "a", 2.0, 3.0), Found(2, "b", 2.0)], {"a": [1], "b": [2]}) == [1, 2]
+def test_messages_answer_to_words_of_their_turns_summary() -> None:
+    """A word that only the summary has leads to the turn's messages."""
+    units = [_unit(1, 0, session="a"), _unit(1, 1, session="a"), _unit(2, 1, session="b")]
+    assert set(_order(units, {"desk": {doc_of(1, 0): 1}})) == {(1, 0), (1, 1)}
 
 
-def test_neighbours_in_the_session_are_offered_after_what_matched() -> None:
-    """A turn beside a match is a candidate; one further away and one of another session are not."""
-    assert set(_order([Found(5, "a", 2.0)], {"a": [3, 4, 5, 6, 7]})) == {4, 5, 6}
-    assert _order([Found(5, "a", 2.0)], {"a": [3, 4, 5, 6, 7]})[0] == 5
+def test_beginnings_of_words_count_a_little() -> None:
+    """Less than the word itself."""
+    units = [_unit(1, session="a"), _unit(2, session="b")]
+    places = {"painter": {doc_of(1, 1): 1}, "~paint": {doc_of(1, 1): 1, doc_of(2, 1): 1}}
+    assert _order(units, places, words={"painter": 1.0}, prefixes={"~paint": "paint"}) == [(1, 1), (2, 1)]
 
 
-def test_a_match_with_matching_neighbours_stands_before_a_lone_one() -> None:
-    """What is talked about over several turns weighs more than a single mention."""
-    assert _order([Found(1, "a", 2.0), Found(2, "a", 2.0), Found(9, "b", 2.0)], {"a": [1, 2], "b": [9]})[0] in (1, 2)
+def test_what_the_named_speaker_said_is_a_match() -> None:
+    """It stands behind what shares words with the question; what others said is none."""
+    units = [_unit(1, session="a", speaker="Bob"), _unit(2, session="b", speaker="Bob"), _unit(3, session="c", speaker="Ann")]
+    assert _order(units, {"desk": {doc_of(1, 1): 1}}, named=("Bob",)) == [(1, 1), (2, 1)]
+    assert _order(units, {"desk": {}}) == []
 
 
-def test_only_dates_may_match() -> None:
-    """A question of dates alone finds its turns."""
-    assert _order([Found(1, "a", 0.0, 1.0)], {"a": [1]}) == [1]
+def test_a_question_of_time_prefers_what_tells_a_time() -> None:
+    """And no other question does."""
+    units = [_unit(1, session="a", tells_time=True), _unit(2, session="b")]
+    places = {"desk": {u.doc: 1 for u in units}}
+    assert _order(units, places, asks_when=True) == [(1, 1), (2, 1)]
+    assert _order(units, places) == [(2, 1), (1, 1)]
+
+
+def test_a_further_signal_is_fused_in() -> None:
+    """It finds what shares no word, and is weighed against the others by its weight alone."""
+    units = [_unit(1, session="a"), _unit(2, session="b")]
+    matches = Matches({"desk": {units[0].doc: 1}}, {"desk": 1.0})
+    for weight, first in ((0.5, 1), (5.0, 2)):
+        found = ranked_messages(Question({"desk": 1.0}, {}, ()), units, matches, [Signal(weight, {units[1].doc: 77.0})])
+        assert [s.unit.number for s in found] == [first, 3 - first]

@@ -83,6 +83,7 @@ def test_every_difference_is_one_sentence(index: DuckTurnIndex) -> None:
         "ann:turn_000001: missing from the index, expected a row",
         "ann:turn_000002: context_sha: the index says 'old words', the documents say 'new words'",
         "ann:turn_000002: text: the index says 'old words', the documents say 'new words'",
+        "ann:turn_000002: message query: the index says 'old words', the documents say 'new words'",
         "ann:turn_000004: context.md: sha256 differs",
         "ann:turn_000003: in the index, but no document: expected no row",
     )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.stores import turn_tables
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 
 
@@ -64,6 +65,27 @@ def test_rows_are_filtered_and_limited_to_the_newest(index: DuckTurnIndex) -> No
     assert [(r.user_id, r.number) for r in index.rows(limit=1)] == [("ann", 3)]
     assert len(index.rows()) == 4
     assert index.rows("nobody") == index.rows(limit=0) == ()
+
+
+def test_the_newest_are_the_same_before_and_after_a_merge(index: DuckTurnIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By time, not by number; a session's turns and those of other users included, removed ones not."""
+    days = [_row(n, user=user, session=f"s{n % 3}") for n in range(1, 40) for user in ("ann", "bob")]
+
+    def listed() -> list[list[int]]:
+        asked = ({"limit": 5}, {"limit": 5, "before": 30}, {"session": "s1", "limit": 4}, {"session": "s1"}, {"limit": 200})
+        return [[r.number for r in index.rows("ann", **fields)] for fields in asked]  # type: ignore[arg-type]
+
+    index.put(days)
+    index.remove("ann", [27])
+    before = listed()
+    assert before[0] == [22, 23, 24, 25, 26]
+    monkeypatch.setattr(turn_tables, "NEW_MESSAGES", 1)
+    index.put([_row(1, user="eve")])
+    assert listed() == before
+    index.remove("ann", [26])
+    index.put([_row(99, user="eve")])
+    assert 26 not in [n for numbers in listed() for n in numbers]
+    assert [len(numbers) for numbers in listed()] == [5, 5, 4, 13, 37]
 
 
 def test_a_turn_put_again_replaces_its_row(index: DuckTurnIndex) -> None:

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.entities import identifiers
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.planning import results
 from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
-from pandora_dagster.runtime.extractive.ranking import choose, rank
+from pandora_dagster.runtime.extractive.quotes import quote
+from pandora_dagster.runtime.extractive.ranking import choose, passages, rank
 from pandora_dagster.runtime.extractive.rawresults import raw_spans
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
@@ -35,7 +37,7 @@ def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
     chosen = _chosen(pack, asked, context, labels)
     if not chosen:
         return _nothing(labels)
-    return largest(lambda n: _listed(chosen[:n]) if n else _nothing(labels), len(chosen), pack.max_output_tokens, counter)
+    return largest(lambda n: _listed(passages(chosen[:n])) if n else _nothing(labels), len(chosen), pack.max_output_tokens, counter)
 
 
 def _stored(query: str, context: ContextDocument, labels: Labels) -> str:
@@ -57,6 +59,7 @@ def _chosen(pack: PromptPack, asked: Question, context: ContextDocument, labels:
     spans = [s for s in _spans(pack, asked, context, labels) if (s.label or not labels.sources) and (s.kind == "code" or not cited(s.text))]
     code = pack.mode == "code"
     ranked = rank(spans if code else [s for s in spans if s.kind != "code"] or spans, asked)
+    ranked = [(score, s) for score, s in ranked if not asks(s.text)] or ranked
     return choose(ranked, words=_CODE_WORDS if code else ANSWER_WORDS)
 
 
@@ -67,23 +70,24 @@ def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     only = labels.sources[0].label if len(labels.sources) == 1 else None
     fourth = next((s.label for s in references(context.body(4))), only)
     spans = [*reader.read(context.body(2), label=only), *reader.read(context.body(4), label=fourth)]
-    known = set(identifiers(f"{pack.query}\n{context.body(2)}\n{context.body(4)}"))
+    told = f"{pack.query}\n{context.body(2)}\n{context.body(4)}"
+    known = set(identifiers(told))
     more = raw_spans(pack.document("toolresults.md"), results(context.body(4)), labels, reader)
-    return spans + [s for s in more if set(identifiers(s.text)) <= known]
+    return spans + [s if s.date in told else replace(s, date="") for s in more if set(identifiers(s.text)) <= known]
 
 
-def _listed(spans: list[Span]) -> str:
-    """One span as a sentence, several as a list; a code block stands by itself."""
-    lines = [_marked(s) for s in spans]
+def _listed(found: list[list[Span]]) -> str:
+    """One passage as a sentence, several as a list; a code block stands by itself."""
+    lines = [_marked(passage) for passage in found]
     if len(lines) == 1:
         return lines[0]
-    return "\n".join(f"\n{line}\n" if s.kind == "code" else f"- {line}" for s, line in zip(spans, lines, strict=True)).strip("\n")
+    return "\n".join(f"\n{line}\n" if p[0].kind == "code" else f"- {line}" for p, line in zip(found, lines, strict=True)).strip("\n")
 
 
-def _marked(span: Span) -> str:
-    own = span if span.kind == "code" else replace(span, text=" ".join(span.text.split()))
-    mark = f"[{span.label}]" if span.label else ""
-    return f"{own.text}{chr(10) if span.kind == 'code' else ' '}{mark}".rstrip()
+def _marked(passage: list[Span]) -> str:
+    first = passage[0]
+    mark = f"[{first.label}]" if first.label else ""
+    return (f"{first.text}\n{mark}" if first.kind == "code" else f"{quote(passage)} {mark}").rstrip()
 
 
 def _nothing(labels: Labels) -> str:

@@ -12,6 +12,7 @@ from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_lines, preferences, referred
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.questions import Question, question
+from pandora_dagster.runtime.extractive.quotes import quote
 from pandora_dagster.runtime.extractive.ranking import rank
 from pandora_dagster.runtime.extractive.records import decode
 from pandora_dagster.runtime.extractive.relevance import bears, shared
@@ -32,7 +33,6 @@ _MOST_NOTE_SPANS = 4
 @dataclass(frozen=True, slots=True)
 class _Fact:
     turn: int
-    date: str
     label: str
     score: float
     span: Span
@@ -82,47 +82,62 @@ def _facts(turns: str, context: str, asked: Question, labels: Labels) -> list[_F
     heads = list(_TURN.finditer(turns))
     texts = [(h, turns[h.end() : n]) for h, n in zip(heads, [*(h.start() for h in heads[1:]), len(turns)][: len(heads)], strict=True)]
     known = [_Said(f.turn, f.date, f.name, f.text) for f in read_shown_lines(context) if f.current and f.text not in turns]
-    told = _told_in([*(_said(h, text) for h, text in texts if not h.group(3)), *known], asked, labels)
-    return told or _told_in([_said(h, text) for h, text in texts if h.group(3)], asked, labels)
+    told = _told_in([_said(h, text) for h, text in texts if not h.group(3)], known, asked, labels)
+    return told or _told_in([_said(h, text) for h, text in texts if h.group(3)], [], asked, labels)
 
 
 def _said(head: re.Match[str], text: str) -> _Said:
     return _Said(int(head.group(1)), head.group(2) or "", head.group(4) or "", text)
 
 
-def _told_in(texts: list[_Said], asked: Question, labels: Labels) -> list[_Fact]:
-    reader, spans = SpanReader(labels, asked), list[tuple[int, str, str, Span]]()
-    for said in texts:
+def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: Labels) -> list[_Fact]:
+    reader, spans = SpanReader(labels, asked), list[tuple[int, str, Span]]()
+    before = 0
+    for said in [*sorted(texts, key=lambda said: said.turn), *known]:
+        if said.turn != before + 1:
+            reader.pause()
+        before = said.turn
         label = said.label or labels.turn(said.turn) or ""
-        spans += [(said.turn, said.date, label, s) for s in reader.read(said.text, label=label or None, quoted=True)]
-    where = {id(s): (number, date, label) for number, date, label, s in spans}
-    ranked = rank([s for _, _, _, s in spans], asked)
+        spans += [(said.turn, label, s) for s in reader.read(said.text, label=label or None, quoted=True, date=said.date)]
+    where = {id(s): (number, label) for number, label, s in spans}
+    ranked = rank([s for _, _, s in spans], asked)
     if not asked.stems:
-        ranked = [(0.1, s) for _, _, _, s in spans if s.kind != "code"][:3]
+        ranked = [(0.1, s) for _, _, s in spans if s.kind != "code"][:3]
     return [_Fact(*where[id(span)], score, span) for score, span in ranked]
 
 
 def _turns(facts: list[_Fact], asked: Question) -> tuple[PriorTurn, ...]:
-    best: dict[int, list[_Fact]] = {}
-    for fact in facts:
-        best.setdefault(fact.turn, []).append(fact)
+    best: dict[int, list[list[_Fact]]] = {}
+    for passage in _passages(facts):
+        best.setdefault(passage[0].turn, []).append(passage)
     top = facts[0].score if facts else 1.0
+    lines = {turn: _lines(own, asked) for turn, own in best.items()}
     return tuple(
         PriorTurn(
             turn=turn,
-            relevance="high" if own[0].score >= 0.7 * top else "medium" if own[0].score >= 0.4 * top else "low",
-            summary=_told(own[0], asked),
-            key_facts=tuple(_told(f, asked) for f in own[1:]),
+            relevance="high" if own[0][0].score >= 0.7 * top else "medium" if own[0][0].score >= 0.4 * top else "low",
+            summary=lines[turn][0],
+            key_facts=tuple(lines[turn][1:]),
         )
         for turn, own in best.items()
     )
 
 
-def _told(fact: _Fact, asked: Question) -> str:
-    """A fact as one line; where the query asks for a time, the turn's date stands before it."""
-    line = " ".join(fact.span.text.split())
-    dated = fact.date and "time" in asked.wants and (has_kind("time", line) or fact.span.kind == "sentence")
-    return f"({fact.date}) {line}" if dated else line
+def _passages(facts: list[_Fact]) -> list[list[_Fact]]:
+    """Facts as they are told, best first: what a named speaker said in one paragraph is one passage, its best sentence first."""
+    found: dict[tuple[int, int], list[_Fact]] = {}
+    for fact in facts:
+        span = fact.span
+        found.setdefault((span.block, 0 if span.speaker else span.place), []).append(fact)
+    return list(found.values())
+
+
+def _lines(passages: list[list[_Fact]], asked: Question) -> list[str]:
+    """The passages of one turn, a line each. Either all bear its date or none: where a named speaker said one of them, or where
+    the query asks for a time and one tells it."""
+    spans = [[f.span for f in p] for p in passages]
+    dated = any(own[0].speaker or ("time" in asked.wants and (own[0].kind == "sentence" or has_kind("time", quote(own)))) for own in spans)
+    return [f"({own[0].date}) {quote(own)}" if dated and own[0].date and not own[0].speaker else quote(own) for own in spans]
 
 
 def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledge, ...]:

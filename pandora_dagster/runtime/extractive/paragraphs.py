@@ -3,6 +3,7 @@
 import re
 
 from pandora_dagster.contracts.words import SECTION_TITLES
+from pandora_dagster.runtime.extractive.quotes import split_quotes
 
 RULE = re.compile(r"^[\s|:*_=-]*$")
 _BULLET = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
@@ -57,7 +58,7 @@ def told(header: list[str], row: list[str]) -> list[str]:
     """A row of section 2 as its facts, as `key: value` or as its claim; of another table as `column: value` pairs."""
     if "Key Facts" in header:
         kept = [c for c in row if c and not _TURN_CELL.match(c) and c.lower() not in _SCALE]
-        return [fact for cell in kept for part in cell.split("; ") if (fact := part.strip())]
+        return [fact for cell in kept for part in split_quotes(cell) if (fact := part.strip())]
     if header[:2] == ["Preference", "Value"] and len(row) > 1:
         return [f"{row[0]}: {row[1]}"]
     if header[1:3] == ["Data Point", "Value"] and len(row) > 2:

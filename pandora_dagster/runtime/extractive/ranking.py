@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pandora_dagster.runtime.extractive.echoes import asks, repeats, says_nothing
 from pandora_dagster.runtime.extractive.entities import has_kind, identifiers
-from pandora_dagster.runtime.extractive.matching import FILLERS, coverage, weights
+from pandora_dagster.runtime.extractive.matching import FILLERS, coverage, terms, weights
 from pandora_dagster.runtime.extractive.matching import words as words_of
 from pandora_dagster.runtime.extractive.questions import FIELD_WORDS, Question
 from pandora_dagster.runtime.extractive.spans import Span
@@ -13,6 +13,8 @@ _NO_WORDS: frozenset[str] = frozenset()
 BLOCK_SHARE = 0.7
 """What a matching neighbour in the same block is worth beside an own match."""
 BESIDE_SHARE = 0.15
+REPLY_SHARE = 0.35
+"""The same for a matching question just before, to which it may be the answer."""
 KIND_BONUS = 0.3
 ASKING_PENALTY = 0.2
 """A span that itself asks for something seldom answers."""
@@ -22,10 +24,12 @@ DEED_BONUS = 0.4
 """For the telling of the very deed: `Ordered: ...` where the question is what was ordered."""
 NAME_SHARE = 0.4
 """A name tells who is meant; where half of the lines bear it, it must not outweigh the matter."""
-LEAST_STEMS = 4
+LEAST_STEMS = 2
 """A span without a word of the question is worth its neighbour's match only where it says something itself."""
 SAME_SHARE = 0.8
 RECENT_SHARE = 0.03
+_FRAME_WORDS = 4
+"""A list mark, a date, a name, a citation."""
 
 
 def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
@@ -36,14 +40,19 @@ def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
     if not asked.stems:
         return []
     spans = [s for s in spans if s.kind == "code" or not (repeats(s.text, asked.text) or says_nothing(s.text))]
-    weighted = weights(asked.stems, [s.stems for s in spans])
+    read = _by_speaker(spans)
+    weighted = weights(asked.stems, read)
     if not asked.names.issuperset(asked.stems):
         weighted = {t: w * NAME_SHARE if t in asked.names else w for t, w in weighted.items()}
     blocks: dict[int, set[str]] = {}
-    for span in spans:
-        blocks.setdefault(span.block, set()).update(span.stems)
+    for span, stems in zip(spans, read, strict=True):
+        blocks.setdefault(span.block, set()).update(stems)
     around = {b: coverage(weighted, stems) for b, stems in blocks.items()}
-    scored = [(_score(s, asked, weighted, around) + RECENT_SHARE * i / len(spans), i, s) for i, s in enumerate(spans)]
+    asked_before = {s.block + 1: around[s.block] for s in spans if s.speaker and s.text.endswith("?")}
+    scored = [
+        (_score(s, stems, asked, weighted, around, asked_before.get(s.block, 0.0)) + RECENT_SHARE * i / len(spans), i, s)
+        for i, (s, stems) in enumerate(zip(spans, read, strict=True))
+    ]
     best = sorted((entry for entry in scored if entry[0] > RECENT_SHARE), key=lambda entry: (-entry[0], -entry[1]))
     first: dict[str, tuple[float, Span]] = {}
     for score, _, span in best:
@@ -52,16 +61,26 @@ def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
     return list(first.values())
 
 
+def _by_speaker(spans: Sequence[Span]) -> list[frozenset[str]]:
+    """Each span's stems. The name of somebody who speaks himself stands for what he says, not for his being spoken to."""
+    speaking = {s.speaker: frozenset(terms(s.speaker)) for s in spans if s.speaker}
+    every = frozenset[str]().union(*speaking.values())
+    return [s.stems - (every - speaking[s.speaker]) if s.speaker else s.stems for s in spans]
+
+
 def _older(one: Span, other: Span) -> Span:
     """The one that an earlier turn said: a later turn may only repeat it."""
     return other if other.turn is not None and one.turn is not None and other.turn < one.turn else one
 
 
-def _score(span: Span, asked: Question, weighted: dict[str, float], around: dict[int, float]) -> float:
-    own = coverage(weighted, span.stems)
+def _score(
+    span: Span, stems: frozenset[str], asked: Question, weighted: dict[str, float], around: dict[int, float], asked_before: float
+) -> float:
+    own = coverage(weighted, stems)
     beside = max(around.get(span.block - 1, 0.0), around.get(span.block + 1, 0.0))
-    near = BLOCK_SHARE * (around[span.block] - own) + BESIDE_SHARE * beside
-    if own + near <= 0 or (not own and len(span.stems - FILLERS) < LEAST_STEMS):
+    near = BLOCK_SHARE * (around[span.block] - own) + max(BESIDE_SHARE * beside, REPLY_SHARE * asked_before)
+    matter = stems.intersection(asked.stems) - asked.names
+    if own + near <= 0 or (not matter and len(stems - asked.names - FILLERS) < LEAST_STEMS):
         return 0.0
     kinds = sum(has_kind(kind, span.text) or _has_field(kind, span) for kind in asked.wants)
     bonus = KIND_BONUS * kinds / max(1, len(asked.wants)) * min(1.0, 0.3 + own + near)
@@ -75,17 +94,34 @@ def _has_field(kind: str, span: Span) -> bool:
 
 
 def choose(ranked: Sequence[tuple[float, Span]], *, words: int, share: float = 0.3) -> list[Span]:
-    """The best spans within about `words` words: at least one, none far below the best, none that repeats what is chosen."""
+    """The best spans within `words` words, their marks and names included: at least one, none far below the best, none that
+    repeats what is chosen."""
     chosen: list[Span] = []
     used = 0
     for score, span in ranked:
-        size = len(span.text.split())
+        size = len(span.text.split()) + (0 if span.speaker and any(_together(span, c) for c in chosen) else _FRAME_WORDS)
         chosen = [_older(c, span) if _same(c, span) else c for c in chosen]
         if chosen and (used + size > words or score < share * ranked[0][0] or _repeats(span, chosen)):
             continue
         chosen.append(span)
         used += size
     return chosen
+
+
+def passages(spans: Sequence[Span]) -> list[list[Span]]:
+    """Spans, best first, as they are told: what one speaker said in one turn stands together."""
+    found: list[list[Span]] = []
+    for span in spans:
+        own = next((p for p in found if _together(span, p[0])), None) if span.speaker else None
+        if own is None:
+            found.append([span])
+        else:
+            own.append(span)
+    return found
+
+
+def _together(one: Span, other: Span) -> bool:
+    return (one.speaker, one.label, one.date) == (other.speaker, other.label, other.date)
 
 
 def _same(one: Span, other: Span) -> bool:

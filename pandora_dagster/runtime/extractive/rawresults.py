@@ -45,6 +45,7 @@ def _result(raw: str, only: str | None, labels: Labels, reader: SpanReader) -> I
         turn = _TURN_ID.fullmatch(str(piece.get("turn_id", "")))
         label = labels.turn(int(turn[1])) if turn else only
         if label and turn:
-            yield from reader.read(str(piece.get("text", "")), label=label, quoted=True)
+            day = str(piece.get("created_at", ""))[:10]
+            yield from reader.read(str(piece.get("text", "")), label=label, quoted=True, date=day)
         elif label and isinstance(item, (dict, list)):
             yield from reader.read_records(cast("object", item), label=label)

@@ -68,6 +68,10 @@ class ExtractiveRuntime:
         """0: the same pack has the same answer."""
         return 0.0
 
+    async def count(self, pack: PromptPack) -> int | None:
+        """Tokens of both messages; this runtime counts as the plan does."""
+        return self._counter.count(pack.system) + self._counter.count(pack.user)
+
     async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
         """The answer for `pack.role`; raises ModelRejectedError for a role it does not know. Takes milliseconds, so no time-out is kept."""
         role = ROLES.get(pack.role)

@@ -12,6 +12,7 @@ from pandora_dagster.runtime.extractive.matching import stem, terms, words
 from pandora_dagster.runtime.extractive.packed import packed_table
 from pandora_dagster.runtime.extractive.paragraphs import RULE, cells, frames, is_table, items, plain, told, turn_of
 from pandora_dagster.runtime.extractive.questions import Question
+from pandora_dagster.runtime.extractive.quotes import Quote, read_quote
 from pandora_dagster.runtime.extractive.records import decode, long_values, named_by, records, tell
 from pandora_dagster.text.citations import REFERENCES_TITLE
 from pandora_dagster.text.sentences import sentences
@@ -20,8 +21,10 @@ _META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL
 _FENCE = re.compile(r"^(`{3,}|~{3,})([^\n]*)\n(.*?)(?:^\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(?:#{1,6} +|={3,} *)(.*?)(?: *=*)$")
 _JSON = re.compile(r"(?:^|[\s:`(|])([\[{])(?=\s*(?:[\"{\[]|$))")
-_QUOTED_TURN = re.compile(r"^\[(\d{1,4})\] Turn \d+ \([^)]*\):$")
+_QUOTED_TURN = re.compile(r"^\[(\d{1,4})\] Turn \d+ \(([^)]*)\):$")
 _ARGUMENTS = re.compile(r"^(?:\*\*)?Arguments:(?:\*\*)?$")
+_SPEAKERS = re.compile(r"^Speakers: (.+)$")
+"""A quoted turn's first line where its messages carry names (`selection.excerpts`)."""
 _SPEAKER = re.compile(r"^(?:\*\*)?([A-Za-z][\w .'-]{0,30}?)(?:\*\*:|:\*\*|:) ")
 _SKIPPED = frozenset((REFERENCES_TITLE, "Context Assessment"))
 _SHORT_ITEM_WORDS = 60
@@ -42,6 +45,12 @@ class Span:
     """What a record is a record of, as stems."""
     turn: int | None = None
     """The turn that its label leads to; None where it leads to none."""
+    speaker: str = ""
+    """Who said it, where the document tells."""
+    date: str = ""
+    """The day of its turn, where the document tells."""
+    place: int = 0
+    """Spans that follow each other in one reading have places that do."""
 
 
 class SpanReader:
@@ -53,16 +62,28 @@ class SpanReader:
         self._block = 0
         self._label: str | None = None
         self._quoted = False
+        self._speakers: frozenset[str] = frozenset()
+        self._speaker = ""
+        self._date = ""
+        self._place = 0
 
-    def read(self, text: str, *, label: str | None = None, quoted: bool = False) -> list[Span]:
-        """Spans of `text` in order. `label`: what a piece is cited under that names no source itself.
+    def read(self, text: str, *, label: str | None = None, quoted: bool = False, date: str = "") -> list[Span]:
+        """Spans of `text` in order, said on `date`. `label`: what a piece is cited under that names no source itself.
 
         `quoted`: the text is an earlier turn; its own `[n]` lead elsewhere, so all of it is cited under `label`.
         """
-        self._label, self._quoted = label, quoted
-        found = [replace(s, turn=self._labels.number(s.label)) for s in self._read(_META.sub("", text))]
+        self._label, self._quoted, self._date, self._speakers = label, quoted, date, frozenset()
+        found = [replace(s, turn=self._labels.number(s.label), place=self._next()) for s in self._read(_META.sub("", text))]
         self._block += 1
         return found
+
+    def pause(self) -> None:
+        """What is read next does not follow what was read last."""
+        self._block += 1
+
+    def _next(self) -> int:
+        self._place += 1
+        return self._place
 
     def read_records(self, value: object, *, label: str | None) -> list[Span]:
         """Spans of a JSON value, all of it cited under `label`."""
@@ -96,6 +117,8 @@ class SpanReader:
             elif found:
                 yield from self._paragraph(_lead(line[: found[2]]))
                 yield from self._records(found[0], self._of(line))
+            elif self._quoted and (named := _SPEAKERS.match(line)):
+                self._speakers = frozenset(named.group(1).split(", "))
             elif not skip and line.strip():
                 self._head(line)
                 paragraph += [] if frames(line) or _QUOTED_TURN.match(line) else [line]
@@ -105,7 +128,7 @@ class SpanReader:
 
     def _enter(self, line: str, title: str) -> None:
         if frames(title):
-            self._quoted = False
+            self._quoted, self._date, self._speakers = False, "", frozenset()
         if not self._quoted:
             self._label = self._labels.of(line) or self._labels.near(title) or self._label
 
@@ -114,6 +137,7 @@ class SpanReader:
         turn = _QUOTED_TURN.match(line)
         if turn:
             self._label, self._quoted = self._labels.of(line) or self._label, True
+            self._date, self._speakers = turn.group(2), frozenset()
         elif line.startswith("**Status:** ") or (line.rstrip().endswith((":", ":**")) and len(line.split()) <= _HEAD_WORDS):
             self._label = self._of(line)
 
@@ -147,9 +171,13 @@ class SpanReader:
             self._block += 1
 
     def _paragraph(self, lines: list[str]) -> Iterator[Span]:
+        first = plain(lines[0]) if lines else ""
+        self._speaker = next((name for name in self._speakers if first.startswith(f"{name}: ")), "")
         if is_table(lines):
             yield from self._table(lines)
             return
+        if self._speaker:
+            lines = [first.removeprefix(f"{self._speaker}: "), *lines[1:]]
         for item in items(lines):
             yield from self._item(item)
 
@@ -166,12 +194,12 @@ class SpanReader:
 
     def _sentences(self, line: str, label: str | None) -> Iterator[Span]:
         speaker = _SPEAKER.match(line)
-        head = frozenset(terms(speaker.group(1))) if speaker else frozenset[str]()
+        head = frozenset(terms(self._speaker or (speaker.group(1) if speaker else "")))
         for sentence in sentences(line):
             text = self._unmarked(sentence)
             if text and not RULE.match(text):
                 own = label if self._quoted else self._labels.of(sentence) or label
-                yield Span(text, own, self._block, frozenset(terms(text)) | head)
+                yield Span(text, own, self._block, frozenset(terms(text)) | head, speaker=self._speaker, date=self._date)
 
     def _table(self, lines: list[str]) -> Iterator[Span]:
         header = cells(lines[0])
@@ -180,12 +208,21 @@ class SpanReader:
             turn = turn_of(row)
             label = self._of(line) if turn is None or self._quoted else self._labels.of(line) or self._labels.turn(turn) or self._label
             for text in told(header, row):
-                yield from self._span(text, label)
+                yield from self._quote(quote, label) if (quote := read_quote(text)) else self._span(text, label)
             self._block += 1
+
+    def _quote(self, quote: Quote, label: str | None) -> Iterator[Span]:
+        """What somebody said, sentence by sentence; what was left out between two parts is a gap."""
+        for part in quote.parts:
+            self._next()
+            for sentence in sentences(part):
+                if text := self._unmarked(sentence):
+                    stems = frozenset(terms(f"{quote.speaker} {text}"))
+                    yield Span(text, label, self._block, stems, speaker=quote.speaker, date=quote.date)
 
     def _span(self, text: str, label: str | None) -> Iterator[Span]:
         if unmarked := self._unmarked(text):
-            yield Span(unmarked, label, self._block, frozenset(terms(unmarked)), "row")
+            yield Span(unmarked, label, self._block, frozenset(terms(unmarked)), "row", speaker=self._speaker, date=self._date)
 
 
 def _lead(text: str) -> list[str]:

@@ -42,6 +42,11 @@ class _Usage(BaseModel):
     prompt_tokens_details: _Cached | None = None
 
 
+class _Size(BaseModel):
+    model_config = _WIRE
+    count: int = Field(ge=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A whole answer. `usage` is None where the server did not count."""
@@ -66,12 +71,20 @@ def reply_in(body: bytes, endpoint: Endpoint) -> Reply:
         ) from None
     choice = completion.choices[0]
     text = (choice.message.content if choice.message else choice.text) or ""
-    _judge(choice, text, endpoint)
-    return Reply(text, choice.finish_reason or "", _usage(completion.usage))
+    thought = bool(choice.message and choice.message.reasoning_content)
+    return whole(text, choice.finish_reason, thought=thought, usage=completion.usage, endpoint=endpoint)
 
 
-def _judge(choice: _Choice, text: str, endpoint: Endpoint) -> None:
-    reason = choice.finish_reason
+def size_in(body: bytes) -> int | None:
+    """The count that `/v1/tokenize` gives, None where the body holds none."""
+    try:
+        return _Size.model_validate_json(body).count
+    except ValidationError:
+        return None
+
+
+def whole(text: str, reason: str | None, *, thought: bool, usage: object, endpoint: Endpoint) -> Reply:
+    """An answer that came to its end, in one body or in pieces; raises as `reply_in` does."""
     if reason == "abort":
         raise RuntimeUnreachableError(
             f"{endpoint}: the server aborted the request: expected it to finish",
@@ -85,11 +98,11 @@ def _judge(choice: _Choice, text: str, endpoint: Endpoint) -> None:
     if reason != "stop":
         raise BadAnswerError(f"{endpoint}: the answer ended with finish_reason {str(reason)[:40]!r}: expected 'stop'")
     if not text.strip():
-        thought = bool(choice.message and choice.message.reasoning_content)
         raise BadAnswerError(
             f"{endpoint}: {'only thoughts and no answer' if thought else 'an empty answer'}: expected text",
             hint="Set thinking: false for this layer in runtime.yaml." if thought else "",
         )
+    return Reply(text, reason, _usage(usage))
 
 
 def _usage(wire: object) -> Usage | None:

@@ -46,19 +46,22 @@ class Connection:
 
     async def send(self, request: Request) -> bytes:
         """The body of the answer, as the server sent it; at most LARGEST_ANSWER bytes."""
+        return b"".join([chunk async for chunk in self.streamed(request)])
+
+    async def streamed(self, request: Request) -> AsyncGenerator[bytes]:
+        """The body of the answer piece by piece, as the server sends it; at most LARGEST_ANSWER bytes."""
         if request.chat:
             call = self.client.chat.completions.with_streaming_response.create(
                 model=request.model,
-                messages=[
-                    *([{"role": "system", "content": request.system}] if request.system else []),
-                    {"role": "user", "content": request.user},
-                ],
+                messages=request.messages,
                 temperature=request.temperature,
                 max_tokens=request.max_tokens,
                 extra_body=request.extra,
             )
             async with call as response:
-                return await _bounded(response.iter_bytes())
+                async for chunk in _bounded(response.iter_bytes()):
+                    yield chunk
+            return
         plain = self.client.completions.with_streaming_response.create(
             model=request.model,
             prompt=request.prompt,
@@ -67,13 +70,21 @@ class Connection:
             extra_body=request.extra,
         )
         async with plain as response:
-            return await _bounded(response.iter_bytes())
+            async for chunk in _bounded(response.iter_bytes()):
+                yield chunk
 
     async def get(self, url: str) -> bytes:
         """The body behind `url` of this server."""
+        return await self._fetched("GET", url, None)
+
+    async def post(self, url: str, body: Mapping[str, object]) -> bytes:
+        """The body that `url` of this server answers to `body`."""
+        return await self._fetched("POST", url, body)
+
+    async def _fetched(self, method: str, url: str, body: Mapping[str, object] | None) -> bytes:
         headers = {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
-        async with self.http.stream("GET", url, headers=headers) as response:
-            return await _bounded(response.aiter_bytes())
+        async with self.http.stream(method, url, headers=headers, json=body) as response:
+            return b"".join([chunk async for chunk in _bounded(response.aiter_bytes())])
 
 
 class Connections:
@@ -154,13 +165,13 @@ async def _refusals(response: _Response) -> None:
     raise EndpointRefusedError(response.status_code, bytes(body))
 
 
-async def _bounded(chunks: AsyncIterable[bytes]) -> bytes:
-    body = bytearray()
+async def _bounded(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    size = 0
     async for chunk in chunks:
-        body += chunk
-        if len(body) > LARGEST_ANSWER:
+        size += len(chunk)
+        if size > LARGEST_ANSWER:
             raise BodyTooLargeError(LARGEST_ANSWER)
-    return bytes(body)
+        yield chunk
 
 
 def _secret(endpoint: Endpoint, keys: Mapping[str, str]) -> str:

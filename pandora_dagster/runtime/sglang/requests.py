@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.schema_for_grammar import schema_for_grammar
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletionMessageParam
 
 _CUE = "Answer:\n"
 """A base model goes on with what it reads: without the cue it would write another document or query."""
@@ -27,13 +31,19 @@ class Request:
     extra: Mapping[str, object]
 
     @property
+    def messages(self) -> "list[ChatCompletionMessageParam]":
+        """The two messages, the shared prefix first; no empty system message."""
+        said: list[ChatCompletionMessageParam] = [{"role": "system", "content": self.system}] if self.system else []
+        return [*said, {"role": "user", "content": self.user}]
+
+    @property
     def prompt(self) -> str:
         """The plain text for a model without chat template (DECISIONS 26); it ends where the answer begins."""
         return "\n\n".join(text for text in (self.system, self.user, _CUE) if text)
 
 
-def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int) -> Request:
-    """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process."""
+def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed: bool = False) -> Request:
+    """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process. A streamed answer counts its tokens at its end."""
     server = endpoint.server
     return Request(
         chat=server.chat,
@@ -42,8 +52,22 @@ def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int) -> Reques
         user=pack.user,
         temperature=endpoint.temperature if pack.temperature is None else pack.temperature,
         max_tokens=pack.max_output_tokens,
-        extra={"rid": request_id(pack.call_id, attempt), **_format(pack), **_thinking(pack, endpoint), **_stops(endpoint)},
+        extra={
+            "rid": request_id(pack.call_id, attempt),
+            **_format(pack),
+            **_thinking(pack, endpoint),
+            **_stops(endpoint),
+            **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
+        },
     )
+
+
+def question_of_size(pack: PromptPack, endpoint: Endpoint) -> Mapping[str, object]:
+    """What `/v1/tokenize` is asked: the same messages under the same template, or the same text, as `request_for` sends."""
+    request = request_for(pack, endpoint, attempt=0)
+    if not request.chat:
+        return {"model": request.model, "prompt": request.prompt}
+    return {"model": request.model, "messages": request.messages, **_thinking(pack, endpoint)}
 
 
 def request_id(call_id: str, attempt: int) -> str:

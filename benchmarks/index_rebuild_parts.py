@@ -1,0 +1,54 @@
+"""A rebuild of the index from its documents, each part timed: read, parse, tokenise, insert; then the whole, as the command does it."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+
+from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.index_rebuild import Preambles
+from pandora_dagster.stores.postings import posted
+from pandora_dagster.stores.turn_index import DuckTurnIndex
+from pandora_dagster.text.words import TermReader
+from pandora_dagster.wiring import open_house
+
+SESSION_TURNS = 20
+
+
+def rebuild_parts(root: Path, turns: int) -> None:
+    """Fill a store with `turns` recorded turns, then time the parts."""
+    from benchmarks.index_scale import Writer
+
+    writer = Writer(2)
+    lines = [_conversation(writer, n) for n in range(turns // SESSION_TURNS)]
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
+    started = perf_counter()
+    house.import_conversations(lines, where="made")
+    print(f"\nimport of {turns:,} turns: {perf_counter() - started:.1f} s\n| rebuild of {turns:,} documents | seconds |\n|---|---|")
+    times = [perf_counter()]
+    loaded = [house.turns.load(key) for key in list(house.turns.keys())]
+    times.append(perf_counter())
+    preambles = Preambles(house.sessions)
+    rows = [row_of(t.manifest, t.context, t.files, preamble=preambles.before(t.manifest)) for t in loaded]
+    times.append(perf_counter())
+    reader = TermReader()
+    posting_count = sum(len(p.bag) > 0 for row in rows for p in posted(row, reader))
+    times.append(perf_counter())
+    DuckTurnIndex.at(root / "again.duckdb").put(rows)
+    times.append(perf_counter())
+    house.rebuild_index()
+    times.append(perf_counter())
+    read, parse, tokenise, put, whole = (b - a for a, b in pairwise(times))
+    named = {"read": read, "parse": parse, "tokenise": tokenise, "insert": put - tokenise, "whole, in batches": whole}
+    for name, seconds in named.items():
+        print(f"| {name} | {seconds:.2f} |")
+    print(f"{posting_count:,} indexed documents")
+    house.close()
+
+
+def _conversation(writer: "Writer", number: int) -> bytes:  # type: ignore[name-defined]  # noqa: F821
+    roles = ("user", "assistant") * SESSION_TURNS
+    messages = [{"role": role, "content": " ".join(writer.said(30))} for role in roles]
+    value = {"id": f"made-{number}", "user_id": "ann", "created_at": "2024-05-15T15:00:00Z", "messages": messages}
+    return json.dumps(value).encode()

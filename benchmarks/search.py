@@ -1,0 +1,194 @@
+"""Recall of evidence within a token budget, against a plain BM25 packer on the same data in the same run: `make bench-search`.
+
+Knows conversations whose questions name the messages that answer them (LoCoMo). They come in through the real import into a
+temporary store, and every question goes through the real search. Exit code 1 where a target is missed.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, quantiles
+from time import perf_counter
+
+from benchmarks.asking import DRAW, LEAST, MET, Outcome, asked_all, drawn
+from benchmarks.plain_bm25 import PlainBm25
+from pandora_dagster.selection.search_results import search_results
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring.searching import most_messages
+
+BUDGETS = (500, 1_000, 1_500, 3_000)
+GROUPS = ("all", "1-4", "multi-hop", "temporal", "single-hop", "open-domain", "adversarial")
+OUTSIDE = "adversarial"
+"""The category that does not count among 1 to 4."""
+TARGETS = {
+    ("1000", "1-4"): 86.0,
+    ("1000", "multi-hop"): 62.0,
+    ("3000", "1-4"): 93.0,
+    ("3000", "multi-hop"): 79.0,
+    ("3000", "temporal"): 95.0,
+    ("message R@10", "all"): 80.0,
+    ("session R@10", "all"): 95.0,
+}
+"""Share of questions of one fact whose answer stands in the first words of the response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One question answered: ids of messages, best first, and for each budget the ids that were packed and their tokens."""
+
+    order: tuple[str, ...]
+    packed: dict[int, tuple[tuple[str, ...], int]]
+
+
+Searches = Callable[[str, str], Answer]
+"""(user, question) -> what was found and packed."""
+
+
+@dataclass(slots=True)
+class Score:
+    """Recalls by (measure, group) and, at 1,000 tokens, by conversation."""
+
+    values: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    conversations: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    seconds: list[float] = field(default_factory=list[float])
+    over_count: int = 0
+
+    def add(self, measure: str, question: dict[str, object], recall: float) -> None:
+        category = str(question["category"])
+        for group in ("all", category, *(() if category == OUTSIDE else ("1-4",))):
+            self.values[measure, group].append(recall)
+        if measure == "1000" and category != OUTSIDE:
+            self.conversations[str(question["user_id"])].append(recall)
+
+    def percent(self, measure: str, group: str) -> float:
+        found = self.values.get((measure, group))
+        return 100 * fmean(found) if found else float("nan")
+
+
+def scored(questions: Sequence[dict[str, object]], search: Searches, sessions: dict[str, dict[str, str]]) -> Score:
+    score = Score()
+    for question in questions:
+        user, words, evidence = str(question["user_id"]), str(question["question"]), list(map(str, question["evidence"]))  # type: ignore[call-overload]
+        started = perf_counter()
+        answer = search(user, words)
+        score.seconds.append(perf_counter() - started)
+        for budget, (ids, tokens) in answer.packed.items():
+            score.over_count += tokens > budget
+            score.add(str(budget), question, _recall(evidence, ids))
+        order = answer.order
+        score.add("message R@10", question, _recall(evidence, order[:10]))
+        seen = list(dict.fromkeys(sessions[user][i] for i in order))[:10]
+        wanted = sorted({sessions[user][e] for e in evidence if e in sessions[user]})
+        score.add("session R@10", question, _recall(wanted, seen))
+    return score
+
+
+def _recall(wanted: Sequence[str], found: Sequence[str]) -> float:
+    return sum(w in set(found) for w in wanted) / len(wanted) if wanted else 0.0
+
+
+def ours(house: House) -> Searches:
+    """One search a question, packed into each budget as `pandora search` packs it."""
+    count = house.kit.counter.count
+
+    def search(user: str, question: str) -> Answer:
+        found = house.turn_index.messages(user, question, limit=most_messages(max(BUDGETS)))
+        packed: dict[int, tuple[tuple[str, ...], int]] = {}
+        for budget in BUDGETS:
+            results = search_results(question, found[: most_messages(budget)], budget=budget, count=count)
+            together = count("\n".join(r.text for r in results.results))
+            ids = tuple(i for r in results.results for i in r.message_ids)
+            packed[budget] = ids, max(together, results.tokens, count(results.text))
+        return Answer(tuple(m.message_id for m in found), packed)
+
+    return search
+
+
+def plain(conversations: Sequence[dict[str, object]], count: Callable[[str], int]) -> Searches:
+    packers: dict[str, PlainBm25] = {}
+    for conversation in conversations:
+        packers.setdefault(str(conversation["user_id"]), PlainBm25(count)).add(conversation)
+
+    def search(user: str, question: str) -> Answer:
+        packed: dict[int, tuple[tuple[str, ...], int]] = {}
+        for budget in BUDGETS:
+            ids, text = packers[user].packed(question, budget)
+            packed[budget] = ids, count(text)
+        return Answer(packers[user].order(question), packed)
+
+    return search
+
+
+def table(name: str, score: Score) -> None:
+    print(f"\n{name}\n| recall, % | " + " | ".join(GROUPS) + " |\n|---" * 1 + "|---" * len(GROUPS) + "|")
+    for measure in (*map(str, BUDGETS), "message R@10", "session R@10"):
+        print(f"| {measure} | " + " | ".join(f"{score.percent(measure, g):.1f}" for g in GROUPS) + " |")
+    p50, p95 = quantiles(score.seconds, n=100)[49], quantiles(score.seconds, n=100)[94]
+    print(f"packed over the budget: {score.over_count}; one question, found and packed: p50 {p50 * 1e3:.1f} ms, p95 {p95 * 1e3:.1f} ms")
+
+
+def by_conversation(mine: Score, other: Score) -> None:
+    print("\n| conversation, 1,000 tokens, categories 1-4 | plain BM25 | ours | gain |\n|---|---|---|---|")
+    for user, found in mine.conversations.items():
+        a, b = 100 * fmean(other.conversations[user]), 100 * fmean(found)
+        print(f"| {user} | {a:.1f} | {b:.1f} | {b - a:+.1f} |")
+
+
+def verdicts(score: Score, said: Sequence[Outcome]) -> int:
+    print("\n| target | at least | measured | |\n|---|---|---|---|")
+    missed = 0
+    for (measure, group), target in TARGETS.items():
+        value = score.percent(measure, group)
+        missed += value < target
+        print(f"| {measure}, {group} | {target:g} | {value:.1f} | {'met' if value >= target else 'MISSED'} |")
+    if said:
+        share = 100 * fmean(outcome.where == MET for outcome in said)
+        missed += share < LEAST
+        print(f"| `pandora ask`, {len(said)} questions | {LEAST:g} | {share:.0f} | {'met' if share >= LEAST else 'MISSED'} |")
+    return missed + score.over_count
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder that holds locomo/")
+    parser.add_argument("--answers", type=int, default=DRAW, help="questions that are put to `pandora ask`, 0 for none")
+    parser.add_argument("--every", type=int, default=1, help="only every Nth question")
+    asked = parser.parse_args(arguments)
+    folder = asked.data / "locomo"
+    if not folder.is_dir():
+        print(f"{folder}: not there; expected conversations_*.jsonl and questions_*.jsonl", file=sys.stderr)
+        return 2
+    questions = [q for path in sorted(folder.glob("questions_*.jsonl")) for q in _lines(path)][:: asked.every]
+    files = sorted(folder.glob("conversations_*.jsonl"))
+    conversations = [c for path in files for c in _lines(path)]
+    sessions: dict[str, dict[str, str]] = defaultdict(dict)
+    for c in conversations:
+        sessions[str(c["user_id"])] |= {m["id"]: str(c["id"]) for m in c["messages"]}  # type: ignore[union-attr]
+    with tempfile.TemporaryDirectory() as root:
+        house = open_house(load_settings({"PANDORA_ROOT": root}))
+        for path in files:
+            with path.open("rb") as lines:
+                report = house.import_conversations(lines, where=path.name)
+            print(f"{path.name}: {report.conversations} conversations, {report.turns} turns imported, {len(report.faults)} faults")
+        baseline = scored(questions, plain(conversations, house.kit.counter.count), sessions)
+        mine = scored(questions, ours(house), sessions)
+        table(f"Plain BM25 packer, {len(questions)} questions", baseline)
+        table("This index", mine)
+        by_conversation(mine, baseline)
+        said = [outcome for _, outcome in asked_all(house, drawn(asked.data, asked.answers), given=False)] if asked.answers else []
+        house.close()
+    return 1 if verdicts(mine, said) else 0
+
+
+def _lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,67 @@
+"""What somebody said, as one line: `(2026-01-04) Ann: One sentence. Another.` Knows that form, writes it and reads it back."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+GAP = " … "
+"""Stands where a sentence between two was left out."""
+_FORM = re.compile(r"\((\d{4}-\d{2}-\d{2})\) ([^\W\d_][\w .'-]{0,30}): (?=\S)")
+_DATED = re.compile(r"\(\d{4}-\d{2}-\d{2}\) ")
+_NEXT = re.compile(rf"; (?={_DATED.pattern})")
+_ENDED = re.compile(r"[.!?…:;,][\"')\]]*$|[^\w\"')\]]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A quote that was read; `parts` are what stood together without a gap."""
+
+    date: str
+    speaker: str
+    parts: tuple[str, ...]
+
+
+class Said(Protocol):
+    """A sentence with its place among others."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def speaker(self) -> str: ...
+    @property
+    def date(self) -> str: ...
+    @property
+    def place(self) -> int: ...
+
+
+def quote(sentences: Sequence[Said]) -> str:
+    """Sentences of one speaker of one day, in their order, under date and name as far as these are known."""
+    ordered = sorted(sentences, key=lambda s: s.place)
+    first = ordered[0]
+    line = _line(first.text)
+    for before, sentence in pairwise(ordered):
+        line = _ended(line) + (" " if sentence.place == before.place + 1 else GAP) + _line(sentence.text)
+    if not first.speaker:
+        return line
+    return f"({first.date}) {first.speaker}: {_ended(line)}" if first.date else f"{first.speaker}: {_ended(line)}"
+
+
+def read_quote(text: str) -> Quote | None:
+    """Undo `quote`; None where `text` is none."""
+    found = _FORM.match(text)
+    return Quote(found.group(1), found.group(2), tuple(text[found.end() :].split(GAP))) if found else None
+
+
+def split_quotes(cell: str) -> list[str]:
+    """The facts of a table cell that are joined by `; `: where the first bears its date, each does."""
+    return _NEXT.split(cell) if _DATED.match(cell) else cell.split("; ")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _ended(line: str) -> str:
+    return line if _ENDED.search(line) else f"{line}."

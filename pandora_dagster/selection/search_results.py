@@ -1,0 +1,72 @@
+"""Found messages packed into a token budget. Knows pieces and budgets; knows nothing of how messages are found.
+
+A message goes in whole or stays out. Messages of one session stand under its date once, whether they are shown best first
+(`results`) or in the order in which they were written (`text`); both stay within the budget.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.turns import FoundMessage
+from pandora_dagster.selection.packing import Packed, Piece, packed
+from pandora_dagster.text.dates import shown_date
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One message that was chosen; the best of its session carries the session's date as its first line."""
+
+    turn_id: str
+    message_ids: tuple[str, ...]
+    created_at: str
+    tokens: int
+    score: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """What a search gives: best first in `results`, in time order in `text`. `tokens` are those of all result texts together."""
+
+    query: str
+    tokens: int
+    results: tuple[SearchResult, ...]
+    text: str
+
+
+def search_results(query: str, found: Sequence[FoundMessage], *, budget: int, count: Callable[[str], int]) -> SearchResults:
+    """As many of the found messages as `budget` tokens hold, by score, none of them twice."""
+    pieces = {m.place: _piece(m, found) for m in found if m.text.strip()}
+    chosen = packed(list(pieces.values()), budget=budget, count=count)
+    results = _listed(chosen, found, count)
+    while results and _together(results, count) > budget:
+        kept = {r.place for r in _kept(chosen, found)[:-1]}
+        chosen = packed([p for place, p in pieces.items() if place in kept], budget=budget, count=count)
+        results = _listed(chosen, found, count)
+    return SearchResults(query, _together(results, count), results, chosen.text)
+
+
+def _piece(message: FoundMessage, found: Sequence[FoundMessage]) -> Piece:
+    text = f"{message.speaker}: {message.text.strip()}"
+    return Piece(str(message.place), text, message.score, (message.place,), shown_date(message.created_at))
+
+
+def _kept(chosen: Packed, found: Sequence[FoundMessage]) -> list[FoundMessage]:
+    names = {piece.name for piece in chosen.pieces}
+    return [m for m in found if str(m.place) in names]
+
+
+def _listed(chosen: Packed, found: Sequence[FoundMessage], count: Callable[[str], int]) -> tuple[SearchResult, ...]:
+    texts = {piece.name: piece for piece in chosen.pieces}
+    dated: set[str] = set()
+    results: list[SearchResult] = []
+    for message in _kept(chosen, found):
+        piece = texts[str(message.place)]
+        text = piece.text if piece.group in dated else f"{piece.group}\n{piece.text}"
+        dated.add(piece.group)
+        results.append(SearchResult(message.turn_id, (message.message_id,), message.created_at, count(text), round(message.score, 4), text))
+    return tuple(results)
+
+
+def _together(results: Sequence[SearchResult], count: Callable[[str], int]) -> int:
+    return max(count("\n".join(r.text for r in results)), sum(r.tokens for r in results)) if results else 0

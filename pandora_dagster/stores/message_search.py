@@ -1,0 +1,148 @@
+"""One search in the index: what matches, what stands around it, what it says. Knows SQL; the order is `selection`'s.
+
+Every statement is held to one user's documents, and keys of postings are made of the user's number. Outside the SQL a document
+is counted from the user's first, so that nothing of another user shows.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from pandora_dagster.contracts.turns import FoundMessage, SearchFilters
+from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, is_turn, number_of
+from pandora_dagster.selection.question import Question, asked
+from pandora_dagster.selection.ranking import DATE_WEIGHT, K1, PREFIX_WEIGHT, B, Matches, Scored, Unit, idf, ranked_messages
+from pandora_dagster.stores.postings import ASKS, OWN_WORDS, TELLS_TIME
+from pandora_dagster.stores.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS, KEY
+from pandora_dagster.text.words import TermReader
+
+POOL = 200
+"""Documents that are scored with what stands around them; more change no first ten."""
+_AROUND = 4
+"""Turns on each side of a match that are looked at."""
+_HITS = f"""
+    CREATE OR REPLACE TEMP TABLE hits AS
+    WITH asked AS MATERIALIZED (SELECT {KEY.format(user="?::BIGINT", term="unnest(?::VARCHAR[])")} AS key, unnest(range(?)) AS place)
+    SELECT p.doc, a.place::USMALLINT AS place, p.tf, p.length FROM {ALL_POSTINGS} p JOIN asked a USING (key) WHERE p.doc >= ? AND p.doc < ?
+"""  # noqa: S608 - constants
+_PASSING = f"""
+    SELECT doc FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND (? IS NULL OR session_id = ?) AND (? IS NULL OR created_at >= ?)
+    AND (? IS NULL OR created_at < ?) AND (? IS NULL OR intent = ?) AND (? IS NULL OR list_contains(topics, ?)) AND (? IS NULL OR state = ?)
+"""  # noqa: S608
+_POOL = f"""
+    SELECT doc FROM hits JOIN (SELECT unnest(range(?)) AS place, unnest(?::DOUBLE[]) AS weight) USING (place)
+    WHERE {{passing}} GROUP BY doc
+    ORDER BY sum(weight * tf * {K1 + 1} / (tf + {K1} * ({1 - B} + {B} * length / ?))) DESC, doc DESC LIMIT ?
+"""  # noqa: S608
+_OF_SPEAKERS = f"""
+    SELECT doc FROM {ALL_MESSAGES}
+    WHERE speaker IN (SELECT unnest(?::VARCHAR[])) AND doc >= ? AND doc < ? AND {{passing}} ORDER BY doc DESC LIMIT ?
+"""  # noqa: S608
+_TURN_OF = f"(doc >> {PLACE_BITS} << {PLACE_BITS})"
+_NEAR = "(SELECT unnest(?::BIGINT[]))"
+_UNITS = f"""
+    SELECT doc, session_id, speaker, length, manner FROM {ALL_MESSAGES} WHERE {_TURN_OF} IN {_NEAR} AND doc >= ? AND doc < ?
+"""  # noqa: S608
+_MATCHES = f"SELECT place, doc, tf FROM hits WHERE {_TURN_OF} IN {_NEAR}"  # noqa: S608
+_TEXTS = """
+    SELECT doc, message_id, role, speaker, created_at, text FROM {table}
+    WHERE rowid IN (SELECT rowid FROM {table} WHERE doc IN (SELECT unnest(?::BIGINT[])))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSearch:
+    """A search over one open connection, for the user whose documents are counted from `base`, up to and without `end`."""
+
+    db: duckdb.DuckDBPyConnection
+    base: int
+    end: int
+    reader: TermReader
+    filters: SearchFilters = field(default_factory=SearchFilters)
+
+    def ranked(self, query: str) -> tuple[Scored, ...]:
+        """Messages and turns that share something with the query or stand beside one that does, best first."""
+        speakers, messages, length = self._totals()
+        question = asked(query, self.reader, speakers=speakers)
+        terms = question.terms()
+        if not messages or not (terms or question.named):
+            return ()
+        self.db.execute(_HITS, [self._user, list(terms), len(terms), self.base, self.end])
+        rarity = self._rarity(terms, messages)
+        pool = self._pool(question, terms, rarity, length / messages or 1.0)
+        near = sorted({(number_of(doc) + away) << PLACE_BITS for doc in pool for away in range(-_AROUND, _AROUND + 1)})
+        scored = ranked_messages(question, self._units(near), self._matches(terms, rarity, near))
+        return self._within(scored, {number_of(doc) for doc in pool})
+
+    def texts(self, scored: Sequence[Scored]) -> tuple[FoundMessage, ...]:
+        """What the messages say, in the same order."""
+        docs = [self.base + s.unit.doc for s in scored]
+        told: dict[int, tuple[str, str, str, str, str]] = {}
+        for table in ("messages", "messages_new"):  # by row: a text is read only where it stands
+            rows = self.db.execute(_TEXTS.format(table=table), [docs]).fetchall()
+            told |= {row[0] - self.base: row[1:] for row in rows}
+        return tuple(_found(s, *told[s.unit.doc]) for s in scored)
+
+    @property
+    def _user(self) -> int:
+        return self.base >> (NUMBER_BITS + PLACE_BITS)
+
+    def _totals(self) -> tuple[list[str], int, int]:
+        rows = self.db.execute(
+            "SELECT speaker, sum(messages), sum(length) FROM speakers WHERE no = ? GROUP BY speaker HAVING sum(messages) > 0 ORDER BY 1",
+            [self._user],
+        ).fetchall()
+        return [row[0] for row in rows if row[0]], sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
+
+    def _rarity(self, terms: tuple[str, ...], messages: int) -> dict[str, float]:
+        counts = dict(self.db.execute("SELECT place, count(*) FROM hits GROUP BY place").fetchall())
+        return {term: idf(messages, counts[place]) for place, term in enumerate(terms) if place in counts}
+
+    def _pool(self, question: Question, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
+        """The best documents by their own words; where those are few, the newest of the persons whom the question names besides."""
+        dates = set(question.dates)
+        weights = [rarity.get(t, 0.0) * (question.words.get(t) or (DATE_WEIGHT if t in dates else PREFIX_WEIGHT)) for t in terms]
+        passing, given = self._passing()
+        rows = self.db.execute(_POOL.format(passing=passing), [len(terms), weights, *given, mean, POOL]).fetchall()
+        if question.named and len(rows) < POOL:
+            of_speakers = [list(question.named), self.base, self.end, *given, POOL - len(rows)]
+            rows += self.db.execute(_OF_SPEAKERS.format(passing=passing), of_speakers).fetchall()
+        return [row[0] - self.base for row in rows]
+
+    def _passing(self) -> tuple[str, list[Any]]:
+        """SQL that lets a document of a fitting turn pass, and its parameters."""
+        if self.filters == SearchFilters():
+            return "true", []
+        given = self.filters
+        state = None if given.state is None else str(given.state)
+        narrowed = (given.session, given.since, given.until, given.intent, given.topic, state)
+        return f"{_TURN_OF} IN ({_PASSING})", [self.base, self.end, *(value for value in narrowed for _ in range(2))]
+
+    def _units(self, near: Sequence[int]) -> list[Unit]:
+        rows = self.db.execute(_UNITS, [[self.base + doc for doc in near], self.base, self.end]).fetchall()
+        return [
+            Unit(doc - self.base, session, speaker, length, bool(manner & ASKS), bool(manner & OWN_WORDS), bool(manner & TELLS_TIME))
+            for doc, session, speaker, length, manner in rows
+        ]
+
+    def _matches(self, terms: tuple[str, ...], rarity: dict[str, float], near: Sequence[int]) -> Matches:
+        places: dict[str, dict[int, int]] = defaultdict(dict)
+        for place, doc, count in self.db.execute(_MATCHES, [[self.base + doc for doc in near]]).fetchall():
+            places[terms[place]][doc - self.base] = count
+        return Matches(places, rarity)
+
+    def _within(self, scored: tuple[Scored, ...], matched: set[int]) -> tuple[Scored, ...]:
+        """Where a filter narrows the search, what stands beside a match must pass it too: only the matched turns did."""
+        return scored if self.filters == SearchFilters() else tuple(s for s in scored if s.unit.number in matched)
+
+
+def messages_only(scored: Sequence[Scored]) -> tuple[Scored, ...]:
+    """Without the turns themselves, which say nothing of their own."""
+    return tuple(s for s in scored if not is_turn(s.unit.doc))
+
+
+def _found(scored: Scored, message: str, role: str, speaker: str, created_at: str, text: str) -> FoundMessage:
+    return FoundMessage(f"turn_{scored.unit.number:06d}", created_at, message, speaker or role, text, scored.score, scored.unit.doc)

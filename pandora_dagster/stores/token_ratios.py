@@ -1,0 +1,61 @@
+"""What was learned of the served tokenizers, in one small file: `<root>/token_ratios.json`. Knows the file, not what it is for."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.stores.files import encoded, inside, read_text, write_whole
+from pandora_dagster.stores.locks import held
+
+_FILE = "token_ratios.json"
+
+
+class _Ratio(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    model: str
+    ratio: Annotated[float, Field(ge=1, allow_inf_nan=False)]
+
+
+class _Ratios(RootModel[dict[ModelLayer, _Ratio]]):
+    """One entry a layer, of the model that answered there last: another model has another tokenizer."""
+
+
+class TokenRatioFile:
+    """The file, written whole or not at all."""
+
+    def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
+        self._root, self._lock_seconds = root, lock_seconds
+
+    def find(self, layer: ModelLayer, model: str) -> float | None:
+        """The ratio that was kept for this model on this layer; raises DocumentError for a damaged file."""
+        known = self._load().get(layer)
+        return known.ratio if known and known.model == model else None
+
+    def keep(self, layer: ModelLayer, model: str, ratio: float) -> None:
+        """Replace the layer's entry, while no other process does; raises StoreError. A damaged file is begun anew."""
+        with held(self._path().with_name(f".{_FILE}.lock"), what="the token ratios", seconds=self._lock_seconds):
+            try:
+                known = self._load()
+            except DocumentError:
+                known = {}
+            ratios = _Ratios({**known, layer: _Ratio(model=model, ratio=ratio)})
+            write_whole(self._path(), encoded(_FILE, ratios.model_dump_json(indent=1) + "\n"))
+
+    def _load(self) -> dict[ModelLayer, _Ratio]:
+        path = self._path()
+        try:
+            return _Ratios.model_validate_json(read_text(path)).root
+        except DocumentError as error:
+            if error.missing:
+                return {}
+            raise
+        except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join(map(str, fault["loc"]))
+            raise DocumentError(f"{path}: {where}: {fault['msg']}: expected layers with model and ratio") from error
+
+    def _path(self) -> Path:
+        return inside(self._root, self._root / _FILE)

@@ -1,0 +1,194 @@
+"""The tables of the turn index and how rows go in and out of them. Knows SQL and tiers; knows nothing of ranking.
+
+Every document has one number: its user's, then its turn's, then its place in the turn. A posting's key is made of its user's
+number and its term, so that one user's postings of a term lie together, and nobody else's are ever read with them.
+
+What is new goes into small tables. Full ones are appended to the larger ones, postings sorted by key and document: first as
+short runs in a middle table, then as long runs in the large one, of which a search reads only the blocks that can hold its
+keys. So one turn's arrival touches small tables only, in an index of any size, and no merge touches what was merged before.
+A posting carries its document's length, so that a first score needs no join.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+from pandora_dagster.contracts.turns import TurnRow
+from pandora_dagster.errors import StoreError
+from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, doc_of
+from pandora_dagster.stores.duck import Schema
+from pandora_dagster.stores.postings import Posted
+
+TURN_COLUMNS = {
+    "user_id": "VARCHAR",
+    "number": "BIGINT",
+    "turn_id": "VARCHAR",
+    "session_id": "VARCHAR",
+    "state": "VARCHAR",
+    "created_at": "VARCHAR",
+    "last_activity": "VARCHAR",
+    "summary": "VARCHAR",
+    "topics": "VARCHAR[]",
+    "intent": "VARCHAR",
+    "has_research": "BOOLEAN",
+    "research_topic": "VARCHAR",
+    "tokens": "BIGINT",
+    "revision": "BIGINT",
+    "recorded": "BOOLEAN",
+    "runtime": "VARCHAR",
+    "context_sha": "VARCHAR",
+    "text": "VARCHAR",
+}
+_MESSAGE_COLUMNS = {
+    "session_id": "VARCHAR",
+    "message_id": "VARCHAR",
+    "role": "VARCHAR",
+    "speaker": "VARCHAR",
+    "created_at": "VARCHAR",
+    "length": "INTEGER",
+    "manner": "UTINYINT",
+    "text": "VARCHAR",
+}
+TURN_NAMES = ", ".join(TURN_COLUMNS)
+_MOST = 65_535
+_USER_SHIFT = NUMBER_BITS + PLACE_BITS
+NEW_MESSAGES, MIDDLE_POSTINGS = 8_192, 4_000_000
+"""Messages that the small tables take, and postings that the middle one takes, before they are merged."""
+NEWEST = 100
+"""Turns of a user that are listed apart in the order of time, so that the last ones are found at once."""
+
+
+def _columns(columns: dict[str, str]) -> str:
+    return ", ".join(f"{column} {kind}" for column, kind in columns.items())
+
+
+SCHEMA = Schema(
+    version=3,
+    statements=(
+        *(f"CREATE TABLE turns{tier} (doc BIGINT, {_columns(TURN_COLUMNS)})" for tier in ("", "_new")),
+        *(f"CREATE TABLE messages{tier} (doc BIGINT, {_columns(_MESSAGE_COLUMNS)})" for tier in ("", "_new")),
+        *(f"CREATE TABLE post{tier} (key UBIGINT, doc BIGINT, tf USMALLINT, length USMALLINT)" for tier in ("", "_mid", "_new")),
+        "CREATE TABLE users (user_id VARCHAR, no BIGINT)",
+        "CREATE TABLE speakers (no BIGINT, speaker VARCHAR, messages BIGINT, length BIGINT)",
+        "CREATE TABLE newest (doc BIGINT, created_at VARCHAR)",
+    ),
+)
+ALL_TURNS = "(SELECT * FROM turns UNION ALL SELECT * FROM turns_new)"
+ALL_MESSAGES = "(SELECT * FROM messages UNION ALL SELECT * FROM messages_new)"
+ALL_POSTINGS = "(SELECT * FROM post UNION ALL SELECT * FROM post_mid UNION ALL SELECT * FROM post_new)"
+KEY = "md5_number_lower({user} || ' ' || {term})"
+"""SQL of a posting's key, from a user's number and a term."""
+_TIERS = (("turns_new", ("turns_new", "messages_new", "post_new")), ("turns", ("turns", "newest", "messages", "post", "post_mid")))
+_TURN_OF = f"doc >> {PLACE_BITS} << {PLACE_BITS}"
+_GIVEN = "(SELECT unnest(?::BIGINT[]) AS doc)"
+_INSERT_POSTINGS = f"""
+    INSERT INTO post_new
+    SELECT {KEY.format(user=f"(doc >> {_USER_SHIFT})", term="bag[2 * i + 1]")}, doc,
+        least(bag[2 * i + 2]::INTEGER, {_MOST}), least(length, {_MOST})
+    FROM (SELECT *, unnest(range(len(bag) // 2)) AS i FROM (
+        SELECT unnest(?::BIGINT[]) AS doc, unnest(?::INTEGER[]) AS length, string_split(unnest(?::VARCHAR[]), ' ') AS bag))
+"""  # noqa: S608 - constants of this module
+_COUNT_SPEAKERS = f"""
+    INSERT INTO speakers SELECT doc >> {_USER_SHIFT}, speaker, {{sign}} * count(*), {{sign}} * sum(length)
+    FROM {{table}} WHERE {_TURN_OF} IN {_GIVEN} GROUP BY ALL
+"""  # noqa: S608
+
+
+def base_of(db: duckdb.DuckDBPyConnection, user: str) -> int | None:
+    """The number that a user's documents are counted from; None for a user who has none."""
+    found = db.execute("SELECT no FROM users WHERE user_id = ?", [user]).fetchone()
+    return int(found[0]) << _USER_SHIFT if found else None
+
+
+def after(base: int) -> int:
+    """The first number that is no longer the user's."""
+    return base + (1 << _USER_SHIFT)
+
+
+def bases(db: duckdb.DuckDBPyConnection, users: Sequence[str]) -> dict[str, int]:
+    """`base_of` for users, each given a number where it has none."""
+    known = dict(
+        db.execute("SELECT user_id, no FROM users SEMI JOIN (SELECT unnest(?::VARCHAR[]) AS user_id) USING (user_id)", [users]).fetchall()
+    )
+    if new := [user for user in users if user not in known]:
+        found = db.execute("SELECT coalesce(max(no), 0) FROM users").fetchone()
+        first = (found[0] if found else 0) + 1
+        known |= {user: first + place for place, user in enumerate(new)}
+        db.execute("INSERT INTO users SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])", [new, [known[user] for user in new]])
+    return {user: int(no) << _USER_SHIFT for user, no in known.items()}
+
+
+def insert(db: duckdb.DuckDBPyConnection, turns: Sequence[tuple[int, TurnRow, Sequence[Posted]]]) -> None:
+    """Add turns that are not there, each with its user's base, and the documents that it is made of."""
+    for _, row, documents in turns:
+        if row.number >> NUMBER_BITS or len(documents) >> PLACE_BITS:
+            limits = f"expected a number below 2^{NUMBER_BITS} and less than 2^{PLACE_BITS} messages"
+            raise StoreError(f"{row.user_id}:{row.turn_id}: {len(documents)} documents do not fit the index: {limits}")
+    columns = [[_value(row, name) for _, row, _ in turns] for name in TURN_COLUMNS]
+    db.execute(_insertion("turns_new", TURN_COLUMNS), [[base + doc_of(row.number) for base, row, _ in turns], *columns])
+    every = [(base + p.doc, p) for base, _, documents in turns for p in documents]
+    docs = [doc for doc, _ in every]
+    db.execute(_insertion("messages_new", _MESSAGE_COLUMNS), [docs, *([getattr(p, name) for _, p in every] for name in _MESSAGE_COLUMNS)])
+    db.execute(_INSERT_POSTINGS, [docs, [p.length for _, p in every], [p.bag for _, p in every]])
+    db.execute(_COUNT_SPEAKERS.format(sign=1, table="messages_new"), [[base + doc_of(row.number) for base, row, _ in turns]])
+
+
+def drop(db: duckdb.DuckDBPyConnection, turns: Sequence[int]) -> None:
+    """Take turns out by their documents. The rest is looked for only in the tables where a turn is known to stand."""
+    for listed, tables in _TIERS:
+        known = db.execute(f"SELECT doc FROM {listed} SEMI JOIN {_GIVEN} USING (doc)", [turns]).fetchall()  # noqa: S608
+        if not known:
+            continue
+        old = [[doc for (doc,) in known]]
+        db.execute(_COUNT_SPEAKERS.format(sign=-1, table=_messages_of(listed)), old)
+        for table in tables:
+            db.execute(f"DELETE FROM {table} WHERE {_TURN_OF} IN {_GIVEN}", old)  # noqa: S608 - fixed names
+
+
+def _messages_of(listed: str) -> str:
+    return listed.replace("turns", "messages")
+
+
+def merge_full(db: duckdb.DuckDBPyConnection) -> None:
+    """Merge the small tables where they are full, then the middle one where it is."""
+    if _count(db, "messages_new") < NEW_MESSAGES:
+        return
+    db.execute(
+        "CREATE OR REPLACE TABLE newest AS SELECT doc, created_at FROM (FROM newest UNION ALL SELECT doc, created_at FROM turns_new) "  # noqa: S608
+        f"QUALIFY row_number() OVER (PARTITION BY doc >> {_USER_SHIFT} ORDER BY created_at DESC, doc DESC) <= {NEWEST}"
+    )
+    for name in ("turns", "messages"):
+        _append(db, f"{name}_new", name, "doc")
+    _append(db, "post_new", "post_mid", "key, doc")
+    if _count(db, "post_mid") >= MIDDLE_POSTINGS:
+        _append(db, "post_mid", "post", "key, doc")
+    db.execute(
+        "CREATE OR REPLACE TABLE speakers AS SELECT no, speaker, sum(messages)::BIGINT AS messages, sum(length)::BIGINT AS length "
+        "FROM speakers GROUP BY ALL HAVING sum(messages) > 0"
+    )
+
+
+def _append(db: duckdb.DuckDBPyConnection, small: str, large: str, order: str) -> None:
+    """Append the small table as one sorted run: no merge costs more than the small table, however large the index is."""
+    db.execute(f"INSERT INTO {large} SELECT * FROM {small} ORDER BY {order}")  # noqa: S608 - fixed names
+    db.execute(f"TRUNCATE {small}")
+
+
+def _count(db: duckdb.DuckDBPyConnection, table: str) -> int:
+    found = db.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - fixed names
+    return found[0] if found else 0
+
+
+def _insertion(table: str, columns: dict[str, str]) -> str:
+    return f"INSERT INTO {table} SELECT unnest(?::BIGINT[]), {', '.join(f'unnest(?::{kind}[])' for kind in columns.values())}"
+
+
+def _value(row: TurnRow, name: str) -> Any:  # a DuckDB parameter: str, int, bool, None or a list of str
+    value = getattr(row, name)
+    return list(value) if name == "topics" else str(value) if name == "state" else value
+
+
+def row_from(values: tuple[Any, ...]) -> TurnRow:
+    """A row as `TURN_NAMES` selects it."""
+    return TurnRow.model_validate(dict(zip(TURN_COLUMNS, values, strict=True)))

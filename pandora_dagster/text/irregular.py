@@ -1,0 +1,24 @@
+"""Irregular forms of English words and the words they belong to. Knows the list of a grammar; knows nothing of stems.
+
+A stemmer cuts endings, so `went` and `go` or `children` and `child` stay strangers to it.
+"""
+
+_FORMS = """
+arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; become became; begin began begun; bend bent; bind bound;
+bite bit bitten; bleed bled; blow blew blown; break broke broken; breed bred; bring brought; build built; burn burnt; buy bought;
+catch caught; choose chose chosen; cling clung; come came; creep crept; deal dealt; dig dug; draw drew drawn; dream dreamt;
+drink drank drunk; drive drove driven; eat ate eaten; fall fell fallen; feed fed; feel felt; fight fought; find found; flee fled;
+fling flung; fly flew flown; forbid forbade forbidden; forget forgot forgotten; forgive forgave forgiven; freeze froze frozen;
+give gave given; grow grew grown; hang hung; hear heard; hide hid hidden; hold held; keep kept; kneel knelt; know knew known;
+lay laid; lead led; leap leapt; learn learnt; leave left; lend lent; lie lain; light lit; lose lost; make made; mean meant; meet met;
+overcome overcame; pay paid; ride rode ridden; ring rang rung; rise rose risen; run ran; say said; see saw seen; seek sought;
+sell sold; send sent; sew sewn; shake shook shaken; shine shone; shoot shot; show shown; shrink shrank shrunk; sing sang sung;
+sink sank sunk; sit sat; sleep slept; slide slid; speak spoke spoken; spend spent; spin spun; spring sprang sprung; stand stood;
+steal stole stolen; stick stuck; sting stung; strike struck; strive strove striven; swear swore sworn; sweep swept; swell swollen;
+swim swam swum; swing swung; take took taken; teach taught; tear tore torn; tell told; think thought; throw threw thrown;
+understand understood; wake woke woken; wear wore worn; weave wove woven; weep wept; win won; withdraw withdrew withdrawn;
+write wrote written; man men; woman women; child children; foot feet; tooth teeth; mouse mice; goose geese; person people;
+life lives; wife wives; knife knives; leaf leaves; shelf shelves; half halves; wolf wolves; self selves; loaf loaves; thief thieves
+"""
+BASES: dict[str, str] = {form: line.split()[0] for line in _FORMS.split(";") for form in line.split()[1:]}
+"""Irregular form -> the word it belongs to. Forms that are as often a word of their own (`bound`, `ground`) are few and kept."""

@@ -1,0 +1,39 @@
+"""What SGLang's PyPI wheels need on a machine without a GPU. Import it before `transformers` and `sglang`, in every process.
+
+Two of the wheels hold code for CUDA alone. Nothing of it is reached by a plain dense model on the CPU, but it is named while modules load:
+torchvision attaches Python parts to two operators that its library would have declared, and SGLang imports names from `sgl_kernel`.
+"""
+
+import os
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+os.environ.setdefault("SGLANG_USE_CPU_ENGINE", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import torch
+
+
+class _NoKernels(ModuleType):
+    """`sgl_kernel` whose functions can be imported and not called: a call would mean that a result came from nowhere."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def refuse(*_: object, **__: object) -> None:
+            raise NotImplementedError(f"sgl_kernel.{name}: there are no GPU kernels on this machine")
+
+        return refuse
+
+
+_operators = torch.library.Library("torchvision", "DEF")
+for _name in ("nms", "qnms"):
+    _operators.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+_kernels = _NoKernels("sgl_kernel")
+_kernels.__path__ = []
+_kernels.__spec__ = ModuleSpec("sgl_kernel", None, is_package=True)
+sys.modules["sgl_kernel"] = _kernels

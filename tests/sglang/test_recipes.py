@@ -1,0 +1,129 @@
+"""Every shipped recipe through the executor against the real server: the answer passes its gates, or the call halts as they say.
+
+The model is random: what it says is nonsense. What is held here is that no answer is a fault of the transport, the schema or the budget.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, Source
+from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook.prompts import variables_in
+from pandora_dagster.errors import HaltError
+from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.runtime.sglang.schema_for_grammar import schema_for_grammar
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import House, open_house
+from tests.runtime.sglang_packs import endpoints
+from tests.sglang.serving import CONTEXT, RealSglang
+
+SHELF = open_shelf()
+NAMES = SHELF.names()
+NAMED = ("Query", "Reflection", "Gathered Context", "Task Plan", "Tool Results", "Response", "Validation")
+SAID = "".join(f"## {n}. {name}\n\nThe chair Mesh One costs 248.00 euros. [1]\n\n" for n, name in enumerate(NAMED))
+GIVEN = {"mode", "intent", "policy", "phase", "user_id", "session_id", "turn_id", "tools"}
+"""What every call has; the other names of a prompt are told by its phase."""
+A_FAULT_OF_THE_ANSWER = {"schema_violation", "missing_evidence", "low_confidence", "timeout"}
+Outcome = CallResult | HaltError
+
+
+@pytest.fixture(scope="session")
+def house(servers: dict[str, RealSglang], tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    server = servers["tiny"]
+    layers = {name: {"temperature": 1.0} for name in ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")}
+    runtime = SglangRuntime(endpoints(server.base_url, layers=layers, context_length=CONTEXT), keys={})
+    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("store"))}), runtime=runtime)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def outcomes(house: House) -> dict[str, Outcome]:
+    """Every recipe called once, all at the same time: the server batches them."""
+
+    async def called(name: str) -> Outcome:
+        try:
+            return await house.kit.execution.call(request_of(name))
+        except HaltError as halt:
+            return halt
+
+    async def work() -> list[Outcome]:
+        return await asyncio.gather(*(called(name) for name in NAMES))
+
+    return dict(zip(NAMES, house.run(work()), strict=True))
+
+
+def request_of(name: str) -> CallRequest:
+    """A call that offers every document the recipe names."""
+    loaded = SHELF.load(name)
+    documents = [
+        InputDocument(name, f"{name}: the chair Mesh One, 248.00 euros.") for name in loaded.recipe.input_docs if name != "context.md"
+    ]
+    texts = (*loaded.recipe.variables.values(), *(text for _, text in loaded.prompts))
+    return CallRequest(
+        recipe=name,
+        query="Which chair did we order, and what did it cost?",
+        site=CallSite("probe", "anna", name.replace("/", "-")),
+        documents=(*documents, InputDocument("context.md", SAID)),
+        variables={name: "100" for text in texts for name in variables_in(text) if name not in GIVEN},
+        sources=(Source("1", "turns/turn_000001/context.md"),),
+        mode="code" if loaded.recipe.mode == "code" else "chat",
+        halt_on_low_confidence=False,
+    )
+
+
+def record_of(name: str, house: House) -> CallRecord:
+    """The one record that a recipe's call left."""
+    lines = [line for path in Path(house.settings.root).rglob("calls/**/*.jsonl") for line in path.read_text().splitlines()]
+    (record,) = [r for r in map(CallRecord.model_validate_json, lines) if r.recipe == SHELF.load(name).name]
+    return record
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_is_answered_or_halts_by_its_gates(house: House, outcomes: dict[str, Outcome], name: str) -> None:
+    """An answer parses and fits the recipe's full schema; else it was retried as often as allowed, and the intervention names the gate."""
+    recipe, outcome, record = SHELF.load(name).recipe, outcomes[name], record_of(name, house)
+    if isinstance(outcome, HaltError):
+        opened = house.interventions.show(outcome.intervention_id)
+        assert opened.type in A_FAULT_OF_THE_ANSWER, opened.message
+        assert record.retries == recipe.quality_gates.max_retries and not record.success
+        return
+    assert record.call_id == outcome.record.call_id and record.runtime == "sglang" and record.finish_reason == "stop"
+    if recipe.output_format is OutputFormat.JSON:
+        assert isinstance(outcome.parsed, dict) and outcome.parsed == json.loads(outcome.text)
+        assert record.schema_valid is True
+
+
+def test_a_random_model_does_pass_most_recipes(outcomes: dict[str, Outcome]) -> None:
+    """The grammar makes most answers valid on the spot: more than half of the recipes come to an answer."""
+    assert sum(isinstance(outcome, CallResult) for outcome in outcomes.values()) > len(NAMES) / 2
+
+
+def test_what_was_planned_is_what_was_served(house: House, outcomes: dict[str, Outcome]) -> None:
+    """For every call the server's own count of the prompt stands beside the plan, and the bound that was held covers it."""
+    for name in outcomes:
+        tokens = record_of(name, house).tokens
+        if tokens.served:
+            assert 0.9 * (tokens.prompt + tokens.input) < tokens.served < 2 * (tokens.prompt + tokens.input) + 64
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if SHELF.load(name).recipe.output_schema])
+def test_a_shipped_schema_compiles_as_it_is_sent(server: RealSglang, name: str) -> None:
+    """The server's grammar takes what is made of the recipe's schema."""
+    schema: Any = schema_for_grammar(SHELF.load(name).recipe.output_schema or {})
+    told = {"type": "json_schema", "json_schema": {"name": "schema", "schema": schema, "strict": True}}
+    asked = {"model": "tiny", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}], "response_format": told}
+    status, said = server.post("/v1/chat/completions", asked)
+    assert status == 200, said
+
+
+def test_turns_of_the_store_are_untouched(house: House) -> None:
+    """Calls without a turn leave none."""
+    assert list(house.turns.keys(UserId("anna"))) == [] and list(house.sessions.records(UserId("anna"))) == []

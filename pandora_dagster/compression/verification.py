@@ -15,6 +15,7 @@ from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import NO_SENTENCES, REFERENCE, Source, flipped, invented
 from pandora_dagster.compression.language import content_stems, is_negation
 from pandora_dagster.compression.statements import FORCE
+from pandora_dagster.compression.swaps import swapped
 
 _SAME_SENTENCE = 0.7
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+")
@@ -95,8 +96,14 @@ class _Judge:
         for sentence in self._flipped:
             yield Verdict(Outcome.INVENTED, None, sentence, "negation turned around")
 
+    @cached_property
+    def _swapped(self) -> frozenset[int]:
+        return frozenset() if self._is_same else swapped(self._ledger.facts, self._candidate, self._source)
+
     def _verdict(self, fact: Fact) -> Verdict:
         found = self._present(fact)
+        if fact.kind in NUMERIC and fact.start in self._swapped:
+            return Verdict(Outcome.MUTATED, fact, fact.text, "stands where another value of its kind stood")
         return self._absent(fact, found.reason) if found.outcome is Outcome.MISSING else found
 
     def _present(self, fact: Fact) -> Verdict:

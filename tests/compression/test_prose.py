@@ -1,5 +1,6 @@
 """How condensed prose reads, and what it costs."""
 
+import json
 import time
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.facts import Outcome
 from pandora_dagster.compression.language import sentences
+from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.prose import Prose
+from pandora_dagster.compression.restoring import snippet
 from pandora_dagster.text.tokens import TokenCounter
 
 TALK = "It was a long day and we spoke about the weather, the coffee, the garden and the neighbours of the old house by the sea. "
@@ -77,3 +80,20 @@ def test_later_generations_are_judged_by_the_first_original(counter: TokenCounte
     assert first.missing and again.ledger is first.ledger
     assert again.counts["total"] == first.counts["total"]
     assert {v.text for v in first.verification.of(Outcome.KEPT)} - {v.text for v in again.verification.of(Outcome.KEPT)} == set()
+
+
+def test_a_fact_put_back_keeps_its_denial(counter: TokenCounter) -> None:
+    """`not ... $900` is not put back as `$900`."""
+    source = "We will not under any circumstances that I can think of agree to a price of $900 here."
+    fact = next(f for f in take_ledger(source).facts if f.text == "$900")
+    assert "not" in snippet(fact, source).split()
+
+
+def test_rows_that_nobody_talks_about_have_more_than_an_id(counter: TokenCounter) -> None:
+    """A result by itself, too long for all its rows: fewer rows, none of them a mere identity."""
+    items = [
+        {"id": f"HUB-{n}", "title": f"USB hub {n}", "seller": ["Acme", "Cable and Co of Bergen"][n % 2], "price": n} for n in range(60)
+    ]
+    made = compress(json.dumps({"total": 60, "results": items}), target_tokens=300, counter=counter)
+    rows = [line for line in (made.text or "").split("\n") if line.startswith("HUB-")]
+    assert rows and all("|" in row for row in rows)

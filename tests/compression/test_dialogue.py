@@ -41,3 +41,10 @@ def test_plain_text_is_no_dialogue() -> None:
     """A colon here and there makes no speakers."""
     assert is_dialogue(TALK)
     assert not is_dialogue("Note: a thing.\nSome text.\nMore text.\nAnd more.")
+
+
+def test_a_greeting_is_no_statement(counter: TokenCounter) -> None:
+    """What holds the speakers' names and function words only is not kept, however much room there is."""
+    talk = "\n".join(f"Ada: Hey Ivo! The boat to Bergen leaves at {n}:30.\nIvo: Hello Ada! Thanks Ada!" for n in range(1, 12))
+    made = Dialogue(talk, counter).condensed(180)
+    assert "11:30" in made and "Hey" not in made and "Hello" not in made

@@ -84,7 +84,7 @@ def test_later_generations_are_judged_by_the_first_original(counter: TokenCounte
 
 def test_a_fact_put_back_keeps_its_denial(counter: TokenCounter) -> None:
     """`not ... $900` is not put back as `$900`."""
-    source = "We will not under any circumstances that I can think of agree to a price of $900 here."
+    source = "We will not any longer agree to a total price of $900 here."
     fact = next(f for f in take_ledger(source).facts if f.text == "$900")
     assert "not" in snippet(fact, source).split()
 

@@ -41,12 +41,13 @@ class Prose:
     """A text without credentials taken apart, to be condensed to any number of targets. `must` are keys of values that come first.
 
     Where sentences do not end, and of a fence too large for its target, the pieces depend on the target: only then is the text
-    taken apart anew."""
+    taken apart anew. `of`: the target of the whole text of which this is a part: its sentences are not cut smaller than for that."""
 
-    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset()) -> None:
+    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), of: int = 0) -> None:
         self._text = text
         self._counter = counter
         self._must = must
+        self._of = of
         self._apart: _Apart | None = None
 
     def condensed(self, target: int) -> str:
@@ -63,7 +64,7 @@ class Prose:
         return result
 
     def _taken_apart(self, target: int) -> "_Apart":
-        found = blocks(self._text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)), _FENCE_SHARE * target)
+        found = blocks(self._text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * max(target, self._of))), _FENCE_SHARE * target)
         if self._apart is None or self._apart.blocks != found:
             self._apart = _apart(found, self._must, self._counter)
         return self._apart

@@ -61,7 +61,7 @@ bench: setup $(BIN)/.locked-dev  ## the speed benchmarks, as ratios
 	$(BIN)/python -m benchmarks.speed
 
 bench-compression: setup $(BIN)/.locked-dev  ## the compression benchmark beside its baselines (installs sumy for LexRank)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy==0.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy==0.13.0 numpy
 	$(BIN)/python -m benchmarks.compression
 
 bench-search: setup $(BIN)/.locked-dev  ## recall of the search, and answers, against a plain BM25 packer

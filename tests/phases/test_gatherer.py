@@ -100,7 +100,7 @@ def test_what_has_no_room_in_section_2_is_named_there_and_in_the_facts(rig):
     assert rows[0]["relevance"] == "low" and f"turn {old[1].number} (low)" in named and "gathered_context.json" in named
     assert metas(section)["Context Assessment"]["left_out"] == len(rows) and rig.house.kit.counter.count(section) <= 2_000
     whole = rig.turn(key).files["gathered_context.json"]
-    assert all(row["fact"] in whole and row["fact"] not in section for row in rows if row["fact"])
+    assert all(row["item"] in whole and row["item"] not in section for row in rows if row["item"])
 
 
 def test_a_chosen_turn_over_its_limit_is_compressed_and_not_dropped(rig):

@@ -11,6 +11,8 @@ _HEADING = re.compile(r"#{1,6} \S")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _RULER = re.compile(r"\s*\|?\s*:?-{2,}[\s:|\-]*$")
+_LABEL = re.compile(r"\*\*[^*\n]{1,60}\*\*:?|\w{1,24}(?: \w{1,24}){0,2}[.:]$|\w{1,24}(?: \w{1,24})?:(?= )")
+_WORD = re.compile(r"[^\W\d_]{2}")
 _LONGEST = 1_200
 
 
@@ -35,6 +37,8 @@ class Block:
     under: int = -1
     closing: str = ""
     """Of a fence's head: what ends it."""
+    label: str = ""
+    """Of a sentence behind the first of its line: the line's label (`**Asked:**`, `Budget.`), without which it lacks its subject."""
 
 
 HEADS = frozenset((BlockKind.HEADING, BlockKind.TABLE_HEAD, BlockKind.FENCE_HEAD))
@@ -130,9 +134,24 @@ def _of_line(lines: list[str], at: int, heading: int, table: int, longest: int) 
     elif _ITEM.match(line) and len(line) <= _LONGEST:
         yield Block(BlockKind.ITEM, line.rstrip(), at, heading)
     else:
-        for sentence in sentences(line):
+        label = ""
+        for number, sentence in enumerate(_with_words(line)):
             for piece in _pieces(sentence, longest):
-                yield Block(BlockKind.SENTENCE, piece, at, heading)
+                yield Block(BlockKind.SENTENCE, piece, at, heading, label=label if number else "")
+            if number == 0:
+                label = found.group() if (found := _LABEL.match(sentence)) else ""
+
+
+def _with_words(line: str) -> list[str]:
+    """The sentences of a line; one without a word (`3/5`, `(4)`) stays with the one before: alone it says nothing."""
+    found: list[str] = []
+    for sentence in sentences(line):
+        together = f"{found[-1]} {sentence}" if found and not _WORD.search(sentence) else ""
+        if together and together in line:
+            found[-1] = together
+        else:
+            found.append(sentence)
+    return found
 
 
 def _is_head(lines: list[str], at: int) -> bool:

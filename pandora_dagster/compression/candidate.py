@@ -69,7 +69,7 @@ class Candidate:
 
     @cached_property
     def values(self) -> tuple[Found, ...]:
-        return tuple(find_values(self.text))
+        return tuple(find_values(self.text, is_redacted=True))
 
     @cached_property
     def equals(self) -> dict[tuple[FactKind, str], Found]:

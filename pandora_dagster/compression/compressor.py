@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pandora_dagster.compression.detection import detect_content_type
+from pandora_dagster.compression.dialogue_lines import is_dialogue
 from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Outcome, Rank, Verdict
 from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
@@ -22,7 +23,8 @@ from pandora_dagster.errors import InputError
 from pandora_dagster.text.credentials import redacted
 
 _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
-"""Shares of the target that the method gets, one after the other, while critical facts are missing."""
+"""Shares of the target that the method gets, one after the other, while critical facts are missing; the first two where there are
+none, and the text is no condensed text."""
 _RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
@@ -109,14 +111,14 @@ class _Job:
     def run(self, original_tokens: int) -> Compressed:
         if (needed := self._critical_tokens()) > self.target:
             return self._halted(original_tokens, f"critical facts alone need {needed} tokens, the target is {self.target}")
-        best = self._tried("")
+        best: _Tried | None = None
         for candidate in self._candidates():
             tried = self._tried(candidate)
-            if not best.text or tried.loss < best.loss:
+            if best is None or tried.loss < best.loss:
                 best = tried
             if tried.is_sound:
                 break
-        return self._result(original_tokens, best)
+        return self._result(original_tokens, best or self._tried(""))
 
     def _tried(self, text: str) -> "_Tried":
         judged = verify(self.ledger, self._original, text, query=self.query or None)
@@ -139,7 +141,7 @@ class _Job:
 
     def _candidates(self) -> Iterator[str]:
         """Condensed texts, better ones last: with ever more room for what the one before had lost."""
-        for share in _ROOM:
+        for share in _ROOM if self.ledger.critical else _ROOM[:2]:
             body = self._condensed(int(self.target * share), by_clause=False)
             completed = self._completed(body)
             if share == 1.0:
@@ -154,6 +156,11 @@ class _Job:
     @cached_property
     def _by_clause(self) -> Method:
         return method(self.text, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
+
+    @cached_property
+    def _has_clauses(self) -> bool:
+        """Whether there are smaller pieces than sentences to choose from."""
+        return is_dialogue(self.text)
 
     def _condensed(self, room: int, *, by_clause: bool) -> str:
         reference = self._reference()
@@ -177,7 +184,7 @@ class _Job:
         if self.query or self.content_type is ContentType.PAGE_DOC or has_sections(self.text) or is_tool_shaped(self.text):
             return body
         lost = self._lost_values(body)
-        for by_clause in (False, True):
+        for by_clause in (False, True) if self._has_clauses else (False,):
             base = self._lost_values(self._condensed(self.target, by_clause=True)) if lost and by_clause else lost
             room = _RESTORED * self.target
             needed = sum(self.counter.count(snippet(f, self.text)) + 3 for f in base) if 4 * len(base) <= room else room + 1
@@ -199,6 +206,8 @@ class _Job:
             return self._halted(
                 original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}"
             )
+        if not best.text:
+            return self._halted(original_tokens, f"no sentence, line or value can stand for the text in {self.target} tokens")
         if not best.check.ok:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)

@@ -26,12 +26,18 @@ _CLAUSE = re.compile(
 )
 _HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
 """A word that is new is worth 1 and grows with the logarithm of its pieces; a hard fact, a pair of words near each other."""
+_LIMIT = 1.0
+"""Of a piece that limits or forbids something, beside its words."""
 _LINE_TOKENS = 4.0
 """What opening a line costs: its speaker, and the reader's change of subject."""
 _LEAST = 0.02
 _ROUNDS, _SMALLEST = 5, 4
 """Joining pieces saves tokens: what was saved is spent in further rounds, while more than this is left."""
 _LONGEST_SENTENCE = 1_200
+_LEAST_WORDS = 2
+"""Words of content, other than the speakers' names, that a piece without a hard fact needs to tell anything."""
+_ENDS = " .,;!"
+"""What a piece ends with that `; ` stands for."""
 _STEMMED_FUNCTION_WORDS = frozenset(stem(w) for w in FUNCTION_WORDS)
 
 
@@ -47,7 +53,7 @@ class Piece:
 
 
 class Dialogue:
-    """Talk taken apart once, to be condensed to any number of targets. `must` are keys of values that come first;
+    """Talk without credentials taken apart once, to be condensed to any number of targets. `must` are keys of values that come first;
     `by_clause` chooses smaller pieces."""
 
     def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), by_clause: bool = False) -> None:
@@ -84,10 +90,10 @@ class Dialogue:
         lines = [self._legend] if self._legend else []
         last: Piece | None = None
         for piece in sorted((self._pieces[n] for n in picked), key=lambda p: (p.line.number, p.order)):
-            if last and last.line is piece.line:
-                lines[-1] += (" " if piece.order == last.order + 1 else "; ") + piece.text
-            elif last and piece.line.speaker and last.line.speaker == piece.line.speaker:
-                lines[-1] += "; " + piece.text
+            if last and last.line is piece.line and piece.order == last.order + 1:
+                lines[-1] += " " + piece.text
+            elif last and (last.line is piece.line or (piece.line.speaker and last.line.speaker == piece.line.speaker)):
+                lines[-1] = lines[-1].rstrip(_ENDS) + "; " + piece.text
             else:
                 lines.append((f"{self._names[piece.line.speaker]}: " if piece.line.speaker else "") + piece.text)
             last = piece
@@ -106,7 +112,7 @@ def _short_names(speakers: Iterable[str]) -> dict[str, str]:
 
 
 def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
-    spans = [(f.start, f.end, key(f.text)) for f in find_values(line.text)]
+    spans = [(f.start, f.end, key(f.text)) for f in find_values(line.text, is_redacted=True)]
     ends = [*_borders(line.text, spans, by_clause=by_clause), len(line.text)]
     start = 0
     for order, end in enumerate(ends):
@@ -157,6 +163,7 @@ def _units(
     units: list[Unit] = []
     weights: dict[Hashable, float] = {}
     pieces_with: Counter[str] = Counter()
+    own_stems = {stem(k) for k in own}
     for number, piece in enumerate(pieces):
         spoken = [stem(w) for w in words(piece.text) if w not in STOP_WORDS]
         strong = [w for w in spoken if w not in _STEMMED_FUNCTION_WORDS and len(w) > 1]
@@ -165,7 +172,8 @@ def _units(
         weights.update((p, _PAIR) for p in pairs)
         weights.update((h, _HARD + (_MUST if h[1] in must else 0.0)) for h in hard)
         pieces_with.update(set(spoken))
-        facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(hard))
+        tells = hard or len({w for w in strong if w not in own_stems}) >= _LEAST_WORDS
+        facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(hard)) if tells else ()
         units.append(_unit(piece, number, facts, counter))
     weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())
     return units, weights
@@ -173,4 +181,5 @@ def _units(
 
 def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:
     tokens = counter.count(" " + piece.text)
-    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order))
+    bonus = _LIMIT if facts and FORCE.search(piece.text) else 0.0
+    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus)

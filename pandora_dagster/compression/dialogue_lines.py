@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.compression.normal import key
 
-SPEAKER_LINE = re.compile(r"^([^\W\d_][\w .'\-]{0,30}?): ?(?=\S)")
+SPEAKER_LINE = re.compile(r"^([^\W\d_][\w .'\-]{0,30}?): *(?=\S)")
 ALSO = "also: "
 """Begins a line that puts back what a condensed text had lost."""
 _LEGEND = re.compile(r"\w{1,31}=[^;=\n]+(?:; \w{1,31}=[^;=\n]+)*")

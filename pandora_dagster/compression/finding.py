@@ -66,9 +66,10 @@ class Found:
     end: int
 
 
-def find_values(text: str) -> Iterator[Found]:
-    """The values of a text, in order, without overlap and without credentials."""
-    hidden = credential_spans(text)
+def find_values(text: str, *, is_redacted: bool = False) -> Iterator[Found]:
+    """The values of a text, in order, without overlap and without credentials; they are not looked for where `is_redacted` says
+    that they were taken out before."""
+    hidden = () if is_redacted else credential_spans(text)
     at = 0
     for match in _SCAN.finditer(text):
         start, end = match.span()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pandora_dagster.compression.candidate import Candidate
-from pandora_dagster.compression.facts import NUMERIC, FactKind
+from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
 from pandora_dagster.compression.normal import key, padded, words
@@ -33,6 +33,14 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = redacted(text)
         self.padded = padded(_ESCAPED.sub(" ", self.text))
+        self._spelled: dict[tuple[FactKind, str], str] = {}
+
+    def spelling(self, fact: Fact) -> str:
+        """The canonical spelling of a fact's value, worked out once for any number of candidates."""
+        name = (fact.kind, fact.text)
+        if name not in self._spelled:
+            self._spelled[name] = canonical(*name)
+        return self._spelled[name]
 
     @cached_property
     def _words(self) -> list[str]:
@@ -47,7 +55,7 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset((v.kind, canonical(v.kind, v.text)) for v in find_values(self.text) if v.kind in NUMERIC)
+        return frozenset((v.kind, canonical(v.kind, v.text)) for v in find_values(self.text, is_redacted=True) if v.kind in NUMERIC)
 
     def has(self, found: Found) -> bool:
         """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""

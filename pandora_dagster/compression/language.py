@@ -31,12 +31,16 @@ ADVERBS = word_set(
     "ever always now here there once well back away maybe perhaps quite rather pretty almost already actually definitely absolutely "
     "totally super completely truly certainly probably especially lately recently soon"
 )
-LIGHT_VERBS = word_set(
-    "go goes going went gone come comes came coming make makes made making take takes took taking keep keeps kept keeping know knows "
-    "knew think thinks thought see sees saw seeing say says said tell tells told hear hears heard look looks looked looking feel feels "
-    "felt feeling want wants wanted need needs needed try tries tried trying give gives gave put seem seems seemed sound sounds sounded "
-    "mean means meant gonna gotta wanna happen happens happened hope hoping guess"
+DEEDS = word_set(
+    "go goes going went gone come comes came coming make makes made making take takes took taking keep keeps kept keeping want wants "
+    "wanted need needs needed try tries tried trying give gives gave put gonna gotta wanna"
 )
+"""Light verbs of doing and willing: without them nobody can tell who does what."""
+REMARKS = word_set(
+    "know knows knew think thinks thought see sees saw seeing say says said tell tells told hear hears heard look looks looked looking "
+    "feel feels felt feeling seem seems seemed sound sounds sounded mean means meant happen happens happened hope hoping guess"
+)
+LIGHT_VERBS = DEEDS | REMARKS
 FILLERS = word_set(
     "oh wow hey hi hello yeah yes yep yup no nope sure okay ok haha hahaha lol um uh uhm mm hmm mmm huh ah please thanks thank thx bye "
     "goodbye welcome great good nice cool awesome amazing wonderful fantastic lovely glad happy excited exciting congrats "
@@ -56,7 +60,7 @@ OPENERS = FUNCTION_WORDS | word_set(
 """Words that begin sentences with a capital and name nothing."""
 
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)[\"')\]]*\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+"
+    r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)([\"')\]]*)\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+"
 )
 """A number before its item (`1. Change of plan`) ends nothing."""
 _SUFFIXES = ("ing", "ies", "ed", "es", "s")
@@ -83,4 +87,6 @@ def is_negation(word: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """Sentences and lines of `text`, trimmed, none empty."""
-    return [s for part in _SENTENCE_END.split(text) if part and (s := part.strip())]
+    ends = [(m.start() if m.group(1) is None else m.end(1), m.end()) for m in _SENTENCE_END.finditer(text)]
+    starts = [0, *(after for _, after in ends)]
+    return [s for start, (end, _) in zip(starts, [*ends, (len(text), 0)], strict=True) if (s := text[start:end].strip())]

@@ -106,7 +106,7 @@ def _of_text(value: str, zone: Zone) -> Iterator[Fact]:
 
 
 def _leaf(value: str, zone: Zone, start: int, subject: tuple[str, ...], name: str) -> Iterator[Fact]:
-    whole = next(iter(find_values(value)), None)
+    whole = next(iter(find_values(value, is_redacted=True)), None)
     kind = whole.kind if whole and whole.text == value else FactKind.NAME if value[:1].isupper() else None
     if kind is None and not name:
         return

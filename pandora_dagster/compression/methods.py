@@ -9,8 +9,9 @@ from pandora_dagster.compression.focus import condense_for
 from pandora_dagster.compression.json_parts import json_parts
 from pandora_dagster.compression.messages import is_transcript, rendered
 from pandora_dagster.compression.page_doc import condense_page
+from pandora_dagster.compression.page_markdown import read_markdown_page
 from pandora_dagster.compression.page_zones import read_page
-from pandora_dagster.compression.prose import condense_prose
+from pandora_dagster.compression.prose import Prose
 from pandora_dagster.compression.reread import is_own
 from pandora_dagster.compression.transcript import condense_transcript
 from pandora_dagster.contracts.ports import CountsTokens
@@ -36,6 +37,8 @@ def method(
     """The method for a text: taken apart once where that is dear, to be condensed to any number of targets."""
     if content_type is ContentType.PAGE_DOC and (page := read_page(text)):
         return lambda target: condense_page(page, target, counter)
+    if content_type is ContentType.PAGE_DOC and not query and (written := read_markdown_page(text)):
+        return lambda target: written.condensed(target, counter, must)
     if has_sections(text) and content_type in (ContentType.CONTEXT_DOC, ContentType.PRIOR_TURN):
         return lambda target: condense_context(text, target, counter, lambda body, room: by_shape(body, counter, must, query)(room))
     return by_shape(text, counter, must, query, by_clause=by_clause)
@@ -49,7 +52,7 @@ def by_shape(text: str, counter: CountsTokens, must: frozenset[str], query: str,
         return lambda target: condense_for(text, target, counter, query)
     if is_dialogue(text):
         return Dialogue(text, counter, must=must, by_clause=by_clause).condensed
-    return lambda target: condense_prose(text, target, counter, must=must)
+    return Prose(text, counter, must=must).condensed
 
 
 def has_sections(text: str) -> bool:

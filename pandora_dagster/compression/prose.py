@@ -7,6 +7,7 @@ whole. Pure, deterministic, linear in the text.
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pandora_dagster.compression.blocks import HEADS, Block, BlockKind, blocks
 from pandora_dagster.compression.coverage import Selection, Unit
@@ -14,6 +15,7 @@ from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, stem
 from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.repeats import shortened
 from pandora_dagster.compression.statements import statements
 from pandora_dagster.contracts.ports import CountsTokens
 
@@ -22,9 +24,12 @@ _WORTH = {
     FactKind.EVIDENCE: 2.0, FactKind.TIME: 2.0, FactKind.NUMBER: 2.0, FactKind.QUOTE: 2.0, FactKind.NAME: 2.0,
 }  # fmt: skip
 _STATEMENT = {FactKind.ERROR: 60.0, FactKind.CONSTRAINT: 10.0, FactKind.DECISION: 8.0, FactKind.CLAIM: 8.0}
-_META = 40.0
-_REPEATED, _ASKED, _MUST = 0.4, 6.0, 1_000.0
+_META, _FENCE = 40.0, 8.0
+"""Of a fence that code reads, and of one that is small enough to stand as a whole: what a person is to run or to look at."""
+_REPEATED, _MUST = 0.4, 1_000.0
 _LEAST = 0.02
+_SHORTENED = frozenset((BlockKind.SENTENCE, BlockKind.ITEM))
+"""What may stand without the words that it repeats; what is a statement or holds one stands whole."""
 _SHORTEST_PIECE, _LONGEST_PIECE = 40, 1_200
 """Characters of a stretch where sentences do not end: so many that several fit in the target."""
 _FENCE_SHARE = 1
@@ -32,33 +37,73 @@ _FENCE_SHARE = 1
 _ROUNDS, _SMALLEST = 4, 4
 
 
-def condense_prose(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
-    """`text` in at most `target` tokens; `must` are keys of values that come first, `query` words that count more."""
-    found = blocks(text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * target)), _FENCE_SHARE * target)
+class Prose:
+    """A text without credentials taken apart, to be condensed to any number of targets. `must` are keys of values that come first.
+
+    Where sentences do not end, and of a fence too large for its target, the pieces depend on the target: only then is the text
+    taken apart anew. `of`: the target of the whole text of which this is a part: its sentences are not cut smaller than for that."""
+
+    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), of: int = 0) -> None:
+        self._text = text
+        self._counter = counter
+        self._must = must
+        self._of = of
+        self._apart: _Apart | None = None
+
+    def condensed(self, target: int) -> str:
+        """The text in at most `target` tokens."""
+        counter, apart = self._counter, self._taken_apart(target)
+        selection = Selection(apart.units, apart.weights, apart.openings, least=_LEAST)
+        title = apart.openings[0] if apart.blocks and apart.blocks[0].kind is BlockKind.HEADING else 0.0
+        result, left = "", target - title - 2
+        for _ in range(_ROUNDS):
+            result = _fitted(apart, selection.extend(left), target, counter)
+            left = target - counter.count(result) - 1
+            if left < _SMALLEST:
+                break
+        return result
+
+    def _taken_apart(self, target: int) -> "_Apart":
+        found = blocks(self._text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * max(target, self._of))), _FENCE_SHARE * target)
+        if self._apart is None or self._apart.blocks != found:
+            self._apart = _apart(found, self._must, self._counter)
+        return self._apart
+
+
+def condense_prose(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset()) -> str:
+    """`text` in at most `target` tokens, for once."""
+    return Prose(text, counter, must=must).condensed(target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """Blocks with the units that stand for them, each by its block's number; `heads` stand only above others."""
+
+    blocks: tuple[Block, ...]
+    heads: Mapping[int, Block]
+    units: Sequence[Unit]
+    weights: Mapping[Hashable, float]
+    openings: Mapping[Hashable, float]
+
+
+def _apart(found: tuple[Block, ...], must: frozenset[str], counter: CountsTokens) -> _Apart:
     above = {b.under for b in found}
     heads = {n: b for n, b in enumerate(found) if b.kind in HEADS or n in above}
-    units, weights = _units(found, heads, must, frozenset(_stems(query)), counter)
+    units, weights = _units(found, heads, must, counter)
     openings: dict[Hashable, float] = {n: counter.count(b.text + b.closing) + 1.0 for n, b in heads.items()}
-    selection = Selection(units, weights, openings, least=_LEAST)
-    result, left = "", float(target - 2)
-    for _ in range(_ROUNDS):
-        result = _fitted(found, heads, selection.extend(left), target, counter)
-        left = target - counter.count(result) - 1
-        if left < _SMALLEST:
-            break
-    return result
+    return _Apart(found, heads, units, weights, openings)
 
 
 def _units(
-    found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], asked: frozenset[str], counter: CountsTokens
+    found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], counter: CountsTokens
 ) -> tuple[list[Unit], dict[Hashable, float]]:
-    """A unit for each block; heads stand by themselves only where nothing needs them, and then they are worth little. A line
-    above indented ones (of code, of a list) is a head that has worth of its own."""
+    """A unit for each block, and one for what it does not repeat. Heads stand by themselves only where nothing needs them, and then
+    they are worth little; a line above indented ones (of code, of a list) is a head that has worth of its own."""
     units: list[Unit] = []
     weights: dict[Hashable, float] = {}
     blocks_with: Counter[str] = Counter()
-    for number, block in enumerate(found):
-        values = {("value", key(v.text)): _WORTH.get(v.kind, 1.0) for v in find_values(block.text)}
+    for number, (block, shorter) in enumerate(zip(found, shortened([b.text for b in found]), strict=True)):
+        values = {("value", key(v.text)): _WORTH.get(v.kind, 1.0) for v in find_values(block.text, is_redacted=True)}
         for fact, worth in values.items():
             weights[fact] = max(weights.get(fact, 0.0), worth + (_MUST if fact[1] in must else 0.0))
         spoken = list(dict.fromkeys(_stems(block.text)))
@@ -68,8 +113,11 @@ def _units(
         group = number if number in heads else block.under if block.under >= 0 else None
         tokens = 0 if number in heads else counter.count(block.text) + 1
         facts = () if is_title else (*values, *spoken)
-        units.append(Unit(block.text, tokens, facts, number, group, bonus=bonus))
-    weights.update((w, 1.0 + _REPEATED * math.log(n) + (_ASKED if w in asked else 0.0)) for w, n in blocks_with.items())
+        if shorter and tokens and not bonus and block.kind in _SHORTENED:
+            left = (*values, *dict.fromkeys(_stems(shorter)))
+            units.append(Unit(shorter, counter.count(shorter) + 1, left, number, group, slot=number))
+        units.append(Unit(block.text, tokens, facts, number, group, slot=number, level=1, bonus=bonus))
+    weights.update((w, 1.0 + _REPEATED * math.log(n)) for w, n in blocks_with.items())
     return units, weights
 
 
@@ -79,42 +127,47 @@ def _stems(text: str) -> Iterable[str]:
 
 def _bonus(block: Block, must: frozenset[str]) -> float:
     if block.kind is BlockKind.FENCE:
-        return _META if "\n_meta:" in block.text[:200] else 0.0
+        return _META if "\n_meta:" in block.text[:200] else _FENCE
     found = list(statements(block.text))
     return sum(_STATEMENT[s.kind] for s in found) + (_MUST if any(key(s.text) in must for s in found) else 0.0)
 
 
-def _fitted(found: Sequence[Block], heads: Mapping[int, Block], picked: list[int], target: int, counter: CountsTokens) -> str:
-    text = _composed(found, heads, picked)
+def _fitted(apart: _Apart, picked: list[int], target: int, counter: CountsTokens) -> str:
+    text = _composed(apart, picked)
     while picked and (over := counter.count(text) - target) > 0:
         del picked[-max(1, over // 30) :]
-        text = _composed(found, heads, picked)
+        text = _composed(apart, picked)
     return text
 
 
-def _composed(found: Sequence[Block], heads: Mapping[int, Block], picked: Iterable[int]) -> str:
+def _composed(apart: _Apart, picked: Iterable[int]) -> str:
     """Picks in their order, each under its heading and its table's head; sentences of one line stay on one line."""
-    standing = {n for n in picked if found[n].kind not in HEADS}
+    found = apart.blocks
+    chosen = {apart.units[n].position: apart.units[n].text for n in picked}
+    standing = {n for n in chosen if found[n].kind not in HEADS}
+    if standing and found[0].kind is BlockKind.HEADING:
+        standing.add(0)
     for number in sorted(standing):
         above = found[number].under
         while above >= 0:
             standing.add(above)
             above = found[above].under
     lines: list[str] = []
-    last, open_fence = -1, -1
+    last, open_fence, in_table = -1, -1, False
     for number in sorted(standing):
-        block = found[number]
+        block, text = found[number], chosen.get(number, found[number].text)
         if open_fence >= 0 and block.kind is not BlockKind.FENCE_LINE:
             lines.append(found[open_fence].closing)
             open_fence = -1
         if block.kind is BlockKind.FENCE_HEAD:
             open_fence = number
         if block.line == last and block.kind is BlockKind.SENTENCE:
-            lines[-1] += " " + block.text
+            lines[-1] += " " + text
         else:
-            if block.kind is BlockKind.HEADING and lines:
+            if lines and (block.kind is BlockKind.HEADING or (in_table and block.kind is not BlockKind.TABLE_ROW)):
                 lines.append("")
-            lines.append(block.text)
+            lines.append(f"{block.label} {text}" if block.label else text)
+        in_table = block.kind in (BlockKind.TABLE_HEAD, BlockKind.TABLE_ROW)
         last = block.line
     if open_fence >= 0:
         lines.append(found[open_fence].closing)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from pandora_dagster.compression.dialogue_lines import ALSO
 from pandora_dagster.compression.facts import LINES, Fact
+from pandora_dagster.compression.language import is_negation
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.text.credentials import redacted
@@ -15,7 +16,7 @@ from pandora_dagster.text.credentials import redacted
 _BEFORE, _AFTER = 60, 30
 _SHORTEST_LINE = 4
 _SIGNS = re.compile(r"[{}\[\]\"\\]+")
-_SENTENCE_BORDER = re.compile(r"[.!?]\s+|\n")
+_SENTENCE_BORDER = re.compile(r"[.!?][\"')\]]*\s+|\n")
 _WORDS_BEFORE, _WORDS_AFTER = 2, 1
 
 
@@ -46,9 +47,14 @@ def snippet(fact: Fact, source: str) -> str:
     end = start + len(fact.text)
     before = _SENTENCE_BORDER.split(source[max(0, start - _BEFORE) : start])[-1]
     after = _SENTENCE_BORDER.split(source[end : end + _AFTER])[0]
-    return " ".join(
-        (*_words(before, cut_first=start > _BEFORE)[-_WORDS_BEFORE:], fact.text, *_words(after, cut_first=False)[:_WORDS_AFTER])
-    ).strip()
+    ahead = _from_denial(_words(before, cut_first=start > _BEFORE))
+    return " ".join((*ahead, fact.text, *_words(after, cut_first=False)[:_WORDS_AFTER])).strip()
+
+
+def _from_denial(ahead: list[str]) -> list[str]:
+    """The last words before a fact; where something is denied in them, all from there on."""
+    denied = next((n for n in range(len(ahead) - 1, -1, -1) if is_negation(ahead[n])), len(ahead))
+    return ahead[min(denied, max(len(ahead) - _WORDS_BEFORE, 0)) :]
 
 
 def _place(fact: Fact, source: str) -> int:

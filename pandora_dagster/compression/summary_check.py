@@ -4,6 +4,7 @@ Knows forms of failure, each with its reason; knows nothing of facts.
 """
 
 import itertools
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -80,14 +81,14 @@ def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> t
 
 
 def _forms(candidate: str, source: str) -> tuple[str, ...]:
-    plain = key(candidate)
+    plain, theirs = key(candidate), key(source)
     opening = candidate.lstrip()[:400]
-    is_quoted = key(opening[:80]) in key(source[: max(4_000, len(source))])
+    is_quoted = key(opening[:80]) in theirs
     return (
         "" if is_quoted or not _REPLY.search(opening) else "chat reply: speaks to the reader instead of condensing",
         "" if is_quoted or not _REFUSAL.search(opening) else "refusal: declines instead of condensing",
         "" if is_quoted or not (_ASKING.search(opening) and len(words(candidate)) < 120) else "question back: asks instead of condensing",
-        "" if len(plain) < 200 or plain != key(source) else "echo: the source, spelled differently",
+        "" if len(plain) < 200 or plain != theirs else "echo: the source, spelled differently",
         _repeated(candidate, source),
         "credential: a key or a password stands in it" if credential_spans(candidate) else "",
         _shuffled(candidate, source),
@@ -134,12 +135,22 @@ def _bare_values(candidate: str, source: str) -> list[str]:
             continue
         if line.startswith(ALSO_SEEN):
             found += [part.partition(" ")[2] for part in line.removeprefix(ALSO_SEEN).split("; ") if not _HELD.search(part)]
-        elif line.strip() not in theirs and "|" not in line and not header:
+        elif line.strip() not in theirs and "|" not in line and not header and not _is_object(line):
             label = _LABEL.match(line)
             parts = re.split(r"[;,]\s", line[label.end() :] if label else line)
             bare = [part for part in parts if part.strip() and _only_values(part)]
             found += bare[_LABELLED:] if label else bare
     return found
+
+
+def _is_object(line: str) -> bool:
+    """Whether a line is a JSON object, whose members name their values."""
+    if not line.startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _only_values(part: str) -> bool:

@@ -30,6 +30,8 @@ from pandora_dagster.compression.transcript_units import (
 from pandora_dagster.contracts.ports import CountsTokens
 
 _NAMED_ROW, _NEAR_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 1.2, 0.35, 1.6, 6
+_WIDE = 3
+"""Columns of a table whose rows tell nothing by their first cell alone, where nobody talks about them."""
 """Weight of a value nobody mentions: in a row whose identity is mentioned, more the later it was (the record that is talked about
 stays whole), in any other row; and of tables up to six rows."""
 _STATE_WEIGHT, _STATE_OF_ROW = 1.5, 1.0
@@ -131,6 +133,8 @@ def _material(text: str, query: str, must: frozenset[str], target: int) -> _Mate
     drafts = _drafts(made, mentions, earlier, groups, calls)
     drafts += [draft for item in said for draft in sentence_drafts(item, must)]
     drafts = _without_repeats(drafts)
+    if not any(d.kind in ("sentence", "call") for d in drafts):
+        drafts = [d for d in drafts if d.kind != "row" or d.level > 1 or len(made[d.table].columns) < _WIDE]
     return _Material(made, tuple(drafts), mentions, len(messages), target)
 
 

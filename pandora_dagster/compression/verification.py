@@ -15,7 +15,7 @@ from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import NO_SENTENCES, REFERENCE, Source, flipped, invented
 from pandora_dagster.compression.language import content_stems, is_negation
 from pandora_dagster.compression.statements import FORCE
-from pandora_dagster.compression.values import canonical
+from pandora_dagster.compression.swaps import swapped
 
 _SAME_SENTENCE = 0.7
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+")
@@ -96,8 +96,14 @@ class _Judge:
         for sentence in self._flipped:
             yield Verdict(Outcome.INVENTED, None, sentence, "negation turned around")
 
+    @cached_property
+    def _swapped(self) -> frozenset[int]:
+        return frozenset() if self._is_same else swapped(self._ledger.facts, self._candidate, self._source)
+
     def _verdict(self, fact: Fact) -> Verdict:
         found = self._present(fact)
+        if fact.kind in NUMERIC and fact.start in self._swapped:
+            return Verdict(Outcome.MUTATED, fact, fact.text, "stands where another value of its kind stood")
         return self._absent(fact, found.reason) if found.outcome is Outcome.MISSING else found
 
     def _present(self, fact: Fact) -> Verdict:
@@ -124,7 +130,7 @@ class _Judge:
         return any(wanted & self._candidate.stems[line] for line in lines)
 
     def _equal(self, fact: Fact) -> Found | None:
-        spelling = canonical(fact.kind, fact.text) if fact.kind in NUMERIC else ""
+        spelling = self._source.spelling(fact) if fact.kind in NUMERIC and self._candidate.equals else ""
         found = self._candidate.equals.get((fact.kind, spelling)) if spelling else None
         if found is None or not self._with_subject(fact, [self._line_number(found)]):
             return None
@@ -165,10 +171,9 @@ class _Judge:
 
     def _changed(self, fact: Fact) -> Found | None:
         """An invented value of the same kind on a line about the same subject."""
-        wanted = {part for word in fact.subject for part in word.split()}
-        for found in self._invented:
-            if found.kind is not fact.kind or found.start in self._used:
-                continue
+        rivals = [found for found in self._invented if found.kind is fact.kind and found.start not in self._used]
+        wanted = {part for word in fact.subject for part in word.split()} if rivals else set[str]()
+        for found in rivals:
             if len(wanted & self._line_stems(found)) >= min(2, len(wanted)):
                 self._used.add(found.start)
                 return found

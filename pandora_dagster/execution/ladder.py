@@ -3,7 +3,6 @@
 Knows ledger, source, target and a candidate; asks nobody. A candidate that can not be mended is refused.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -75,38 +74,16 @@ class Contract:
         return again if len(again.reasons) <= len(judged.reasons) else judged
 
     def spans(self) -> Compressed:
-        """Verbatim spans, chosen and verified; HALTs where the critical facts do not fit.
-
-        Where nothing bears on the query, all counts; where a code fence is itself too large, its lines are spans as any other.
-        """
-        tries = [(self.text, self.query), (self.text, ""), (_without_fences(self.text), "")]
-        made = self._spans(*tries[0])
-        for text, query in dict.fromkeys(tries[1:]):
-            if made.text is not None:
-                break
-            again = self._spans(text, query)
-            made = again if again.text is not None else made
-        return made
-
-    def _spans(self, text: str, query: str) -> Compressed:
+        """Verbatim spans, chosen and verified; HALTs where the critical facts do not fit."""
         return compress(
-            text,
+            self.text,
             target_tokens=self.target,
             content_type=self.content_type,
-            query=query or None,
+            query=self.query or None,
             counter=self.counter,
-            ledger=self.first if text == self.text else self.ledger,
+            ledger=self.first,
             name=self.name,
         )
-
-
-_FENCE_LINE = re.compile(r"^(`{3,}|~{3,})[^\n]*(?:\n|\Z)", re.MULTILINE)
-_META_BLOCK = re.compile(r"^`{3,}yaml\n_meta:", re.MULTILINE)
-
-
-def _without_fences(text: str) -> str:
-    """A text whose fences are opened; one with `_meta` blocks is left as it is, they must stay readable for code."""
-    return text if _META_BLOCK.search(text) else _FENCE_LINE.sub("", text)
 
 
 def wanted(judged: Judged, hints: Sequence[str], *, room: int, counter: CountsTokens) -> tuple[str, ...]:

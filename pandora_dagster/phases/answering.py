@@ -6,9 +6,9 @@ from pandora_dagster.contracts.answers import ValidationVerdict
 from pandora_dagster.contracts.calls import CallResult, InputDocument, Item, Source
 from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.errors import HaltError
-from pandora_dagster.phases.boundaries import whole_answer
 from pandora_dagster.phases.coordination import NO_TOOLS
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
+from pandora_dagster.selection.whole_answer import whole_answer
 from pandora_dagster.text.citations import references
 from pandora_dagster.text.sections import ContextDocument
 
@@ -26,7 +26,7 @@ async def response(desk: Desk) -> Written:
 
 async def validation(desk: Desk) -> Written:
     """Section 6: APPROVE, or REVISE up to twice; else HALT. The rounds are kept in `validation.json`, with drafts."""
-    context = desk.context.with_section(5, whole_answer(desk.turn))
+    context = desk.context.with_section(5, whole_answer(desk.context, desk.turn.files))
     rounds, drafts = list[ValidationVerdict](), list[str]()
     for last in (False,) * MOST_REVISIONS + (True,):
         result = await desk.ask(VALIDATOR, context=context, sources=turn_sources(context))

@@ -7,9 +7,10 @@ from typing import Any
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.phases.boundaries import whole_answer
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.saving import citations
+from pandora_dagster.selection.whole_answer import whole_answer
+from pandora_dagster.text.sections import ContextDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +41,5 @@ def answered(kit: Kit, key: TurnKey) -> Answered:
     if turn.manifest.revision:
         home = home.parent.parent
     cited = tuple({**c, "path": _place(kit, key, home, str(c["path"]))} for c in citations(turn))
-    return Answered(key, turn.manifest.state, whole_answer(turn), cited, turn.manifest.intervention)
+    answer = whole_answer(ContextDocument.parse(turn.context), turn.files)
+    return Answered(key, turn.manifest.state, answer, cited, turn.manifest.intervention)

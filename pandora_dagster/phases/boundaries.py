@@ -10,11 +10,11 @@ from pandora_dagster.contracts.compression import CompressionReport, Content
 from pandora_dagster.contracts.turns import PhaseRecord, Turn
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.phases.desk import Desk, Written
+from pandora_dagster.selection.whole_answer import ANSWER, RESPONSE
 from pandora_dagster.text.sections import ContextDocument
 
 _KINDS = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
-RESPONSE = "response.md"
-ANSWER, VALIDATED = 5, 6
+VALIDATED = 6
 """The answer stays whole in context.md until section 6 has judged it (001 section 7); then its budget holds, beside response.md."""
 _WAY = f"Whole answer: `{RESPONSE}`"
 _LONGEST_SHOWN = 20_000
@@ -24,12 +24,6 @@ _LONGEST_SHOWN = 20_000
 def whole_name(number: int) -> str:
     """The document that keeps section `number` as it was before its first compression; the answer has one from the start."""
     return RESPONSE if number == ANSWER else f"section_{number}_whole.md"
-
-
-def whole_answer(turn: Turn) -> str:
-    """The answer of a turn as the person sees it, whatever section 5 has become."""
-    stored = turn.files.get(RESPONSE)
-    return ContextDocument.parse(turn.context).body(ANSWER) if stored is None else stored.removesuffix("\n")
 
 
 def _referring(text: str) -> str:

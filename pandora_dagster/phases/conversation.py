@@ -116,7 +116,7 @@ def _waiting(desk: Desk, covered: int) -> tuple[TurnRow, ...]:
     rows = history.of_session(desk)
     if len(rows) >= history.TOLD and rows[0].number > covered:
         rows = history.of_session(desk, limit=None)
-    return (*(row for row in rows if row.number > covered), row_of(desk.turn.manifest, desk.turn.context))
+    return (*(row for row in rows if row.number > covered), row_of(desk.turn.manifest, desk.turn.context, desk.turn.files))
 
 
 async def _part(
@@ -144,7 +144,7 @@ def _exchange(desk: Desk, row: TurnRow) -> Exchange:
         turn = desk.kit.turns.load(TurnKey(UserId(row.user_id), row.number))
     except (DocumentError, UnknownTurnError):
         return Exchange(row.number, row.created_at[:10], "", redacted(row.summary))
-    said = told(turn.manifest, ContextDocument.parse(turn.context))
+    said = told(turn.manifest, ContextDocument.parse(turn.context), turn.files)
     return Exchange(row.number, row.created_at[:10], redacted(said.get(0, "")), redacted(said.get(5, "")))
 
 

@@ -10,7 +10,18 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, HaltError, InputError
-from pandora_dagster.phases import answering, conversation, coordination, gathering, indexing, planning, remembering, saving, understanding
+from pandora_dagster.phases import (
+    answering,
+    asking_back,
+    conversation,
+    coordination,
+    gathering,
+    indexing,
+    planning,
+    remembering,
+    saving,
+    understanding,
+)
 from pandora_dagster.phases.boundaries import compression_facts, compression_rows, settled_document, settled_sections
 from pandora_dagster.phases.desk import Desk, Written
 from pandora_dagster.phases.halting import HALTING, intervene, kind_of
@@ -50,22 +61,42 @@ PHASES: tuple[PhaseSpec, ...] = (
     PhaseSpec("turn_request", "", (), None, 0, "What the person asked: section 0, verbatim."),
     PhaseSpec("query_analysis", "0", ("turn_request",), understanding.ANALYZER, None, "What is asked and what it refers to."),
     PhaseSpec("reflection", "1", ("query_analysis",), understanding.REFLECTION, 1, "PROCEED, or CLARIFY with a question."),
-    PhaseSpec("clarification", "1", ("reflection",), saving.SUMMARIZER, 5, "The question back, saved and summarised.", branch=True),
+    PhaseSpec(
+        "clarification",
+        "1",
+        ("reflection",),
+        saving.SUMMARIZER,
+        5,
+        "The question back, saved and summarised.",
+        branch=True,
+        revision="2",
+        also=(remembering.FACTS, remembering.PROFILE),
+    ),
     PhaseSpec(
         "retrieval_plan",
         "2",
         ("reflection",),
         gathering.RETRIEVAL,
         None,
-        "Which earlier turns and memory matter.",
+        "Which earlier turns, memory, research and pages matter.",
         branch=True,
-        revision="2",
+        revision="3",
     ),
     PhaseSpec(
         "gathered_context", "2", ("retrieval_plan",), gathering.SYNTHESIS, 2, "Section 2: what was found, with its sources.", revision="3"
     ),
-    PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks."),
-    PhaseSpec("plan_clarification", "3", ("task_plan",), saving.SUMMARIZER, 5, "The Planner's question back.", branch=True),
+    PhaseSpec("task_plan", "3", ("gathered_context",), planning.PLANNER, 3, "Section 3: the next step and the tasks.", revision="2"),
+    PhaseSpec(
+        "plan_clarification",
+        "3",
+        ("task_plan",),
+        saving.SUMMARIZER,
+        5,
+        "The Planner's question back.",
+        branch=True,
+        revision="2",
+        also=(remembering.FACTS, remembering.PROFILE),
+    ),
     PhaseSpec(
         "tool_results",
         "4",
@@ -74,9 +105,10 @@ PHASES: tuple[PhaseSpec, ...] = (
         4,
         "Section 4: what the tools gave.",
         branch=True,
+        revision="2",
         also=(coordination.EXECUTOR,),
     ),
-    PhaseSpec("response", "5", ("tool_results",), answering.SYNTHESIZER, 5, "Section 5: the answer, with citations."),
+    PhaseSpec("response", "5", ("tool_results",), answering.SYNTHESIZER, 5, "Section 5: the answer, with citations.", revision="2"),
     PhaseSpec(
         "validation",
         "6",
@@ -84,10 +116,11 @@ PHASES: tuple[PhaseSpec, ...] = (
         answering.VALIDATOR,
         6,
         "Section 6: the final gate, with bounded revisions.",
+        revision="2",
         also=(answering.SYNTHESIZER,),
     ),
-    PhaseSpec("saved_turn", "7", ("validation",), None, None, "The turn is whole and saved."),
-    PhaseSpec("turn_summary", "8", ("saved_turn",), saving.SUMMARIZER, None, "The summary in the turn index."),
+    PhaseSpec("saved_turn", "7", ("validation",), None, None, "The turn is whole and saved.", revision="2"),
+    PhaseSpec("turn_summary", "8", ("saved_turn",), saving.SUMMARIZER, None, "The summary in the turn index.", revision="2"),
     PhaseSpec(
         "conversation_summary",
         "8",
@@ -116,11 +149,11 @@ _BODIES: dict[str, Body] = {
     "turn_request": _turn_request,
     "query_analysis": understanding.query_analysis,
     "reflection": understanding.reflection,
-    "clarification": saving.clarification,
+    "clarification": asking_back.clarification,
     "retrieval_plan": gathering.retrieval_plan,
     "gathered_context": gathering.gathered_context,
     "task_plan": planning.task_plan,
-    "plan_clarification": saving.plan_clarification,
+    "plan_clarification": asking_back.plan_clarification,
     "tool_results": coordination.tool_results,
     "response": answering.response,
     "validation": answering.validation,

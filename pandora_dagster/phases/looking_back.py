@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pandora_dagster.contracts.ids import SessionId
+from pandora_dagster.contracts.ids import SessionId, UserId
+from pandora_dagster.contracts.remembered import FactBook
 from pandora_dagster.contracts.turns import Candidate, Turn
 from pandora_dagster.phases.desk import Desk
 from pandora_dagster.selection.depths import Looking, depth_policy, looking, narrowed
@@ -13,7 +14,7 @@ from pandora_dagster.text.pasted import own_words
 
 _POOL = 2
 """How many times what is offered is looked at where sessions weigh differently or a threshold narrows."""
-_SESSION_POOL = 200
+SESSION_POOL = 200
 """Turns looked at where only this session's may be offered."""
 
 
@@ -43,14 +44,19 @@ def offered(desk: Desk, query: str) -> Offered:
     if not how.offered:
         return Offered((), how)
     linked = frozenset(desk.kit.facts.session(key.user, SessionId(session)).linked_sessions) if how.crosses else frozenset[str]()
-    limit = max(_SESSION_POOL, how.offered) if not how.crosses else how.offered * (_POOL if linked or how.threshold else 1)
+    limit = max(SESSION_POOL, how.offered) if not how.crosses else how.offered * (_POOL if linked or how.threshold else 1)
     found = desk.kit.index.candidates(key.user, query, limit=limit, before=key.number)
     return Offered(narrowed(found, how, session=session, linked=linked), how)
 
 
 def crosses_sessions(desk: Desk) -> bool:
-    """Whether turns of the person's other sessions may be used: always one's own assistant's, else once the person consents."""
-    return depth_policy(desk.kit.policy).other_sessions == "own" or desk.kit.facts.profile(desk.turn.key.user) is not None
+    """Whether turns of the person's other sessions may be used in this turn."""
+    return may_cross(desk.kit.policy, desk.kit.facts, desk.turn.key.user)
+
+
+def may_cross(policy: str, facts: FactBook, user: UserId) -> bool:
+    """Whether `policy` lets the person's sessions tell each other: always one's own assistant's, else once the person consents."""
+    return depth_policy(policy).other_sessions == "own" or facts.profile(user) is not None
 
 
 def may_load(desk: Desk, turn: Turn) -> bool:

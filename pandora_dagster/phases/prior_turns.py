@@ -13,7 +13,7 @@ from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases import history
 from pandora_dagster.phases.desk import Desk
-from pandora_dagster.selection.excerpts import excerpt
+from pandora_dagster.selection.excerpts import all_told, excerpt
 from pandora_dagster.selection.windows import SessionTurn, Window, WindowPolicy, policy_named, window
 
 _PROTECTED, _ROLLED, _HISTORY = 1e12, 1e11, 1e3
@@ -49,8 +49,7 @@ async def prior_turn(desk: Desk, turn: Turn, path: str, *, limit: int) -> tuple[
     chosen = excerpt(turn, query, limit=limit, counter=counter, scores=desk.kit.scores)
     if not chosen.left_out or desk.kit.summarizer is None:
         return chosen.text, chosen.left_out
-    whole = excerpt(turn, query, limit=turn.manifest.tokens * 2 + limit, counter=counter, scores=desk.kit.scores)
-    reported = Content(whole.text, path, ContentType.PRIOR_TURN, query=query)
+    reported = Content(all_told(turn), path, ContentType.PRIOR_TURN, query=query)
     shrunk = await desk.kit.summarizer.shrink(reported, target=limit, site=desk.site)
     return (desk.taken(shrunk), ()) if shrunk.report else (chosen.text, chosen.left_out)
 

@@ -1,13 +1,13 @@
-"""Phase 7 and what follows it: save, summarise, index (000 section 9, 004 section 11); and the saving of a question back."""
+"""Phase 7 and what follows it: save, summarise, index (000 section 9, 004 section 11)."""
 
-from pandora_dagster.contracts.answers import Reflection, TaskPlan, TurnSummary
+from pandora_dagster.contracts.answers import TurnSummary
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import DocumentError, HaltError
+from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.answering import turn_sources
-from pandora_dagster.phases.boundaries import whole_answer
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
 from pandora_dagster.phases.found import store_found
+from pandora_dagster.selection.whole_answer import whole_answer
 from pandora_dagster.text.citations import cited
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.tables import table
@@ -40,35 +40,12 @@ async def turn_summary(desk: Desk) -> Written:
     )
 
 
-async def clarification(desk: Desk) -> Written:
-    """Ask the person back after reflection: the turn ends with its question (DECISIONS 11)."""
-    return await _asked_back(desk, desk.read("reflection.json", Reflection).question)
-
-
-async def plan_clarification(desk: Desk) -> Written:
-    """Ask the person back after the Planner."""
-    return await _asked_back(desk, desk.read("task_plan.json", TaskPlan).question)
-
-
-async def _asked_back(desk: Desk, question: str | None) -> Written:
-    asked = question or "Could you tell me more about what you need?"
-    context = desk.context.with_section(5, asked)
-    files = {"response.md": asked + "\n"}
-    manifest: dict[str, object] = {}
-    try:
-        summary = answer_of(await desk.ask(SUMMARIZER, context=context), TurnSummary)
-        files["turn_summary.json"] = as_json(summary)
-        manifest["summary"] = summary.model_dump(mode="json")
-    except HaltError as halt:  # the question stands without its summary; the intervention says why there is none
-        manifest["intervention"] = halt.intervention_id
-    return Written(sections={5: asked}, files=files, state=TurnState.CLARIFY, manifest=manifest)
-
-
 def citations(turn: Turn) -> list[dict[str, object]]:
     """What the answer cites: label, path below the user's folder, and turn id, in order of first mention."""
-    known = {s.label: s for s in turn_sources(ContextDocument.parse(turn.context))}
+    document = ContextDocument.parse(turn.context)
+    known = {s.label: s for s in turn_sources(document)}
     return [
         {"label": label, "path": known[label].path, "turn_id": known[label].turn_id or ""}
-        for label in cited(whole_answer(turn))
+        for label in cited(whole_answer(document, turn.files))
         if label in known
     ]

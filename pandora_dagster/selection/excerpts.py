@@ -38,13 +38,17 @@ class _Piece:
     section: int
 
 
+def all_told(turn: Turn) -> str:
+    """All that a turn tells, as an excerpt without limit."""
+    return _head(turn) + "\n\n".join(p.text for p in _told(turn))
+
+
 def excerpt(turn: Turn, query: str, *, limit: int, counter: CountsTokens, scores: Scores) -> Excerpt:
     """Whole pieces of what a turn tells within `limit` tokens: all of it where it fits, else the best for `query`.
 
     Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` stands before what Ann said.
     """
-    head = f"Speakers: {', '.join(names)}\n\n" if (names := speakers(turn)) else ""
-    pieces = _pieces(named(turn, told(turn.manifest, ContextDocument.parse(turn.context))))
+    head, pieces = _head(turn), _told(turn)
     costs = [counter.count(p.text) + 1 for p in pieces]
     limit -= counter.count(head)
     if sum(costs) <= limit:
@@ -56,6 +60,14 @@ def excerpt(turn: Turn, query: str, *, limit: int, counter: CountsTokens, scores
         return Excerpt("", 0, left)
     text = head + "\n\n".join(pieces[i].text for i in sorted(chosen))
     return Excerpt(text, sum(costs[i] for i in chosen) + counter.count(head), left)
+
+
+def _head(turn: Turn) -> str:
+    return f"Speakers: {', '.join(names)}\n\n" if (names := speakers(turn)) else ""
+
+
+def _told(turn: Turn) -> list[_Piece]:
+    return _pieces(named(turn, told(turn.manifest, ContextDocument.parse(turn.context), turn.files)))
 
 
 def _within(limit: int, values: Sequence[float], costs: Sequence[int]) -> set[int]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pandora_dagster.contracts.conversations import Message
 from pandora_dagster.contracts.turns import IndexedMessage, Manifest, TurnRow
+from pandora_dagster.selection.whole_answer import whole_answer
 from pandora_dagster.text.citations import REFERENCES_TITLE, cited, references
 from pandora_dagster.text.conversations import calls_of, read_message_lines, words_of
 from pandora_dagster.text.dates import moment, stamp
@@ -30,7 +31,7 @@ def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = N
 
     `preamble` is what stood before the first turn of a recorded conversation, given for that turn only.
     """
-    bodies = told(manifest, ContextDocument.parse(context))
+    bodies = told(manifest, ContextDocument.parse(context), files or {})
     lines = (files or {}).get(MESSAGES, "")
     messages = _recorded(manifest, lines, preamble) if manifest.recorded else _live(manifest, bodies)
     return TurnRow(
@@ -85,16 +86,17 @@ def _created(message: Message, otherwise: str) -> str:
     return otherwise
 
 
-def told(manifest: Manifest, document: ContextDocument) -> dict[int, str]:
+def told(manifest: Manifest, document: ContextDocument, files: Mapping[str, str]) -> dict[int, str]:
     """What later turns learn from a turn: section -> text, without what only repeats an older source.
 
     A recorded turn tells all it holds. A live turn's sections 1 to 3 and 6 tell of its own work; a result that leads to
     earlier turns is theirs; and an answer of the embedded runtime is made of quotations, each of which stands at its source.
+    An answer over section 5's budget is told whole, from `files`.
     """
     if manifest.recorded:
         bodies = {n: document.body(n) for n in sorted((*_TOLD, _BEFORE))}
     else:
-        answer = document.body(5)
+        answer = whole_answer(document, files)
         bodies = {
             0: document.query(),
             4: _new_results(document.body(4)),

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.constructor import DuplicateKeyError, SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 from pandora_dagster.contracts.remembered import EarlierValue, MemoryEntry
@@ -19,6 +19,7 @@ from pandora_dagster.errors import DocumentError
 
 _BLOCK = re.compile(r"^```ya?ml[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
 _PLAIN_KEY = re.compile(r"(?!(?:true|false|null)$)[a-z][a-z_]*", re.IGNORECASE)
+_NAMED = re.compile(r'duplicate key "(.*?)" with value', re.DOTALL)
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _INTRODUCTIONS = {
     "preference": "# Preferences\n\nWhat the assistant remembers of what you like. Change it as you wish; the block below is read back.\n",
@@ -83,7 +84,10 @@ def _mapping(text: str, where: str, first: int) -> dict[object, object]:
     except YAMLError as error:
         # ruamel leaves its errors' fields untyped: a mark has `line`, counted from 0.
         line = first + 1 + int(getattr(getattr(error, "problem_mark", None), "line", 0))
-        raise DocumentError(f"{where}:{line}: {getattr(error, 'problem', None) or error}: expected YAML with each key once") from error
+        problem = getattr(error, "problem", None) or error
+        if isinstance(error, DuplicateKeyError) and (named := _NAMED.search(str(problem))):
+            problem = f"key {named.group(1)} stands twice"
+        raise DocumentError(f"{where}:{line}: {problem}: expected YAML with each key once") from error
     if raw is None:
         return {}
     if not isinstance(raw, dict):

@@ -19,6 +19,7 @@ from pandora_dagster.stores.source_records import read_record, written_record
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 """A visited page's extraction takes some kilobytes."""
+_GONE = "put the file back, or add the record again (`pandora research add`, `pandora visit add`), or run `pandora index rebuild`"
 Row = ResearchRow | VisitRow
 
 
@@ -105,7 +106,12 @@ class SourceFiles:
             self._index.put([_row(user, record, text)])
 
     def _text(self, path: Path) -> str:
-        return read_text(inside(self._layout.root, path), limit=MAX_RECORD_BYTES)
+        try:
+            return read_text(inside(self._layout.root, path), limit=MAX_RECORD_BYTES)
+        except DocumentError as error:
+            if not error.missing:
+                raise
+            raise DocumentError(f"{path}: missing: expected the record that the index names", missing=True, hint=_GONE) from error
 
 
 def _records(folder: Path) -> list[Path]:

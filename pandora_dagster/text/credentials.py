@@ -14,7 +14,13 @@ _NAMES = (
     r"|(?:access|auth|refresh|bearer)[_-]?token)"
 )
 """Names whose value is a secret. A bare `token` is not among them: here it counts words, and has a rule of its own."""
-_NAME_HINTS = ("pass", "pwd", "key", "secret", "token")
+_PASSWORD_HINTS = ("password", "passphrase", "passcode")
+_NAME_HINTS = (
+    *_PASSWORD_HINTS,
+    *("passwd", "pwd", "secret"),
+    *(first + between + "key" for first in ("api", "private") for between in (" ", "_", "-", "")),
+    *(first + between + "token" for first in ("access", "auth", "refresh", "bearer") for between in ("_", "-", "")),
+)
 _RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"
 """Letters and digits together, as a number of words never is."""
 
@@ -60,7 +66,7 @@ _RULES = (
     _rule("://", r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,100}:(?P<secret>[^\s/@\"']{1,200})(?=@)"),
     _rule("token", rf"(?i)(?:\b|_)token\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<secret>{_RANDOM})"),
     _rule(
-        "pass",
+        " ".join(_PASSWORD_HINTS),
         r"(?i)\b(?:password|passphrase|passcode)(?: (?:for|of|to) [\w .\-]{1,40}?)? is:?[ \t]+[\"']?"
         r"(?P<secret>(?=\S*[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{5,}[^\s,;\"'\\.])",
     ),

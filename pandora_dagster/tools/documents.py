@@ -1,13 +1,15 @@
-"""`doc.search`: the person's own earlier turns, searched. Writes nothing."""
+"""`doc.search`: the person's own earlier turns, searched as far back as the policy allows. Writes nothing."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports import CountsTokens, ToolOutcome, TurnIndex, TurnStore
+from pandora_dagster.contracts.turns import Candidate
+from pandora_dagster.phases.looking_back import SESSION_POOL
 from pandora_dagster.selection.excerpts import Excerpt, Scores, excerpt
 from pandora_dagster.text.citations import without_marks
 
@@ -24,6 +26,8 @@ class DocSearch:
     index: TurnIndex
     counter: CountsTokens
     scores: Scores
+    crosses_sessions: Callable[[UserId], bool]
+    """Whether turns of the person's other sessions may be used (DECISIONS 33)."""
     name: str = "doc.search"
     description: str = "Search the person's earlier conversations and documents by words. Returns the best pieces with their sources."
     writes: bool = False
@@ -39,12 +43,11 @@ class DocSearch:
 
     async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
         query = str(arguments["query"])
-        found = self.index.candidates(user, query, limit=MOST_TURNS, before=turn.number)
         parts: list[str] = []
         sources: list[Source] = []
         raw: list[dict[str, object]] = []
         room = BUDGET_TOKENS
-        for candidate in found:
+        for candidate in self._found(user, query, turn):
             key = TurnKey(user, candidate.row.number)
             piece = self._piece(key, query, room)
             if not piece.text:
@@ -62,6 +65,14 @@ class DocSearch:
                 }
             )
         return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw, ensure_ascii=False, indent=1), tuple(sources))
+
+    def _found(self, user: UserId, query: str, turn: TurnKey) -> tuple[Candidate, ...]:
+        """The best earlier turns; without consent to more, of the turn's own session alone."""
+        if self.crosses_sessions(user):
+            return self.index.candidates(user, query, limit=MOST_TURNS, before=turn.number)
+        session = self.turns.manifest(turn).session_id
+        found = self.index.candidates(user, query, limit=SESSION_POOL, before=turn.number)
+        return tuple(c for c in found if c.row.session_id == session)[:MOST_TURNS]
 
     def _piece(self, key: TurnKey, query: str, room: int) -> Excerpt:
         return excerpt(self.turns.load(key), query, limit=min(room, BUDGET_TOKENS // 2), counter=self.counter, scores=self.scores)

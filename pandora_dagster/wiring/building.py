@@ -6,6 +6,7 @@ import secrets
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from pandora_dagster.contracts.ports import CountsTokens, Embeds, ModelRuntime, Tool
 from pandora_dagster.cookbook import Shelf
@@ -15,6 +16,7 @@ from pandora_dagster.execution.compression_log import EMBEDDED
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.phases.flow import SECTION_OF
 from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.looking_back import may_cross
 from pandora_dagster.phases.recording import RecordingDesk
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
@@ -83,9 +85,9 @@ def open_house(
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
     interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
     scores = Overlap(index.reader).scores
-    tools: dict[str, Tool] = {
-        t.name: t for t in (DocSearch(turns, index, counter, scores), MemoryQuery(memory, counter, scores), MemoryCreate(memory, now))
-    }
+    facts = FactFiles(root)
+    search = DocSearch(turns, index, counter, scores, partial(may_cross, settings.policy, facts))
+    tools: dict[str, Tool] = {t.name: t for t in (search, MemoryQuery(memory, counter, scores), MemoryCreate(memory, now))}
     execution = Executor(
         cookbook=cookbook,
         runtime=runtime,
@@ -132,7 +134,7 @@ def open_house(
         runtime.name,
         settings.policy,
         settings.stage,
-        facts=FactFiles(root),
+        facts=facts,
         sources=sources,
         notes=notes,
         vectors=vectors,

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 from pandora_dagster.compression import compress
+from pandora_dagster.compression.blocks import blocks
 from pandora_dagster.text.tokens import TokenCounter
 
 CODE = "".join(f'def load_{n}(path):\n    """Reads order {n}."""\n    return open(path).read({n}00)\n\n' for n in range(60))
@@ -46,3 +47,9 @@ def test_a_query_that_nothing_answers_still_gives_a_text(counter: TokenCounter) 
     """Where nothing sound can be chosen for it, all counts."""
     text = "\n".join(f"user: I must not pay more than ${n} for room R{n}." for n in range(1, 12)) + "\nassistant: " + "Well then. " * 300
     assert compress(text, target_tokens=320, query="zebra migration", counter=counter).text
+
+
+def test_a_later_sentence_of_a_line_knows_the_lines_label() -> None:
+    """`**Asked:**` and `Budget.` say what the sentences behind them are about."""
+    found = blocks("**Asked:** May I return it? Order LMP-4471.\nBudget. We got $48,000. It is less than last year.")
+    assert [b.label for b in found] == ["", "**Asked:**", "", "Budget.", "Budget."]

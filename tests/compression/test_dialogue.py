@@ -31,11 +31,20 @@ def test_the_legend_is_read_back(counter: TokenCounter) -> None:
 
 
 def test_a_negation_keeps_what_it_denies() -> None:
-    """The word behind a negation is never deleted, whatever its class."""
-    assert telegraph("I do not go there at all", ()) == "not go"
+    """The words behind a negation are never deleted, whatever their class, up to the end of what it denies."""
+    assert telegraph("I do not go there at all", ()) == "not go there"
+    assert telegraph("It is about not giving up and trying it", ()) == "not giving up trying"
+    assert telegraph("We didn't make it, but it was close", ()) == "didn't make it, close"
 
 
 def test_plain_text_is_no_dialogue() -> None:
     """A colon here and there makes no speakers."""
     assert is_dialogue(TALK)
     assert not is_dialogue("Note: a thing.\nSome text.\nMore text.\nAnd more.")
+
+
+def test_a_greeting_is_no_statement(counter: TokenCounter) -> None:
+    """What holds the speakers' names and function words only is not kept, however much room there is."""
+    talk = "\n".join(f"Ada: Hey Ivo! The boat to Bergen leaves at {n}:30.\nIvo: Hello Ada! Thanks Ada!" for n in range(1, 12))
+    made = Dialogue(talk, counter).condensed(180)
+    assert "11:30" in made and "Hey" not in made and "Hello" not in made

@@ -34,6 +34,7 @@ def test_no_condensed_text(counter: TokenCounter, candidate: str, reason: str) -
     [
         "Shop 3 sells the blue lamp for $3.50 and ships it to Bergen within 3 days.",
         "# shop|price|days\n1|$1.50|1\n2|$2.50|2\n3|$3.50|3",
+        '{"shop":"Shop 3","lamp":"blue","price":"$3.50","days":"3","to":"Bergen","also":["$4.50","$5.50","$6.50"],"id":"S-3"}',
         "Prices for the lamp run from $1.50 to $39.50; every shop ships to Bergen.",
     ],
 )

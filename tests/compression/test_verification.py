@@ -58,3 +58,25 @@ def test_a_detail_may_rest_on_a_reference_and_a_critical_fact_may_not(transcript
     outcomes = {v.text: v.outcome for v in verify(ledger, transcript, "trains to Bergen\nwhole text: toolresults.md").verdicts}
     assert outcomes["TR33"] is Outcome.RECOVERABLE
     assert outcomes["card_5512"] is Outcome.MISSING
+
+
+@pytest.mark.parametrize("between", [" ", "\n"])
+def test_values_that_changed_places_are_mutated(between: str) -> None:
+    """Both amounts stand, each with the other's subject; in their own order they are kept."""
+    source = f"Ada pays $500 for the blue room.{between}Ivo pays $700 for the red room."
+
+    def outcomes(candidate: str) -> list[Outcome]:
+        return [v.outcome for v in verify(take_ledger(source), source, candidate).verdicts if v.text in ("$500", "$700")]
+
+    assert outcomes("Ada pays $700 for the blue room. Ivo pays $500 for the red room.") == [Outcome.MUTATED] * 2
+    assert outcomes("Ivo: $700, red room.\nAda: $500, blue room.") == [Outcome.KEPT] * 2
+
+
+@pytest.mark.parametrize(
+    "weak", ["maybe deliver", "may deliver", "might deliver", "should deliver", "need not deliver", "must not deliver"]
+)
+def test_must_does_not_become_maybe(weak: str) -> None:
+    """A binding word that weakened or turned is a changed constraint."""
+    source = "user: You must deliver the blue chairs to Bergen by Friday."
+    verdicts = verify(take_ledger(source), source, f"You {weak} the blue chairs to Bergen by Friday.").verdicts
+    assert {v.outcome for v in verdicts} & {Outcome.MUTATED, Outcome.INVENTED}

@@ -214,6 +214,21 @@ def test_shipped_recipes_name_their_schema_for_editors(shipped: Shelf) -> None:
         assert first == "# yaml-language-server: $schema=../schema.json"
 
 
+@pytest.mark.parametrize("name", ["phase2_retrieval", "phase2_synthesis"])
+def test_what_chooses_and_gathers_is_told_of_every_document_it_reads(shipped: Shelf, name: str) -> None:
+    """A document that the prompt does not name, or a banner over one, would be put into no field."""
+    recipe = shipped.load(f"pipeline/{name}").recipe
+    prompt = "\n".join((shipped.prompts.parent / entry.path).read_text() for entry in recipe.prompt_files)
+    assert recipe.input_docs and [d for d in recipe.input_docs if f"`{d}`" not in prompt] == []
+
+
+def test_gathering_is_told_of_the_headers_that_loaded_texts_stand_under(shipped: Shelf) -> None:
+    """As `phases` writes them: earlier turns with their speakers, research, notes."""
+    prompt = (shipped.prompts / "pipeline" / "phase2_synthesis.md").read_text()
+    for header in ("PRIOR TURN ", "PRIOR TURNS ", "conversation summary", "Speakers: ", "CACHED RESEARCH", "NOTE ", "`stale`"):
+        assert header in prompt, header
+
+
 def test_intents_in_conditions_exist(shipped: Shelf) -> None:
     """A block that waits for an intent nobody gives would never be part of a prompt."""
     whens = [entry.when for name in shipped.names() for entry in shipped.load(name).recipe.prompt_files if entry.when]

@@ -147,6 +147,24 @@ def test_an_answer_over_its_budget_is_whole_for_its_validation_and_for_the_perso
     assert answer in judged[0].document("context.md")
 
 
+def test_later_turns_and_searches_read_the_whole_of_an_answer_over_its_budget(rig, growing):
+    """What the compression of section 5 left out is in the index row, found by a search and read as a prior turn; a rebuild agrees."""
+    growing(2)
+    answer = "\n\n".join(f"Chair CH{n}00X was paid with ${n}49.00 [1]. {FILLER}" for n in range(1, 61))
+    rig.say(synthesizer=answer)
+    first = rig.ask("which chairs were paid?")
+    section = rig.section(first, 5)
+    assert section.count(FILLER) < 30 and section.endswith("Whole answer: `response.md`")
+    assert answer in rig.row(first).text
+    found = rig.house.turn_index.messages("anna", "weekend families", limit=1)
+    assert [(m.turn_id, m.message_id) for m in found] == [(first.turn_id, "answer")] and answer in found[0].text
+    assert rig.house.verify_index() == ()
+    rig.say(planner=plan("synthesis"), retrieval=retrieval(first.number))
+    key = rig.ask("who planned a weekend with the families?")
+    row = phase_record(rig, key, "gathered_context").report["facts"]["compressions"][0]
+    assert row["document"] == f"turns/{first.turn_id}/context.md" and row["tokens_before"] > rig.house.kit.counter.count(answer)
+
+
 def test_a_prior_turn_over_its_limit_is_compressed_to_it(rig, growing):
     """DECISIONS 2: the chosen turn is there with every fact, within 1,500 tokens, and the stored turn is as it was."""
     growing(45)

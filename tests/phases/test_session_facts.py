@@ -12,7 +12,7 @@ from pandora_dagster.phases.consent import erase_facts, give_consent, standing, 
 from pandora_dagster.phases.remembering import may_state
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
-from tests.phases.rig import Rig, retrieval, vocabulary
+from tests.phases.rig import CLARIFY, PROCEED, Rig, plan, retrieval, vocabulary
 
 ANNA = user_id("anna")
 SAID = "My budget is $900."
@@ -55,6 +55,39 @@ def test_a_fact_whose_turn_is_not_loaded_is_cited_as_that_turn(rig):
     pack = rig.runtime.of("context_synthesis")[-1]
     assert pack.document("prior_turns") == "" and "turn 1) [1]" in pack.document("conversation_context")
     assert [(s.label, s.path) for s in pack.sources] == [("1", "turns/turn_000001/context.md")]
+
+
+@pytest.mark.parametrize("role", ["reflection", "planner"])
+def test_what_is_stated_beside_an_unclear_request_is_kept(rig, role):
+    """A turn that asks back keeps its statements: the next turn is given them."""
+    rig.say(**{role: CLARIFY if role == "reflection" else plan("clarify", question="Which laptop?")})
+    first = state(rig)
+    assert rig.turn(first).manifest.state == "clarify" and rig.turn(first).manifest.summary
+    rig.say(reflection=PROCEED, planner=plan("synthesis"))
+    rig.ask("the black one")
+    assert f"- [Logistics] {SAID}" in given(rig)
+
+
+def test_an_unclear_request_that_states_nothing_makes_no_call_for_facts(rig):
+    """The question back waits for its summary alone."""
+    rig.say(reflection=CLARIFY)
+    rig.ask("which one?")
+    assert rig.runtime.calls()["fact_keeper"] == 0
+
+
+def test_a_question_back_stands_where_its_facts_fail(rig):
+    """A failing model and a damaged ledger leave question and summary; the intervention names what is wrong."""
+    rig.say(reflection=CLARIFY, fact_keeper=ModelError("gone"))
+    key = rig.ask(SAID)
+    manifest = rig.turn(key).manifest
+    assert (manifest.state, rig.section(key, 5)) == ("clarify", "Which chair do you mean?") and manifest.summary
+    assert "gone" in rig.house.interventions.show(manifest.intervention).message
+    rig.say(fact_keeper=diff(SAID))
+    path = rig.house.folder(rig.ask(SAID)).parents[1] / "sessions" / "s1" / "session_facts.json"
+    assert path.exists()
+    path.write_text("{")
+    damaged = rig.turn(rig.ask(SAID)).manifest
+    assert damaged.state == "clarify" and "session_facts.json" in rig.house.interventions.show(damaged.intervention).message
 
 
 def rig_analysis():

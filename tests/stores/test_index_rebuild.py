@@ -56,7 +56,7 @@ def index(tmp_path: Path) -> DuckTurnIndex:
 
 def _put(index: DuckTurnIndex, *turns: Turn) -> None:
     for turn in turns:
-        index.put([row_of(turn.manifest, turn.context)])
+        index.put([row_of(turn.manifest, turn.context, turn.files)])
 
 
 def test_a_rebuilt_index_answers_as_the_incremental_one(index: DuckTurnIndex, tmp_path: Path) -> None:

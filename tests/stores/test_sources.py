@@ -132,6 +132,7 @@ def test_a_damaged_or_missing_file_is_told_when_it_is_named(store):
     with pytest.raises(DocumentError, match="missing") as gone:
         store.visit(ANNA, "visit_abc123")
     assert (corrupt.value.missing, gone.value.missing) == (False, True)
+    assert "missing: expected the record that the index names" in str(gone.value) and "pandora visit add" in gone.value.hint
     with pytest.raises(DocumentError, match="not among the cached research of anna") as never:
         store.research(ANNA, "travel.rome")
     assert never.value.missing

@@ -7,6 +7,9 @@ import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.consent import give_consent, withdraw_consent
+from pandora_dagster.phases.looking_back import SESSION_POOL
+from pandora_dagster.settings import load_settings
 from pandora_dagster.tools.documents import BUDGET_TOKENS, MOST_TURNS
 from tests.phases.rig import open_rig
 
@@ -56,6 +59,41 @@ def test_the_result_stays_within_its_budget(rig):
     assert 0 < len(found.sources) <= MOST_TURNS
     assert rig.house.kit.counter.count(found.text) <= BUDGET_TOKENS + 20 * MOST_TURNS
     assert any(entry["left_out"] for entry in json.loads(found.raw))
+
+
+@pytest.fixture
+def mediation(tmp_path, monkeypatch):
+    """A house that mediates: sessions tell each other nothing without consent."""
+    monkeypatch.setattr("tests.phases.rig.load_settings", lambda given: load_settings(given | {"PANDORA_POLICY": "mediation"}))
+    made = open_rig(tmp_path / "store")
+    yield made
+    made.house.close()
+
+
+def test_a_mediation_searches_other_sessions_only_with_consent(mediation):
+    """What another session heard stays there until the person consents, and again once they withdraw."""
+    other = mediation.ask("the walnut desk is cracked", session="s1")
+    own = mediation.ask("the walnut desk is sold", session="s2")
+    here = mediation.start("which desk?", session="s2")
+
+    def found():
+        return {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources}
+
+    assert found() == {own.turn_id}
+    give_consent(mediation.house.kit, user_id("anna"))
+    assert found() == {own.turn_id, other.turn_id}
+    withdraw_consent(mediation.house.kit, user_id("anna"))
+    assert found() == {own.turn_id}
+
+
+def test_better_matches_of_other_sessions_do_not_crowd_out_the_own_session(mediation):
+    """The own session's turn is found behind more other ones than one search gives."""
+    own = mediation.ask("a desk by the window, with the drawers that we spoke of", session="s2")
+    for _ in range(MOST_TURNS + 2):
+        mediation.ask("walnut desk", session="s1")
+    here = mediation.start("which desk?", session="s2")
+    assert SESSION_POOL > MOST_TURNS + 2
+    assert {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources} == {own.turn_id}
 
 
 def test_a_damaged_turn_is_named(rig):

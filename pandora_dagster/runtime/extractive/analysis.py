@@ -26,6 +26,8 @@ _NOT_POINTING = re.compile(
     r"\bthat (?:i|we|you|he|she|they|it|is|was|are|were|my|the)\b|\bthis (?:week|month|year|morning|weekend|time)\b", re.I
 )
 _ORDINAL = re.compile(r"\b(first|second|third|fourth|fifth|last)\b", re.IGNORECASE)
+_ANYTHING = frozenset({"one", "ones", "option", "options", "item", "items", "result", "results", "choice", "choices"})
+"""Words that name no kind of thing: `the second one`."""
 _MOST = 16
 _MOST_SENTENCES = 64
 """A query of more sentences is told by its first ones, or whole where that fits."""
@@ -97,16 +99,25 @@ def _matching(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
 
 
 def _ordinal(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
-    """`the second reservation`: the second id that the best matching summary names, else the second matching turn."""
+    """`the second reservation`: the second id of the turn that listed reservations, where one did; `the second one`: of the last turn.
+
+    Where nothing was listed an ordinal counts something else (`the second tournament` of a season). Only `last` also means the newest
+    turn about such a thing.
+    """
     found = _ORDINAL.search(query)
-    place = _ORDINALS[found.group(1).lower()] if found else 0
-    holding = [t for _, t in _holding(query, turns)] or (turns[-1:] if not _asked(query) else [])
-    for turn in holding:
+    if found is None:
+        return None
+    place = _ORDINALS[found.group(1).lower()]
+    such = frozenset(stem(w) for w in content_words(" ".join(query[found.end() :].split()[:2])) if w.lower() not in _ANYTHING)
+    about = [t for _, t in _holding(query, turns) if such.intersection(terms(f"{t.text} {' '.join(t.topics)}"))] if such else turns[-1:]
+    for turn in about:
         listed = [e for e in entities(turn.text) if IDENTIFIER.fullmatch(e)]
         if len(listed) > max(1, place):
             return turn, listed[place]
-    in_order = sorted(holding, key=lambda t: t.turn)
-    return (in_order[place], _title(in_order[place], query)) if len(in_order) > max(place, 0) else None
+    if place >= 0 or not about:
+        return None
+    newest = max(about, key=lambda t: t.turn)
+    return newest, _title(newest, query)
 
 
 def _title(turn: Summary, query: str) -> str:

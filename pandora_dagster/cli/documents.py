@@ -31,6 +31,8 @@ def rebuild(context: typer.Context) -> None:
         report = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
         add_partitions(house, house.turns.keys())
     say(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed")
+    if report.vectors:
+        say(f"{report.vectors} vectors of messages")
     for aside in filter(None, (report.aside, report.calls_aside, report.sources_aside)):
         note(f"the damaged index is kept as {aside}")
     for fault in (*report.faults, *report.broken_lines):

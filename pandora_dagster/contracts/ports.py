@@ -70,6 +70,27 @@ class ModelRuntime(Protocol):
     async def aclose(self) -> None: ...
 
 
+class Embeds(Protocol):
+    """Texts as vectors, close to each other where they mean alike; a model server's, or a local model's."""
+
+    @property
+    def name(self) -> str:
+        """The model and its version: vectors of different names are never compared."""
+        ...
+
+    def embed(self, texts: Sequence[str], *, timeout_s: float) -> list[list[float]]:
+        """One vector a text, float32 values, all of one length. Raises ModelError; a long text's end may not be read."""
+        ...
+
+
+class KeepsVectors(Protocol):
+    """Vectors of what turns say, kept for the search. Never raises: without them the search goes by words alone."""
+
+    def put(self, rows: Sequence[TurnRow]) -> None:
+        """The vectors of these turns' messages, in the place of older ones."""
+        ...
+
+
 class TokenRatios(Protocol):
     """What was learned of the served tokenizers: served tokens per cl100k token, of each layer and model."""
 

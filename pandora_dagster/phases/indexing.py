@@ -12,10 +12,15 @@ UNSETTLED = (TurnState.OPEN, TurnState.HALTED)
 
 
 def index(kit: Kit, turn: Turn) -> TurnRow:
-    """Put the turn's row and take its call records into their index, which loses no turn. Raises StoreError."""
+    """Put the turn's row and take its call records into their index, which loses no turn. Raises StoreError.
+
+    Vectors are made of a saved turn only: its answer is out by now (DECISIONS 16). A rebuild makes those of the others.
+    """
     row = row_of(turn.manifest, turn.context, turn.files)
     kit.index.put([row])
     kit.calls.settle(turn.key, turn.manifest.revision)
+    if kit.vectors and turn.manifest.state is TurnState.SAVED:
+        kit.vectors.put([row])
     return row
 
 

@@ -10,6 +10,7 @@ from pandora_dagster.contracts.ports import (
     CountsTokens,
     Executes,
     Interventions,
+    KeepsVectors,
     Summarizes,
     Tool,
     TurnIndex,
@@ -48,5 +49,7 @@ class Kit:
     """The policy's stage that a conversation is in; "" for the intent of each query."""
     facts: FactBook = field(kw_only=True)
     """Notable facts of sessions, and with consent the person's profile."""
+    vectors: KeepsVectors | None = None
+    """Keeps the vectors of turns for the search; None where embeddings are off."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

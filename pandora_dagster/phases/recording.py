@@ -12,7 +12,7 @@ from json import dumps
 
 from pandora_dagster.contracts.conversations import Conversation, Message, SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.ports import Recordings, Sessions, TurnIndex
+from pandora_dagster.contracts.ports import KeepsVectors, Recordings, Sessions, TurnIndex
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.errors import ConversationError, UnknownTurnError
 from pandora_dagster.phases.recorded_turn import Draft, draft, manifest_of
@@ -35,6 +35,7 @@ class RecordingDesk:
     sessions: Sessions
     index: TurnIndex
     reader: TermReader
+    vectors: KeepsVectors | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +233,13 @@ def _placed(pending: Sequence[_Opened], desk: RecordingDesk) -> list[TurnRow]:
 
 
 def _complete(rows: Sequence[TurnRow], placed: Sequence[_Opened], desk: RecordingDesk) -> None:
-    """Index turns that are placed, then call their sessions complete; raises StoreError."""
+    """Index turns that are placed, then call their sessions complete, then make vectors; raises StoreError."""
     if rows:
         desk.index.put(rows)
     for opened in placed:
         desk.sessions.save(opened.record.model_copy(update={"state": "complete"}))
+    if desk.vectors:
+        desk.vectors.put(rows)
 
 
 def _found(key: TurnKey, recordings: Recordings) -> Turn | None:

@@ -64,6 +64,8 @@ class Signal:
 
     weight: float
     scores: Mapping[int, float]
+    full: float | None = None
+    """The score that earns the whole weight; None for the greatest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class _Neighbourhood:
+class Neighbourhood:
     """Units by document, the messages of each session in order, and each message's place there."""
 
     units: Mapping[int, Unit]
@@ -83,7 +85,7 @@ class _Neighbourhood:
     seats: Mapping[int, int] = field(default_factory=dict[int, int])
 
     @classmethod
-    def of(cls, units: Iterable[Unit]) -> "_Neighbourhood":
+    def of(cls, units: Iterable[Unit]) -> "Neighbourhood":
         by_doc = {unit.doc: unit for unit in sorted(units, key=lambda u: u.doc)}
         sessions: dict[str, list[int]] = defaultdict(list)
         seats: dict[int, int] = {}
@@ -116,9 +118,10 @@ def idf(documents: int, holding: int) -> float:
 def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches, signals: Sequence[Signal] = ()) -> tuple[Scored, ...]:
     """Units that share something with the question, stand beside one that does, or are of a person whom it names: best first.
 
-    Among equals the newer stands first. `signals` are fused in: each is divided by its greatest value, as the others are.
+    Among equals the newer stands first. `signals` are fused in: each is divided by what it calls full, else by its greatest
+    value as the others are.
     """
-    around = _Neighbourhood.of(units)
+    around = Neighbourhood.of(units)
     parts = (
         Signal(1.0, _word_scores(question, around, matches)),
         Signal(PREFIX_WEIGHT, _prefix_scores(question, around, matches)),
@@ -147,13 +150,13 @@ def _manner(unit: Unit, question: Question) -> float:
 
 
 def _add(total: dict[int, float], part: Signal) -> None:
-    best = max(part.scores.values(), default=0.0)
+    best = max(part.scores.values(), default=0.0) if part.full is None else part.full
     if best > 0:
         for doc, value in part.scores.items():
             total[doc] += part.weight * value / best
 
 
-def _word_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+def _word_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[int, float]:
     lengths = around.windowed({doc: float(u.length) for doc, u in around.units.items()}, WINDOW)
     norms = _norms(lengths, K1, B)
     scores: dict[int, float] = defaultdict(float)
@@ -167,7 +170,7 @@ def _word_scores(question: Question, around: _Neighbourhood, matches: Matches) -
     return scores
 
 
-def _lend_turn_words(counts: dict[int, float], around: _Neighbourhood) -> None:
+def _lend_turn_words(counts: dict[int, float], around: Neighbourhood) -> None:
     """Messages of a turn whose summary has the term get a part of it, unless they have it themselves."""
     turns = {number_of(doc): count for doc, count in counts.items() if around.units[doc].is_turn}
     if not turns:
@@ -183,7 +186,7 @@ def _norms(lengths: Mapping[int, float], k1: float, b: float) -> dict[int, float
     return {doc: k1 * (1 - b + b * length / mean) for doc, length in lengths.items()}
 
 
-def _prefix_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+def _prefix_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[int, float]:
     scores: dict[int, float] = defaultdict(float)
     for prefix, letters in question.prefixes.items():
         counts: dict[int, float] = defaultdict(float)
@@ -197,7 +200,7 @@ def _prefix_scores(question: Question, around: _Neighbourhood, matches: Matches)
     return scores
 
 
-def _date_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[int, float]:
+def _date_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[int, float]:
     """A turn's date holds for all its messages; what a message itself points to (`last week`) counts once more."""
     scores: dict[int, float] = defaultdict(float)
     for term in question.dates:
@@ -210,7 +213,7 @@ def _date_scores(question: Question, around: _Neighbourhood, matches: Matches) -
     return scores
 
 
-def _session_scores(question: Question, around: _Neighbourhood, matches: Matches) -> dict[str, float]:
+def _session_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[str, float]:
     """Each session as one document, divided by the best."""
     lengths = {s: float(sum(around.units[d].length for d in docs)) for s, docs in around.sessions.items()}
     mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0

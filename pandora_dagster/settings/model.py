@@ -85,6 +85,11 @@ class Settings(BaseModel):
     stage: Annotated[
         str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(POLICIES["mediation"].buffers), "none")
     ] = Field("", description="The stage that a mediation is in: it decides how many of its turns go whole.")
+    embeddings: Annotated[Literal["off", "local", "runtime"], Variable("PANDORA_EMBEDDINGS", "off, local or runtime")] = Field(
+        "off",
+        description="Whose vectors the search uses besides the words: nobody's, a small local model's (the extra `embeddings`), or those "
+        "of the server that the runtime file names under `embeddings`.",
+    )
     index_lock_wait_s: Annotated[
         float,
         Field(gt=0, le=3_600, allow_inf_nan=False),

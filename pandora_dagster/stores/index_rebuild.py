@@ -46,7 +46,8 @@ class Preambles:
 class RebuildReport:
     """What a rebuild did. `faults` names each turn whose documents can not be read; `aside` a damaged index, kept.
 
-    `calls` and `calls_aside` say the same of the index of calls, `sources` and `sources_aside` of research and visits;
+    `calls` and `calls_aside` say the same of the index of calls, `sources` and `sources_aside` of research and visits; `vectors`
+    counts those of messages (0 where embeddings are off).
     `broken_lines` names each line and each record that can not be read.
     """
 
@@ -58,6 +59,7 @@ class RebuildReport:
     broken_lines: tuple[str, ...] = ()
     sources: int = 0
     sources_aside: Path | None = None
+    vectors: int = 0
 
 
 def rebuild(
@@ -100,6 +102,11 @@ def verify(documents: Documents, index: DuckTurnIndex, preambles: Preambles = Pr
         faults += _differences(row, there and there.model_copy(update={"messages": said.get(row.number, ())}))
     faults += [f"{user}:turn_{number:06d}: in the index, but no document: expected no row" for user, number in rows]
     return tuple(faults)
+
+
+def document_rows(documents: Documents, preambles: Preambles = Preambles()) -> Iterator[TurnRow]:
+    """The rows of all turns that can be read, as their documents have them."""
+    return _rows(documents, preambles, documents.keys(), [])
 
 
 def _differences(row: TurnRow, there: TurnRow | None) -> Iterator[str]:

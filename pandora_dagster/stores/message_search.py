@@ -5,13 +5,14 @@ is counted from the user's first, so that nothing of another user shows.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
 
 from pandora_dagster.contracts.turns import FoundMessage, SearchFilters
+from pandora_dagster.selection.likeness import likeness_signals
 from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, is_turn, number_of
 from pandora_dagster.selection.question import Question, asked
 from pandora_dagster.selection.ranking import DATE_WEIGHT, K1, PREFIX_WEIGHT, B, Matches, Scored, Unit, idf, ranked_messages
@@ -21,6 +22,8 @@ from pandora_dagster.text.words import TermReader
 
 POOL = 200
 """Documents that are scored with what stands around them; more change no first ten."""
+ALIKE = 100
+"""Messages taken besides because their vectors are most like the question's."""
 _AROUND = 4
 """Turns on each side of a match that are looked at."""
 _HITS = f"""
@@ -40,6 +43,10 @@ _POOL = f"""
 _OF_SPEAKERS = f"""
     SELECT doc FROM {ALL_MESSAGES}
     WHERE speaker IN (SELECT unnest(?::VARCHAR[])) AND doc >= ? AND doc < ? AND {{passing}} ORDER BY doc DESC LIMIT ?
+"""  # noqa: S608
+_ALIKE = f"""
+    SELECT doc FROM {ALL_MESSAGES} JOIN (SELECT unnest(?::BIGINT[]) AS doc, unnest(?::DOUBLE[]) AS likeness) USING (doc)
+    WHERE doc >= ? AND doc < ? AND {{passing}} ORDER BY likeness DESC, doc DESC LIMIT ?
 """  # noqa: S608
 _TURN_OF = f"(doc >> {PLACE_BITS} << {PLACE_BITS})"
 _NEAR = "(SELECT unnest(?::BIGINT[]))"
@@ -62,19 +69,23 @@ class MessageSearch:
     end: int
     reader: TermReader
     filters: SearchFilters = field(default_factory=SearchFilters)
+    likeness: Mapping[int, float] = field(default_factory=dict[int, float])
+    """The user's own document -> cosine of its vector with the query's; empty where there are no vectors."""
 
     def ranked(self, query: str) -> tuple[Scored, ...]:
         """Messages and turns that share something with the query or stand beside one that does, best first."""
         speakers, messages, length = self._totals()
         question = asked(query, self.reader, speakers=speakers)
         terms = question.terms()
-        if not messages or not (terms or question.named):
+        if not messages or not (terms or question.named or self.likeness):
             return ()
         self.db.execute(_HITS, [self._user, list(terms), len(terms), self.base, self.end])
         rarity = self._rarity(terms, messages)
         pool = self._pool(question, terms, rarity, length / messages or 1.0)
         near = sorted({(number_of(doc) + away) << PLACE_BITS for doc in pool for away in range(-_AROUND, _AROUND + 1)})
-        scored = ranked_messages(question, self._units(near), self._matches(terms, rarity, near))
+        units = self._units(near)
+        signals = likeness_signals(units, self.likeness) if self.likeness else ()
+        scored = ranked_messages(question, units, self._matches(terms, rarity, near), signals)
         return self._within(scored, {number_of(doc) for doc in pool})
 
     def texts(self, scored: Sequence[Scored]) -> tuple[FoundMessage, ...]:
@@ -102,7 +113,8 @@ class MessageSearch:
         return {term: idf(messages, counts[place]) for place, term in enumerate(terms) if place in counts}
 
     def _pool(self, question: Question, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
-        """The best documents by their own words; where those are few, the newest of the persons whom the question names besides."""
+        """The best documents by their own words; where those are few, the newest of the persons whom the question names besides.
+        With them those whose vectors are most like the question's."""
         dates = set(question.dates)
         weights = [rarity.get(t, 0.0) * (question.words.get(t) or (DATE_WEIGHT if t in dates else PREFIX_WEIGHT)) for t in terms]
         passing, given = self._passing()
@@ -110,6 +122,10 @@ class MessageSearch:
         if question.named and len(rows) < POOL:
             of_speakers = [list(question.named), self.base, self.end, *given, POOL - len(rows)]
             rows += self.db.execute(_OF_SPEAKERS.format(passing=passing), of_speakers).fetchall()
+        if self.likeness:
+            docs = [self.base + doc for doc in self.likeness]
+            alike = [docs, list(self.likeness.values()), self.base, self.end, *given, ALIKE]
+            rows += self.db.execute(_ALIKE.format(passing=passing), alike).fetchall()
         return [row[0] - self.base for row in rows]
 
     def _passing(self) -> tuple[str, list[Any]]:

@@ -3,10 +3,10 @@
 Knows when the file is opened and what each question of the ports needs; tables are `turn_tables`', one search `message_search`'s.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 
@@ -51,16 +51,24 @@ _SAID = f"""
 """  # noqa: S608
 
 
+class Likens(Protocol):
+    """Where vectors are kept: they say what is like a query. Never raises; `{}` where they can not."""
+
+    def likeness(self, user: str, query: str) -> Mapping[int, float]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class DuckTurnIndex:
     """`TurnIndex`, which also finds single messages, in one DuckDB file. Every method opens, works and closes; raises StoreError."""
 
     file: DuckFile
     reader: TermReader = field(default_factory=TermReader)
+    vectors: Likens | None = None
+    """What a search is given besides the words; None: words alone."""
 
     @classmethod
-    def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckTurnIndex":
-        return cls(DuckFile(path, SCHEMA, wait_s))
+    def at(cls, path: Path, *, wait_s: float = 30.0, vectors: Likens | None = None) -> "DuckTurnIndex":
+        return cls(DuckFile(path, SCHEMA, wait_s), vectors=vectors)
 
     def put(self, rows: Sequence[TurnRow]) -> None:
         """Store rows, each in the place of an older one of the same turn; all of them or none."""
@@ -110,12 +118,13 @@ class DuckTurnIndex:
         """
         if limit <= 0:
             return ()
+        likeness = self._likeness(user, query)
         with self.file.reading() as db:
             base = base_of(db, user)
             if base is None:
                 return ()
             scores: dict[int, float] = {}
-            for scored in MessageSearch(db, base, _end(base, before), self.reader).ranked(query):
+            for scored in MessageSearch(db, base, _end(base, before), self.reader, likeness=likeness).ranked(query):
                 scores.setdefault(scored.unit.number, scored.score)
             best = list(scores)[:limit]
             rows = map(row_from, db.execute(_BY_DOC, [[base + doc_of(number) for number in best], limit]).fetchall())
@@ -128,12 +137,17 @@ class DuckTurnIndex:
         """The user's own messages that share something with `query` or stand beside one that does, best first."""
         if limit <= 0:
             return ()
+        likeness = self._likeness(user, query)
         with self.file.reading() as db:
             base = base_of(db, user)
             if base is None:
                 return ()
-            search = MessageSearch(db, base, _end(base, before), self.reader, filters)
+            search = MessageSearch(db, base, _end(base, before), self.reader, filters, likeness)
             return search.texts(messages_only(search.ranked(query))[:limit])
+
+    def _likeness(self, user: str, query: str) -> Mapping[int, float]:
+        """Asked before the file is opened: nobody waits at the lock for a model."""
+        return self.vectors.likeness(user, query) if self.vectors else {}
 
     def remove(self, user: str, numbers: Sequence[int]) -> None:
         """Take turns out of the index; those it does not hold are passed over."""

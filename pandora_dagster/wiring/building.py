@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime, Tool
+from pandora_dagster.contracts.ports import CountsTokens, Embeds, ModelRuntime, Tool
 from pandora_dagster.cookbook import Shelf
 from pandora_dagster.execution.allowance import Allowance
 from pandora_dagster.execution.budgets import CallLimit
@@ -45,6 +45,7 @@ from pandora_dagster.text.tokens import TokenCounter
 from pandora_dagster.tools.documents import DocSearch
 from pandora_dagster.tools.memory import MemoryCreate, MemoryQuery
 from pandora_dagster.wiring.compression import open_compression
+from pandora_dagster.wiring.embedding import open_embedder, open_vectors
 from pandora_dagster.wiring.house import House
 
 
@@ -70,12 +71,15 @@ def open_runtime(settings: Settings, counter: CountsTokens) -> ModelRuntime:
     return ExtractiveRuntime(counter, now)
 
 
-def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, counter: TokenCounter | None = None) -> House:
-    """Build every adapter, around a runtime or a counter of the caller's own where given. Nothing is written yet."""
+def open_house(
+    settings: Settings, *, runtime: ModelRuntime | None = None, counter: TokenCounter | None = None, embeds: Embeds | None = None
+) -> House:
+    """Build every adapter, around a runtime, a counter or a maker of vectors of the caller's own where given. Nothing is written yet."""
     root, counter, cookbook = settings.root, counter or open_counter(settings), open_cookbook(settings)
     runtime = runtime or open_runtime(settings, counter)
     turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
-    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s)
+    vectors = open_vectors(settings, embeds or open_embedder(settings), _told)
+    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors)
     call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
     calls = Calls(CallFiles(root), call_index, report=_told)
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
@@ -133,11 +137,14 @@ def open_house(settings: Settings, *, runtime: ModelRuntime | None = None, count
         facts=facts,
         sources=sources,
         notes=notes,
+        vectors=vectors,
     )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
-    recording = RecordingDesk(turns, sessions, index, index.reader)
-    return House(settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls, sources, research_index)
+    recording = RecordingDesk(turns, sessions, index, index.reader, vectors)
+    return House(
+        settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls, sources, research_index, vectors
+    )
 
 
 def _call_id() -> str:

@@ -12,6 +12,7 @@ from pandora_dagster.runtime.sglang.check import LayerStatus
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.call_index import DuckCallIndex
+from pandora_dagster.stores.vectors import TurnVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +25,25 @@ class Finding:
     remedy: str = ""
 
 
-async def examined(settings: Settings, runtime: ModelRuntime, cookbook: Cookbook, calls: DuckCallIndex) -> tuple[Finding, ...]:
+async def examined(
+    settings: Settings, runtime: ModelRuntime, cookbook: Cookbook, calls: DuckCallIndex, vectors: TurnVectors | None
+) -> tuple[Finding, ...]:
     """Every finding, in the order in which a person would mend them."""
     found = [_store(settings), *_recipes(cookbook)]
     if isinstance(runtime, SglangRuntime):
         found += [_layer(status, cookbook) for status in await runtime.check()]
     else:
         found.append(Finding("runtime", True, f"{runtime.name}: embedded, no model; every record says so"))
-    return (*found, *_compressions(calls))
+    return (*found, *([_embeddings(vectors)] if vectors else []), *_compressions(calls))
+
+
+def _embeddings(vectors: TurnVectors) -> Finding:
+    """Whether a vector can be made, by making one."""
+    try:
+        length = vectors.check()
+    except PandoraError as error:
+        return Finding("embeddings", False, f"{error}; the search goes by words alone", error.hint)
+    return Finding("embeddings", True, f"{vectors.name}: vectors of {length} values")
 
 
 def _compressions(calls: DuckCallIndex) -> Iterator[Finding]:

@@ -21,12 +21,13 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
-from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, rebuild, verify
+from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
 from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
+from pandora_dagster.stores.vectors import TurnVectors
 from pandora_dagster.wiring.compression import Compression
 from pandora_dagster.wiring.examination import Finding, examined
 from pandora_dagster.wiring.searching import most_messages, search_filters
@@ -50,6 +51,8 @@ class House:
     calls: Calls
     sources: SourceFiles
     research_index: DuckResearchIndex
+    vectors: TurnVectors | None
+    """What messages mean, where embeddings are on."""
     checked: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
 
@@ -129,12 +132,13 @@ class House:
         return exported(self.turns, self.sessions, user)
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
-        """Make the indexes again: of turns, calls and sources, from their documents and records. Raises StoreError."""
+        """Make the indexes again: of turns, calls and sources, from their documents and records; vectors where on. Raises StoreError."""
         report = rebuild(self.turns, self.turn_index, Preambles(self.sessions), progress=progress)
         broken: list[str] = []
         count, aside = rebuild_calls(self.calls.files, self.calls.index, report=broken.append)
         sources, sources_aside = rebuild_sources(self.sources, self.research_index, report=broken.append)
-        made = replace(report, calls=count, calls_aside=aside, sources=sources, sources_aside=sources_aside)
+        vectors = self.vectors.rebuild(document_rows(self.turns, Preambles(self.sessions))) if self.vectors else 0
+        made = replace(report, vectors=vectors, calls=count, calls_aside=aside, sources=sources, sources_aside=sources_aside)
         return replace(made, broken_lines=tuple(broken))
 
     def verify_index(self) -> tuple[str, ...]:
@@ -151,7 +155,7 @@ class House:
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""
-        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index)
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, self.vectors)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

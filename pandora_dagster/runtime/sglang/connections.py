@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from pandora_dagster.errors import ModelRejectedError
-from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
+from pandora_dagster.runtime.sglang.endpoints import Place, Server
 from pandora_dagster.runtime.sglang.failures import BodyTooLargeError, EndpointRefusedError
 from pandora_dagster.runtime.sglang.requests import Request
 
@@ -98,7 +98,7 @@ class Connections:
         self._keys = keys
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[dict[Server, Connection], AsyncGenerator[None]]] = {}
 
-    async def to(self, endpoint: Endpoint) -> Connection:
+    async def to(self, endpoint: Place) -> Connection:
         """The running loop's connection to the endpoint's server; raises ModelRejectedError where its key is missing."""
         opened = await self._of_this_loop()
         server = endpoint.server
@@ -174,7 +174,7 @@ async def _bounded(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
         yield chunk
 
 
-def _secret(endpoint: Endpoint, keys: Mapping[str, str]) -> str:
+def _secret(endpoint: Place, keys: Mapping[str, str]) -> str:
     name = endpoint.server.api_key_env
     if name is None:
         return ""

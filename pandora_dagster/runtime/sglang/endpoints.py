@@ -66,6 +66,8 @@ class Preset(BaseModel):
     model_config = _STRICT
     servers: Annotated[Mapping[str, Server], Field(min_length=1)]
     layers: Mapping[ModelLayer, Layer]
+    embeddings: str | None = None
+    """The server that makes vectors (PANDORA_EMBEDDINGS=runtime)."""
 
     @model_validator(mode="after")
     def _complete(self) -> "Preset":
@@ -75,6 +77,8 @@ class Preset(BaseModel):
         for name, layer in self.layers.items():
             if layer.server not in self.servers:
                 raise ValueError(f"layers.{name}.server: {layer.server!r}: expected one of {', '.join(self.servers)}")
+        if self.embeddings is not None and self.embeddings not in self.servers:
+            raise ValueError(f"embeddings: {self.embeddings!r}: expected one of {', '.join(self.servers)}")
         return self
 
 
@@ -106,12 +110,27 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingEndpoint:
+    """The server that makes vectors."""
+
+    server: Server
+
+    def __str__(self) -> str:
+        return f"embeddings at {self.server.base_url}"
+
+
+Place = Endpoint | EmbeddingEndpoint
+"""Where a request goes, and how messages call it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoints:
     """Every layer's endpoint, as the chosen preset of `source` has it."""
 
     source: str
     preset: str
     by_layer: Mapping[ModelLayer, Endpoint]
+    embeddings: EmbeddingEndpoint | None = None
 
     def __getitem__(self, layer: ModelLayer) -> Endpoint:
         return self.by_layer[layer]
@@ -125,4 +144,5 @@ def chosen(file: RuntimeFile, *, source: str) -> Endpoints:
         for layer in ModelLayer
         for use in [preset.layers[layer]]
     }
-    return Endpoints(source, file.preset, joined)
+    vectors = EmbeddingEndpoint(preset.servers[preset.embeddings]) if preset.embeddings is not None else None
+    return Endpoints(source, file.preset, joined, vectors)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from pandora_dagster.errors import ModelError, ModelRejectedError, ModelTimeoutError, RateLimitedError, RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.endpoints import Endpoint
+from pandora_dagster.runtime.sglang.endpoints import Place
 
 _BUSY = frozenset({408, 425, 429})
 _FAMILIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "anyio"})
@@ -35,7 +35,7 @@ class BodyTooLargeError(Exception):
         self.limit = limit
 
 
-def timed_out(endpoint: Endpoint, timeout_s: float) -> ModelTimeoutError:
+def timed_out(endpoint: Place, timeout_s: float) -> ModelTimeoutError:
     """The call's deadline passed, whatever the server was doing."""
     return ModelTimeoutError(
         f"{endpoint}: no complete answer within {timeout_s:g} s: expected one within the recipe's timeout_ms",
@@ -43,7 +43,7 @@ def timed_out(endpoint: Endpoint, timeout_s: float) -> ModelTimeoutError:
     )
 
 
-def failure(fault: BaseException, endpoint: Endpoint, *, secret: str = "") -> ModelError | None:
+def failure(fault: BaseException, endpoint: Place, *, secret: str = "") -> ModelError | None:
     """The error that `fault` amounts to; None where it has nothing to do with the connection."""
     chain = tuple(_chain(fault))
     for link in chain:
@@ -94,7 +94,7 @@ def _broken(chain: tuple[BaseException, ...]) -> tuple[str, str]:
     return f"the exchange failed ({type(chain[-1]).__name__})", "Look into the server's log, and check base_url in runtime.yaml."
 
 
-def _refused(refusal: EndpointRefusedError, endpoint: Endpoint, secret: str) -> ModelError:
+def _refused(refusal: EndpointRefusedError, endpoint: Place, secret: str) -> ModelError:
     status, said = refusal.status, _said(refusal.body, secret)
     where = f"{endpoint}: status {status}{': ' + said if said else ''}"
     if status >= 500 or status in _BUSY:
@@ -113,7 +113,7 @@ def _refused(refusal: EndpointRefusedError, endpoint: Endpoint, secret: str) -> 
     )
 
 
-def _key_hint(endpoint: Endpoint) -> str:
+def _key_hint(endpoint: Place) -> str:
     name = endpoint.server.api_key_env
     return f"Set {name} to the server's key." if name else "Name the key's environment variable in api_key_env in runtime.yaml."
 

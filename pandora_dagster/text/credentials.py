@@ -1,4 +1,5 @@
-"""Credentials in text: found by their shape, and taken out before anything is kept. Knows nothing of where text is kept.
+"""Credentials and secret codes in text: found by their shape, and taken out before anything is kept. Knows nothing of where text
+is kept.
 
 What merely looks random (order ids, hashes, flight numbers) stays: a pattern here needs a known prefix, a known header or
 a word that says "this is a secret". This is the only recogniser: ledgers, logs, indexes and condensed texts all ask it.
@@ -21,6 +22,22 @@ _NAME_HINTS = (
     *(first + between + "key" for first in ("api", "private") for between in (" ", "_", "-", "")),
     *(first + between + "token" for first in ("access", "auth", "refresh", "bearer") for between in ("_", "-", "")),
 )
+_NOUN = r"(?:password|passwd|passphrase|passcode|pwd|pw)"
+_NOUN_HINTS = "password passwd passphrase passcode pwd pw"
+_FOREIGN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wachtwoord|lösenord|hasło|пароль)"
+_FOREIGN_HINTS = ("passwort", "kennwort", "contrase", "mot de passe", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
+_CLAUSE_END = r"(?=[\"'”.!?,;)\\]*(?:$|\n|[\"'”.!?,;)\\]\s|[\"'”\\]|[ \t]+(?:and|but|or|for|so|please|if|when|thanks?|und|y|et|e)\b))"
+"""Where a word that stands alone ends: what is said of a password goes on ("gone since 2019"), a password does not."""
+_SAID_OF_PASSWORDS = (
+    r"(?!(?:strict|strong|weak|wrong|right|correct|incorrect|valid|invalid|secure|insecure|unsafe|secret|private|public|short|empty|blank"
+    r"|mandatory|optional|necessary|known|unknown|never|always|still|already|there|below|above|simple|complex|enough|important|different"
+    r"|sensitive|unique|ready|lost|being|kept|again|likely|string|bytes|boolean|integer|undefined|false|hidden|first|please|today|yours"
+    r"|[a-z]+(?:ed|ing|able|ible|ten|wn|less|ful|ly))\b)"
+)
+"""What sentences, forms and schemas say of a password; participles and adjectives by their endings."""
+_PLAIN_WORD = rf"{_SAID_OF_PASSWORDS}[^\W\d_]{{5,40}}{_CLAUSE_END}"
+_WITH_DIGIT = r"(?=\S{0,80}[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{3,}[^\s,;\"'\\.]"
+_BETWEEN = r"(?: (?:for|of|to) [\w .\-]{1,40}?)?"
 _RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"
 """Letters and digits together, as a number of words never is."""
 
@@ -65,10 +82,49 @@ _RULES = (
     _rule("eyj", r"\b(?P<secret>eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})"),
     _rule("://", r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,100}:(?P<secret>[^\s/@\"']{1,200})(?=@)"),
     _rule("token", rf"(?i)(?:\b|_)token\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<secret>{_RANDOM})"),
+    _rule("ya29.", r"\b(?P<secret>ya29\.[A-Za-z0-9_-]{16,})"),
+    _rule("sg.", r"\b(?P<secret>SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
+    _rule("hooks.slack.com/", r"(?i)\bhooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_+-]{10,})"),
+    _rule("_v1_", r"\b(?P<secret>do[opr]_v1_[A-Za-z0-9]{20,})\b"),
+    _rule("accountkey sharedaccesskey", r"(?i)\b(?:account|sharedaccess)key\s*=\s*(?P<secret>[A-Za-z0-9+/]{16,}=*)"),
+    _rule("sig", r"(?i)[?&;](?:sig|(?:x-(?:amz|goog)-)?signature)=(?!\[)(?P<secret>[^\s&#;\"'<>\\)]{8,})"),
+    _rule("secret", rf"(?i)\bsecret(?:[ _-](?:access[ _-])?key)?(?: is| was)?:?[ \t]+[\"']?(?P<secret>(?=\S{{20}}){_RANDOM})"),
+    _rule("token", rf"(?i)\b(?:access|auth|refresh|bearer|api)[ _-]token(?: is| was)?:?[ \t]+[\"']?(?P<secret>{_RANDOM})"),
     _rule(
-        " ".join(_PASSWORD_HINTS),
-        r"(?i)\b(?:password|passphrase|passcode)(?: (?:for|of|to) [\w .\-]{1,40}?)? is:?[ \t]+[\"']?"
-        r"(?P<secret>(?=\S*[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{5,}[^\s,;\"'\\.])",
+        _NOUN_HINTS,
+        rf"(?i)(?:\b|_){_NOUN}{_BETWEEN} (?:is|was)(?: now)?:?[ \t]+[\"'“‘]?(?P<secret>{_WITH_DIGIT}|{_PLAIN_WORD})",
+    ),
+    _rule(
+        _NOUN_HINTS,
+        rf"(?i)(?:\b|_){_NOUN}{_BETWEEN} (?:is|was):?[ \t]+[\"“](?P<secret>\w[^\"”\n\\]{{3,80}})(?=[\"”])",
+    ),
+    _rule(_NOUN_HINTS, rf"(?i)(?:\b|_){_NOUN}(?:\s*:[ \t]*|[ \t]+=[ \t]*)(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})"),
+    _rule(
+        _NOUN_HINTS,
+        rf"(?i)(?:\b|_){_NOUN}[ \t]+(?P<secret>(?!https?:)(?=[^\W\d_][^\s/:]{{0,40}}\d)[^\s,;:/\"'\\()]{{5,}}[^\s,;:/\"'\\.()?])",
+    ),
+    _rule("pass pw", r"(?i)(?:_|[?&])(?:pass|pw)\s*[=:][ \t]*[\"']?(?!true\b|false\b|\d{1,3}\b|\[)(?P<secret>[^\s&,;\"'\\]{4,})"),
+    _rule("pw=", r"(?i)\bpw=[\"']?(?!\[)(?P<secret>[^\s&,;\"'\\]{4,})"),
+    _Rule(_FOREIGN_HINTS, re.compile(rf"(?i)\b{_FOREIGN}\s*[:=]\s*[\"'„“«]?(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})")),
+    _Rule(
+        _FOREIGN_HINTS,
+        re.compile(rf"(?i)\b{_FOREIGN} (?:ist|lautet|war|es|era|est|était|é|is|was|är|to)[ \t]*:?[ \t]+[\"'„“«]?(?P<secret>{_WITH_DIGIT})"),
+    ),
+    _rule(
+        "密码 密碼 口令 パスワード 暗証番号 비밀번호",
+        r"(?:密[码碼]|口令|パスワード|暗証番号|비밀번호)\s*(?:是|为|為|は|が|는|은|[:：=])+\s*[\"'「“]?(?P<secret>(?![\[<{])[!#-&*-+./-9<-Z^-~-]{4,})",
+    ),
+    _rule(
+        "pin code cvv cvc cv2 otp one-time one security",
+        r"(?i)\b(?:pin(?: code| number)?|pass ?code|cv[vc]2?|security (?:code|number)|(?:verification|one[- ]time|2fa|login) code"
+        r"|one[- ]time password|otp(?: code)?)\b(?:(?: \w{1,20}){0,6}? (?:is|was))?(?:[ \t]{0,2}[:=#])?[ \t]{1,2}[\"']?"
+        r"(?P<secret>\d{3}[ -]?\d{3}|\d{3,8})(?![\w%]|[.,:/-]\d)",
+    ),
+    _rule("pin cv otp", r"(?i)\b(?:pin|cv[vc]2?|otp)[=:](?P<secret>\d{3,8})(?![\w%]|[.,:/-]\d)"),
+    _rule(
+        "ssn social",
+        r"(?i)\b(?:ssn|social security(?: number| no\.?)?)\b(?:(?: \w{1,20}){0,5}? (?:is|was))?[ \t]*[:=#]?[ \t]*[\"']?"
+        r"(?P<secret>\d{3}([ -]?)\d{2}\2\d{4})(?![\w-])",
     ),
     _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}\\?[\"']?\s*[:=]\s*\\?\"(?P<secret>(?:[^\"\\]|\\[^\"])+)(?=\\?\")")),
     _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}[\"']?\s*[:=]\s*'(?P<secret>[^'\n]+)(?=')")),
@@ -85,10 +141,6 @@ _CARD = re.compile(r"(?<![\w\-.])(?:\d{4}([ \-])\d{4}\1\d{4}\1\d{4}|3\d{3}([ \-]
 _CARD_DIGITS = re.compile(r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6(?:011|4[4-9]|5)\d{12,13}")
 _CARD_WORDS = re.compile(r"card|visa|master|amex|\bpan\b|\bcc\b", re.IGNORECASE)
 _BEFORE_CARD = 40
-_CODE = re.compile(
-    r"\b(?:pin|pin (?:code|number)|pass ?code|cv[vc]2?|security (?:code|number)|ssn|one[- ]time code|otp)\b\W{0,3}(?:\w+\W+){0,5}?\d{3}",
-    re.IGNORECASE,
-)
 _MANY_DIGITS = re.compile(r"\d{13}|\d{4}[ \-]\d{4,6}[ \-]\d")
 
 
@@ -104,8 +156,8 @@ def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text holds anything that must not be remembered: a credential, a PIN, a card's code."""
-    return bool(_CODE.search(text)) or bool(credential_spans(text))
+    """Whether a text holds anything that must not be remembered: what `redacted` takes out of it."""
+    return bool(credential_spans(text))
 
 
 def redacted(text: str) -> str:

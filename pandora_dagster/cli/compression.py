@@ -9,11 +9,10 @@ import typer
 
 from pandora_dagster.cli.opened import settings_of
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, stop
-from pandora_dagster.errors import HaltError, InputError
+from pandora_dagster.errors import InputError
 
 if TYPE_CHECKING:
     from pandora_dagster.settings import Settings
-    from pandora_dagster.wiring.compressing import Compressor
 
 _TYPES = "context.md, research.md, page_doc, tool_result, prior_turn or generic; detected without."
 
@@ -33,7 +32,8 @@ def compress(
 ) -> None:
     """Compress a text; nothing that must be kept is lost, or the command says why it HALTs. Exit code 1 for a HALT, 2 for bad input.
 
-    Each line of --jsonl gives one line, in order: id, text (null for a HALT), tokens, facts, missing, halted.
+    Each line of --jsonl gives one line, in order: id, text (null for a HALT), tokens, facts, missing, halted (null, or why). A line
+    that can not be read gives one too, with its number as line; the exit code is 1 then.
 
     Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
     """
@@ -50,7 +50,7 @@ def compress(
 
 
 def _file(file: str, target_tokens: int, content_type: str, query: str, settings: "Settings", *, as_json: bool) -> None:
-    from pandora_dagster.wiring.compressing import Wanted, opened_compressor
+    from pandora_dagster.wiring.compressing import Wanted, broken_json_line, opened_compressor, tokens_in
 
     name = "" if file == "-" else file
     wanted = Wanted(file, _text(file), target_tokens, content_type, query, name)
@@ -60,44 +60,26 @@ def _file(file: str, target_tokens: int, content_type: str, query: str, settings
         say_json(answer)
     elif answer["text"] is not None:
         say(answer["text"])
-    note(_summary(answer))
+    if broken := broken_json_line(wanted.text):
+        note(f"pandora: {file}: broken JSON from line {broken} on: taken as text")
+    note(_summary(answer, tokens_in(wanted.text, settings)))
     if answer["halted"]:
         raise typer.Exit(EXIT_HALTED)
 
 
 def _lines(jsonl: str, settings: "Settings") -> None:
-    """Every line with an id is answered, also one that can not be tried; the worst of them is the exit code."""
-    from pandora_dagster.wiring.compressing import opened_compressor
+    """Every line is answered, also one that can not be tried; a HALT or a broken line makes the exit code 1."""
+    from pandora_dagster.wiring.compressing import answers, opened_compressor
 
-    worst = 0
+    halted = False
     with opened_compressor(settings) as compressed:
-        for number, line in enumerate(_bytes(jsonl).splitlines(), 1):
-            if line.strip():
-                answer, code = _answer(line, f"{jsonl}:{number}", compressed)
-                worst = max(worst, code)
-                if answer:
-                    say(json.dumps(answer, ensure_ascii=False))
-    if worst:
-        raise typer.Exit(worst)
-
-
-def _answer(line: bytes, where: str, compressed: "Compressor") -> tuple[dict[str, Any] | None, int]:
-    from pandora_dagster.wiring.compressing import read_wanted, refused
-
-    try:
-        wanted = read_wanted(line, where=where)
-    except InputError as error:
-        note(f"pandora: {error}")
-        return None, EXIT_WRONG
-    try:
-        answer = compressed(wanted)
-    except InputError as error:
-        note(f"pandora: {where}: {error}")
-        return refused(wanted.id, str(error)), EXIT_WRONG
-    except HaltError as error:
-        note(f"pandora: {where}: {error}")
-        return refused(wanted.id, str(error)), EXIT_HALTED
-    return answer, EXIT_HALTED if answer["halted"] else 0
+        for answer in answers(_bytes(jsonl), compressed, where=jsonl):
+            halted = halted or bool(answer["halted"])
+            if "line" in answer:
+                note(f"pandora: {answer['halted']}")
+            say(json.dumps(answer, ensure_ascii=False))
+    if halted:
+        raise typer.Exit(EXIT_HALTED)
 
 
 def _text(file: str) -> str:
@@ -119,8 +101,8 @@ def _bytes(file: str) -> bytes:
         raise InputError(f"{file}: cannot be read: {error.strerror}: expected a file") from error
 
 
-def _summary(answer: dict[str, Any]) -> str:
+def _summary(answer: dict[str, Any], original: int) -> str:
     if answer["halted"]:
-        return f"pandora: HALT: {answer['halted']}"
+        return f"pandora: HALT: {answer['halted']} ({original:,} tokens)"
     counts = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in answer["facts"].items() if n and name != "total")
-    return f"{answer['tokens']} tokens; {answer['facts']['total']} facts: {counts or 'none'}"
+    return f"{original:,} -> {answer['tokens']:,} tokens; {answer['facts']['total']} facts: {counts or 'none'}"

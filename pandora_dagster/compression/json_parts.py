@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 _OPENING = re.compile(r"[\[{]")
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+_JSON_BEGINS = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[{\[\"])")
 _SCANS = 6
 """Broken JSON is tried again at every bracket: at most this many times the text's length is read altogether."""
 
@@ -45,6 +46,19 @@ def json_parts(text: str) -> Iterator[Part]:
         yield Part(start, text[start:end], value)
         last = end
     yield from _prose(text, last, len(text))
+
+
+def broken_json_line(text: str) -> int | None:
+    """The line, counted from 1, from which on a text that begins as JSON is none; None for JSON, JSON lines and other texts."""
+    at = 0
+    while begun := _JSON_BEGINS.match(text, at):
+        try:
+            _, at = _DECODER.raw_decode(text, begun.end() - len(begun.group().lstrip()))
+        except json.JSONDecodeError as error:
+            return text.count("\n", 0, error.pos) + 1
+        except (ValueError, RecursionError):
+            return None
+    return None
 
 
 def _prose(text: str, start: int, end: int) -> Iterator[Part]:

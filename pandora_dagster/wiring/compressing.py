@@ -4,6 +4,7 @@ from pandora_dagster.wiring.compressing import compress_text
 compress_text(open("long.md").read(), target_tokens=500)["text"]
 """
 
+import codecs
 import json
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -15,16 +16,19 @@ from typing import Any, cast
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import Outcome
+from pandora_dagster.compression.json_parts import broken_json_line
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.verification import verify
 from pandora_dagster.contracts.calls import CallSite
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.errors import HaltError, InputError
+from pandora_dagster.errors import HaltError, InputError, PandoraError
 from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.faults import CallFaultError
 from pandora_dagster.settings import Settings, load_settings
 from pandora_dagster.wiring.building import open_counter, open_house
+
+__all__ = ["Wanted", "answers", "broken_json_line", "compress_text", "content_type_of", "opened_compressor", "tokens_in"]
 
 _ORDER = (
     Outcome.KEPT,
@@ -37,6 +41,9 @@ _ORDER = (
 )
 _FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str}
 _OPTIONAL = frozenset({"type", "query"})
+_HEAD = 8_192
+"""Bytes in which a binary file shows itself."""
+_LONGEST_LINE = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +89,61 @@ def opened_compressor(settings: Settings) -> Generator[Compressor]:
         house.close()
 
 
-def read_wanted(line: bytes, *, where: str) -> Wanted:
-    """One line `{"id", "text", "target_tokens", "type"?, "query"?}`; raises InputError naming what is wrong with it."""
+def answers(lines: bytes, compressed: Compressor, *, where: str) -> Generator[dict[str, Any]]:
+    """One answer for each line, in order. A line that can not be tried has one too: its number as `line`, no text, no facts, and
+    `halted` says where, what and what was expected. Raises InputError, before the first answer, where `lines` is no text."""
+    if b"\0" in lines[:_HEAD]:
+        raise InputError(f"{where}: a binary file: expected UTF-8 text with one JSON object a line")
+    rows = lines.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    for number, line in enumerate(rows[:-1] if not rows[-1] else rows, 1):
+        yield _answer(line, number, f"{where}:{number}", compressed)
+
+
+def _answer(line: bytes, number: int, where: str, compressed: Compressor) -> dict[str, Any]:
+    given: Mapping[str, Any] = {}
     try:
-        value: object = json.loads(line)
+        given = _object(line, where)
+        wanted = _wanted(given, where)
+    except InputError as error:
+        return _refused(_id(given), number, str(error))
+    try:
+        return compressed(wanted)
+    except PandoraError as error:
+        return _refused(wanted.id, number, f"{where}: {error}")
+
+
+def _object(line: bytes, where: str) -> Mapping[str, Any]:
+    if len(line) > _LONGEST_LINE:
+        raise InputError(f"{where}: {len(line):,} bytes: expected at most {_LONGEST_LINE:,}")
+    if not line.strip():
+        raise InputError(f"{where}: an empty line: expected one JSON object")
+    try:
+        value: object = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not JSON ({error}): expected one JSON object") from error
     if not isinstance(value, dict):
         raise InputError(f"{where}: not an object: expected id, text, target_tokens, and perhaps type and query")
-    given = cast("Mapping[str, Any]", value)
+    return cast("Mapping[str, Any]", value)
+
+
+def _wanted(given: Mapping[str, Any], where: str) -> Wanted:
+    """`{"id", "text", "target_tokens", "type"?, "query"?}` as a request; raises InputError naming what is wrong with it."""
     fields: dict[str, Any] = {n: v for n, v in given.items() if v is not None or n not in _OPTIONAL}
     for name, kind in _FIELDS.items():
         if name not in fields and name in _OPTIONAL:
             continue
         if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
             raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_named(kind)}")
-    _check_text(f"{fields['id']}{fields['text']}{fields.get('query', '')}", where)
+    _check_text(f"{fields['id']}{fields['text']}{fields.get('type', '')}{fields.get('query', '')}", where)
     return Wanted(fields["id"], fields["text"], fields["target_tokens"], fields.get("type", ""), fields.get("query", ""))
+
+
+def _id(given: Mapping[str, Any]) -> str | int | None:
+    """The id of a line, None where it is none that can be written again."""
+    found = given.get("id")
+    if not isinstance(found, str | int) or isinstance(found, bool):
+        return None
+    return None if isinstance(found, str) and any("\ud800" <= c <= "\udfff" for c in found) else found
 
 
 def _check_text(text: str, where: str) -> None:
@@ -108,9 +153,14 @@ def _check_text(text: str, where: str) -> None:
         raise InputError(f"{where}: half a surrogate pair (\\u{ord(error.object[error.start]):04x}): expected Unicode text") from error
 
 
-def refused(id: str | int, reason: str) -> dict[str, Any]:
-    """The answer to a request that can not be tried."""
-    return _line(id, None, 0, {}, (), reason)
+def _refused(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
+    answer = _line(id, None, 0, {}, (), reason)
+    return {"id": answer.pop("id"), "line": number, **answer}
+
+
+def tokens_in(text: str, settings: Settings) -> int:
+    """Tokens of a text, as targets count them."""
+    return open_counter(settings).count(text)
 
 
 def content_type_of(name: str) -> ContentType | None:
@@ -143,7 +193,7 @@ async def _by_engine(one: Wanted, engine: SummarizationEngine, settings: Setting
 
 
 def _line(
-    id: str | int, text: str | None, tokens: int, counts: Mapping[str, int], missing: Iterable[str], halted: str | None
+    id: str | int | None, text: str | None, tokens: int, counts: Mapping[str, int], missing: Iterable[str], halted: str | None
 ) -> dict[str, Any]:
     facts = {"total": counts.get("total", 0)} | {outcome.value: counts.get(outcome.value, 0) for outcome in _ORDER}
     return {"id": id, "text": text, "tokens": tokens, "facts": facts, "missing": list(missing), "halted": halted}

@@ -6,8 +6,10 @@ import re
 import pytest
 
 from pandora_dagster.errors import InputError
+from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.wiring.compressing import compress_text
+from pandora_dagster.wiring.building import open_counter
+from pandora_dagster.wiring.compressing import answers, compress_text, opened_compressor
 
 FILLER = "We all talked about how nice the weather had been and what everybody was going to do at the weekend. "
 TEXT = "\n\n".join(f"Chair CH{n}00X was sold for ${n}49.00 at store{n}.example.com. {FILLER * 2}" for n in range(1, 15))
@@ -66,10 +68,6 @@ BAD = {
     "unknown type": (["-", "--target-tokens", "9", "--type", "poem"], "hello", "type 'poem': expected one of"),
     "neither": ([], "", "either FILE or --jsonl"),
     "both": (["-", "--jsonl", "-"], "", "either FILE or --jsonl"),
-    "line not JSON": (["--jsonl", "-"], "{nope", "-:1: not JSON"),
-    "line without text": (["--jsonl", "-"], '{"id": 1, "target_tokens": 3}', "-:1: text: missing"),
-    "half a character": (["--jsonl", "-"], '{"id": 1, "text": "a \\ud83d b", "target_tokens": 3}', "-:1: half a surrogate pair (\\ud83d)"),
-    "target is a word": (["--jsonl", "-"], '{"id": 1, "text": "a", "target_tokens": "3"}', "target_tokens: missing or of the wrong kind"),
 }
 
 
@@ -85,6 +83,82 @@ def test_bad_input_is_one_sentence_and_exit_code_2(kind, invoke):
     said = done.stderr + str(done.exception or "")
     assert message in said
     assert done.exit_code == 2 or isinstance(done.exception, InputError)
+
+
+GOOD = b'{"id": "good", "text": "hello there", "target_tokens": 50}'
+BROKEN = {
+    "not JSON": (b"{nope", None, "not JSON"),
+    "no UTF-8": (b'{"id": 1, "text": "caf\xe9", "target_tokens": 3}', None, "not JSON"),
+    "empty": (b"", None, "an empty line: expected one JSON object"),
+    "nested": (b"[" * 100_000, None, "not JSON"),
+    "a list": (b"[1]", None, "not an object"),
+    "no id": (b'{"text": "a", "target_tokens": 3}', None, "id: missing"),
+    "id is a list": (b'{"id": [1], "text": "a", "target_tokens": 3}', None, "id: missing or of the wrong kind: expected a string or"),
+    "id is half a character": (b'{"id": "\\ud83d", "text": "a", "target_tokens": 3}', None, "half a surrogate pair (\\ud83d)"),
+    "no text": (b'{"id": 1, "target_tokens": 3}', 1, "text: missing"),
+    "half a character": (b'{"id": 1, "text": "a \\ud83d b", "target_tokens": 3}', 1, "half a surrogate pair"),
+    "target is a word": (b'{"id": "x", "text": "a", "target_tokens": "3"}', "x", "target_tokens: missing or of the wrong kind"),
+    "target 0": (b'{"id": "x", "text": "a", "target_tokens": 0}', "x", "0: expected at least 1"),
+    "unknown type": (b'{"id": "x", "text": "a", "target_tokens": 3, "type": "poem"}', "x", "type 'poem': expected one of"),
+    "a number of a million digits": (b'{"id": 1, "text": "a", "target_tokens": ' + b"9" * 1_000_000 + b"}", None, "not JSON"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_line_is_answered_in_its_place(kind, invoke, tmp_path):
+    """As many lines come out as went in; the broken one says where, what and what was expected, and makes the exit code 1."""
+    line, id, message = BROKEN[kind]
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"\n".join((GOOD, line, GOOD)) + b"\n")
+    done = invoke("compress", "--jsonl", str(path))
+    first, broken, last = map(json.loads, done.stdout.splitlines())
+    assert done.exit_code == 1 and first == last and first["text"] == "hello there" and "line" not in first
+    said = broken.pop("halted")
+    assert said.startswith(f"{path}:2: ") and message in said and said in done.stderr
+    assert broken == {"id": id, "line": 2, "text": None, "tokens": 0, "facts": dict.fromkeys(FACTS, 0), "missing": []}
+
+
+def test_a_line_over_the_limit_is_answered(monkeypatch):
+    """Before it is read."""
+    monkeypatch.setattr("pandora_dagster.wiring.compressing._LONGEST_LINE", 70)
+    with opened_compressor(load_settings({})) as compressed:
+        first, second = answers(GOOD + b"\n" + GOOD.replace(b"hello", b"hello" * 9), compressed, where="here")
+    assert first["text"] == "hello there" and second["halted"].startswith("here:2: ") and "at most 70" in second["halted"]
+
+
+def test_a_binary_file_of_lines_is_one_error(invoke, tmp_path):
+    """Not one a line, and no answer at all."""
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"\x1f\x8b\n\0\n\0\n" + GOOD)
+    done = invoke("compress", "--jsonl", str(path))
+    assert isinstance(done.exception, InputError) and "a binary file: expected UTF-8 text" in str(done.exception) and done.stdout == ""
+
+
+def test_the_size_of_the_original_is_told(file, invoke):
+    """Beside what it became."""
+    done = invoke("compress", str(file), "--target-tokens", "400", "--json")
+    before, after = re.match(r"([\d,]+) -> ([\d,]+) tokens; ", done.stderr).groups()
+    assert int(before.replace(",", "")) == open_counter(load_settings({})).count(TEXT) and int(after) == json.loads(done.stdout)["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{"a": 1,\n "b": 2,\n "c" 3}', 3),
+        ('{"a": 1}\n{"a": 2}\n{"a": }\n', 3),
+        ('[{"a": "cut', 1),
+        ('{"a": 1}\n{"a": 2}\n', None),
+        ("[1] A note, {as it stands}", None),
+        ("plain words", None),
+    ],
+)
+def test_broken_json_is_told_with_its_line(text, line, invoke, tmp_path):
+    """And taken as text; what is JSON, JSON lines or no JSON at all is not complained about."""
+    path = tmp_path / "data.txt"
+    path.write_text(text, encoding="utf-8")
+    done = invoke("compress", str(path), "--target-tokens", "90")
+    assert done.stdout == text + "\n"
+    assert (f"broken JSON from line {line} on: taken as text" in done.stderr) == (line is not None) == ("broken" in done.stderr)
 
 
 @pytest.mark.parametrize(("data", "message"), [(b"\xff\xfe\x00a", "binary"), (b"caf\xe9", "byte 3 is not UTF-8")])

@@ -1,5 +1,6 @@
 """Text around a question, and the spans it stands in."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,3 +25,12 @@ def test_spans_never_cost_more_than_the_budget(units: list[tuple[float, int]], b
     """Whatever the scores, the chosen units fit."""
     scores, costs = [s for s, _ in units], [c for _, c in units]
     assert sum(costs[i] for i in best_spans(scores, costs, budget, 3.0)) <= budget
+
+
+@pytest.mark.parametrize("edge", [0, 1])
+def test_of_two_stretches_alike_the_one_off_the_edges_is_kept(counter: TokenCounter, edge: int) -> None:
+    """Greetings and goodbyes name many things: where the first lines say as much as the middle, the middle counts."""
+    lines = [f"Remark {n} was about the garden fence and the roses today." for n in range(101)]
+    lines[edge] = "Ann spoke of the battery of the old remote control."
+    lines[50] = "Ben spoke of the battery of the old remote control."
+    assert condense_for("\n".join(lines), 14, counter, "what about the battery?") == lines[50]

@@ -3,6 +3,8 @@
 import json
 
 from pandora_dagster.compression import Outcome, compress
+from pandora_dagster.compression.page_doc import condense_page
+from pandora_dagster.compression.page_zones import Page, PageZone
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -40,3 +42,24 @@ def test_a_broken_page_is_condensed_as_text(counter: TokenCounter) -> None:
     """What is no JSON still gives a text or a reason."""
     result = compress(PAGE[:-40], target_tokens=150, content_type=ContentType.PAGE_DOC, counter=counter)
     assert result.text is None or counter.count(result.text) <= 150
+
+
+def _shares(counter: TokenCounter, *, fields: int, sentences: int = 60, metadata: int = 60) -> tuple[int, int, int]:
+    """Tokens of the fields, the narrative and the metadata that a page of one sure zone keeps in 1,000 tokens."""
+    zone = {f"f{n}": f"value {n}" for n in range(fields)}
+    page = Page(
+        {f"title_{n}": f"heading {n}" for n in range(metadata)},
+        (PageZone("pricing", 0.9, zone, "".join(f"Person {n} wrote of the lamp. " for n in range(sentences * 3)), "raw_text"),),
+    )
+    made = json.loads(condense_page(page, 1_000, counter))
+    kept = made.pop("zones")[0] if made["zones"] else {}
+    text = kept.pop("raw_text", "")
+    return tuple(counter.count(json.dumps(part, separators=(",", ":"))) if part else 0 for part in (kept, text, made))  # type: ignore[return-value]
+
+
+def test_fields_text_and_metadata_share_the_budget(counter: TokenCounter) -> None:
+    """70 % for fields, 20 % for narrative, 10 % for metadata; what fields leave over goes to the narrative."""
+    fields, text, metadata = _shares(counter, fields=90)
+    assert 600 < fields <= 700 and 100 < text <= 300 and 50 < metadata <= 110
+    fewer, longer, _ = _shares(counter, fields=10)
+    assert fewer < 150 and 600 < longer <= 900

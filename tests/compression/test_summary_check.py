@@ -41,3 +41,11 @@ def test_no_condensed_text(counter: TokenCounter, candidate: str, reason: str) -
 def test_a_condensed_text(counter: TokenCounter, candidate: str) -> None:
     """Sentences and tables pass."""
     assert is_a_summary(candidate, SOURCE, 200, counter).ok
+
+
+@pytest.mark.parametrize(("values", "ok"), [(3, True), (6, False), (10, False)])
+def test_a_tenth_of_a_text_may_be_bare_values(counter: TokenCounter, values: int, ok: bool) -> None:
+    """Six sentences of 150 tokens bear three values at their end, of 12 tokens; not six, of 24."""
+    candidate = " ".join(SOURCE.split("\n")[:6]) + "\n" + "; ".join(f"${n}.50" for n in range(20, 20 + values))
+    check = is_a_summary(candidate, SOURCE, 400, counter)
+    assert check.ok is ok and all(reason.startswith("bare list of values: ") for reason in check.reasons)

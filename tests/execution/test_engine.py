@@ -1,6 +1,7 @@
 """The engine with models of every manner and without one: a sound text within its target, or a HALT; the original untouched."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -284,3 +285,11 @@ def _ledger(text):
     from pandora_dagster.compression.ledger import take_ledger
 
     return take_ledger(text)
+
+
+@pytest.mark.parametrize("manner", ["nothing", "blank", "a refusal"])
+def test_a_piece_is_asked_for_twice_at_most(manner, kitchen):
+    """Once, and once more; a model that goes on failing is not paid a third time."""
+    model = FakeModel(BAD_MODELS[manner])
+    kitchen(model).compress(REPORT, 700)
+    assert set(Counter(map(document, model.asked)).values()) == {2}

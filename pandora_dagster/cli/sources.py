@@ -33,13 +33,27 @@ def register(app: typer.Typer) -> None:
 @research.command("add")
 def add_research(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A JSON file with one record: topic, cache_key, created_at, expires_at, claims and so on.")],
+    file: Annotated[Path, typer.Argument(help="A JSON file with one record.")],
     user: User = "",
     as_json: AsJson = False,
 ) -> None:
     """Store cached research, checked field by field.
 
     A record of the same topic and cache key is replaced. The newest record of a topic is the one that turns are given.
+
+    \b
+    Required fields:
+      topic          category.subcategory, such as "commerce.laptop"
+      cache_key      a name of the search, such as "nvidia_laptop_budget"
+      created_at     a time, such as "2026-01-04T13:15:00Z"
+      expires_at     a later time
+      quality_score  0 to 1
+      summary        a text, such as "Found 12 laptops from 5 vendors"
+    Optional fields:
+      claims         [{"claim": "LOQ 15 @ $697", "source": "bestbuy.com", "confidence": 0.9}]
+      webpage_cache  visit ids, such as ["visit_abc123"]
+
+    A complete sample stands in docs/sources.md.
 
     Example: pandora research add laptops.json --user example
     """
@@ -103,13 +117,24 @@ def show_research(
 @visit.command("add")
 def add_visit(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A JSON file with one record: visit_id, url, visited_at, extracted_data and so on.")],
+    file: Annotated[Path, typer.Argument(help="A JSON file with one record.")],
     user: User = "",
     as_json: AsJson = False,
 ) -> None:
     """Store what was read from a visited page, checked field by field.
 
     A record of the same visit id is replaced.
+
+    \b
+    Required fields:
+      visit_id            visit_ and letters or digits, such as "visit_abc123"
+      url                 an http or https address
+      visited_at          a time, such as "2026-01-04T13:20:00Z"
+      page_type           one line, such as "product"
+      extracted_data      an object, such as {"title": "LOQ 15", "price": "$697.00"}
+      extraction_quality  0 to 1
+
+    A complete sample stands in docs/sources.md.
 
     Example: pandora visit add loq15.json --user example
     """

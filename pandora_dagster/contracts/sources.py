@@ -71,23 +71,23 @@ class Claim(BaseModel):
     """One finding of a research, with the site it comes from."""
 
     model_config = _STRICT
-    claim: Line
-    source: Line
-    confidence: Share
+    claim: Annotated[Line, Field(description='one line, such as "Lenovo LOQ 15 @ $697"')]
+    source: Annotated[Line, Field(description='the site it comes from, such as "bestbuy.com"')]
+    confidence: Annotated[Share, Field(description="a number from 0 to 1, such as 0.92")]
 
 
 class Research(BaseModel):
-    """004 section 3.5. `provenance` is filled in by the store."""
+    """004 section 3.5. `provenance` is filled in by the store. A description says what is expected of a person's record."""
 
     model_config = _STRICT
-    topic: Topic
-    cache_key: Line
-    created_at: Time
-    expires_at: Time
-    quality_score: Share
-    summary: Annotated[str, Field(max_length=20_000)]
-    claims: tuple[Claim, ...] = ()
-    webpage_cache: tuple[VisitId, ...] = ()
+    topic: Annotated[Topic, Field(description='category.subcategory in small letters, such as "commerce.laptop"')]
+    cache_key: Annotated[Line, Field(description='one line that names the search, such as "nvidia_laptop_budget"')]
+    created_at: Annotated[Time, Field(description='a time such as "2026-01-04T13:15:00Z"')]
+    expires_at: Annotated[Time, Field(description='a time after created_at, such as "2026-01-04T19:15:00Z"')]
+    quality_score: Annotated[Share, Field(description="a number from 0 to 1, such as 0.88")]
+    summary: Annotated[str, Field(max_length=20_000, description='a text, such as "Found 12 laptops from 5 vendors"')]
+    claims: Annotated[tuple[Claim, ...], Field(description="a list of objects with claim, source and confidence")] = ()
+    webpage_cache: Annotated[tuple[VisitId, ...], Field(description='a list of visit ids, such as ["visit_abc123"]')] = ()
     provenance: Provenance | None = None
 
     @model_validator(mode="after")
@@ -102,15 +102,15 @@ class Research(BaseModel):
 
 
 class Visit(BaseModel):
-    """004 section 3.6. `provenance` is filled in by the store."""
+    """004 section 3.6. `provenance` is filled in by the store. A description says what is expected of a person's record."""
 
     model_config = _STRICT
-    visit_id: VisitId
-    url: Annotated[str, Field(max_length=2_000), AfterValidator(_url)]
-    visited_at: Time
-    page_type: Line
-    extracted_data: Mapping[str, Any]
-    extraction_quality: Share
+    visit_id: Annotated[VisitId, Field(description='visit_ and small letters or digits, such as "visit_abc123"')]
+    url: Annotated[str, Field(max_length=2_000, description="an http or https address"), AfterValidator(_url)]
+    visited_at: Annotated[Time, Field(description='a time such as "2026-01-04T13:20:00Z"')]
+    page_type: Annotated[Line, Field(description='one line, such as "product"')]
+    extracted_data: Annotated[Mapping[str, Any], Field(description='an object with what was read, such as {"price": "$697.00"}')]
+    extraction_quality: Annotated[Share, Field(description="a number from 0 to 1, such as 0.95")]
     provenance: Provenance | None = None
 
     @property

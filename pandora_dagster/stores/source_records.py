@@ -4,19 +4,20 @@ import json
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from pandora_dagster.contracts.sources import Research, Visit
+from pandora_dagster.contracts.sources import Claim, Research, Visit
 from pandora_dagster.errors import DocumentError
 
 Record = TypeVar("Record", bound=Research | Visit)
-_SECTION: dict[type, str] = {Research: "004 section 3.5", Visit: "004 section 3.6"}
 _MOST_FAULTS = 12
+_KEPT_BY_THE_STORE = "provenance"
 
 
 def read_record(text: str, shape: type[Record], *, where: str) -> Record:
     """The record that `text` is; raises DocumentError, one line a fault: `FILE: claims.0.confidence: what: expected`."""
-    expected = f"expected a record as in {_SECTION[shape]}"
+    expected = f"expected one object with {_required(shape)}"
     try:
         value: object = json.loads(text, parse_constant=_no_number, object_pairs_hook=_each_key_once)
     except json.JSONDecodeError as error:
@@ -28,8 +29,8 @@ def read_record(text: str, shape: type[Record], *, where: str) -> Record:
     try:
         return shape.model_validate(value)
     except ValidationError as error:
-        faults = [f"{where}: {_place(f['loc'])}{f['msg'].removeprefix('Value error, ')}" for f in error.errors(include_url=False)]
-        raise DocumentError("\n".join(f"{fault}: {expected}" for fault in faults[:_MOST_FAULTS])) from error
+        faults = [f"{where}: {_place(f['loc'])}{_said(f, shape)}" for f in error.errors(include_url=False)]
+        raise DocumentError("\n".join(faults[:_MOST_FAULTS])) from error
 
 
 def written_record(record: Research | Visit) -> str:
@@ -41,6 +42,24 @@ def written_record(record: Research | Visit) -> str:
         raise DocumentError(f"{where}: {error}: expected values that JSON can hold") from error
     read_record(text, type(record), where=where)
     return text
+
+
+def _said(fault: ErrorDetails, shape: type[Record]) -> str:
+    """What is wrong with a field, and what was expected there."""
+    told, path = fault["msg"].removeprefix("Value error, "), fault["loc"]
+    if "expected" in told:
+        return told
+    owner: type[BaseModel] = Claim if path[:1] == ("claims",) and len(path) > 2 else shape
+    name = str(path[0 if owner is shape else 2]) if path else ""
+    if fault["type"] == "extra_forbidden":
+        return f"no field of a record: expected {', '.join(n for n in owner.model_fields if n != _KEPT_BY_THE_STORE)}"
+    field = owner.model_fields.get(name)
+    expected = (field.description if field else None) or f"one object with {_required(shape)}"
+    return f"{'missing' if fault['type'] == 'missing' else told}: expected {expected}"
+
+
+def _required(shape: type[Record]) -> str:
+    return ", ".join(name for name, field in shape.model_fields.items() if field.is_required())
 
 
 def _place(path: Sequence[int | str]) -> str:

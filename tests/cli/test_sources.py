@@ -2,14 +2,18 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from pandora_dagster.cli.app import app
+from pandora_dagster.contracts.sources import Research, Visit
 from pandora_dagster.errors import DocumentError, InputError
 from tests.stores.test_sources import RESEARCH, VISIT
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -61,7 +65,7 @@ def test_a_visit_is_added_listed_and_shown(invoke, given) -> None:
     ("command", "record", "says"),
     [
         ("research", "{", r"given\.json:1: not JSON"),
-        ("research", VISIT, r"(?s)topic: Field required.*expected a record as in 004 section 3\.5"),
+        ("research", VISIT, r"(?s)topic: missing: expected category\.subcategory.*summary: missing: expected a text"),
         ("research", {**RESEARCH, "provenance": {"added_at": "2026-01-04", "by": "me"}}, "provenance: expected none"),
         ("visit", {**VISIT, "visit_id": "../x"}, r"visit_id: expected visit_"),
         ("visit", {**VISIT, "extracted_data": []}, r"extracted_data: "),
@@ -74,6 +78,27 @@ def test_a_wrong_record_is_refused_with_its_place(invoke, given, command, record
     with pytest.raises(type(result.exception), match=says):
         raise result.exception
     assert json.loads(invoke(command, "list", "--user", "anna", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(("command", "shape"), [("research", Research), ("visit", Visit)])
+def test_an_empty_record_names_every_field_that_is_missing(invoke, given, command, shape) -> None:
+    """Each with what is expected there, so that the errors alone teach the format."""
+    said = str(invoke(command, "add", given("{}"), "--user", "anna").exception).splitlines()
+    required = [name for name, field in shape.model_fields.items() if field.is_required()]
+    assert [line.split(": ")[1:3] for line in said] == [[name, "missing"] for name in required]
+    assert all(": expected " in line and "section" not in line for line in said)
+
+
+@pytest.mark.parametrize(("command", "shape"), [("research", Research), ("visit", Visit)])
+def test_help_and_manual_name_every_field(invoke, given, command, shape) -> None:
+    """The sample of the manual has them all, and is stored as it stands."""
+    told = invoke(command, "add", "--help").stdout
+    manual = (REPOSITORY / "docs" / "sources.md").read_text(encoding="utf-8")
+    sample = next(s for s in re.findall(r"```json\n(.*?)```", manual, re.DOTALL) if set(json.loads(s)) <= set(shape.model_fields))
+    assert set(json.loads(sample)) == set(shape.model_fields) - {"provenance"}
+    for name in json.loads(sample):
+        assert re.search(rf"^ +{name}  +\S", told, re.MULTILINE) and f"`{name}`" in manual
+    assert invoke(command, "add", given(sample), "--user", "anna").exit_code == 0
 
 
 def test_a_file_that_is_none_is_named(invoke, tmp_path) -> None:

@@ -31,7 +31,7 @@ _CLAUSE_END = r"(?=[\"'”.!?,;)\\]*(?:$|\n|[\"'”.!?,;)\\]\s|[\"'”\\]|[ \t]+
 _SAID_OF_PASSWORDS = (
     r"(?!(?:strict|strong|weak|wrong|right|correct|incorrect|valid|invalid|secure|insecure|unsafe|secret|private|public|short|empty|blank"
     r"|mandatory|optional|necessary|known|unknown|never|always|still|already|there|below|above|simple|complex|enough|important|different"
-    r"|sensitive|unique|ready|lost|being|kept|again|likely|string|bytes|boolean|integer|undefined|false|hidden|first|please|today|yours"
+    r"|reset|stolen|broken|chosen|taken|given|found|sensitive|unique|ready|being|kept|again|likely|string|bytes|boolean|integer|undefined|false|hidden|first|please|today|yours"
     r"|[a-z]+(?:ed|ing|able|ible|ten|wn|less|ful|ly))\b)"
 )
 """What sentences, forms and schemas say of a password; participles and adjectives by their endings."""

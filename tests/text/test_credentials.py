@@ -89,7 +89,7 @@ SAID = {
 HARMLESS = [
     "the password policy is strict",
     "a password reset was sent; the password is required, my password is not working, your password is wrong.",
-    "password: required. Password is case-sensitive. Was the password changed? password: string",
+    "password: required. Password is case-sensitive. The password was reset. password: string",
     "token budget: 500, the secret is out, the secret of good bread is time, a secret ballot",
     "I pinned note 300. The spinning top costs 4711 euros, pin it to the wall; 300 pins; OTP: see below",
     "the access token has expired, an access token for each of 1200 users",

@@ -163,11 +163,31 @@ def settled(
     restored = tuple(u.shown for u in missing if u in fitting)
     if not any(u.field == "summary" for u in fitting):
         return Settled(candidate, refused=refused, reasons=("summary: nothing of it is borne out by the conversation", *refused[:3]))
-    digest = _digest(fitting)
-    check = is_a_summary(digest.summary, told, counter.count(told), counter)
-    over = len(shown(digest).split()) > words
-    reasons = (*check.reasons, *((f"inflated: one item alone is over {words} words",) if over else ()))
-    return Settled(digest, tuple(sorted({*linked, *left} & known)), restored, refused, reasons)
+    sound, unsound, reasons = _told_soundly(fitting, told, counter)
+    digest = _digest(sound)
+    if len(shown(digest).split()) > words:
+        reasons = (*reasons, f"inflated: one item alone is over {words} words")
+    return Settled(digest, tuple(sorted({*linked, *left} & known)), restored, (*refused, *unsound), reasons)
+
+
+def _told_soundly(units: tuple[_Unit, ...], told: str, counter: CountsTokens) -> tuple[tuple[_Unit, ...], tuple[str, ...], tuple[str, ...]]:
+    """The units with a narrative that is one, the sentences taken out of it with the reason, and the reasons where none is left.
+
+    One sentence is taken out where that is enough, else the first ones: a reply to the reader stands in front.
+    """
+    prose, most = [u for u in units if u.field == "summary"], counter.count(told)
+    reasons = is_a_summary(_prose(prose), told, most, counter).reasons
+    if not reasons:
+        return units, (), ()
+    alone = [[u] for u in prose] if len(prose) > 1 else []
+    for out in (*alone, *(prose[:n] for n in range(2, len(prose)))):
+        if is_a_summary(_prose([u for u in prose if u not in out]), told, most, counter).ok:
+            return tuple(u for u in units if u not in out), tuple(f"{u.text[:80]}: {reasons[0]}" for u in out), ()
+    return units, (), reasons
+
+
+def _prose(units: Iterable[_Unit]) -> str:
+    return " ".join(u.text for u in units)
 
 
 def _units(digest: ConversationDigest) -> Iterator[_Unit]:
@@ -259,7 +279,7 @@ def _too_long(fields: Mapping[str, list[_Unit]], words: int) -> str | None:
 
 
 def _digest(units: Sequence[_Unit]) -> ConversationDigest:
-    prose = {name: " ".join(u.text for u in units if u.field == name) for name in _PROSE}
+    prose = {name: _prose(u for u in units if u.field == name) for name in _PROSE}
     lists = {name: tuple(u.shown for u in units if u.field == name) for name in LABELS if name not in _PROSE}
     return ConversationDigest.model_validate({**prose, **lists})
 

@@ -191,3 +191,34 @@ def test_the_policy_is_a_setting(tmp_path, environment, whole):
     ways = told(reports["gathered_context"])
     assert sorted({n for n, how in ways.items() if how == "whole"} - set(plan)) == sorted(set(range(41 - whole, 41)) - set(plan))
     house.close()
+
+
+def told_in(lines, answer="Noted."):
+    messages = [m for line in lines for m in ({"role": "user", "content": line}, {"role": "assistant", "content": answer})]
+    return json.dumps({"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}).encode()
+
+
+def test_a_session_that_begins_with_a_greeting_is_summed_up(house):
+    """A greeting before the matter is no reply to the reader: the matter stands without it."""
+    lines = ["Hello, I plan a trip to Porto and need help to know what to pack.", *(f"Tell me about town {n}." for n in range(2, 21))]
+    house.import_conversations([told_in(lines)], where="test")
+    _, reports = one_turn(house, "Tell me about town 21.")
+    assert reports["conversation_summary"].halt is None and "session_facts" in reports
+    summary = house.kit.conversations.find(ANNA, LONG).digest.summary
+    assert summary.startswith("I plan a trip to Porto and need help to know what to pack.") and "Hello" not in summary
+
+
+def test_facts_are_kept_beside_a_summary_that_halted_and_the_halt_stays(rig):
+    """What follows a saved turn goes on by itself: the intervention stands until its own phase is done, and that phase is left to do."""
+    rig.house.import_conversations([conversation()], where="test")
+    rig.say(conversation_summarizer="no JSON")
+    key = rig.start(session="long")
+    halt = rig.run(key)[-1].halt
+    assert rig.house.run(flow.run_phase("session_facts", key, rig.house.kit)).halt is None
+    assert rig.turn(key).manifest.intervention == halt.id and rig.house.left_to_do(key) == ("conversation_summary",)
+    assert rig.run(key)[-1].halt and rig.house.left_to_do(key) == ("conversation_summary",)
+    rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
+    assert [r.phase for r in rig.run(key)] == ["conversation_summary"]
+    manifest = rig.turn(key).manifest
+    assert manifest.intervention is None and manifest.revision == 0 and manifest.finished("session_facts")
+    assert rig.house.left_to_do(key) == () and rig.house.verify_index() == ()

@@ -222,3 +222,26 @@ def test_facts_are_kept_beside_a_summary_that_halted_and_the_halt_stays(rig):
     manifest = rig.turn(key).manifest
     assert manifest.intervention is None and manifest.revision == 0 and manifest.finished("session_facts")
     assert rig.house.left_to_do(key) == () and rig.house.verify_index() == ()
+
+
+def test_a_changed_limit_supersedes_the_older_and_the_summary_shows_both(house):
+    """Session facts: the newer is current, the older ends with its date. Rolling summary: both with their turns, in order."""
+    older, newer = "For my trips I must not spend more than 900 euros on hotels.", "Actually, my limit is now 1100 euros instead of 900."
+    one_turn(house, older)
+    key, _ = one_turn(house, newer)
+    facts = {f.fact: f for f in house.kit.facts.session(ANNA, LONG).facts}
+    assert facts[newer].current and not facts[older].current
+    assert facts[older].superseded_by == facts[newer].id and facts[older].superseded_at == house.turns.load(key).manifest.created_at
+    for n in range(3, 16):
+        one_turn(house, f"Which trains leave from town {n}?")
+    assert house.kit.conversations.find(ANNA, LONG).digest.user_needs == (f"{older} (turn 1)", f"{newer} (turn 2)")
+
+
+def test_what_a_session_was_told_is_noted_and_answered_in_a_kindred_word(house):
+    """A statement gets its own words back, thanks a courtesy; `allergy` finds `allergic`, cited."""
+    one_turn(house, "I am allergic to peanuts.")
+    key, _ = one_turn(house, "Actually, my limit is now 1100 euros instead of 900.")
+    assert house.answered(key).response == "Noted: Actually, my limit is now 1100 euros instead of 900."
+    assert house.answered(one_turn(house, "Thank you, that helps.")[0]).response == "You are welcome."
+    key, _ = one_turn(house, "Which allergy do I have?")
+    assert "I am allergic to peanuts" in house.answered(key).response and house.turns.load(key).manifest.state == "saved"

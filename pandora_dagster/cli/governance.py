@@ -145,6 +145,8 @@ def resolve_intervention(
     """
     with opened(context) as house:
         found = house.interventions.resolve(intervention, note_text)
+        left = house.left_to_do(house.turns.resolve(f"{found.user_id}:{found.turn_id}")) if found.turn_id else ()
     say(f"{found.id} resolved")
-    if found.turn_id:
+    if left:
+        note(f"left to do: {', '.join(left)}")
         note(f"go on with: pandora resume {found.user_id}:{found.turn_id}")

@@ -24,6 +24,8 @@ Session = Annotated[str, typer.Option("--session", "-s", help="The conversation 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 STATES = ("open", "halted", "clarify", "saved", "archived")
+_ANSWERING = ("saved_turn", "clarification", "plan_clarification")
+"""Phases with which the answer is there."""
 
 
 def register(app: typer.Typer) -> None:
@@ -66,7 +68,7 @@ def resume(
         key = house.turns.resolve(turn)
         if not house.left_to_do(key):
             stop(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
-        _run_and_show(house, key, as_json=as_json)
+        _run_and_show(house, key, as_json=as_json, resumed=True)
 
 
 def chat(context: typer.Context, user: User = "", session: Session = "") -> None:
@@ -181,7 +183,8 @@ def _spent(house: "House", key: "TurnKey", revision: int) -> "CallTotals | None"
         return None
 
 
-def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
+def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool, resumed: bool = False) -> None:
+    """Run what is left and tell what came of it. Exit code 1 where the turn halted; a resumed one also where anything is left."""
     from pandora_dagster.defs.run import run_turn
 
     seen: list[PhaseReport] = []
@@ -200,6 +203,10 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool) -> None:
         raise typer.Exit(EXIT_HALTED)
     if result.intervention:
         _tell_without_summary(house, key, house.interventions.show(result.intervention))
+        if resumed:
+            raise typer.Exit(EXIT_HALTED)
+    elif resumed and seen and not any(report.phase in _ANSWERING for report in seen):
+        note(f"{key}  {result.state}: {', '.join(report.phase for report in seen)} finished")
 
 
 def _tell_without_summary(house: "House", key: "TurnKey", halt: "Intervention") -> None:
@@ -220,7 +227,7 @@ def _tell_halt(halt: "Intervention") -> None:
 def _shown_when_saved(house: "House", report: "PhaseReport", seen: "list[PhaseReport]") -> None:
     """The answer comes first: printed as soon as the turn is saved, before summary and index (DECISIONS 16)."""
     seen.append(report)
-    if report.phase not in ("saved_turn", "clarification", "plan_clarification") or report.halt:
+    if report.phase not in _ANSWERING or report.halt:
         return
     result = house.answered(report.key)
     say(result.response)

@@ -40,9 +40,16 @@ CAPS: Mapping[str, int] = {
 }
 _PROSE = ("summary", "journey")
 _BINDING = {FactKind.CONSTRAINT: "user_needs", FactKind.DECISION: "agreements"}
+_SETS = re.compile(
+    r"\b(?:my|our|the) (?:[\w-]+ ){0,2}(?:limit|budget|maximum|cap|ceiling|deadline)\b.*\d|\b(?:under|below|within|up to) (?:[$€£] ?)?\d",
+    re.IGNORECASE,
+)
+"""A limit by its name or by what it keeps under, where no word of force stands."""
 PERSON, ANSWER = "Person: ", "Answer: "
 _HEAD = re.compile(r"^\[turn (\d{1,9}), ([^\]\n]*)\]$", re.MULTILINE)
 _MARK = re.compile(r"\s*\(turn (\d{1,9})\)\.?$")
+_LONGEST = 400
+"""Characters of a limit."""
 _KEPT = (Outcome.KEPT, Outcome.EQUAL)
 
 
@@ -132,11 +139,16 @@ def shown(digest: ConversationDigest) -> str:
 
 
 def binding(exchange: Exchange) -> Iterator[tuple[str, str]]:
-    """Field and sentence of every limit that the person sets and every decision that is told, in order."""
+    """Field and sentence of every limit that the person sets and every decision that is told."""
+    told: set[str] = set()
     for speaker, text in (("person", exchange.asked), ("answer", exchange.answered)):
         for found in statements(text):
             if (found.kind is FactKind.CONSTRAINT and speaker == "person" and found.is_binding) or found.kind is FactKind.DECISION:
+                told.add(key(found.text))
                 yield _BINDING[found.kind], " ".join(found.text.split())
+    for sentence in sentences(exchange.asked):
+        if _SETS.search(sentence) and not sentence.endswith("?") and key(sentence) not in told and len(sentence) <= _LONGEST:
+            yield "user_needs", " ".join(sentence.split())
 
 
 def settled(
@@ -163,11 +175,31 @@ def settled(
     restored = tuple(u.shown for u in missing if u in fitting)
     if not any(u.field == "summary" for u in fitting):
         return Settled(candidate, refused=refused, reasons=("summary: nothing of it is borne out by the conversation", *refused[:3]))
-    digest = _digest(fitting)
-    check = is_a_summary(digest.summary, told, counter.count(told), counter)
-    over = len(shown(digest).split()) > words
-    reasons = (*check.reasons, *((f"inflated: one item alone is over {words} words",) if over else ()))
-    return Settled(digest, tuple(sorted({*linked, *left} & known)), restored, refused, reasons)
+    sound, unsound, reasons = _told_soundly(fitting, told, counter)
+    digest = _digest(sound)
+    if len(shown(digest).split()) > words:
+        reasons = (*reasons, f"inflated: one item alone is over {words} words")
+    return Settled(digest, tuple(sorted({*linked, *left} & known)), restored, (*refused, *unsound), reasons)
+
+
+def _told_soundly(units: tuple[_Unit, ...], told: str, counter: CountsTokens) -> tuple[tuple[_Unit, ...], tuple[str, ...], tuple[str, ...]]:
+    """The units with a narrative that is one, the sentences taken out of it with the reason, and the reasons where none is left.
+
+    One sentence is taken out where that is enough, else the first ones: a reply to the reader stands in front.
+    """
+    prose, most = [u for u in units if u.field == "summary"], counter.count(told)
+    reasons = is_a_summary(_prose(prose), told, most, counter).reasons
+    if not reasons:
+        return units, (), ()
+    alone = [[u] for u in prose] if len(prose) > 1 else []
+    for out in (*alone, *(prose[:n] for n in range(2, len(prose)))):
+        if is_a_summary(_prose([u for u in prose if u not in out]), told, most, counter).ok:
+            return tuple(u for u in units if u not in out), tuple(f"{u.text[:80]}: {reasons[0]}" for u in out), ()
+    return units, (), reasons
+
+
+def _prose(units: Iterable[_Unit]) -> str:
+    return " ".join(u.text for u in units)
 
 
 def _units(digest: ConversationDigest) -> Iterator[_Unit]:
@@ -259,7 +291,7 @@ def _too_long(fields: Mapping[str, list[_Unit]], words: int) -> str | None:
 
 
 def _digest(units: Sequence[_Unit]) -> ConversationDigest:
-    prose = {name: " ".join(u.text for u in units if u.field == name) for name in _PROSE}
+    prose = {name: _prose(u for u in units if u.field == name) for name in _PROSE}
     lists = {name: tuple(u.shown for u in units if u.field == name) for name in LABELS if name not in _PROSE}
     return ConversationDigest.model_validate({**prose, **lists})
 

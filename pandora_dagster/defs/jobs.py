@@ -61,7 +61,7 @@ def _tell(context: dg.OpExecutionContext, pandora: RunsPhases, outcome: RunOutco
     last = outcome.reports[-1]
     folder = pandora.folder(last.key, last.manifest.revision)
     if outcome.halt:
-        raise halted(last, outcome.halt, folder)
+        raise halted(next(r for r in outcome.reports if r.halt), outcome.halt, folder)
     if not outcome.success:
         raise dg.Failure(f"{outcome.key}: {outcome.error}", allow_retries=False)
     said = next((r.section for r in reversed(outcome.reports) if r.phase in _SPEAKS and not r.skipped), "")

@@ -48,13 +48,14 @@ class RunOutcome:
     run_id: str
     success: bool
     reports: tuple[PhaseReport, ...]
-    """One per phase that ran, in order; the last one holds a HALT."""
+    """One per phase that ran, in order."""
     error: Exception | None = None
     """What stopped the run where it was no HALT."""
 
     @property
     def halt(self) -> Intervention | None:
-        return self.reports[-1].halt if self.reports else None
+        """The first one: what follows a saved turn goes on beside it."""
+        return next((report.halt for report in self.reports if report.halt), None)
 
 
 def run_turn(

@@ -143,6 +143,8 @@ PHASES: tuple[PhaseSpec, ...] = (
 
 ORDER: tuple[str, ...] = tuple(spec.name for spec in PHASES)
 SPECS = {spec.name: spec for spec in PHASES}
+_AFTERWARDS = tuple(spec.name for spec in PHASES if spec.needs == ("turn_summary",))
+"""What a saved turn is followed by, each by itself: none needs another, and one that HALTs stops none."""
 SECTION_OF = {spec.name: spec.section for spec in PHASES if spec.section}
 """Phase -> the section of context.md that it writes."""
 _BODIES: dict[str, Body] = {
@@ -225,8 +227,8 @@ def left_to_do(manifest: Manifest) -> tuple[str, ...]:
     """The phases that have not finished, in order; none for a turn that is clarified, archived or recorded."""
     if manifest.recorded or manifest.state in (TurnState.CLARIFY, TurnState.ARCHIVED):
         return ()
-    last = max((ORDER.index(p.phase) for p in manifest.phases if p.phase in SPECS), default=-1)
-    return ORDER[last + 1 :]
+    last = max((ORDER.index(p.phase) for p in manifest.phases if p.phase in SPECS and p.phase not in _AFTERWARDS), default=-1)
+    return tuple(name for name in ORDER[last + 1 :] if not manifest.finished(name))
 
 
 async def _run(spec: PhaseSpec, turn: Turn, kit: Kit) -> PhaseReport:
@@ -274,13 +276,26 @@ def _committed(desk: Desk, written: Written) -> PhaseReport:
         context=context.render() if written.sections else None,
         files=written.files,
         state=written.state,
-        **{"runtime": desk.kit.runtime, "intervention": None, **written.manifest},
+        **{"runtime": desk.kit.runtime, "intervention": _halt_beside(desk), **written.manifest},
     )
     desk.turn = turn
-    if _rests(desk.phase, turn.manifest):
+    # A saved turn is done once what follows it is: the answer does not wait for the index (DECISIONS 16).
+    if not left_to_do(turn.manifest):
         indexing.index(desk.kit, turn)
     shown = replace(written, facts={**written.facts, **compression_facts(desk.compressions)})
     return made_report(desk, turn, shown, verdicts)
+
+
+def _halt_beside(desk: Desk) -> str | None:
+    """The intervention of another phase that follows the saved turn and is still left to do: finishing this one does not mend it."""
+    manifest = desk.turn.manifest
+    if not manifest.intervention or desk.phase not in _AFTERWARDS:
+        return None
+    try:
+        halted = desk.kit.interventions.show(manifest.intervention).phase
+    except (InputError, DocumentError):
+        return None
+    return manifest.intervention if halted != desk.phase and halted in left_to_do(manifest) else None
 
 
 def _halted(desk: Desk, intervention: Intervention) -> PhaseReport:
@@ -300,15 +315,11 @@ def _unreadable(spec: PhaseSpec, key: TurnKey, kit: Kit, error: DocumentError) -
 
 def _reopened(spec: PhaseSpec, turn: Turn, kit: Kit) -> Turn:
     """The turn made ready for the phase; a new revision is in the index from its start, as every open turn is."""
-    ready = kit.turns.reopen(turn, phase=spec.name, order=ORDER)
+    order = [name for name in ORDER if name == spec.name or name not in _AFTERWARDS] if spec.name in _AFTERWARDS else ORDER
+    ready = kit.turns.reopen(turn, phase=spec.name, order=order)
     if ready.manifest.revision != turn.manifest.revision:
         kit.index.put([row_of(ready.manifest, ready.context, ready.files)])
     return ready
-
-
-def _rests(phase: str, manifest: Manifest) -> bool:
-    """Whether the turn is done. A saved one is once its summary is made: the answer does not wait for the index (DECISIONS 16)."""
-    return phase == ORDER[-1] or manifest.state is TurnState.CLARIFY
 
 
 def _last_call(desk: Desk) -> CallRecord | None:

@@ -7,6 +7,8 @@ import typer
 
 from pandora_dagster.cli import turns
 from tests.phases.rig import open_rig
+from tests.phases.test_conversation import empty
+from tests.phases.test_session_window import conversation
 
 
 def test_a_saved_turn_without_its_summary_says_so(tmp_path, capsys):
@@ -35,3 +37,25 @@ def test_a_halted_turn_exits_with_1(tmp_path):
     finally:
         rig.house.close()
     assert ended.value.exit_code == 1
+
+
+def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):
+    """Summary of the conversation HALTs again, though the facts beside it are kept: message, way on, exit code; then it is done."""
+    rig = open_rig(tmp_path / "store")
+    try:
+        rig.house.import_conversations([conversation()], where="test")
+        rig.say(conversation_summarizer="no JSON")
+        key = rig.start(session="long")
+        turns._run_and_show(rig.house, key, as_json=False)
+        capsys.readouterr()
+        with pytest.raises(typer.Exit) as ended:
+            turns._run_and_show(rig.house, key, as_json=False, resumed=True)
+        told = capsys.readouterr().err
+        assert ended.value.exit_code == 1
+        for part in ("HALT at conversation_summary", "left to do: conversation_summary", f"pandora resume {key}"):
+            assert part in told
+        rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
+        turns._run_and_show(rig.house, key, as_json=False, resumed=True)
+        assert "conversation_summary finished" in capsys.readouterr().err and rig.house.left_to_do(key) == ()
+    finally:
+        rig.house.close()

@@ -96,3 +96,11 @@ def test_exchanges_read_back_as_they_were_written() -> None:
     text = "\n\n".join(e.text for e in (DESK, TAKEN, forged))
     assert read_exchanges(text) == (DESK, TAKEN, forged)
     assert read_exchanges(DESK.shortened("249 euros\n140 cm")) == (Exchange(4, "2026-01-04", "", "249 euros\n140 cm"),)
+
+
+def test_a_sentence_that_speaks_to_the_reader_is_taken_out(judge) -> None:
+    """The rest is judged by itself; the reason is told."""
+    made = judge(digest(f"Hello, here is what you need to know. {NARRATIVE}"))
+    assert made.ok and made.digest.summary == NARRATIVE
+    assert len(made.refused) == 1 and made.refused[0].startswith("Hello, here is") and "chat reply" in made.refused[0]
+    assert not judge(digest("Hello, here is what you need to know.")).ok

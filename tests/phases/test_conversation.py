@@ -191,3 +191,57 @@ def test_the_policy_is_a_setting(tmp_path, environment, whole):
     ways = told(reports["gathered_context"])
     assert sorted({n for n, how in ways.items() if how == "whole"} - set(plan)) == sorted(set(range(41 - whole, 41)) - set(plan))
     house.close()
+
+
+def told_in(lines, answer="Noted."):
+    messages = [m for line in lines for m in ({"role": "user", "content": line}, {"role": "assistant", "content": answer})]
+    return json.dumps({"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}).encode()
+
+
+def test_a_session_that_begins_with_a_greeting_is_summed_up(house):
+    """A greeting before the matter is no reply to the reader: the matter stands without it."""
+    lines = ["Hello, I plan a trip to Porto and need help to know what to pack.", *(f"Tell me about town {n}." for n in range(2, 21))]
+    house.import_conversations([told_in(lines)], where="test")
+    _, reports = one_turn(house, "Tell me about town 21.")
+    assert reports["conversation_summary"].halt is None and "session_facts" in reports
+    summary = house.kit.conversations.find(ANNA, LONG).digest.summary
+    assert summary.startswith("I plan a trip to Porto and need help to know what to pack.") and "Hello" not in summary
+
+
+def test_facts_are_kept_beside_a_summary_that_halted_and_the_halt_stays(rig):
+    """What follows a saved turn goes on by itself: the intervention stands until its own phase is done, and that phase is left to do."""
+    rig.house.import_conversations([conversation()], where="test")
+    rig.say(conversation_summarizer="no JSON")
+    key = rig.start(session="long")
+    halt = rig.run(key)[-1].halt
+    assert rig.house.run(flow.run_phase("session_facts", key, rig.house.kit)).halt is None
+    assert rig.turn(key).manifest.intervention == halt.id and rig.house.left_to_do(key) == ("conversation_summary",)
+    assert rig.run(key)[-1].halt and rig.house.left_to_do(key) == ("conversation_summary",)
+    rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
+    assert [r.phase for r in rig.run(key)] == ["conversation_summary"]
+    manifest = rig.turn(key).manifest
+    assert manifest.intervention is None and manifest.revision == 0 and manifest.finished("session_facts")
+    assert rig.house.left_to_do(key) == () and rig.house.verify_index() == ()
+
+
+def test_a_changed_limit_supersedes_the_older_and_the_summary_shows_both(house):
+    """Session facts: the newer is current, the older ends with its date. Rolling summary: both with their turns, in order."""
+    older, newer = "For my trips I must not spend more than 900 euros on hotels.", "Actually, my limit is now 1100 euros instead of 900."
+    one_turn(house, older)
+    key, _ = one_turn(house, newer)
+    facts = {f.fact: f for f in house.kit.facts.session(ANNA, LONG).facts}
+    assert facts[newer].current and not facts[older].current
+    assert facts[older].superseded_by == facts[newer].id and facts[older].superseded_at == house.turns.load(key).manifest.created_at
+    for n in range(3, 16):
+        one_turn(house, f"Which trains leave from town {n}?")
+    assert house.kit.conversations.find(ANNA, LONG).digest.user_needs == (f"{older} (turn 1)", f"{newer} (turn 2)")
+
+
+def test_what_a_session_was_told_is_noted_and_answered_in_a_kindred_word(house):
+    """A statement gets its own words back, thanks a courtesy; `allergy` finds `allergic`, cited."""
+    one_turn(house, "I am allergic to peanuts.")
+    key, _ = one_turn(house, "Actually, my limit is now 1100 euros instead of 900.")
+    assert house.answered(key).response == "Noted: Actually, my limit is now 1100 euros instead of 900."
+    assert house.answered(one_turn(house, "Thank you, that helps.")[0]).response == "You are welcome."
+    key, _ = one_turn(house, "Which allergy do I have?")
+    assert "I am allergic to peanuts" in house.answered(key).response and house.turns.load(key).manifest.state == "saved"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.runtime.extractive.acknowledging import acknowledged
 from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.entities import identifiers
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
@@ -25,7 +26,8 @@ _MOST_LOOKED_AT = 5
 
 
 def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
-    """000 section 16.3: Markdown with `[n]`; a fixed sentence where nothing was found, a greeting for a greeting."""
+    """000 section 16.3: Markdown with `[n]`; a fixed sentence where nothing was found, a greeting for a greeting, and a
+    statement is noted."""
     query = pack.query
     context = ContextDocument.parse(pack.document("context.md"))
     labels = Labels((*pack.sources, *references(context.body(2)), *references(context.body(4))))
@@ -33,6 +35,8 @@ def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
         return TEMPLATES["greeting"]
     if states_preference(query) and (told := _stored(query, context, labels)):
         return told if counter.count(told) <= pack.max_output_tokens else told.replace(f' "{statement(query).value}"', "")
+    if not labels.sources and (noted := acknowledged(query)) and counter.count(noted) <= pack.max_output_tokens:
+        return noted
     asked = question(query)
     chosen = _chosen(pack, asked, context, labels)
     if not chosen:

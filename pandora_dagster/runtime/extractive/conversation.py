@@ -27,6 +27,12 @@ _OPEN = re.compile(r"\b(?:still open|unresolved|undecided|not yet|pending|to be 
 _OTHERS = re.compile(
     r"\b(?:my|our) [a-z]+(?: [a-z]+)? (?:needs?|wants?|prefers?|likes?|hates?|has to|cannot|can't|would like)\b", re.IGNORECASE
 )
+_GREETED = re.compile(
+    r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|dear|thanks|thank you)"
+    r"(?: (?:there|again|everyone|all|you|so much|very much))*(?:\s*[,.!;:]+\s*|$)",
+    re.IGNORECASE,
+)
+"""A greeting or thanks before the matter; what follows it stands verbatim."""
 _CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
 _ANSWERED = 0.5
 """Share of a question's content words in a later turn from which on it is no longer open."""
@@ -94,12 +100,17 @@ def _said(exchange: Exchange) -> list[str]:
 
 def _story(exchange: Exchange) -> list[str]:
     """What a turn adds to the narrative: what was asked, and the first thing that was answered."""
-    return [*_plain(exchange.asked)[:1], *_plain(exchange.answered)[:1]]
+    return [*_matter(exchange.asked)[:1], *_matter(exchange.answered)[:1]]
+
+
+def _matter(text: str) -> list[str]:
+    """Sentences without the greeting in front; one that only greets is none."""
+    return [rest for s in _plain(text) if (rest := _GREETED.sub("", s))]
 
 
 def _journey(before: ConversationDigest | None, exchanges: Sequence[Exchange]) -> list[str]:
     """The person's first words and their newest."""
-    asked = [s for e in exchanges for s in _plain(e.asked)[:1]]
+    asked = [s for e in exchanges for s in _matter(e.asked)[:1]]
     first = sentences(before.journey)[:1] if before else ()
     return list(_once([*(first or asked[:1]), *asked[-1:]]))
 

@@ -22,7 +22,7 @@ _REQUEST = re.compile(
     r"|(?:the|a) [\w ]{0,30}\b(?:id|number|details|information|name)s?)\b)",
     re.IGNORECASE,
 )
-_OWN = tuple(TEMPLATES[name] for name in ("nothing_found", "nothing_found_in", "greeting", "ask_meaning", "ask_open"))
+_OWN = tuple(TEMPLATES[name] for name in ("nothing_found", "nothing_found_in", "greeting", "noted", "welcome", "ask_meaning", "ask_open"))
 
 
 def repeats(text: str, query: str) -> bool:

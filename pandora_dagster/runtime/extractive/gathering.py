@@ -7,6 +7,7 @@ from typing import Any
 from pandora_dagster.contracts.answers import CachedResearch, GatheredContext, Knowledge, PriorTurn, VisitData
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.runtime.extractive.acknowledging import acknowledged
 from pandora_dagster.runtime.extractive.entities import has_kind
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_lines, preferences, referred
@@ -39,8 +40,11 @@ class _Fact:
 
 
 def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
-    """004 section 4.3's GatheredContext; the weakest facts are left out first where the answer would be too long."""
+    """004 section 4.3's GatheredContext; the weakest facts are left out first where the answer would be too long.
+    Of a query that asks for nothing, nothing is looked up."""
     query = pack.query
+    if acknowledged(query):
+        return GatheredContext()
     title, _ = referred(pack.document("query_analysis.json"))
     asked, labels = question(query, more=(title,)), Labels(pack.sources)
     facts = _facts(pack.document("prior_turns"), pack.document("conversation_context"), asked, labels)

@@ -12,6 +12,7 @@ from pandora_dagster.contracts.answers import ExecutorStep, PlannedTask, TaskPla
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.runtime.extractive.acknowledging import acknowledged
 from pandora_dagster.runtime.extractive.fitting import Draft, written
 from pandora_dagster.runtime.extractive.headers import json_object
 from pandora_dagster.runtime.extractive.labels import Labels
@@ -47,7 +48,7 @@ def plan(pack: PromptPack, counter: CountsTokens) -> Draft:
                 return _shortest(
                     pack, counter, PlannedTask(description=f"{TEMPLATES[task]} {query.strip()}", tool=tool.name, arguments=filled), reason
                 )
-    reason = "enough" if is_greeting(query) or _evidence(query, pack) >= _ENOUGH else "no_tool"
+    reason = "enough" if is_greeting(query) or acknowledged(query) or _evidence(query, pack) >= _ENOUGH else "no_tool"
     return TaskPlan(next_step="synthesis", confidence=0.9 if reason == "enough" else 0.7, reasoning=TEMPLATES[reason])
 
 
@@ -65,7 +66,7 @@ def _wanted(query: str, pack: PromptPack) -> list[tuple[str, str, str]]:
     """Tool, reason and task wording that the query calls for, best first."""
     if states_preference(query):
         return [("memory.create", "statement", "create_task")]
-    if _evidence(query, pack) >= _ENOUGH:
+    if acknowledged(query) or _evidence(query, pack) >= _ENOUGH:
         return []
     memory = [("memory.query", "missing", "query_task")] if asks_preference(query) else []
     searching = [("doc.search", "missing", "search_task")] if content_words(query) else []

@@ -11,6 +11,19 @@ _GREETING = re.compile(
     r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.I
 )
 _SMALL_TALK = word_set("hi hello hey hiya howdy greetings good morning afternoon evening day thanks thank you bye goodbye there how are")
+_COURTESY = re.compile(
+    r"^\W*(?:(?:hi|hello|hey|ok|okay|great|perfect|good|thanks|thank you)\b(?: (?:there|again|so much|very much|a lot))*[,.!; ]*)+"
+    r"(?:(?:that|this|it)(?:['’]s| is| was)? (?:\w+ )?(?:helps?|helped|helpful|great|perfect|good|fine|all|clear|enough)"
+    r"|for (?:your|the|all)[^?]{1,60})?"
+    r"(?: (?:a lot|so much|very much|me|now|for now))*\W*$",
+    re.I,
+)
+_TELLS = re.compile(
+    r"^\W*(?:(?:actually|well|ok|okay|also|and|but|so|no|yes|sorry|please|by the way|btw|from now on)\b[, ]*)*"
+    r"(?:(?:remember|note|keep in mind|don['’]?t forget)\b|never|always|call me|i\b|we\b|my|our|the|this|that|it|for|on|in|at|when|from)",
+    re.I,
+)
+_SEEKS = re.compile(r"\b(?:i|we)(?:['’]d)? (?:\w+ )?(?:need|want|would like|like to|looking|wondering|wish|hope)\b", re.I)
 _FEELS = r"(?:prefer|like|love|hate|dislike|don'?t (?:like|want|eat|drink)|am allergic|always|never|live in|work (?:as|at|for))"
 _STATES = re.compile(
     r"\b(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:that |my |i )|^\W*(?:from now on|call me\b)"
@@ -106,6 +119,16 @@ def done(text: str) -> frozenset[str]:
 def is_greeting(text: str) -> bool:
     """A greeting or thanks and nothing else."""
     return bool(_GREETING.match(text)) and all(w in _SMALL_TALK or w.isdigit() for w in words(text)[:8]) and len(words(text)) <= 8
+
+
+def is_courtesy(text: str) -> bool:
+    """Thanks or praise and nothing else."""
+    return bool(_COURTESY.match(text))
+
+
+def requests(text: str) -> bool:
+    """Whether a sentence asks or wants something done, rather than only telling."""
+    return bool(_ASKS.search(text) or _SEEKS.search(text)) or not _TELLS.match(text)
 
 
 def states_preference(text: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pandora_dagster.runtime.extractive.echoes import asks, repeats, says_nothing
 from pandora_dagster.runtime.extractive.entities import has_kind, identifiers
-from pandora_dagster.runtime.extractive.matching import FILLERS, coverage, terms, weights
+from pandora_dagster.runtime.extractive.matching import FILLERS, akin, coverage, terms
 from pandora_dagster.runtime.extractive.matching import words as words_of
 from pandora_dagster.runtime.extractive.questions import FIELD_WORDS, Question
 from pandora_dagster.runtime.extractive.spans import Span
@@ -40,8 +40,7 @@ def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
     if not asked.stems:
         return []
     spans = [s for s in spans if s.kind == "code" or not (repeats(s.text, asked.text) or says_nothing(s.text))]
-    read = _by_speaker(spans)
-    weighted = weights(asked.stems, read)
+    read, weighted = akin(asked.stems, _by_speaker(spans))
     if not asked.names.issuperset(asked.stems):
         weighted = {t: w * NAME_SHARE if t in asked.names else w for t, w in weighted.items()}
     blocks: dict[int, set[str]] = {}

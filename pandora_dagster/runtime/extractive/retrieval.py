@@ -9,7 +9,7 @@ from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import Summary, as_list, as_number, json_lines, referred, summaries
-from pandora_dagster.runtime.extractive.matching import coverage, stem, terms, weights
+from pandora_dagster.runtime.extractive.matching import akin, coverage, stem, terms
 from pandora_dagster.runtime.extractive.pointing import pointer
 from pandora_dagster.runtime.extractive.questions import asks_past, is_greeting, question
 from pandora_dagster.runtime.extractive.relevance import bears, shared
@@ -63,8 +63,7 @@ def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary]) 
     if is_greeting(query):
         return []
     asked = question(query, more=(reference[0],))
-    read = [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns]
-    weighted = weights(asked.stems, read)
+    read, weighted = akin(asked.stems, [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns])
     own = [coverage(weighted, stems) for stems in read]
     scored = [_scored(i, own, turns, query, reference[1]) for i in range(len(turns))]
     kept = sorted((s for s in scored if s[0] > _RECENT), key=lambda s: (-s[0], -s[1].turn))

@@ -44,7 +44,7 @@ _RULES: tuple[tuple[FactCategory, str], ...] = (
     (
         "People",
         rf"my (?:\w+ )?(?:name|birthday|job|age|hometown|nationality|profession|{_KIN})\b[^?]*"
-        r"\b(?:is|are|was|has|have|lives?|works?|likes?|loves?|turns?|goes)\b|call me\b"
+        r"\b(?:is|are|was|has|have|lives?|works?|likes?|loves?|hates?|prefers?|needs?|wants?|cannot|can['’]t|turns?|goes)\b|call me\b"
         r"|i(?:['’]m| am) (?!(?:looking|trying|wondering|asking|going|planning|sure|sorry|not sure|interested|here)\b)(?:\w+ )?\w+"
         rf"|{_I} {_HOW}(?:live|work|study|speak|eat|drink|own)\b|{_I} {_HOW}have (?:a|an|two|three|four|\d+) (?:\w+ )?{_KIN}\b",
     ),
@@ -58,6 +58,23 @@ _RULES: tuple[tuple[FactCategory, str], ...] = (
 _CATEGORIES: tuple[tuple[FactCategory, re.Pattern[str]], ...] = tuple(
     (category, re.compile(rf"^(?:{pattern})", re.IGNORECASE)) for category, pattern in _RULES
 )
+_WITHIN: tuple[tuple[FactCategory, re.Pattern[str]], ...] = tuple(
+    (
+        category,
+        re.compile(
+            rf"(?<![\w'’])(?<!if )(?<!what )(?<!which )(?<!how )(?<!when )(?<!why )(?<!where )(?<!whether )(?:{pattern})", re.IGNORECASE
+        ),
+    )
+    for category, pattern in _RULES[1:3]
+)
+"""Preferences and needs that do not open the sentence: `At home I prefer tea.`"""
+_BOUND = re.compile(
+    r"\b(?:must(?:n['’]t)?|never|always|at most|at least|no (?:more|less|fewer|later|earlier) than|not (?:more|less|over|exceed)"
+    r"|not allowed|maximum|minimum|budget is|limit(?:ed)?|cap(?:ped)?)\b|\b(?:under|below|within|up to|until|exceed) (?:[$€£] ?)?\d",
+    re.IGNORECASE,
+)
+_OF_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b|^(?:never|always|don['’]t|do not)\b", re.IGNORECASE)
+_OF_MATTER = re.compile(r"^(?:the|this|that|these|those|it|each|every|all|no|for|on|in|at)\b.*\d", re.IGNORECASE)
 _FORGET = re.compile(
     r"^\W*(?:please |can you |could you )*forget (?:about |that |what i said about |everything about )?(.+)$", re.IGNORECASE
 )
@@ -76,6 +93,10 @@ _ONE_VALUE = (
 """Openings whose first group names a thing that has one value at a time."""
 _FEELS = re.compile(r"(?:prefer|like|love|hate|dislike|enjoy|need|now|actually|longer|any ?more|instead|never|always)", re.IGNORECASE)
 _NOT = re.compile(r"\b(?:not|never|no|cannot|hate|dislike|stopped)\b|n['’]t\b", re.IGNORECASE)
+_FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
+_LIMITING = frozenset(
+    map(stem, ("must", "limit", "most", "least", "maximum", "minimum", "spend", "pay", "exceed", "cap", "allowed", "budget"))
+)
 _ALIKE = 0.5
 """Share of the shorter statement's words that both must have to be about one matter."""
 
@@ -109,6 +130,8 @@ def contradicts(new: str, old: str) -> bool:
         mine, theirs = pattern.match(one), pattern.match(other)
         if mine and theirs and set(words(mine[1])) == set(words(theirs[1])):
             return True
+    if _CORRECTS.search(new) and _is_limit(one) and _is_limit(other):
+        return _is_same_limit(one, other)
     shared, least = _matter(one) & _matter(other), min(len(_matter(one)), len(_matter(other)))
     if not shared or len(shared) < _ALIKE * least:
         return False
@@ -117,11 +140,31 @@ def contradicts(new: str, old: str) -> bool:
 
 
 def _category(core: str) -> FactCategory | None:
-    return next((category for category, rule in _CATEGORIES if rule.match(core)), None)
+    if opens := next((category for category, rule in _CATEGORIES if rule.match(core)), None):
+        return opens
+    if _is_limit(core):
+        return "Logistics"
+    return next((category for category, rule in _WITHIN if rule.search(core)), None)
+
+
+def _is_limit(core: str) -> bool:
+    """Whether a sentence binds: the person by what it says of them, or a matter by a figure. What is told to the reader alone does not."""
+    return bool(_BOUND.search(core) and (_OF_PERSON.search(core) or _OF_MATTER.match(core))) and not core.lower().startswith("you ")
 
 
 def _is_telling(core: str) -> bool:
     return any(w not in STOP_WORDS and w not in META_WORDS and stem(w) not in FILLERS for w in words(core))
+
+
+def _is_same_limit(new: str, old: str) -> bool:
+    """Whether a corrected limit takes the place of `old`: of several figures one must be the old one's; else one of them names no
+    matter that the other does not."""
+    figures = [frozenset(_FIGURE.findall(s)) for s in (new, old)]
+    measured = [_matter(s) for s in (new, old)]
+    one, other = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in measured)
+    if len(figures[0]) > 1:
+        return not figures[0].isdisjoint(figures[1]) and (not one or not other or not one.isdisjoint(other))
+    return not measured[0].isdisjoint(measured[1]) and (one <= other or other <= one)
 
 
 def _matter(sentence: str) -> frozenset[str]:

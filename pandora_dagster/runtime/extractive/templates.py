@@ -8,6 +8,8 @@ TEMPLATES: Mapping[str, str] = MappingProxyType(
         "greeting": "Hello! What would you like to know?",
         "nothing_found": "I found nothing about this in the documents.",
         "nothing_found_in": "I found nothing about this in the documents that I looked at:",
+        "noted": "Noted:",
+        "welcome": "You are welcome.",
         "stored": "I have stored this:",
         "not_stored": "I could not store this:",
         "ask_meaning": "What do you mean by",

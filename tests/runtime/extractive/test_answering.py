@@ -175,3 +175,25 @@ def test_fewer_spans_where_little_may_be_written(ask) -> None:
         "synthesizer", "what did the Nordlys lamp cost?", {"context.md": context("q", s2=LAMPS)}, sources=[source("1", 3)], limit=14
     )
     assert answer == "The Nordlys lamp cost $41 [1]"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Actually, my limit is now 1100 euros instead of 900.", "Noted: Actually, my limit is now 1100 euros instead of 900."),
+        ("Thanks a lot! My budget is 900 euros.", "Noted: My budget is 900 euros."),
+        ("Thank you, that helps.", "You are welcome."),
+    ],
+)
+def test_what_asks_nothing_is_acknowledged(ask, query: str, expected: str) -> None:
+    """The fixed words and the person's own: nothing is claimed of a document, so none is looked up."""
+    assert ask("synthesizer", query, {"context.md": context(query, s2="")}) == expected
+
+
+@pytest.mark.parametrize(
+    "query", ["Thank you, that helps. What does the lamp cost?", "I need a lamp under 300 euros.", "My limit is 50. Find the lamp."]
+)
+def test_what_asks_for_anything_is_answered(ask, query: str) -> None:
+    """Thanks or a statement beside a question or request is not all there is to say."""
+    answer = ask("synthesizer", query, {"context.md": context(query, s2=LAMPS)}, sources=[source("1", 3), source("2", 8)])
+    assert "Nordlys lamp cost $41 [1]" in answer and "Noted" not in answer

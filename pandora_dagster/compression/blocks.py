@@ -76,7 +76,7 @@ def _blocks(lines: list[str], longest: int, fence_longest: int | None) -> Iterat
             number += 1
         if not line.strip():
             table = -1
-        at += 2 if _is_head(lines, at) else 1
+        at += 2 if is_table_head(lines, at) else 1
 
 
 def _announced(block: Block, number: int, announcing: list[tuple[int, int]]) -> Block:
@@ -125,7 +125,7 @@ def _of_line(lines: list[str], at: int, heading: int, table: int, longest: int) 
     line = lines[at]
     if not line.strip():
         return
-    if _is_head(lines, at):
+    if is_table_head(lines, at):
         yield Block(BlockKind.TABLE_HEAD, f"{line}\n{lines[at + 1]}", at, heading)
     elif table >= 0 and "|" in line:
         yield Block(BlockKind.TABLE_ROW, line, at, table)
@@ -154,7 +154,8 @@ def _with_words(line: str) -> list[str]:
     return found
 
 
-def _is_head(lines: list[str], at: int) -> bool:
+def is_table_head(lines: list[str], at: int) -> bool:
+    """Whether a Markdown table begins at a line: its names, and the ruler below them."""
     return at + 1 < len(lines) and "|" in lines[at] and len(lines[at + 1]) <= _LONGEST and bool(_RULER.match(lines[at + 1]))
 
 

@@ -78,7 +78,10 @@ def _table(entries: Sequence[Entry], mentions: Mentions, layouts: Mapping[str, s
     constants = {name: values[0][name] for name in names if _is_constant(name, values)}
     varying = [name for name in names if name not in constants] or names[:1]
     constants = {name: value for name, value in constants.items() if name not in varying}
-    worth = {name: round(_mentioned(name, values, mentions) + _IDENTIFIER_BONUS * _identifying(name, values), 1) for name in varying}
+    worth = {
+        name: round(_mentioned(name, values, mentions) + _IDENTIFIER_BONUS * _identifying(name, values), 1) + _asked(name, values, mentions)
+        for name in varying
+    }
     order = (varying[0], *sorted(varying[1:], key=lambda name: -worth[name]))
     return Table(tuple(name + _layout(name, values, layouts) for name in order), order, constants, tuple(entries))
 
@@ -94,6 +97,11 @@ def _mentioned(name: str, rows: Sequence[Mapping[str, Any]], mentions: Mentions)
     """Share of a column's values that somebody mentions."""
     keys = [k for row in rows for leaf in leaves(row.get(name, "")) if len(k := key(leaf)) > 1]
     return (sum(mentions.spoken(k) for k in keys) + 0.1) / (len(keys) + 1)
+
+
+def _asked(name: str, rows: Sequence[Mapping[str, Any]], mentions: Mentions) -> int:
+    """The most words of the question that stand in one cell of a column."""
+    return max((len(mentions.asked(cell(row[name]))) for row in rows if name in row), default=0)
 
 
 def _identifying(name: str, rows: Sequence[Mapping[str, Any]]) -> float:

@@ -4,6 +4,7 @@ Knows text in and text out; pure and deterministic, linear in the text. It reads
 a compaction merges instead of decaying. Weights: who mentions a value, how late, and its form (no word lists of a domain).
 """
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ _BOND, _SHARED = 0.5, 0.5
 _SPOKEN_VALUE, _UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.7, 0.5, 0.1
 """Worth of a single value beside its row: where somebody mentions it, where nobody does, and where nobody talks at all."""
 _PERSON_BONUS = 0.2
+_ASKED = 10.0
+"""Of a word of the question: so much that what answers it stands before what is merely mentioned."""
 _LONE = 0.16
 """Characters, per token of the target, for single values that have neither date nor subject: about 8 % of it."""
 _MUST = 1_000.0
@@ -66,6 +69,19 @@ class _Material:
     @cached_property
     def _bonds(self) -> Counter[str]:
         return Counter(part for fact in {f for d in self.drafts for f in d.facts if "@" in f} for part in set(fact.split("@")))
+
+    def answer(self, draft: Draft) -> float:
+        """What a draft is worth for the words of the question in it, the rare ones most."""
+        return _ASKED * sum(math.log((self._pieces + 1) / self._asked[stem]) for stem in sorted(draft.asked))
+
+    @cached_property
+    def _asked(self) -> Counter[str]:
+        return Counter(stem for draft in self.drafts for stem in draft.asked)
+
+    @cached_property
+    def _pieces(self) -> int:
+        """Rows and sentences."""
+        return len({(d.table, d.entry) for d in self.drafts if d.kind == "row"}) + sum(d.kind == "sentence" for d in self.drafts)
 
     @cached_property
     def _leads(self) -> dict[tuple[int, int], int]:
@@ -131,7 +147,7 @@ def _material(text: str, query: str, must: frozenset[str], target: int) -> _Mate
     mentions = Mentions(said, calls, len(messages), query)
     made = tables(row_list, mentions, earlier.layouts)
     drafts = _drafts(made, mentions, earlier, groups, calls)
-    drafts += [draft for item in said for draft in sentence_drafts(item, must)]
+    drafts += [draft for item in said for draft in sentence_drafts(item, must, mentions)]
     drafts = _without_repeats(drafts)
     if not any(d.kind in ("sentence", "call") for d in drafts):
         drafts = [d for d in drafts if d.kind != "row" or d.level > 1 or len(made[d.table].columns) < _WIDE]
@@ -186,12 +202,12 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
 
 def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
-    bonus = _PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0
+    bonus = material.answer(draft) + (_PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0)
     factor = 1.0
     if draft.kind == "value":
         factor = _SPOKEN_VALUE if any(material.mentions.spoken(f) for f in draft.facts) else material.loose_factor
     if draft.kind == "row":
-        return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level)
+        return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level, bonus)
     if draft.is_lead or draft.lead >= 0:
         group = ("lead", draft.position, draft.line if draft.is_lead else draft.lead)
         return Unit(draft.text, 0 if draft.is_lead else tokens, draft.facts, draft.position, group, bonus=bonus)

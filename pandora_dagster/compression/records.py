@@ -18,6 +18,8 @@ _LOOSE_COLUMNS = frozenset(("date", "status"))
 _OWN_TABLE = 6
 """A list of more objects than this inside an object becomes a table of its own."""
 
+CUT = "|\u2026"
+"""Ends a row that has more cells."""
 LEFT_OUT = re.compile(r"\((\d+) more rows? left out\)")
 
 

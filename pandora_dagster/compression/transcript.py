@@ -6,7 +6,7 @@ a compaction merges instead of decaying. Weights: who mentions a value, how late
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from pandora_dagster.compression.json_parts import shown
 from pandora_dagster.compression.mentions import Mentions, base_weight, is_word_list, recency
 from pandora_dagster.compression.messages import ANSWERS, Call, Result, Said, contents, rendered, split_messages
 from pandora_dagster.compression.normal import key, padded, stands_in
-from pandora_dagster.compression.records import DATE, Options, Row, options, rows
+from pandora_dagster.compression.records import CUT, DATE, Options, Row, cell, left_out, options, rows
 from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN, Reread, reread
 from pandora_dagster.compression.tables import Table, tables
 from pandora_dagster.compression.transcript_units import (
@@ -61,6 +61,8 @@ class _Material:
     mentions: Mentions
     messages: int
     target: int
+    left_out: Mapping[str, int]
+    """First column -> rows of such tables that earlier compressions left out."""
 
     def bond(self, fact: str) -> float:
         """What it is worth that the parts of a fact stand together: as much as their mentions, shared among all that have the part."""
@@ -151,7 +153,7 @@ def _material(text: str, query: str, must: frozenset[str], target: int) -> _Mate
     drafts = _without_repeats(drafts)
     if not any(d.kind in ("sentence", "call") for d in drafts):
         drafts = [d for d in drafts if d.kind != "row" or d.level > 1 or len(made[d.table].columns) < _WIDE]
-    return _Material(made, tuple(drafts), mentions, len(messages), target)
+    return _Material(made, tuple(drafts), mentions, len(messages), target, earlier.left_out)
 
 
 def _drafts(made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
@@ -248,10 +250,10 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         if draft.kind == "row":
             kept.setdefault(draft.table, []).append(draft)
     for number in sorted(kept):
-        lines += [
-            material.tables[number].header(max(d.level for d in kept[number])),
-            *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry))),
-        ]
+        table, level = material.tables[number], max(d.level for d in kept[number])
+        rows_here = sorted(kept[number], key=lambda d: (d.position, d.entry))
+        lines += [table.header(level), *(d.text + (CUT if _is_cut(d, table, level) else "") for d in rows_here)]
+        lines += left_out(len(table.entries) - len(rows_here) + material.left_out.get(table.columns[0], 0))
     lines += [d.text for d in chosen if d.kind == "earlier"]
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
     in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
@@ -261,6 +263,12 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         lines.append(loose)
     talk = {n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")}
     return "\n".join(lines + _talk([material.drafts[n] for n in sorted(material.with_leads(talk))]))
+
+
+def _is_cut(draft: Draft, table: Table, level: int) -> bool:
+    """Whether a row ends before a cell that the header names."""
+    values = table.entries[draft.entry].row.values
+    return any(cell(values.get(name, "")) for name in table.columns[draft.level : level])
 
 
 def _item_lines(items: Sequence[Draft], standing: str) -> list[str]:

@@ -19,7 +19,8 @@ _SOURCE = re.compile(r"\s*(?:[-*] )?\[(\d{1,3})\]:?\s")
 
 
 def condense_context(text: str, target: int, counter: CountsTokens, shrink: Callable[[str, int], str]) -> str:
-    """context.md in at most `target` tokens. All headings stay; section 0 and the last heading where not even they fit, "" where that does not.
+    """context.md in at most `target` tokens. All headings stay; section 0 and the last heading
+    where not even they fit, "" where that does not.
 
     Where a citation stands (`[1]`), the line of its source stands too, as far as that is possible."""
     document = ContextDocument.parse(text)

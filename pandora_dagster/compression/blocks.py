@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pandora_dagster.compression.language import sentences
+from pandora_dagster.compression.records import LEFT_OUT
 
 _HEADING = re.compile(r"#{1,6} \S")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
@@ -76,7 +77,7 @@ def _blocks(lines: list[str], longest: int, fence_longest: int | None) -> Iterat
             number += 1
         if not line.strip():
             table = -1
-        at += 2 if _is_head(lines, at) else 1
+        at += 2 if is_table_head(lines, at) else 1
 
 
 def _announced(block: Block, number: int, announcing: list[tuple[int, int]]) -> Block:
@@ -96,8 +97,9 @@ def _announced(block: Block, number: int, announcing: list[tuple[int, int]]) -> 
 def _fence(lines: list[str], start: int, end: int, heading: int, number: int, longest: int, fence_longest: int | None) -> Iterator[Block]:
     """A fence as one block, or its opening line (which is block `number`) and the lines below it, each under the line that it is
     indented below, so that what a function holds comes with the function's name."""
-    whole = Block(BlockKind.FENCE, "\n".join(lines[start:end]), start, heading)
-    is_meta = end > start + 1 and lines[start + 1].strip() == "_meta:"
+    is_meta = _is_meta(lines, start)
+    closing = [_mark(lines[start])] if is_meta and lines[end - 1].strip() != _mark(lines[start]) else []
+    whole = Block(BlockKind.FENCE, "\n".join((*lines[start:end], *closing)), start, heading)
     if fence_longest is None or len(whole.text) <= fence_longest or end <= start + 2 or is_meta:
         yield whole
         return
@@ -114,30 +116,47 @@ def _fence(lines: list[str], start: int, end: int, heading: int, number: int, lo
 
 
 def _fence_end(lines: list[str], start: int, mark: str) -> int:
-    """One past the closing fence; a fence that never closes is its first line only."""
+    """One past the closing fence; a fence that never closes is its first line only, a `_meta` block what is indented below it."""
+    if _is_meta(lines, start):
+        at = start + 2
+        while at < len(lines) and lines[at][:1].isspace():
+            at += 1
+        return at + 1 if at < len(lines) and lines[at].strip() == mark else at
     for at in range(start + 1, min(len(lines), start + 2_000)):
         if lines[at].strip() == mark:
             return at + 1
     return start + 1
 
 
+def _is_meta(lines: list[str], start: int) -> bool:
+    """Whether a fence holds `_meta`, which code reads."""
+    return start + 1 < len(lines) and lines[start + 1].strip() == "_meta:"
+
+
+def _mark(line: str) -> str:
+    """The signs that open a fence, and close it."""
+    found = _FENCE.match(line)
+    return found.group(1) if found else ""
+
+
 def _of_line(lines: list[str], at: int, heading: int, table: int, longest: int) -> Iterator[Block]:
     line = lines[at]
     if not line.strip():
         return
-    if _is_head(lines, at):
+    if is_table_head(lines, at):
         yield Block(BlockKind.TABLE_HEAD, f"{line}\n{lines[at + 1]}", at, heading)
-    elif table >= 0 and "|" in line:
+    elif table >= 0 and ("|" in line or LEFT_OUT.fullmatch(line)):
         yield Block(BlockKind.TABLE_ROW, line, at, table)
     elif _HEADING.match(line) and len(line) <= _LONGEST:
         yield Block(BlockKind.HEADING, line, at)
     elif _ITEM.match(line) and len(line) <= _LONGEST:
         yield Block(BlockKind.ITEM, line.rstrip(), at, heading)
     else:
-        label = ""
+        label, indent = "", line[: len(line) - len(line.lstrip())]
         for number, sentence in enumerate(_with_words(line)):
             for piece in _pieces(sentence, longest):
-                yield Block(BlockKind.SENTENCE, piece, at, heading, label=label if number else "")
+                text, indent = indent + piece, ""
+                yield Block(BlockKind.SENTENCE, text, at, heading, label=label if number else "")
             if number == 0:
                 label = found.group() if (found := _LABEL.match(sentence)) else ""
 
@@ -154,7 +173,8 @@ def _with_words(line: str) -> list[str]:
     return found
 
 
-def _is_head(lines: list[str], at: int) -> bool:
+def is_table_head(lines: list[str], at: int) -> bool:
+    """Whether a Markdown table begins at a line: its names, and the ruler below them."""
     return at + 1 < len(lines) and "|" in lines[at] and len(lines[at + 1]) <= _LONGEST and bool(_RULER.match(lines[at + 1]))
 
 

@@ -121,7 +121,7 @@ class _Job:
         return self._result(original_tokens, best or self._tried(""))
 
     def _tried(self, text: str) -> "_Tried":
-        judged = verify(self.ledger, self._original, text, query=self.query or None)
+        judged = verify(self.ledger, self._original, text)
         return _Tried(text, judged, is_a_summary(text, self.text, self.target, self.counter))
 
     @cached_property

@@ -14,6 +14,7 @@ from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
 from pandora_dagster.compression.normal import key, padded, words
+from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.values import canonical
 from pandora_dagster.text.credentials import redacted
 
@@ -145,7 +146,8 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Ite
         seen.add(value)
         if found.kind is FactKind.QUOTE or (found.kind is FactKind.NAME and _is_label(found, candidate.text)):
             continue
-        if candidate.text.startswith(REFERENCE, candidate.text.rfind("\n", 0, found.start) + 1):
+        begin = candidate.text.rfind("\n", 0, found.start) + 1
+        if candidate.text.startswith(REFERENCE, begin) or LEFT_OUT.match(candidate.text, begin):
             continue
         if not source.has(found):
             yield found

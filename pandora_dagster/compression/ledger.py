@@ -13,6 +13,7 @@ from pandora_dagster.compression.finding import Found, bare, find_values
 from pandora_dagster.compression.language import OPENERS, content_stems
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.page_zones import dropped_spans
+from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.statements import Statement, statements
 from pandora_dagster.compression.zones import Zone, ZoneKind, zones
 from pandora_dagster.contracts.words import ContentType
@@ -127,8 +128,9 @@ def _of_prose(body: str, zone: Zone) -> Iterator[Fact]:
             )
     for statement in statements(body):
         yield _statement_fact(statement, zone)
+    counted = frozenset(m.start(1) for m in LEFT_OUT.finditer(body))
     for found in find_values(body):
-        if found.kind is not FactKind.NAME or bare(found.text) not in OPENERS:
+        if found.start not in counted and (found.kind is not FactKind.NAME or bare(found.text) not in OPENERS):
             yield _value_fact(found, body, zone)
 
 

@@ -11,6 +11,7 @@ from pandora_dagster.compression.json_parts import leaves
 from pandora_dagster.compression.language import OPENERS
 from pandora_dagster.compression.messages import Call, Said
 from pandora_dagster.compression.normal import key, padded, stands_in
+from pandora_dagster.compression.query_words import Stemmer
 
 _VALUE = re.compile(
     r"(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,64}\.[\w.\-]{1,64}|(?<!\w)(?:\w[\w\-:./,]{0,80}?\d[\w\-:.,]{0,80}[\w%]|\$?\d[\d,.]*\d%?|\d+%?|\w+_\w+\b|[A-Z][\w'\u2019]+)"
@@ -80,6 +81,8 @@ class Mentions:
         if query:
             self._note(value_keys(query) | frozenset(key(query).split()), PERSON, messages)
             spoken.append(query)
+        self._stemmer = Stemmer()
+        self._asked = frozenset(self._stemmer.asked(query))
         self._spoken = padded(" \n ".join(spoken))
 
     def _note(self, keys: Iterable[str], strength: float, position: int | None) -> None:
@@ -91,6 +94,10 @@ class Mentions:
     def of(self, value: str) -> float | None:
         """The strongest mention of a value, None where nobody mentions it."""
         return self._strength.get(value)
+
+    def asked(self, text: str) -> frozenset[str]:
+        """The stems of the question's words that stand in a text."""
+        return self._asked & frozenset(self._stemmer.terms(text)) if self._asked else frozenset()
 
     def nearness(self, value: str) -> float:
         """How late a person or a call named a value last: 1 at the end, half of it some messages before, 0 where none did."""

@@ -49,7 +49,7 @@ def by_shape(text: str, counter: CountsTokens, must: frozenset[str], query: str,
     if is_tool_shaped(text):
         return lambda target: condense_transcript(text, target, counter, must=must, query=query)
     if query:
-        return lambda target: condense_for(text, target, counter, query)
+        return lambda target: condense_for(text, target, counter, query, must=must)
     if is_dialogue(text):
         return Dialogue(text, counter, must=must, by_clause=by_clause).condensed
     return Prose(text, counter, must=must).condensed

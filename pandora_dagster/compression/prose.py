@@ -15,6 +15,7 @@ from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, stem
 from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.records import LEFT_OUT, left_out
 from pandora_dagster.compression.repeats import shortened
 from pandora_dagster.compression.statements import statements
 from pandora_dagster.contracts.ports import CountsTokens
@@ -112,13 +113,18 @@ def _units(
         bonus = 0.0 if is_title else _bonus(block, must)
         group = number if number in heads else block.under if block.under >= 0 else None
         tokens = 0 if number in heads else counter.count(block.text) + 1
-        facts = () if is_title else (*values, *spoken)
-        if shorter and tokens and not bonus and block.kind in _SHORTENED:
+        facts = () if is_title or LEFT_OUT.fullmatch(block.text) else (*values, *spoken)
+        if shorter and tokens and not bonus and block.kind in _SHORTENED and not _is_code(block):
             left = (*values, *dict.fromkeys(_stems(shorter)))
             units.append(Unit(shorter, counter.count(shorter) + 1, left, number, group, slot=number))
         units.append(Unit(block.text, tokens, facts, number, group, slot=number, level=1, bonus=bonus))
     weights.update((w, 1.0 + _REPEATED * math.log(n)) for w, n in blocks_with.items())
     return units, weights
+
+
+def _is_code(block: Block) -> bool:
+    """Whether a line is indented as code and tracebacks are: it stands as it is."""
+    return block.kind is BlockKind.SENTENCE and block.text[:1].isspace()
 
 
 def _stems(text: str) -> Iterable[str]:
@@ -141,9 +147,11 @@ def _fitted(apart: _Apart, picked: list[int], target: int, counter: CountsTokens
 
 
 def _composed(apart: _Apart, picked: Iterable[int]) -> str:
-    """Picks in their order, each under its heading and its table's head; sentences of one line stay on one line."""
+    """Picks in their order, each under its heading and its table's head; sentences of one line stay on one line. A table of which
+    rows stand says how many do not."""
     found = apart.blocks
     chosen = {apart.units[n].position: apart.units[n].text for n in picked}
+    absent = _absent_rows(found, chosen)
     standing = {n for n in chosen if found[n].kind not in HEADS}
     if standing and found[0].kind is BlockKind.HEADING:
         standing.add(0)
@@ -153,9 +161,11 @@ def _composed(apart: _Apart, picked: Iterable[int]) -> str:
             standing.add(above)
             above = found[above].under
     lines: list[str] = []
-    last, open_fence, in_table = -1, -1, False
+    last, open_fence, in_table, table = -1, -1, False, -1
     for number in sorted(standing):
         block, text = found[number], chosen.get(number, found[number].text)
+        if in_table and block.kind is not BlockKind.TABLE_ROW:
+            lines += left_out(absent[table])
         if open_fence >= 0 and block.kind is not BlockKind.FENCE_LINE:
             lines.append(found[open_fence].closing)
             open_fence = -1
@@ -168,7 +178,20 @@ def _composed(apart: _Apart, picked: Iterable[int]) -> str:
                 lines.append("")
             lines.append(f"{block.label} {text}" if block.label else text)
         in_table = block.kind in (BlockKind.TABLE_HEAD, BlockKind.TABLE_ROW)
+        table = block.under if block.kind is BlockKind.TABLE_ROW else number
         last = block.line
+    if in_table:
+        lines += left_out(absent[table])
     if open_fence >= 0:
         lines.append(found[open_fence].closing)
     return "\n".join(lines)
+
+
+def _absent_rows(found: Sequence[Block], chosen: Mapping[int, str]) -> Counter[int]:
+    """Number of a table's head -> its rows that do not stand, with those that an earlier compression left out."""
+    absent: Counter[int] = Counter()
+    for number, block in enumerate(found):
+        if block.kind is BlockKind.TABLE_ROW and number not in chosen:
+            more = LEFT_OUT.fullmatch(block.text)
+            absent[block.under] += int(more.group(1)) if more else 1
+    return absent

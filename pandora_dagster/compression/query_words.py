@@ -61,6 +61,10 @@ class Stemmer:
     def terms(self, text: str) -> list[str]:
         return [self._stem(w) for w in words(text) if w not in FUNCTION_WORDS]
 
+    def all_terms(self, text: str) -> list[str]:
+        """Stems of all words, small ones too."""
+        return [self._stem(w) for w in words(text)]
+
     def asked(self, text: str) -> list[str]:
         """Terms of a question, without the words that only instruct."""
         return [self._stem(w) for w in words(text) if w not in FUNCTION_WORDS and w not in _INSTRUCTIONS]

@@ -18,6 +18,15 @@ _LOOSE_COLUMNS = frozenset(("date", "status"))
 _OWN_TABLE = 6
 """A list of more objects than this inside an object becomes a table of its own."""
 
+CUT = "|\u2026"
+"""Ends a row that has more cells."""
+LEFT_OUT = re.compile(r"\((\d+) more rows? left out\)")
+
+
+def left_out(rows: int) -> list[str]:
+    """The line that says how many rows of a table do not stand (DECISIONS 2); none where all do."""
+    return [f"({rows} more row{'s' if rows > 1 else ''} left out)"] if rows > 0 else []
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -4,11 +4,12 @@ Knows the output of `transcript`; a compaction of a compaction merges instead of
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pandora_dagster.compression.messages import ROLE_LINE
-from pandora_dagster.compression.records import DATE, Row
+from pandora_dagster.compression.records import CUT, DATE, LEFT_OUT, Row
 from pandora_dagster.compression.tables import CONSTANT
 
 ALSO_SEEN = "also seen: "
@@ -16,7 +17,8 @@ ALSO_IN = "also in "
 EARLIER = "earlier "
 OPTIONS = "options: "
 _NAME = r"[\w.\- ]+(?:[\[(][^|;]*[\])])?"
-_HEADER = re.compile(rf"# {_NAME}(?:\|{_NAME})*\|?(?: ; [\w.\- ]+=[^;]*)*")
+_PARENT = re.compile(r"# ([\w.\-]+) of ([^:|;]+): ")
+_HEADER = re.compile(rf"# (?:[\w.\-]+ of [^:|;]+: )?{_NAME}(?:\|{_NAME})*\|?(?: ; [\w.\- ]+=[^;]*)*")
 _CONSTANTS = re.compile(r" ; (?=[\w.\- ]+=)")
 _LONGEST_HEADER = 4_000
 _LAYOUT = re.compile(r"[\[(].*$")
@@ -43,6 +45,8 @@ class Reread:
     items: list[LooseValue] = field(default_factory=list[LooseValue])
     earlier: list[str] = field(default_factory=list[str])
     layouts: dict[str, str] = field(default_factory=dict[str, str])
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    """First column -> rows of such tables that do not stand."""
 
 
 def reread(text: str) -> Reread:
@@ -67,6 +71,8 @@ def reread(text: str) -> Reread:
         elif line.startswith(EARLIER):
             found.earlier.append(line)
             header = None
+        elif header and (more := LEFT_OUT.fullmatch(line)):
+            found.left_out[header.columns[0]] += int(more.group(1))
         elif header and header.fits(line):
             found.rows.append(header.row(line))
         else:
@@ -80,7 +86,7 @@ def is_own(first_line: str) -> bool:
     """Whether a text begins as an earlier compression does: a table's header has a second column, a mark or a constant."""
     if len(first_line) > _LONGEST_HEADER:
         return False
-    has_mark = "|" in first_line or CONSTANT in first_line
+    has_mark = "|" in first_line or CONSTANT in first_line or bool(_PARENT.match(first_line))
     return first_line.startswith((ALSO_SEEN, ALSO_IN)) or (has_mark and bool(_HEADER.fullmatch(first_line)))
 
 
@@ -92,19 +98,21 @@ class _Header:
 
     @classmethod
     def read(cls, line: str) -> "_Header":
-        names, *constants = _CONSTANTS.split(line.removeprefix("# "))
+        parent = _PARENT.match(line)
+        names, *constants = _CONSTANTS.split(line[parent.end() :] if parent else line.removeprefix("# "))
         names = names.removesuffix("|")
         columns = [_LAYOUT.sub("", name) for name in names.split("|")]
         layouts = {column: name[len(column) :] for column, name in zip(columns, names.split("|"), strict=True) if name != column}
         pairs = [constant.split("=", 1) for constant in constants]
-        return cls(tuple(columns), {name: value for name, value in pairs}, layouts)
+        above = {f"{parent.group(1)} of": parent.group(2)} if parent else {}
+        return cls(tuple(columns), {name: value for name, value in pairs} | above, layouts)
 
     def fits(self, line: str) -> bool:
-        return bool(line.strip()) and line.count("|") < len(self.columns) and not line.startswith(("call ", OPTIONS))
+        return bool(line.strip()) and line.removesuffix(CUT).count("|") < len(self.columns) and not line.startswith(("call ", OPTIONS))
 
     def row(self, line: str) -> Row:
         """The cells of a line; a cell of several values comes back as lists of words."""
-        cells = dict.fromkeys(self.columns, "") | dict(zip(self.columns, line.split("|"), strict=False))
+        cells = dict.fromkeys(self.columns, "") | dict(zip(self.columns, line.removesuffix(CUT).split("|"), strict=False))
         return Row(0, {name: _parts(name, value, self.layouts) for name, value in cells.items()} | dict(self.constants), is_cut=True)
 
 

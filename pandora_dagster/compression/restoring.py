@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from pandora_dagster.compression.dialogue_lines import ALSO
-from pandora_dagster.compression.facts import LINES, Fact
+from pandora_dagster.compression.facts import LINES, Fact, FactKind
 from pandora_dagster.compression.language import is_negation
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
@@ -21,12 +21,19 @@ _WORDS_BEFORE, _WORDS_AFTER = 2, 1
 
 
 def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
-    """`body` with a line for each fact, as many as fit in `target` tokens, in the given order."""
+    """`body` with a line for each fact, as many as fit in `target` tokens, in the given order. The query of
+    context.md stands before all else, as it was."""
     source = redacted(source)
     lines = [body] if body.strip() else []
     used = counter.count(body)
     said: set[str] = set()
     for fact in facts:
+        if fact.kind is FactKind.QUERY:
+            asked = fact.text.strip("\n")
+            if used + (tokens := counter.count(asked) + 2) <= target:
+                lines.insert(0, asked + "\n")
+                used += tokens
+            continue
         if used + _SHORTEST_LINE > target:
             break
         line = ALSO + snippet(fact, source)

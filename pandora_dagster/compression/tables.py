@@ -1,8 +1,10 @@
 """Rows of one kind as a table: constant columns in the header, the most talked about columns first, so that a row can end anywhere.
 
-A table is `# name|name[part,part]|... ; name=constant ; ...` and below it one line a row. Knows rows and mentions; no budgets.
+A table is `# list of record: name|name[part,part]|... ; name=constant ; ...`
+and below it one line a row. Knows rows and mentions; no budgets.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +15,8 @@ from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.records import IDENTIFIER, Row, cell, layout
 
 CONSTANT = " ; "
+_PARENT = re.compile(r"[\w.\-]+ of [^:|;\n]+")
+"""The name of a list and the record it belongs to: they stand before the columns."""
 _IDENTIFIER_BONUS = 0.5
 
 
@@ -44,8 +48,10 @@ class Table:
         """The header of rows with at most `level` columns, of all columns without."""
         names = self.names[: level or None]
         mark = "|" if len(names) == 1 and not self.constants else ""
-        constants = "".join(f"{CONSTANT}{name}={cell(value).replace(';', ',')}" for name, value in self.constants.items())
-        return "# " + "|".join(names) + mark + constants
+        parent = next((name for name, value in self.constants.items() if _PARENT.fullmatch(f"{name} {cell(value)}")), "")
+        above = f"{parent} {cell(self.constants[parent])}: " if parent else ""
+        constants = (f"{CONSTANT}{name}={cell(value).replace(';', ',')}" for name, value in self.constants.items() if name != parent)
+        return f"# {above}{'|'.join(names)}{mark}{''.join(constants)}"
 
 
 def tables(rows: Iterable[Row], mentions: Mentions, layouts: Mapping[str, str]) -> tuple[Table, ...]:
@@ -78,7 +84,10 @@ def _table(entries: Sequence[Entry], mentions: Mentions, layouts: Mapping[str, s
     constants = {name: values[0][name] for name in names if _is_constant(name, values)}
     varying = [name for name in names if name not in constants] or names[:1]
     constants = {name: value for name, value in constants.items() if name not in varying}
-    worth = {name: round(_mentioned(name, values, mentions) + _IDENTIFIER_BONUS * _identifying(name, values), 1) for name in varying}
+    worth = {
+        name: round(_mentioned(name, values, mentions) + _IDENTIFIER_BONUS * _identifying(name, values), 1) + _asked(name, values, mentions)
+        for name in varying
+    }
     order = (varying[0], *sorted(varying[1:], key=lambda name: -worth[name]))
     return Table(tuple(name + _layout(name, values, layouts) for name in order), order, constants, tuple(entries))
 
@@ -94,6 +103,11 @@ def _mentioned(name: str, rows: Sequence[Mapping[str, Any]], mentions: Mentions)
     """Share of a column's values that somebody mentions."""
     keys = [k for row in rows for leaf in leaves(row.get(name, "")) if len(k := key(leaf)) > 1]
     return (sum(mentions.spoken(k) for k in keys) + 0.1) / (len(keys) + 1)
+
+
+def _asked(name: str, rows: Sequence[Mapping[str, Any]], mentions: Mentions) -> int:
+    """The most words of the question that stand in one cell of a column."""
+    return max((len(mentions.asked(cell(row[name]))) for row in rows if name in row), default=0)
 
 
 def _identifying(name: str, rows: Sequence[Mapping[str, Any]]) -> float:

@@ -4,8 +4,9 @@ Knows text in and text out; pure and deterministic, linear in the text. It reads
 a compaction merges instead of decaying. Weights: who mentions a value, how late, and its form (no word lists of a domain).
 """
 
+import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,7 @@ from pandora_dagster.compression.json_parts import shown
 from pandora_dagster.compression.mentions import Mentions, base_weight, is_word_list, recency
 from pandora_dagster.compression.messages import ANSWERS, Call, Result, Said, contents, rendered, split_messages
 from pandora_dagster.compression.normal import key, padded, stands_in
-from pandora_dagster.compression.records import DATE, Options, Row, options, rows
+from pandora_dagster.compression.records import CUT, DATE, Options, Row, cell, left_out, options, rows
 from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN, Reread, reread
 from pandora_dagster.compression.tables import Table, tables
 from pandora_dagster.compression.transcript_units import (
@@ -41,6 +42,8 @@ _BOND, _SHARED = 0.5, 0.5
 _SPOKEN_VALUE, _UNMENTIONED_VALUE, _UNMENTIONED_ANYWHERE = 0.7, 0.5, 0.1
 """Worth of a single value beside its row: where somebody mentions it, where nobody does, and where nobody talks at all."""
 _PERSON_BONUS = 0.2
+_ASKED = 10.0
+"""Of a word of the question: so much that what answers it stands before what is merely mentioned."""
 _LONE = 0.16
 """Characters, per token of the target, for single values that have neither date nor subject: about 8 % of it."""
 _MUST = 1_000.0
@@ -58,6 +61,8 @@ class _Material:
     mentions: Mentions
     messages: int
     target: int
+    left_out: Mapping[str, int]
+    """First column -> rows of such tables that earlier compressions left out."""
 
     def bond(self, fact: str) -> float:
         """What it is worth that the parts of a fact stand together: as much as their mentions, shared among all that have the part."""
@@ -66,6 +71,19 @@ class _Material:
     @cached_property
     def _bonds(self) -> Counter[str]:
         return Counter(part for fact in {f for d in self.drafts for f in d.facts if "@" in f} for part in set(fact.split("@")))
+
+    def answer(self, draft: Draft) -> float:
+        """What a draft is worth for the words of the question in it, the rare ones most."""
+        return _ASKED * sum(math.log((self._pieces + 1) / self._asked[stem]) for stem in sorted(draft.asked))
+
+    @cached_property
+    def _asked(self) -> Counter[str]:
+        return Counter(stem for draft in self.drafts for stem in draft.asked)
+
+    @cached_property
+    def _pieces(self) -> int:
+        """Rows and sentences."""
+        return len({(d.table, d.entry) for d in self.drafts if d.kind == "row"}) + sum(d.kind == "sentence" for d in self.drafts)
 
     @cached_property
     def _leads(self) -> dict[tuple[int, int], int]:
@@ -131,11 +149,11 @@ def _material(text: str, query: str, must: frozenset[str], target: int) -> _Mate
     mentions = Mentions(said, calls, len(messages), query)
     made = tables(row_list, mentions, earlier.layouts)
     drafts = _drafts(made, mentions, earlier, groups, calls)
-    drafts += [draft for item in said for draft in sentence_drafts(item, must)]
+    drafts += [draft for item in said for draft in sentence_drafts(item, must, mentions)]
     drafts = _without_repeats(drafts)
     if not any(d.kind in ("sentence", "call") for d in drafts):
         drafts = [d for d in drafts if d.kind != "row" or d.level > 1 or len(made[d.table].columns) < _WIDE]
-    return _Material(made, tuple(drafts), mentions, len(messages), target)
+    return _Material(made, tuple(drafts), mentions, len(messages), target, earlier.left_out)
 
 
 def _drafts(made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
@@ -186,12 +204,12 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
 
 def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
-    bonus = _PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0
+    bonus = material.answer(draft) + (_PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0)
     factor = 1.0
     if draft.kind == "value":
         factor = _SPOKEN_VALUE if any(material.mentions.spoken(f) for f in draft.facts) else material.loose_factor
     if draft.kind == "row":
-        return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level)
+        return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level, bonus)
     if draft.is_lead or draft.lead >= 0:
         group = ("lead", draft.position, draft.line if draft.is_lead else draft.lead)
         return Unit(draft.text, 0 if draft.is_lead else tokens, draft.facts, draft.position, group, bonus=bonus)
@@ -232,10 +250,10 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         if draft.kind == "row":
             kept.setdefault(draft.table, []).append(draft)
     for number in sorted(kept):
-        lines += [
-            material.tables[number].header(max(d.level for d in kept[number])),
-            *(d.text for d in sorted(kept[number], key=lambda d: (d.position, d.entry))),
-        ]
+        table, level = material.tables[number], max(d.level for d in kept[number])
+        rows_here = sorted(kept[number], key=lambda d: (d.position, d.entry))
+        lines += [table.header(level), *(d.text + (CUT if _is_cut(d, table, level) else "") for d in rows_here)]
+        lines += left_out(len(table.entries) - len(rows_here) + material.left_out.get(table.columns[0], 0))
     lines += [d.text for d in chosen if d.kind == "earlier"]
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
     in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
@@ -245,6 +263,12 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         lines.append(loose)
     talk = {n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")}
     return "\n".join(lines + _talk([material.drafts[n] for n in sorted(material.with_leads(talk))]))
+
+
+def _is_cut(draft: Draft, table: Table, level: int) -> bool:
+    """Whether a row ends before a cell that the header names."""
+    values = table.entries[draft.entry].row.values
+    return any(cell(values.get(name, "")) for name in table.columns[draft.level : level])
 
 
 def _item_lines(items: Sequence[Draft], standing: str) -> list[str]:

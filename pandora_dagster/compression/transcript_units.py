@@ -52,6 +52,8 @@ class Draft:
     lead: int = -1
     is_lead: bool = False
     is_item: bool = False
+    asked: frozenset[str] = frozenset()
+    """Of the shortest stretch of a row that holds them, and of a sentence: the stems of the question that stand in it."""
 
 
 def table_drafts(number: int, table: Table, mentions: Mentions) -> Iterator[Draft]:
@@ -103,6 +105,9 @@ def _prefixes(
     near = max((mentions.nearness(k) for k in facts[0]), default=0.0)
     covered: frozenset[str] = frozenset()
     name = key(cells[0])
+    asked = [mentions.asked(text) for text in cells]
+    last = max((n for n, stems in enumerate(asked, 1) if stems), default=0)
+    all_asked = frozenset[str]().union(*asked)
     states = [f"{name}~{text}" if is_mentioned and _STATE.fullmatch(text) else "" for text in cells]
     for level in range(1, len(cells) + 1):
         covered |= facts[level - 1]
@@ -116,7 +121,16 @@ def _prefixes(
         if cells[level - 1] or level == 1:
             text = "|".join(cells[:level])
             yield Draft(
-                "row", entry.row.position, text, covered, table=number, entry=index, level=level, is_mentioned=is_mentioned, nearness=near
+                "row",
+                entry.row.position,
+                text,
+                covered,
+                table=number,
+                entry=index,
+                level=level,
+                is_mentioned=is_mentioned,
+                nearness=near,
+                asked=all_asked if level == last else frozenset(),
             )
 
 
@@ -203,7 +217,7 @@ def _compact(value: object) -> str:
     return shown(value)
 
 
-def sentence_drafts(said: Said, must: frozenset[str]) -> Iterator[Draft]:
+def sentence_drafts(said: Said, must: frozenset[str], mentions: Mentions) -> Iterator[Draft]:
     """Sentences with their values, an item with the line that announces it; one that is itself a fact that must stay counts as a
     value too."""
     number = 0
@@ -223,7 +237,18 @@ def sentence_drafts(said: Said, must: frozenset[str]) -> Iterator[Draft]:
             is_lead = last == len(pieces) and (is_title or piece.endswith(":"))
             is_label = is_title or (is_lead and len(piece.split()) <= _LABEL_WORDS and not any(c.isdigit() for c in piece))
             facts = frozenset[str]() if is_label else value_keys(piece) | (frozenset((key(piece),)) & must)
-            yield Draft("sentence", said.position, piece, facts, said.role, line=number, lead=lead, is_lead=is_lead, is_item=bool(item))
+            yield Draft(
+                "sentence",
+                said.position,
+                piece,
+                facts,
+                said.role,
+                line=number,
+                lead=lead,
+                is_lead=is_lead,
+                is_item=bool(item),
+                asked=mentions.asked(piece),
+            )
             if is_lead:
                 announcing.append((indent if item else -1, number))
 

@@ -50,26 +50,23 @@ class Verification:
         return not self.lost_critical and not self.of(Outcome.MUTATED, Outcome.INVENTED)
 
 
-def verify(ledger: Ledger, source: str | Source, candidate: str, *, query: str | None = None) -> Verification:
-    """A verdict for each fact of `ledger`, and for each value of `candidate` that neither ledger nor `source` has.
-
-    `query` says that the candidate answers a question: what has no bearing on it was left out by rule."""
+def verify(ledger: Ledger, source: str | Source, candidate: str) -> Verification:
+    """A verdict for each fact of `ledger`, and for each value of `candidate` that neither ledger nor `source` has."""
     original = source if isinstance(source, Source) else Source(source)
-    judge = _Judge(Candidate(candidate), original, ledger, query)
+    judge = _Judge(Candidate(candidate), original, ledger)
     return Verification(tuple(judge.verdicts()))
 
 
 def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str) -> tuple[Fact, ...]:
     """Those of `facts` that neither stand in `candidate` nor have an equal there."""
-    judge = _Judge(Candidate(candidate), source, ledger, None)
+    judge = _Judge(Candidate(candidate), source, ledger)
     return tuple(fact for fact in facts if not judge.stands(fact))
 
 
 class _Judge:
-    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger, query: str | None) -> None:
+    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger) -> None:
         self._candidate = candidate
         self._ledger = ledger
-        self._query = query
         self._source = source
         self._is_same = candidate.text == source.text
         self._has_reference = REFERENCE in candidate.text
@@ -161,8 +158,6 @@ class _Judge:
         if fact.rank is not Rank.CRITICAL:
             if fact.rule:
                 return Verdict(Outcome.DROPPED_BY_RULE, fact, reason=fact.rule)
-            if self._query is not None:
-                return Verdict(Outcome.DROPPED_BY_RULE, fact, reason="query: not in the stretches that bear on it")
             if self._has_reference:
                 return Verdict(Outcome.RECOVERABLE, fact, reason="the reference leads to it")
         if changed := self._changed(fact):

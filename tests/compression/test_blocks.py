@@ -53,3 +53,18 @@ def test_a_later_sentence_of_a_line_knows_the_lines_label() -> None:
     """`**Asked:**` and `Budget.` say what the sentences behind them are about."""
     found = blocks("**Asked:** May I return it? Order LMP-4471.\nBudget. We got $48,000. It is less than last year.")
     assert [b.label for b in found] == ["", "**Asked:**", "", "Budget.", "Budget."]
+
+
+def test_code_outside_of_a_fence_keeps_its_indentation(counter: TokenCounter) -> None:
+    """Lines of code and of a traceback stand as they were."""
+    made = compress(CODE * 3, target_tokens=120, counter=counter)
+    assert made.text
+    lines = CODE.split("\n")
+    assert any(line.startswith("    ") for line in made.text.split("\n"))
+    assert all(line in lines for line in made.text.split("\n") if line.startswith(" "))
+
+
+def test_a_meta_block_that_never_closes_stays_yaml() -> None:
+    """It ends where the indentation ends, and is closed there."""
+    found = blocks("# T\n\n```yaml\n_meta:\n  type: memory\n  count: 2\nIt costs $5.\n")
+    assert [b.text for b in found] == ["# T", "```yaml\n_meta:\n  type: memory\n  count: 2\n```", "It costs $5."]

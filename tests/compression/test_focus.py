@@ -1,9 +1,12 @@
 """Text around a question, and the spans it stands in."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.focus import condense_for
 from pandora_dagster.compression.spans import best_spans
 from pandora_dagster.text.tokens import TokenCounter
@@ -30,7 +33,42 @@ def test_spans_never_cost_more_than_the_budget(units: list[tuple[float, int]], b
 @pytest.mark.parametrize("edge", [0, 1])
 def test_of_two_stretches_alike_the_one_off_the_edges_is_kept(counter: TokenCounter, edge: int) -> None:
     """Greetings and goodbyes name many things: where the first lines say as much as the middle, the middle counts."""
-    lines = [f"Remark {n} was about the garden fence and the roses today." for n in range(101)]
+    lines = [f"Remark {n} was about the garden fence and the roses today." for n in range(401)]
     lines[edge] = "Ann spoke of the battery of the old remote control."
-    lines[50] = "Ben spoke of the battery of the old remote control."
-    assert condense_for("\n".join(lines), 14, counter, "what about the battery?") == lines[50]
+    lines[200] = "Ben spoke of the battery of the old remote control."
+    assert condense_for("\n".join(lines), 14, counter, "what about the battery?") == lines[200]
+
+
+def test_a_short_text_is_read_sentence_by_sentence(counter: TokenCounter) -> None:
+    """The answer at the very beginning of a long line is found, and what is left out is called missing, not dropped."""
+    claim = "The bridge is safe for 40 tonnes. A later inspection found 12 tonnes only. Nobody signed it."
+    text = "\n".join((claim, *(f"Pillar {n} was painted in {1950 + n} by crew {n}." for n in range(50))))
+    made = compress(text, target_tokens=40, query="How many tonnes is the bridge safe for?", counter=counter)
+    assert made.text
+    assert "12 tonnes" in made.text
+    assert made.counts["dropped_by_rule"] == 0
+    assert made.counts["missing"] > 50
+
+
+def test_a_small_word_can_set_the_answer_off(counter: TokenCounter) -> None:
+    """Where every line names what is asked about, the verb of the question decides."""
+    talk = [f"User: What about option {n}?\nAssistant: Option {n} costs {300 + 5 * n} euros." for n in range(30)]
+    out = condense_for("\n".join((*talk, "User: OK, take option 7 please.")), 60, counter, "Which option did the user take?")
+    assert "take option 7" in out
+
+
+def test_a_table_keeps_its_head_and_counts_what_it_left_out(counter: TokenCounter) -> None:
+    """A row stands under the names of its columns."""
+    rows = [f"| Town{n} | {n} EUR |" for n in range(60)]
+    out = condense_for("\n".join(("| city | price |", "|---|---|", *rows)), 60, counter, "What is the price in Town33?").split("\n")
+    assert out[:2] == ["| city | price |", "|---|---|"]
+    assert rows[33] in out
+    assert out[-1] == f"({60 - sum(row in out for row in rows)} more rows left out)"
+
+
+def test_rows_that_match_the_question_come_first(counter: TokenCounter) -> None:
+    """All delayed flights stand before any other."""
+    flights = [{"flight": f"HAT{100 + n}", "status": "delayed" if n % 10 == 0 else "available", "price": 120 + n} for n in range(50)]
+    made = compress(json.dumps(flights), target_tokens=80, query="Which flights are delayed?", counter=counter)
+    assert made.text
+    assert [n for n in range(50) if f"HAT{100 + n}|delayed" in made.text] == [0, 10, 20, 30, 40]

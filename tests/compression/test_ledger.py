@@ -52,3 +52,8 @@ def test_a_value_stands_once() -> None:
     facts = [f for f in take_ledger("The ticket costs $40. The hotel costs $40.").facts if f.kind is FactKind.MONEY]
     assert len(facts) == 1
     assert {"ticket", "hotel"} <= set(facts[0].subject)
+
+
+def test_the_count_of_rows_left_out_is_no_fact() -> None:
+    """It tells of a compression, not of the matter: a later one may count otherwise."""
+    assert [f.text for f in take_ledger("It costs $450.\n(49 more rows left out)\n").facts] == ["$450"]

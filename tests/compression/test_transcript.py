@@ -1,5 +1,7 @@
 """Transcripts: results become tables, repeats merge, an earlier compression is read back."""
 
+import json
+
 from pandora_dagster.compression.transcript import condense_transcript
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -49,3 +51,15 @@ def test_a_state_stands_with_what_it_is_the_state_of(counter: TokenCounter) -> N
     records = ", ".join(f'{{"ticket_id": "TK{n}", "status": "{"open" if n % 3 else "solved"}", "owner": "team {n}"}}' for n in range(80))
     out = condense_transcript(f"user: is TK33 done?\ntool list: [{records}]", 150, counter)
     assert any(line.startswith("TK33|") and "solved" in line for line in out.split("\n"))
+
+
+def test_what_of_a_list_is_left_out_is_counted(counter: TokenCounter) -> None:
+    """The head names the list and its record; rows and their count stand below, also after a second compaction."""
+    orders = [{"id": f"A{n:03}", "customer": f"Name{n}", "total": 10 + n, "status": "paid"} for n in range(60)]
+    text = json.dumps({"account": "C-77", "orders": orders})
+    for target in (150, 100):
+        text = condense_transcript(text, target, counter)
+        rows = [line for line in text.split("\n") if line.startswith("A0")]
+        assert "# orders of C-77: id" in text
+        assert f"({60 - len(rows)} more rows left out)" in text
+        assert 0 < len(rows) < 60

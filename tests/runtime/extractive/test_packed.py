@@ -30,3 +30,13 @@ def test_rows_become_records_with_what_the_header_shares() -> None:
 def test_what_is_no_packed_table_is_left_alone(text: str) -> None:
     """Headings, plain rows, a header without rows, rows that do not fit."""
     assert packed_table(text, 0) is None
+
+
+def test_the_list_and_the_marks_of_what_is_left_out_are_read() -> None:
+    """The record that a list belongs to is shared by its rows; a cut row has fewer cells, and the count is no row."""
+    text = "# orders of C-77: id|total|status ; kind=new\nA1|5|paid\nA2|…\n(58 more rows left out)\nend"
+    found = packed_table(text, 0)
+    assert found is not None
+    shared = {"orders of": "C-77", "kind": "new"}
+    assert found[0] == [{"id": "A1", "total": "5", "status": "paid"} | shared, {"id": "A2"} | shared]
+    assert text[found[1] :] == "\nend"

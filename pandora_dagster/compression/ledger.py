@@ -50,7 +50,6 @@ _STRICT_ZONES = {
 binds in any words of force; in talk between named people, and in the types not named here, only that does."""
 _IDLE = re.compile(r"^\W*(?:what|who|why|how|when|where|which|did|do|does|is|are|was|were|has|have)\b[^\n]*\?\W*$", re.IGNORECASE)
 _OWN = re.compile(r"\b(?:I|me|my|mine|we|us|our|please|you|your|this|that|it|there)\b", re.IGNORECASE)
-_VARIABLE = re.compile(r"\S*\d\S*")
 _FAILED = re.compile(r'"(?:status|state|result|outcome|level|type)"\s*:\s*"(?:error|failed|failure|fatal)"', re.IGNORECASE)
 _MESSAGE = re.compile(r'"(?:message|msg|detail|reason|description)"\s*:\s*"((?:[^"\\]|\\.){3,400})"', re.IGNORECASE)
 _ERROR_NAMES = frozenset(("error", "errors", "error_message", "exception"))
@@ -67,7 +66,7 @@ def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> L
     dropped = dropped_spans(text) if content_type is ContentType.PAGE_DOC else ()
     merged: dict[tuple[FactKind, str], Fact] = {}
     strict = () if speakers and not is_transcript(text) else _STRICT_ZONES.get(content_type, ())
-    for fact in _once(_facts(text, content_type, strict)):
+    for fact in _facts(text, content_type, strict):
         if not fact.key or fact.key in speakers:
             continue
         rule = next((rule for start, end, rule in dropped if start <= fact.start < end), "")
@@ -75,16 +74,6 @@ def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> L
         known = merged.get((fact.kind, fact.key))
         merged[fact.kind, fact.key] = _merged(known, ruled) if known else ruled
     return Ledger(_promoted(tuple(merged.values())), speakers)
-
-
-def _once(facts: Iterator[Fact]) -> Iterator[Fact]:
-    """Errors that are equal but for numbers and names with numbers are one critical fact, the first; the others are important."""
-    shapes: dict[str, str] = {}
-    for fact in facts:
-        if fact.kind is FactKind.ERROR and shapes.setdefault(_VARIABLE.sub("", fact.text), fact.key) != fact.key:
-            yield replace(fact, rank=Rank.IMPORTANT)
-        else:
-            yield fact
 
 
 def _merged(known: Fact, again: Fact) -> Fact:

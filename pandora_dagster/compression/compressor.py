@@ -25,6 +25,7 @@ from pandora_dagster.text.credentials import redacted
 _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """Shares of the target that the method gets, one after the other, while critical facts are missing; the first two where there are
 none, and the text is no condensed text."""
+_SENTENCES = frozenset((FactKind.QUERY, FactKind.ERROR, FactKind.CONSTRAINT, FactKind.DECISION))
 _RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
@@ -134,7 +135,7 @@ class _Job:
 
     def _critical_tokens(self) -> int:
         """Tokens of the critical facts, those inside others counted once."""
-        sentences = [f for f in self.ledger.critical if f.kind in (FactKind.QUERY, FactKind.ERROR, FactKind.CONSTRAINT)]
+        sentences = [f for f in self.ledger.critical if f.kind in _SENTENCES]
         spoken = " \n ".join(f.text for f in sentences)
         alone = [f.text for f in self.ledger.critical if f not in sentences and f.text not in spoken]
         return sum(self.counter.count(f.text) for f in sentences) + self.counter.count(" ".join(dict.fromkeys(alone)))

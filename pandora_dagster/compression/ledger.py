@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
-from pandora_dagster.compression.facts import Fact, FactKind, Ledger, Rank
+from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, Rank
 from pandora_dagster.compression.finding import Found, bare, find_values
 from pandora_dagster.compression.language import OPENERS, content_stems
+from pandora_dagster.compression.messages import is_transcript
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.page_zones import dropped_spans
 from pandora_dagster.compression.records import LEFT_OUT
@@ -39,6 +40,21 @@ _VALUE_RANKS = {
     ZoneKind.TOOL: Rank.DETAIL,
 }
 """What a person stated and what a call used is critical; of a tool result only what somebody takes up is important."""
+_EVERYWHERE = (ZoneKind.PERSON, ZoneKind.ASSISTANT, ZoneKind.TEXT, ZoneKind.LATEST)
+_STRICT_ZONES = {
+    ContentType.CONTEXT_DOC: _EVERYWHERE,
+    ContentType.PRIOR_TURN: _EVERYWHERE,
+    ContentType.RESEARCH_DOC: _EVERYWHERE,
+    ContentType.GENERIC: _EVERYWHERE,
+}
+"""Where strict constraints, and decisions in so many words, are critical: wherever no tool and no page speaks. What a person says
+binds in any words of force; in talk between named people, and in the types not named here, only that does."""
+_IDLE = re.compile(r"^\W*(?:what|who|why|how|when|where|which|did|do|does|is|are|was|were|has|have)\b[^\n]*\?\W*$", re.IGNORECASE)
+_OWN = re.compile(r"\b(?:I|me|my|mine|we|us|our|please|you|your|this|that|it|there)\b", re.IGNORECASE)
+_FAILED = re.compile(r'"(?:status|state|result|outcome|level|type)"\s*:\s*"(?:error|failed|failure|fatal)"', re.IGNORECASE)
+_MESSAGE = re.compile(r'"(?:message|msg|detail|reason|description)"\s*:\s*"((?:[^"\\]|\\.){3,400})"', re.IGNORECASE)
+_ERROR_NAMES = frozenset(("error", "errors", "error_message", "exception"))
+_NO_ERROR = frozenset(("none", "null", "false", "no", "0", "ok", "n/a"))
 _ADDITIONAL = frozenset((FactKind.NAME, FactKind.QUOTE))
 
 
@@ -50,7 +66,8 @@ def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> L
     speakers = speakers_of(text) if is_dialogue(text) else frozenset[str]()
     dropped = dropped_spans(text) if content_type is ContentType.PAGE_DOC else ()
     merged: dict[tuple[FactKind, str], Fact] = {}
-    for fact in _facts(text, content_type):
+    strict = () if speakers and not is_transcript(text) else _STRICT_ZONES.get(content_type, ())
+    for fact in _facts(text, content_type, strict):
         if not fact.key or fact.key in speakers:
             continue
         rule = next((rule for start, end, rule in dropped if start <= fact.start < end), "")
@@ -72,7 +89,7 @@ def _promoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
     return tuple(replace(f, rank=said[f.key]) if f.rank is Rank.DETAIL and not f.rule and f.key in said else f for f in facts)
 
 
-def _facts(text: str, content_type: ContentType) -> Iterator[Fact]:
+def _facts(text: str, content_type: ContentType, strict: tuple[ZoneKind, ...]) -> Iterator[Fact]:
     for zone in zones(text, content_type):
         body = text[zone.start : zone.end]
         if zone.kind is ZoneKind.QUERY:
@@ -80,12 +97,13 @@ def _facts(text: str, content_type: ContentType) -> Iterator[Fact]:
         elif zone.is_json:
             yield from _of_json(body, zone)
         else:
-            yield from _of_prose(body, zone)
+            yield from _of_prose(body, zone, is_strict=zone.kind in strict)
 
 
 def _of_json(body: str, zone: Zone) -> Iterator[Fact]:
     """Leaves of a JSON value; the subject of each is its name and the values before it in the same object."""
     around: list[str] = []
+    yield from _failures(body, zone)
     for found in _PAIR.finditer(body):
         name, value = found.group(1) or "", found.group(2) or found.group(3) or found.group(4) or found.group(5) or ""
         end = found.end() - (1 if body[found.end() - 1] == '"' else 0)
@@ -96,9 +114,24 @@ def _of_json(body: str, zone: Zone) -> Iterator[Fact]:
             continue
         if not value.strip():
             continue
+        if name.lower() in _ERROR_NAMES and value.lower() not in _NO_ERROR:
+            yield _error(value, zone.start + start)
+        yield from (_statement_fact(s, replace(zone, start=zone.start + start)) for s in statements(value) if " " in value)
         subject = (*content_stems(name.replace("_", " ")), *around[-4:])
         yield from _leaf(value, zone, start, subject, name)
         around += content_stems(value)[:3]
+
+
+def _failures(body: str, zone: Zone) -> Iterator[Fact]:
+    """What a result says of its own failure: the message beside a status of failure."""
+    for found in _FAILED.finditer(body):
+        begin, end = body.rfind("{", 0, found.start()) + 1, body.find("}", found.end())
+        if told := _MESSAGE.search(body, begin, end if end >= 0 else len(body)):
+            yield _error(told.group(1), zone.start + told.start(1))
+
+
+def _error(text: str, start: int) -> Fact:
+    return Fact(FactKind.ERROR, text, start, start + len(text), key(text), rank=Rank.CRITICAL)
 
 
 def _of_text(value: str, zone: Zone) -> Iterator[Fact]:
@@ -118,7 +151,7 @@ def _leaf(value: str, zone: Zone, start: int, subject: tuple[str, ...], name: st
     yield Fact(kind or FactKind.NAME, value, at, at + len(value), key(value), subject, rank)
 
 
-def _of_prose(body: str, zone: Zone) -> Iterator[Fact]:
+def _of_prose(body: str, zone: Zone, *, is_strict: bool = False) -> Iterator[Fact]:
     for block in _META.finditer(body):
         yield Fact(FactKind.META, block.group(), zone.start + block.start(), zone.start + block.end(), key(block.group()))
     for row in _TABLE_ROW.finditer(body):
@@ -127,19 +160,17 @@ def _of_prose(body: str, zone: Zone) -> Iterator[Fact]:
                 FactKind.ROW, row.group().strip(), zone.start + row.start(), zone.start + row.end(), key(row.group()), rank=Rank.DETAIL
             )
     for statement in statements(body):
-        yield _statement_fact(statement, zone)
+        yield _statement_fact(statement, zone, is_strict=is_strict)
     counted = frozenset(m.start(1) for m in LEFT_OUT.finditer(body))
     for found in find_values(body):
         if found.start not in counted and (found.kind is not FactKind.NAME or bare(found.text) not in OPENERS):
             yield _value_fact(found, body, zone)
 
 
-def _statement_fact(statement: Statement, zone: Zone) -> Fact:
-    rank = Rank.IMPORTANT
-    if statement.kind is FactKind.ERROR or (
-        statement.kind is FactKind.CONSTRAINT and zone.kind is ZoneKind.PERSON and statement.is_binding
-    ):
-        rank = Rank.CRITICAL
+def _statement_fact(statement: Statement, zone: Zone, *, is_strict: bool = False) -> Fact:
+    is_limit = statement.kind is FactKind.CONSTRAINT and zone.kind is ZoneKind.PERSON and statement.is_binding
+    is_critical = statement.kind is FactKind.ERROR or is_limit or (is_strict and statement.is_strict)
+    rank = Rank.CRITICAL if is_critical else Rank.IMPORTANT
     start, end = zone.start + statement.start, zone.start + statement.end
     return Fact(statement.kind, statement.text, start, end, key(statement.text), rank=rank)
 
@@ -149,10 +180,18 @@ def _value_fact(found: Found, body: str, zone: Zone) -> Fact:
     if found.kind is FactKind.QUOTE:
         text = text[1:-1]
     rank = _VALUE_RANKS[zone.kind]
-    if found.kind in _ADDITIONAL and rank is Rank.CRITICAL:
+    if rank is Rank.CRITICAL and (found.kind in _ADDITIONAL or (found.kind in NUMERIC and _is_idle(found, body))):
         rank = Rank.IMPORTANT
     start = zone.start + found.start
     return Fact(found.kind, text, start, start + len(found.text), key(text), _subject(found, body), rank)
+
+
+def _is_idle(found: Found, body: str) -> bool:
+    """Whether a value stands in a question that asks for nothing but a piece of knowledge."""
+    begin = max(body.rfind(mark, 0, found.start) for mark in (". ", "! ", "? ", "\n")) + 1
+    end = body.find("?", found.end)
+    sentence = body[begin : end + 1].strip()
+    return end >= 0 and bool(_IDLE.match(sentence)) and not _OWN.search(sentence)
 
 
 def _subject(found: Found, body: str) -> tuple[str, ...]:

@@ -8,16 +8,30 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from pandora_dagster.compression.json_parts import is_list, is_object, json_parts
 
 ROLE_LINE = re.compile(r"^(user|assistant|tool|system)(?: ([\w.\-]+))?: ?", re.MULTILINE)
+_TALK_LINE = re.compile(r"^(User|USER|Human|HUMAN|Assistant|ASSISTANT|AI|System|SYSTEM|Tool|TOOL)(?: ([\w.\-]+))?: ?", re.MULTILINE)
+_ROLE_OF = {"human": "user", "ai": "assistant"}
+_ALTERNATIONS = 2
 _CALL_LINE = re.compile(r"^call ([\w.\-]+) ?(.*)$")
 _FENCE_MARK = re.compile(r"\s*(?:`{3,}|~{3,})\w*\s*")
 """What stands around a JSON value in Markdown, and around nothing once the value is taken out."""
 ANSWERS = " -> "
 """Stands between a call and what it gave back, where an earlier compression wrote them on one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A role line: the message begins at character `end`."""
+
+    role: str
+    tool: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +71,36 @@ class Result:
     call: Call | None
 
 
+def heads(text: str) -> tuple[Head, ...]:
+    """Role lines in order: `user:`, or `User:`, `Human:`, `AI:` where a person and an assistant take turns in the text."""
+    found = tuple(ROLE_LINE.finditer(text))
+    if not any(h.group(1) in ("user", "assistant") for h in found):
+        talk = tuple(_TALK_LINE.finditer(text))
+        speakers = [role for h in talk if (role := _role(h)) in ("user", "assistant")]
+        if sum(one != other for one, other in pairwise(speakers)) >= _ALTERNATIONS:
+            found = talk
+    return tuple(Head(_role(h), h.group(2) or "", h.start(), h.end()) for h in found)
+
+
+def _role(head: re.Match[str]) -> str:
+    role = head.group(1).lower()
+    return _ROLE_OF.get(role, role)
+
+
 def split_messages(text: str) -> tuple[Message, ...]:
     """Messages in order; the whole text is one message without role where no role line stands in it."""
-    heads = list(ROLE_LINE.finditer(text))
-    if not heads:
+    found = heads(text)
+    if not found:
         return (Message("", "", text),)
-    ends = [h.start() for h in heads[1:]] + [len(text)]
-    before = text[: heads[0].start()].strip("\n")
+    ends = [h.start for h in found[1:]] + [len(text)]
+    before = text[: found[0].start].strip("\n")
     opening = (Message("", "", before),) if before.strip() else ()
-    return opening + tuple(
-        Message(h.group(1), h.group(2) or "", text[h.end() : end].strip("\n")) for h, end in zip(heads, ends, strict=True)
-    )
+    return opening + tuple(Message(h.role, h.tool, text[h.end : end].strip("\n")) for h, end in zip(found, ends, strict=True))
 
 
 def is_transcript(text: str) -> bool:
     """Whether `text` begins with a person's message, or two role lines stand in it, one of a person or an assistant."""
-    roles = [h.group(1) for _, h in zip(range(3), ROLE_LINE.finditer(text), strict=False)]
+    roles = [h.role for h in heads(text)[:3]]
     return text.startswith("user: ") or (len(roles) >= 2 and bool({"user", "assistant"} & set(roles)))
 
 

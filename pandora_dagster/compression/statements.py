@@ -9,16 +9,47 @@ from dataclasses import dataclass
 
 from pandora_dagster.compression.facts import FactKind
 
+_PROGRAM_ERRORS = "Permission denied|No such file or directory|[Cc]ommand not found|Connection (?:refused|reset|timed out)"
+_STAMP = r"[\[(<]?(?:[A-Z][a-z]{2} {1,2})?\d[\d\-:.,TZ+/ ]{3,40}[\])>]?"
+LOGGED = re.compile(rf"^\s*(?:{_STAMP}\s*)(?=[^\n]{{0,60}}?\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b(?!\s*=))", re.MULTILINE)
+"""The time before a line that a program logged with a level of error: equal errors are equal whenever they happened."""
 ERROR = re.compile(
-    r"^\W{0,4}(?:error|exception|fatal|traceback|panic|failed|failure)\b"
-    r"|\b\w*(?:Error|Exception)\b\s*:|\berror\s*:|\bHTTP/?\d?[\d.]* [45]\d\d\b",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?i:^\W{0,4}(?:error|exception|fatal|traceback|panic|failed|failure)\b"
+    r"|\b\w*(?:Error|Exception)\b\s*:|\berror\s*:|\bHTTP/?\d?[\d.]* [45]\d\d\b"
+    r"|\blevel=\"?(?:error|fatal|critical)\b|\b(?:segmentation fault|core dumped)\b"
+    r"|\bexit(?:ed)?(?: with)?(?: non-?zero)?(?: exit)? (?:status|code)(?: code)?:? ?-?[1-9])"
+    rf"|{LOGGED.pattern}|\bERR!"
+    r"|^\W{0,4}(?:[\w.]+\.)?[A-Z][a-z]\w*(?:Error|Exception)[ \t]*$"
+    rf"|^[\w./\-]+: \(\d+\) \S|^[\w./\-]+: [^\n]{{0,200}}\b(?:{_PROGRAM_ERRORS})[ \t]*$",
+    re.MULTILINE,
 )
+_LIMITS = (
+    r"maximum|minimum|(?:max|min)\.?:? ?(?:of )?[$€£]?\d[\d.,]*|at the (?:latest|earliest)|"
+    r"at most|at least|no more than|no less than|not more than|no later than|no earlier than"
+)
+_DEONTIC = (
+    r"mustn't|must not|(?<!\ba )must(?!['\u2019]ve|-| have (?:\w+(?:ed|en|wn|un|elt)|been|had|put|made)\b)"
+    r"(?! (?:really |just )?(?:feel|love|know|think|seem|mean|miss|enjoy|sound|say|admit)\b)"
+    r"(?! be (?:so|such|really|very|nice|great|hard|tough|scary|proud|excit\w*|amaz\w*|fun|lovely|awesome|\w+ing)\b)|"
+    r"shall|forbidden|prohibited|not (?:allowed|permitted|to exceed)|mandatory|obligatory|(?:are|is|be|am) (?:required|obliged) to|"
+    r"(?<!\bI )(?<!\bwe )(?<!\bit )(?<!this )(?<!that )(?<!there )may not(?! (?:be|have|know|seem|look|want|need|like|get|feel|mean)\b)|"
+    r"only (?:\w+ ){1,4}(?:may|must|shall)"
+)
+_STATES = "know|think|have|like|love|want|need|see|remember|believe|feel|understand|care|recall|seem|look|get|agree"
+IMPERATIVE = re.compile(
+    r"(?:^\W{0,4}(?:and |but )?(?:please,? |kindly )?|\bplease |[;:] )(?:do not|don't|don\u2019t) "
+    rf"(?!(?:{_STATES}|worry|mind|hesitate|mention|even|let|be|you|I|we|they|really|forget)\b)[a-z]"
+    r"|^\W{0,4}no (?!(?:one|idea|problem|need|doubt|way|matter|sign|news|thanks)\b)(?:\w+ ){1,4}(?:until|before|after|unless|without)\b"
+    r"|^\W{0,4}no (?!kidding|thing)\w{2,}ing(?: (?:in|on|at|inside|near) [\w ]{1,40})?[.!]*$",
+    re.IGNORECASE,
+)
+"""Prohibitions without a modal verb: negated imperatives that are no set phrase and no verb of state, `No hiring until ...`."""
+STRICT = re.compile(rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only)\b", re.IGNORECASE)
+"""What binds whoever says it; other words of force bind where a person speaks to us."""
 FORCE = re.compile(
-    r"\b(?:mustn't|must not|must(?! have been| have had| be (?:so|such|really|very|nice|great|hard|tough|proud|excit|amaz|fun|love))|"
-    r"shall|shall not|have to|has to|need to be|never|at most|at least|no more than|no less than|not more than|"
-    r"no later than|no earlier than|only (?:if|when|with|on|in|the|a)|under \$?\d|below \$?\d|less than|more than \$?\d|up to \$?\d|"
-    r"maximum|minimum|without|except|cannot|can't|don't want|do not want|won't accept|avoid|unless)\b",
+    rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only|have to|has to|need to be|never|"
+    r"only (?:if|when|with|on|in|the|a)|under \$?\d|below \$?\d|less than|more than \$?\d|up to \$?\d|"
+    r"without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b",
     re.IGNORECASE,
 )
 PREFERENCE = re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r)\b", re.IGNORECASE)
@@ -28,6 +59,14 @@ DECISION = re.compile(
     r"(?:successfully|already) \w+ed|status: ?\w+|outcome|we will go with|go ahead|proceed with)\b",
     re.IGNORECASE,
 )
+SETTLED = re.compile(
+    r"\b(?:I|we)(?: have|'ve|\u2019ve)? (?:hereby )?(?:confirm(?:ed)?|decided|approved?|agreed? to|accept(?:ed)?)\b|^\W{0,4}decisions?:|"
+    r"\b(?:was|were|has been|have been) (?:decided|agreed|approved)\b|"
+    r"^\W{0,4}(?:\w+,? )?yes\b.{0,40}\b(?:go ahead|proceed|do (?:it|that|so))\b|"
+    r"\bgo ahead (?:with|and)\b",
+    re.IGNORECASE,
+)
+"""A decision or a confirmation in so many words; other words of deciding tell of one."""
 CLAIM_SOURCE = re.compile(r"https?://\S+|\[\d{1,4}\](?![(\[:])|\(\w[\w\-]*\.(?:com|org|net|io|gov|edu|de|co\.uk)\)|@\s?\$")
 _AMOUNT = re.compile(r"\d")
 _SENTENCE = re.compile(r"[^\n.!?]*(?:[.!?](?!\s|$|\")[^\n.!?]*)*[.!?]*[\"')]*")
@@ -36,19 +75,19 @@ _SHORTEST, _LONGEST = 8, 400
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence or line at characters `start` to `end`; `is_binding` for a constraint that is more than a preference."""
+    """A sentence or line at characters `start` to `end`; `is_binding` for a constraint that is more than a preference,
+    `is_strict` for one that binds whoever says it, and for a decision in so many words."""
 
     kind: FactKind
     text: str
     start: int
     end: int
     is_binding: bool = True
+    is_strict: bool = False
 
 
 def statements(text: str) -> Iterator[Statement]:
     """The sentences of a prose text that are facts as a whole, in order."""
-    if not (ERROR.search(text) or FORCE.search(text) or PREFERENCE.search(text) or DECISION.search(text) or CLAIM_SOURCE.search(text)):
-        return
     at = 0
     for line in text.split("\n"):
         yield from _of_line(line, at)
@@ -57,8 +96,9 @@ def statements(text: str) -> Iterator[Statement]:
 
 def _of_line(line: str, at: int) -> Iterator[Statement]:
     if ERROR.search(line) and len(line) <= _LONGEST:
-        if trimmed := line.strip():
-            start = at + line.index(trimmed[0])
+        stamp = LOGGED.match(line)
+        if trimmed := line[stamp.end() if stamp else 0 :].strip():
+            start = at + line.index(trimmed, stamp.end() if stamp else 0)
             yield Statement(FactKind.ERROR, trimmed, start, start + len(trimmed))
         return
     for found in _SENTENCE.finditer(line):
@@ -67,14 +107,23 @@ def _of_line(line: str, at: int) -> Iterator[Statement]:
             continue
         start = at + found.start() + found.group().index(sentence[0])
         if kind := _kind(sentence):
-            yield Statement(kind, sentence, start, start + len(sentence), is_binding=not PREFERENCE.search(sentence))
+            is_binding = not PREFERENCE.search(sentence)
+            yield Statement(kind, sentence, start, start + len(sentence), is_binding, is_binding and _is_strict(kind, sentence))
 
 
 def _kind(sentence: str) -> FactKind | None:
     if sentence.endswith("?"):
         return None
-    if FORCE.search(sentence) or PREFERENCE.search(sentence):
+    if SETTLED.search(sentence) and not STRICT.search(sentence):
+        return FactKind.DECISION
+    if FORCE.search(sentence) or IMPERATIVE.search(sentence) or PREFERENCE.search(sentence):
         return FactKind.CONSTRAINT
     if CLAIM_SOURCE.search(sentence) and _AMOUNT.search(CLAIM_SOURCE.sub("", sentence)):
         return FactKind.CLAIM
     return FactKind.DECISION if DECISION.search(sentence) else None
+
+
+def _is_strict(kind: FactKind, sentence: str) -> bool:
+    if kind is FactKind.DECISION:
+        return bool(SETTLED.search(sentence))
+    return kind is FactKind.CONSTRAINT and bool(STRICT.search(sentence) or IMPERATIVE.search(sentence))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pandora_dagster.compression.json_parts import json_parts
-from pandora_dagster.compression.messages import ROLE_LINE, is_transcript
+from pandora_dagster.compression.messages import heads, is_transcript
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.text.sections import ContextDocument
 
@@ -63,12 +63,12 @@ def _sections(text: str) -> Iterator[Zone]:
 
 
 def _messages(text: str) -> Iterator[Zone]:
-    heads = list(ROLE_LINE.finditer(text))
-    if heads[0].start():
-        yield Zone(ZoneKind.TEXT, 0, heads[0].start())
-    ends = [h.start() for h in heads[1:]] + [len(text)]
-    for head, end in zip(heads, ends, strict=True):
-        yield Zone(_ROLES[head.group(1)], head.end(), end)
+    found = heads(text)
+    if found[0].start:
+        yield Zone(ZoneKind.TEXT, 0, found[0].start)
+    ends = [h.start for h in found[1:]] + [len(text)]
+    for head, end in zip(found, ends, strict=True):
+        yield Zone(_ROLES[head.role], head.end, end)
 
 
 def _parts(text: str, zone: Zone) -> Iterator[Zone]:

@@ -57,3 +57,35 @@ def test_a_value_stands_once() -> None:
 def test_the_count_of_rows_left_out_is_no_fact() -> None:
     """It tells of a compression, not of the matter: a later one may count otherwise."""
     assert [f.text for f in take_ledger("It costs $450.\n(49 more rows left out)\n").facts] == ["$450"]
+
+
+def test_who_a_limit_binds() -> None:
+    """Strict limits and settled matters are critical where no tool and no page speaks; looser words bind where a person speaks."""
+    limit, loose, settled = "Guests must not smoke.", "He has to wait.", "We decided to rent the barn."
+    for kind in (ContentType.GENERIC, ContentType.PRIOR_TURN, ContentType.RESEARCH_DOC, ContentType.CONTEXT_DOC):
+        ranks = _ranks(f"{limit} {loose} {settled}", kind)
+        assert (ranks[limit], ranks[loose], ranks[settled]) == (Rank.CRITICAL, Rank.IMPORTANT, Rank.CRITICAL)
+    for kind in (ContentType.TOOL_RESULT, ContentType.PAGE_DOC):
+        assert Rank.CRITICAL not in _ranks(f"{limit} {loose} {settled}", kind).values()
+    assert _ranks(f"user: {loose}\nassistant: Good.", ContentType.PRIOR_TURN)[loose] is Rank.CRITICAL
+
+
+def test_a_confirmation_is_critical() -> None:
+    """What a person agrees to stays."""
+    said = "Actually yes, go ahead with the $90 fee."
+    assert _ranks(f"user: {said}\nassistant: Done.")[said] is Rank.CRITICAL
+
+
+def test_a_number_in_an_idle_question_is_important() -> None:
+    """A question for knowledge states nothing; one about the person's own matter does."""
+    ranks = _ranks("user: Did Rome pay $900 for Athens?\nassistant: Yes.\nuser: Can you change my 3 seats to $77 ones?")
+    assert ranks["$900"] is Rank.IMPORTANT
+    assert ranks["$77"] is Rank.CRITICAL
+
+
+def test_roles_with_a_capital_rank_like_others() -> None:
+    """`User:` and `Human:` are persons where they take turns with an assistant, and names elsewhere."""
+    for person, answer in (("User", "Assistant"), ("Human", "AI")):
+        ranks = _ranks(f"{person}: I pay $40.\n{answer}: Which one?\n{person}: The blue one.")
+        assert ranks["$40"] is Rank.CRITICAL
+    assert _ranks("User: $40.\nThe form has one field.\nUser: $50.")["$40"] is Rank.IMPORTANT

@@ -78,6 +78,10 @@ class Source:
         return False
 
     @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(stem(word) for word in words(self.text))
+
+    @cached_property
     def polarity(self) -> "Polarity":
         return Polarity.of(self.text, _WIDE)
 

@@ -80,3 +80,29 @@ def test_must_does_not_become_maybe(weak: str) -> None:
     source = "user: You must deliver the blue chairs to Bergen by Friday."
     verdicts = verify(take_ledger(source), source, f"You {weak} the blue chairs to Bergen by Friday.").verdicts
     assert {v.outcome for v in verdicts} & {Outcome.MUTATED, Outcome.INVENTED}
+
+
+@pytest.mark.parametrize(
+    ("limit", "instead", "outcome"),
+    [
+        ("I must not eat peanuts, shellfish, or sesame at any party.", "I must not eat peanuts, shellfish at any party.", Outcome.MISSING),
+        ("I must not fly with brisair to the coast.", "I must not fly with windair to the coast.", Outcome.MISSING),
+        ("You must pay the landlord before sending keys.", "You must pay the tenant before sending keys.", Outcome.MISSING),
+        ("The toy must be approved for small adults.", "The toy must be approved for small children.", Outcome.MUTATED),
+        ("I need at most 3 bags and at least 2 seats.", "I need at most 2 bags and at least 3 seats.", Outcome.MUTATED),
+        ("I must pay the deposit before Friday.", "I must pay. The deposit is blue. Friday it rains.", Outcome.MISSING),
+        ("The hotel must have a garden near the beach.", "must have garden, near beach: hotel", Outcome.EQUAL),
+    ],
+)
+def test_a_limit_is_equal_only_with_all_its_words(limit: str, instead: str, outcome: Outcome) -> None:
+    """Names, items and numbers of a limit stand in one statement, in their order, or the limit does not stand."""
+    source = f"user: {limit}\nassistant: Noted."
+    verdict = next(v for v in verify(take_ledger(source), source, f"user: {instead}\nassistant: Noted.").verdicts if v.text == limit)
+    assert verdict.outcome is outcome
+
+
+def test_one_line_does_not_stand_for_several_limits() -> None:
+    """Limits that differ in one name each need their own statement."""
+    source = "\n".join(f"user: I must not fly with {name} to Rome in the summer." for name in ("brisair", "windair", "skyair"))
+    verdicts = verify(take_ledger(source), source, "user: I must not fly with windair to Rome, in the summer.").verdicts
+    assert [v.outcome for v in verdicts if v.text.startswith("I must")] == [Outcome.MISSING, Outcome.KEPT, Outcome.MISSING]

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
-from pandora_dagster.compression.finding import Found, find_values
+from pandora_dagster.compression.finding import Found, directions, find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
 from pandora_dagster.compression.normal import key, padded, words
 from pandora_dagster.compression.values import canonical
@@ -55,7 +56,16 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset((v.kind, canonical(v.kind, v.text)) for v in find_values(self.text, is_redacted=True) if v.kind in NUMERIC)
+        spelled = ((v.kind, canonical(v.kind, v.text)) for v in self._values if v.kind in NUMERIC)
+        return frozenset((kind, spelling) for kind, spelling in spelled if spelling)
+
+    @cached_property
+    def _values(self) -> tuple[Found, ...]:
+        return tuple(find_values(self.text, is_redacted=True))
+
+    @cached_property
+    def directions(self) -> dict[str, set[int]]:
+        return directions(self.text, self._values)
 
     def has(self, found: Found) -> bool:
         """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""
@@ -80,6 +90,14 @@ class Source:
     @cached_property
     def stems(self) -> frozenset[str]:
         return frozenset(stem(word) for word in words(self.text))
+
+    @cached_property
+    def denied(self) -> frozenset[frozenset[str]]:
+        """Content of the sentences that deny something and are nowhere said without."""
+        said: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
+        for sentence in sentences(self.text):
+            said[_denies(sentence)].add(_content(sentence))
+        return frozenset(content for content in said[True] - said[False] if content)
 
     @cached_property
     def polarity(self) -> "Polarity":
@@ -128,6 +146,15 @@ def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str
             since = since if raw[-1] == "," and reach > _NEAR else reach
 
 
+def _denies(sentence: str) -> bool:
+    return any(is_negation(word) for word in sentence.split())
+
+
+def _content(sentence: str) -> frozenset[str]:
+    spoken = words(SPEAKER_LINE.sub("", sentence))
+    return frozenset(stem(word) for word in spoken if word not in FUNCTION_WORDS)
+
+
 def _is_label(found: Found, text: str) -> bool:
     """Whether a name is the mark of a speaker: `JA: ...` at a line's beginning, `JA=James` in the legend."""
     begins = found.start == 0 or text[found.start - 1] == "\n" or text[found.start - 2 : found.start] == "; "
@@ -157,7 +184,7 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Ite
 
 def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
     """Sentences of the candidate that deny what the source says, or say what it denies."""
-    theirs = source.polarity
+    theirs, theirs_denied = source.polarity, source.denied
     for line in candidate.lines:
         if "|" in line or line.startswith(NO_SENTENCES):
             continue
@@ -165,5 +192,6 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
             own = Polarity.of(sentence, _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
             added = own.near and not own.near & theirs.near
-            if (lost or added) and f" {key(sentence)} " not in source.padded:
+            turned = not _denies(sentence) and _content(sentence) in theirs_denied
+            if (lost or added or turned) and f" {key(sentence)} " not in source.padded:
                 yield sentence

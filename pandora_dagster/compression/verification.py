@@ -16,6 +16,7 @@ from pandora_dagster.compression.grounding import REFERENCE, Source, flipped, in
 from pandora_dagster.compression.language import content_stems
 from pandora_dagster.compression.statements import distinguishing, is_same_force
 from pandora_dagster.compression.swaps import swapped
+from pandora_dagster.compression.values import is_negative
 
 _PASSES_FOR = 0.7
 """Share of a statement's content with which another passes for it: changed then; missing where less of it stands."""
@@ -104,7 +105,17 @@ class _Judge:
         found = self._present(fact)
         if fact.kind in NUMERIC and fact.start in self._swapped:
             return Verdict(Outcome.MUTATED, fact, fact.text, "stands where another value of its kind stood")
+        if fact.kind in NUMERIC and not self._is_same and (reason := self._turned(fact)):
+            return Verdict(Outcome.MUTATED, fact, fact.text, reason)
         return self._absent(fact, found.reason) if found.outcome is Outcome.MISSING else found
+
+    def _turned(self, fact: Fact) -> str:
+        """Whether a value stands with another sign only, or rises where it fell; "" where it does not."""
+        negative = is_negative(fact.text)
+        if negative not in self._candidate.signs.get(fact.key, {negative}):
+            return "another sign"
+        ways = self._source.directions.get(fact.key)
+        return "another direction" if ways and self._candidate.directions.get(fact.key, ways) - ways else ""
 
     def _present(self, fact: Fact) -> Verdict:
         """Kept, equal or changed in its force; missing where it needs a closer look."""

@@ -106,3 +106,23 @@ def test_one_line_does_not_stand_for_several_limits() -> None:
     source = "\n".join(f"user: I must not fly with {name} to Rome in the summer." for name in ("brisair", "windair", "skyair"))
     verdicts = verify(take_ledger(source), source, "user: I must not fly with windair to Rome, in the summer.").verdicts
     assert [v.outcome for v in verdicts if v.text.startswith("I must")] == [Outcome.MISSING, Outcome.KEPT, Outcome.MISSING]
+
+
+@pytest.mark.parametrize(
+    ("source", "candidate"),
+    [
+        ("The town grew to 1.5 million people by 2024.", "The town grew to 1.5 billion people by 2024."),
+        ("The fee is $4,200 per month in advance.", "The fee is $4,200 per week in advance."),
+        ("The balance is $500 today.", "The balance is -$500 today."),
+        ("The cellar has -5 degrees.", "The cellar has 5 degrees."),
+        ("Income rose 12 % while costs fell 3 %.", "Income fell 12 % while costs rose 3 %."),
+        ("user: Please do not call me. Write.", "user: Please call me. Write."),
+        ("The term ends on 03/04 at noon.", "The term ends on 04/03 at noon."),
+        ("The term ends on 03/04/2026.", "The term ends on 04/03/2026."),
+    ],
+)
+def test_a_scale_a_sign_and_a_unit_belong_to_the_value(source: str, candidate: str) -> None:
+    """What looks alike and says something else is changed or invented; the source itself is neither."""
+    ledger = take_ledger(source)
+    assert not verify(ledger, source, candidate).facts_preserved
+    assert verify(ledger, source, source + "\n").facts_preserved

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from pandora_dagster.compression.facts import NUMERIC, FactKind
-from pandora_dagster.compression.finding import Found, directions, find_values
+from pandora_dagster.compression.finding import Found, directions, find_values, signs
 from pandora_dagster.compression.language import content_stems, stem
 from pandora_dagster.compression.normal import key, padded, words
-from pandora_dagster.compression.values import canonical, is_negative
+from pandora_dagster.compression.values import canonical
 from pandora_dagster.text.credentials import redacted
 
 _LOOKED_AT = 200
@@ -95,11 +95,7 @@ class Candidate:
     @cached_property
     def signs(self) -> dict[str, set[bool]]:
         """Key of every numeric value -> whether it stands negative, and whether not."""
-        found: defaultdict[str, set[bool]] = defaultdict(set)
-        for value in self.values:
-            if value.kind in NUMERIC:
-                found[key(value.text)].add(is_negative(value.text))
-        return found
+        return signs(self.values)
 
     @cached_property
     def line_starts(self) -> list[int]:

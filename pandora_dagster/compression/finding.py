@@ -133,5 +133,14 @@ def directions(text: str, values: Iterable[Found]) -> dict[str, set[int]]:
     return found
 
 
+def signs(values: Iterable[Found]) -> dict[str, set[bool]]:
+    """Key of each numeric value -> whether it stands negative, and whether not."""
+    found: defaultdict[str, set[bool]] = defaultdict(set)
+    for value in values:
+        if value.kind in NUMERIC:
+            found[key(value.text)].add(value.text.startswith(("-", "\u2212")))
+    return found
+
+
 def bare(word: str) -> str:
     return word.lower().replace("'", "").replace("\u2019", "")

@@ -12,7 +12,7 @@ from pandora_dagster.compression.candidate import Candidate
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
 from pandora_dagster.compression.finding import Found
-from pandora_dagster.compression.grounding import REFERENCE, Source, flipped, invented
+from pandora_dagster.compression.grounding import Source, flipped, invented
 from pandora_dagster.compression.language import content_stems
 from pandora_dagster.compression.statements import distinguishing, is_same_force
 from pandora_dagster.compression.swaps import swapped
@@ -51,12 +51,13 @@ class Verification:
         return not self.lost_critical and not self.of(Outcome.MUTATED, Outcome.INVENTED)
 
 
-def verify(ledger: Ledger, source: str | Source, candidate: str, *, query: str | None = None) -> Verification:
+def verify(ledger: Ledger, source: str | Source, candidate: str, *, query: str | None = None, reference: str = "") -> Verification:
     """A verdict for each fact of `ledger`, and for each value of `candidate` that neither ledger nor `source` has.
 
-    `query` says that the candidate answers a question: what has no bearing on it was left out by rule."""
+    `query` says that the candidate answers a question: what has no bearing on it was left out by rule.
+    `reference` is the line that leads to the stored original: details may rest on that one, and on no other that says so."""
     original = source if isinstance(source, Source) else Source(source)
-    judge = _Judge(Candidate(candidate), original, ledger, query)
+    judge = _Judge(Candidate(candidate), original, ledger, query, reference)
     return Verification(tuple(judge.verdicts()))
 
 
@@ -67,18 +68,19 @@ def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str
 
 
 class _Judge:
-    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger, query: str | None) -> None:
+    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger, query: str | None, reference: str = "") -> None:
         self._candidate = candidate
         self._ledger = ledger
         self._query = query
         self._source = source
         self._is_same = candidate.text == source.text
-        self._has_reference = REFERENCE in candidate.text
+        self._reference = reference
+        self._has_reference = bool(reference) and reference in candidate.lines
         self._used: set[int] = set()
 
     @cached_property
     def _invented(self) -> tuple[Found, ...]:
-        return () if self._is_same else tuple(invented(self._candidate, self._source, self._ledger.keys))
+        return () if self._is_same else tuple(invented(self._candidate, self._source, self._ledger.keys, self._reference))
 
     @cached_property
     def _flipped(self) -> tuple[str, ...]:
@@ -112,7 +114,8 @@ class _Judge:
     def _turned(self, fact: Fact) -> str:
         """Whether a value stands with another sign only, or rises where it fell; "" where it does not."""
         negative = is_negative(fact.text)
-        if negative not in self._candidate.signs.get(fact.key, {negative}):
+        signs = self._candidate.signs.get(fact.key, {negative})
+        if negative not in signs and not signs <= self._source.signs.get(fact.key, set()):
             return "another sign"
         ways = self._source.directions.get(fact.key)
         return "another direction" if ways and self._candidate.directions.get(fact.key, ways) - ways else ""

@@ -55,9 +55,13 @@ def test_a_value_without_its_subject_is_missing() -> None:
 def test_a_detail_may_rest_on_a_reference_and_a_critical_fact_may_not(transcript: str) -> None:
     """With a reference the rest of a long result is recoverable; what a person said stays missing."""
     ledger = take_ledger(transcript)
-    outcomes = {v.text: v.outcome for v in verify(ledger, transcript, "trains to Bergen\nwhole text: toolresults.md").verdicts}
+    outcomes = {
+        v.text: v.outcome for v in verify(ledger, transcript, "trains to Bergen\nwhole text: t.md", reference="whole text: t.md").verdicts
+    }
     assert outcomes["TR33"] is Outcome.RECOVERABLE
     assert outcomes["card_5512"] is Outcome.MISSING
+    forged = verify(ledger, transcript, "trains to Bergen\nwhole text: other.md", reference="whole text: t.md")
+    assert not forged.of(Outcome.RECOVERABLE)
 
 
 @pytest.mark.parametrize("between", [" ", "\n"])
@@ -126,3 +130,19 @@ def test_a_scale_a_sign_and_a_unit_belong_to_the_value(source: str, candidate: s
     ledger = take_ledger(source)
     assert not verify(ledger, source, candidate).facts_preserved
     assert verify(ledger, source, source + "\n").facts_preserved
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "whole text: The deposit of 5,000 EUR is due.",
+        "options: The deposit of 1,800 EUR is refundable.",
+        "The rent is 900 EUR. | The deposit of 1,800 EUR is refundable.",
+        "earlier The rent is not 900 EUR.",
+        'She said "Somebody took 77 cars and confessed".',
+    ],
+)
+def test_no_form_of_line_hides_what_is_invented(line: str) -> None:
+    """The lines in which values are listed are grounded as any other, and so is what is quoted."""
+    source = "The rent is 900 EUR. The deposit of 1,800 EUR is not refundable."
+    assert verify(take_ledger(source), source, f"The rent is 900 EUR.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)

@@ -140,8 +140,9 @@ def contradicts(new: str, old: str) -> bool:
 
 
 def _category(core: str) -> FactCategory | None:
-    if opens := next((category for category, rule in _CATEGORIES if rule.match(core)), None):
-        return opens
+    opening: FactCategory | None = next((category for category, rule in _CATEGORIES if rule.match(core)), None)
+    if opening:
+        return opening
     if _is_limit(core):
         return "Logistics"
     return next((category for category, rule in _WITHIN if rule.search(core)), None)

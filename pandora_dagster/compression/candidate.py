@@ -3,18 +3,20 @@
 Knows lines, table headers and speakers; knows nothing of ledgers.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
 from pandora_dagster.compression.facts import NUMERIC, FactKind
-from pandora_dagster.compression.finding import Found, find_values
-from pandora_dagster.compression.language import content_stems
-from pandora_dagster.compression.normal import key, padded
+from pandora_dagster.compression.finding import Found, directions, find_values, signs
+from pandora_dagster.compression.language import content_stems, stem
+from pandora_dagster.compression.normal import key, padded, words
 from pandora_dagster.compression.values import canonical
 from pandora_dagster.text.credentials import redacted
 
 _LOOKED_AT = 200
+_STATEMENT_END = re.compile(r"(?<=[.!?;])\s+")
 
 
 class Candidate:
@@ -24,6 +26,7 @@ class Candidate:
         self.text = redacted(text)
         self.lines = self.text.split("\n")
         self.padded = padded(self.text)
+        self._split: dict[int, tuple[tuple[str, frozenset[str]], ...]] = {}
         self._keys = [padded(line) for line in self.lines]
         self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
         for number, line in enumerate(self._keys):
@@ -55,17 +58,22 @@ class Candidate:
     def _lines_with_stem(self) -> dict[str, list[int]]:
         found: defaultdict[str, list[int]] = defaultdict(list)
         for number, stems in enumerate(self.stems):
-            for stem in stems:
-                found[stem].append(number)
+            for word in stems:
+                found[word].append(number)
         return found
 
-    def best_line(self, wanted: frozenset[str], share: float) -> int | None:
-        """The line with most of the wanted stems, None where none has `share` of them."""
-        by_rarity = sorted(wanted, key=lambda stem: (len(self._lines_with_stem.get(stem, ())), stem))
-        decisive = by_rarity[: int((1 - share) * len(wanted)) + 1]
-        lines = {number for stem in decisive for number in self._lines_with_stem.get(stem, ())[:_LOOKED_AT]}
-        best = max(sorted(lines), key=lambda number: len(wanted & self.stems[number]), default=None)
-        return best if best is not None and len(wanted & self.stems[best]) >= share * len(wanted) else None
+    def statements_with(self, wanted: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+        """Sentences on lines with one of the two rarest of the wanted stems, each with its stems; table rows are none."""
+        by_rarity = sorted(wanted, key=lambda word: (len(self._lines_with_stem.get(word, ())), word))
+        for number in sorted({line for word in by_rarity[:2] for line in self._lines_with_stem.get(word, ())[:_LOOKED_AT]}):
+            yield from self._statements(number)
+
+    def _statements(self, number: int) -> tuple[tuple[str, frozenset[str]], ...]:
+        if number not in self._split:
+            line = "" if "|" in self.lines[number] else self.lines[number]
+            spoken = (sentence for sentence in _STATEMENT_END.split(line) if sentence)
+            self._split[number] = tuple((s, frozenset(stem(word) for word in words(s.replace("_", " ")))) for s in spoken)
+        return self._split[number]
 
     @cached_property
     def values(self) -> tuple[Found, ...]:
@@ -79,6 +87,15 @@ class Candidate:
             if value.kind in NUMERIC and (spelling := canonical(value.kind, value.text)):
                 found.setdefault((value.kind, spelling), value)
         return found
+
+    @cached_property
+    def directions(self) -> dict[str, set[int]]:
+        return directions(self.text, self.values)
+
+    @cached_property
+    def signs(self) -> dict[str, set[bool]]:
+        """Key of every numeric value -> whether it stands negative, and whether not."""
+        return signs(self.values)
 
     @cached_property
     def line_starts(self) -> list[int]:

@@ -68,6 +68,12 @@ class Compressed:
         return tuple(f.text for f in self.verification.lost)
 
 
+def reference_to(name: str, content_type: ContentType) -> str:
+    """The line that leads to the whole of a stored tool result, "" where its name is no path."""
+    is_path = "/" in name or name.endswith((".md", ".json", ".txt"))
+    return f"{REFERENCE}{name}" if content_type is ContentType.TOOL_RESULT and is_path else ""
+
+
 def compress(
     text: str,
     *,
@@ -122,7 +128,7 @@ class _Job:
         return self._result(original_tokens, best or self._tried(""))
 
     def _tried(self, text: str) -> "_Tried":
-        judged = verify(self.ledger, self._original, text)
+        judged = verify(self.ledger, self._original, text, reference=self._reference())
         return _Tried(text, judged, is_a_summary(text, self.text, self.target, self.counter))
 
     @cached_property
@@ -172,8 +178,7 @@ class _Job:
         return f"{body}\n{reference}" if reference and body else body
 
     def _reference(self) -> str:
-        is_path = "/" in self.name or self.name.endswith((".md", ".json", ".txt"))
-        return f"{REFERENCE}{self.name}" if self.content_type is ContentType.TOOL_RESULT and is_path else ""
+        return reference_to(self.name, self.content_type)
 
     def _completed(self, body: str) -> str:
         """A body with the critical facts that it lacks, as far as they fit."""

@@ -4,11 +4,13 @@ Knows forms; knows nothing of rank, subject or source. Credentials are no values
 """
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pandora_dagster.compression.facts import FactKind
-from pandora_dagster.compression.language import OPENERS
+from pandora_dagster.compression.facts import NUMERIC, FactKind
+from pandora_dagster.compression.language import FALLING, OPENERS, RISING
+from pandora_dagster.compression.normal import key, words
 from pandora_dagster.text.credentials import credential_spans
 
 _MONTH = (
@@ -16,6 +18,10 @@ _MONTH = (
     r"Aug(?:ust)?|Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
 )
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_SIGN = r"(?:[\-\u2212](?=[$€£¥\d]))?"
+_SCALE = r"(?: ?(?:hundred|thousand|million|billion|trillion)\b)?"
+_PER = r"(?: ?(?:per |an? |/ ?)(?:second|minute|hour|night|day|week|month|quarter|year|person|user|seat)\b)?"
+"""What an amount is for is a part of it: `$4,200 per month`."""
 _UNIT = (
     r"(?:tokens?|bytes?|[kKMGT]i?B|GHz|MHz|Hz|ms|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|months?|years?|km|cm|mm|nm|"
     r"miles?|meters?|metres?|feet|ft|inch(?:es)?|kg|mg|g|lbs?|pounds?|ounces?|oz|liters?|litres?|ml|watts?|kW|W|V|people|persons?|users?|"
@@ -27,7 +33,8 @@ _FORMS = (
     (FactKind.EVIDENCE, r"\[\d{1,4}\](?![(\[:])"),
     (
         FactKind.DATE,
-        r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+\-]\d\d:?\d\d)?)?(?!\w)|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}(?!\w)",
+        r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+\-]\d\d:?\d\d)?)?(?!\w)"
+        r"|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}(?!\w)|\d\d/\d\d(?![\w/])",
     ),
     (
         FactKind.DATE,
@@ -37,15 +44,16 @@ _FORMS = (
     (FactKind.TIME, r"\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]\.?m\b\.?)?(?!\w)|\d{1,2} ?[ap]\.?m\b"),
     (
         FactKind.MONEY,
-        rf"-?[$€£¥] ?{_NUMBER}(?: ?(?:[kKmM]|million|billion)\b)?|{_NUMBER} ?(?:USD|EUR|GBP|JPY|CHF|dollars?|euros?|pounds?|cents?)\b",
+        rf"{_SIGN}[$€£¥] ?{_NUMBER}(?: ?[kKmMbB]\b|{_SCALE}){_PER}"
+        rf"|{_SIGN}{_NUMBER}{_SCALE} ?(?:USD|EUR|GBP|JPY|CHF|dollars?|euros?|pounds?|cents?)\b{_PER}",
     ),
-    (FactKind.PERCENTAGE, rf"{_NUMBER} ?(?:%|per ?cent\b)"),
+    (FactKind.PERCENTAGE, rf"{_SIGN}{_NUMBER} ?(?:%|per ?cent\b)"),
     (
         FactKind.IDENTIFIER,
         r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",
     ),
-    (FactKind.QUANTITY, rf"{_NUMBER}[ \-]?{_UNIT}"),
-    (FactKind.NUMBER, rf"-?{_NUMBER}(?!\w)"),
+    (FactKind.QUANTITY, rf"{_SIGN}{_NUMBER}{_SCALE}[ \-]?{_UNIT}"),
+    (FactKind.NUMBER, rf"{_SIGN}{_NUMBER}{_SCALE}(?!\w)"),
     (FactKind.QUOTE, r"\"[^\"\n]{2,120}\"|\u201c[^\u201d\n]{2,120}\u201d|\u00ab[^\u00bb\n]{2,120}\u00bb"),
     (FactKind.NAME, r"[A-Z][\w'\u2019&\-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'\u2019&\-]+){0,4}"),
 )
@@ -54,6 +62,7 @@ _AMOUNT_UNIT = re.compile(rf"{_NUMBER}[ \-]?{_UNIT}")
 _BEFORE_SENTENCE = re.compile(r"(?:[.!?\n*•>|\])\"]\s*|\n\s*-\s+|\d[.)]\s+|[^\w,;:\-\u2019' ] *)$")
 _LABEL = re.compile(r"\n[^\n:.!?]{1,32}: $")
 _LONGEST = 400
+_AHEAD = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,26 @@ def _begins_sentence(text: str, start: int) -> bool:
     if start == 0 or _BEFORE_SENTENCE.search(text[max(0, start - 4) : start]):
         return True
     return text[start - 2 : start] == ": " and bool(_LABEL.search("\n" + text[max(0, start - 36) : start]))
+
+
+def directions(text: str, values: Iterable[Found]) -> dict[str, set[int]]:
+    """Key of each numeric value -> 1 where a word of rising stands right before it, -1 for one of falling."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for value in values:
+        if value.kind in NUMERIC:
+            before = words(text[max(0, value.start - _AHEAD) : value.start])[-3:]
+            if way := next((1 if word in RISING else -1 for word in reversed(before) if word in RISING or word in FALLING), 0):
+                found[key(value.text)].add(way)
+    return found
+
+
+def signs(values: Iterable[Found]) -> dict[str, set[bool]]:
+    """Key of each numeric value -> whether it stands negative, and whether not."""
+    found: defaultdict[str, set[bool]] = defaultdict(set)
+    for value in values:
+        if value.kind in NUMERIC:
+            found[key(value.text)].add(value.text.startswith(("-", "\u2212")))
+    return found
 
 
 def bare(word: str) -> str:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
-from pandora_dagster.compression.finding import Found, find_values
+from pandora_dagster.compression.finding import Found, directions, find_values, signs
 from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
 from pandora_dagster.compression.normal import key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
@@ -56,7 +57,20 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset((v.kind, canonical(v.kind, v.text)) for v in find_values(self.text, is_redacted=True) if v.kind in NUMERIC)
+        spelled = ((v.kind, canonical(v.kind, v.text)) for v in self._values if v.kind in NUMERIC)
+        return frozenset((kind, spelling) for kind, spelling in spelled if spelling)
+
+    @cached_property
+    def _values(self) -> tuple[Found, ...]:
+        return tuple(find_values(self.text, is_redacted=True))
+
+    @cached_property
+    def signs(self) -> dict[str, set[bool]]:
+        return signs(self._values)
+
+    @cached_property
+    def directions(self) -> dict[str, set[int]]:
+        return directions(self.text, self._values)
 
     def has(self, found: Found) -> bool:
         """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""
@@ -77,6 +91,18 @@ class Source:
             if all(part in window for part in parts):
                 return True
         return False
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(stem(word) for word in words(self.text))
+
+    @cached_property
+    def denied(self) -> frozenset[frozenset[str]]:
+        """Content of the sentences that deny something and are nowhere said without."""
+        said: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
+        for sentence in sentences(self.text):
+            said[_denies(sentence)].add(_content(sentence))
+        return frozenset(content for content in said[True] - said[False] if content)
 
     @cached_property
     def polarity(self) -> "Polarity":
@@ -125,6 +151,20 @@ def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str
             since = since if raw[-1] == "," and reach > _NEAR else reach
 
 
+def _denies(sentence: str) -> bool:
+    return any(is_negation(word) for word in sentence.split())
+
+
+def _content(sentence: str) -> frozenset[str]:
+    spoken = words(SPEAKER_LINE.sub("", sentence))
+    return frozenset(stem(word) for word in spoken if word not in FUNCTION_WORDS)
+
+
+def _line_around(found: Found, text: str) -> str:
+    end = text.find("\n", found.end)
+    return text[text.rfind("\n", 0, found.start) + 1 : end if end >= 0 else len(text)]
+
+
 def _is_label(found: Found, text: str) -> bool:
     """Whether a name is the mark of a speaker: `JA: ...` at a line's beginning, `JA=James` in the legend."""
     begins = found.start == 0 or text[found.start - 1] == "\n" or text[found.start - 2 : found.start] == "; "
@@ -136,18 +176,20 @@ def _is_answer(word: str) -> bool:
     return word.lower().strip("*_\"'") in ("no,", "no.", "no;", "no:", "no!") or word.strip("*_") == "No"
 
 
-def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Iterator[Found]:
-    """Values of the candidate that the source does not have. `known` are keys of the ledger."""
+def invented(candidate: Candidate, source: Source, known: frozenset[str], reference: str) -> Iterator[Found]:
+    """Values of the candidate that the source does not have. `known` are keys of the ledger, `reference` is the line that
+    leads to the stored original, "" where there is none."""
     seen: set[str] = set()
     for found in candidate.values:
         value = key(found.text)
         if value in seen or value in known:
             continue
         seen.add(value)
-        if found.kind is FactKind.QUOTE or (found.kind is FactKind.NAME and _is_label(found, candidate.text)):
+        if found.kind is FactKind.NAME and _is_label(found, candidate.text):
             continue
-        begin = candidate.text.rfind("\n", 0, found.start) + 1
-        if candidate.text.startswith(REFERENCE, begin) or LEFT_OUT.match(candidate.text, begin):
+        if LEFT_OUT.match(candidate.text, candidate.text.rfind("\n", 0, found.start) + 1):
+            continue
+        if reference and key(found.text) in key(reference) and _line_around(found, candidate.text) == reference:
             continue
         if not source.has(found):
             yield found
@@ -155,13 +197,20 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str]) -> Ite
 
 def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
     """Sentences of the candidate that deny what the source says, or say what it denies."""
-    theirs = source.polarity
+    theirs, theirs_denied = source.polarity, source.denied
     for line in candidate.lines:
-        if "|" in line or line.startswith(NO_SENTENCES):
-            continue
-        for sentence in re.split(r"(?<=[.!?;])\s+", line):
+        holds_values = "|" in line or line.startswith(NO_SENTENCES)
+        plain = next((line.removeprefix(mark) for mark in (*NO_SENTENCES, REFERENCE) if line.startswith(mark)), line)
+        for sentence in re.split(r"(?<=[.!?;])\s+|\|" if holds_values else r"(?<=[.!?;])\s+", plain):
             own = Polarity.of(sentence, _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
-            added = own.near and not own.near & theirs.near
-            if (lost or added) and f" {key(sentence)} " not in source.padded:
-                yield sentence
+            added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))
+            content = _content(sentence)
+            turned = len(content) > holds_values and not _denies(sentence) and content in theirs_denied
+            if (lost or added or turned) and f" {key(sentence)} " not in source.padded:
+                yield sentence.strip()
+
+
+def _is_listed(sentence: str) -> bool:
+    """Whether the denials among values are values themselves: `insurance no`."""
+    return all(word.lower().strip(".,;:!?") in ("no", "none") for word in sentence.split() if is_negation(word))

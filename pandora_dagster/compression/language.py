@@ -51,6 +51,9 @@ NEGATIONS = word_set(
     "no not never none neither nor without cannot cant dont doesnt didnt wont wouldnt isnt arent wasnt werent hasnt havent shouldnt couldnt"
 )
 
+RISING = word_set("rise rises rose risen rising increase increases increased increasing grow grows grew grown growing gain gained climbed")
+FALLING = word_set("fall falls fell fallen falling decrease decreases decreased decreasing drop drops dropped shrank shrunk declined lost")
+
 STOP_WORDS = ARTICLES | PRONOUNS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS | word_set("no not")
 FUNCTION_WORDS = STOP_WORDS | ADVERBS | LIGHT_VERBS | FILLERS
 OPENERS = FUNCTION_WORDS | word_set(

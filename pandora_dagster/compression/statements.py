@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pandora_dagster.compression.facts import FactKind
+from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
+from pandora_dagster.compression.normal import words
 
 _PROGRAM_ERRORS = "Permission denied|No such file or directory|[Cc]ommand not found|Connection (?:refused|reset|timed out)"
 _STAMP = r"[\[(<]?(?:[A-Z][a-z]{2} {1,2})?\d[\d\-:.,TZ+/ ]{3,40}[\])>]?"
@@ -28,7 +30,8 @@ _LIMITS = (
     r"at most|at least|no more than|no less than|not more than|no later than|no earlier than"
 )
 _DEONTIC = (
-    r"mustn't|must not|(?<!\ba )must(?!['\u2019]ve|-| have (?:\w+(?:ed|en|wn|un|elt)|been|had|put|made)\b)"
+    r"mustn't|must not|(?<!\ba )must(?!['\u2019]ve|-| have (?:\w+(?:ed|wn|elt)|begun|run|gone|done|lost|left|had|put|made|"
+    r"(?:be|se|tak|giv|gott|forgott|eat|fall|stol|brok|chos|spok|writt|driv|hidd|froz|beat)en)\b)"
     r"(?! (?:really |just )?(?:feel|love|know|think|seem|mean|miss|enjoy|sound|say|admit)\b)"
     r"(?! be (?:so|such|really|very|nice|great|hard|tough|scary|proud|excit\w*|amaz\w*|fun|lovely|awesome|\w+ing)\b)|"
     r"shall|forbidden|prohibited|not (?:allowed|permitted|to exceed)|mandatory|obligatory|(?:are|is|be|am) (?:required|obliged) to|"
@@ -70,7 +73,10 @@ SETTLED = re.compile(
 CLAIM_SOURCE = re.compile(r"https?://\S+|\[\d{1,4}\](?![(\[:])|\(\w[\w\-]*\.(?:com|org|net|io|gov|edu|de|co\.uk)\)|@\s?\$")
 _AMOUNT = re.compile(r"\d")
 _SENTENCE = re.compile(r"[^\n.!?]*(?:[.!?](?!\s|$|\")[^\n.!?]*)*[.!?]*[\"')]*")
+_LIMIT = re.compile(rf"{FORCE.pattern}|\d+(?:[.,]\d+)*", re.IGNORECASE)
 _SHORTEST, _LONGEST = 8, 400
+_TELLING = word_set("one once twice first second before after until only within between off")
+"""Function words that tell one constraint from another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +133,29 @@ def _is_strict(kind: FactKind, sentence: str) -> bool:
     if kind is FactKind.DECISION:
         return bool(SETTLED.search(sentence))
     return kind is FactKind.CONSTRAINT and bool(STRICT.search(sentence) or IMPERATIVE.search(sentence))
+
+
+def distinguishing(text: str) -> frozenset[str]:
+    """Stems of the words by which a statement differs from others: all but function words, fillers and words of force."""
+    plain = FORCE.sub(" ", text.replace("_", " "))
+    own = frozenset(stem(word) for word in words(plain) if word not in FUNCTION_WORDS or word in _TELLING)
+    return own or frozenset(content_stems(text.replace("_", " ")))
+
+
+def is_same_force(one: str, other: str) -> bool:
+    """Whether `other` binds as `one` does: by the same words, to the same numbers in the same order, and denies where it denies."""
+    theirs = iter(_limits(other))
+    return _forces(one) == _forces(other) and _denies(one) == _denies(other) and all(limit in theirs for limit in _limits(one))
+
+
+def _forces(text: str) -> frozenset[str]:
+    return frozenset(" ".join(found.group().lower().split()) for found in FORCE.finditer(text))
+
+
+def _limits(text: str) -> list[str]:
+    """Words of force and numbers, in order."""
+    return [" ".join(found.group().lower().replace(",", "").split()) for found in _LIMIT.finditer(text)]
+
+
+def _denies(text: str) -> bool:
+    return any(is_negation(word) for word in text.split())

@@ -13,7 +13,9 @@ _CURRENCIES = {
     "$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd", "€": "eur", "eur": "eur", "euro": "eur", "euros": "eur",
     "£": "gbp", "gbp": "gbp", "pound": "gbp", "pounds": "gbp", "¥": "jpy", "jpy": "jpy", "chf": "chf", "cent": "cent", "cents": "cent",
 }  # fmt: skip
-_SCALES = {"k": 3, "m": 6, "million": 6, "billion": 9}
+_SCALES = {"hundred": 2, "thousand": 3, "k": 3, "m": 6, "million": 6, "b": 9, "billion": 9, "trillion": 12}
+_SCALE_WORD = re.compile(r"\b(?:hundred|thousand|million|billion|trillion)\b")
+_PER = re.compile(r"(?:\bper |\ban? |/ ?)([a-z]+)$")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _UNITS = {
     "sec": "s",
@@ -44,9 +46,17 @@ def plain_number(text: str) -> str:
     return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction else "")
 
 
+def is_negative(text: str) -> bool:
+    """Whether a value bears the sign of minus."""
+    return text.startswith(("-", "\u2212"))
+
+
 def _number(text: str) -> str:
     found = _DIGITS.search(text)
-    return ("-" if text.startswith("-") else "") + plain_number(found.group()) if found else ""
+    if not found:
+        return ""
+    scale = _SCALE_WORD.search(text)
+    return ("-" if is_negative(text) else "") + _scaled(plain_number(found.group()), _SCALES[scale.group()] if scale else 0)
 
 
 def _money(text: str) -> str:
@@ -55,8 +65,9 @@ def _money(text: str) -> str:
     currency = next((_CURRENCIES[name] for name in names if name in _CURRENCIES), "")
     if not amount:
         return ""
+    per = f" / {found.group(1)}" if (found := _PER.search(text)) else ""
     scale = next((_SCALES[name] for name in names if name in _SCALES), 0)
-    return f"{currency} {'-' if text.startswith('-') else ''}{_scaled(plain_number(amount.group()), scale)}"
+    return f"{currency} {'-' if is_negative(text) else ''}{_scaled(plain_number(amount.group()), scale)}{per}"
 
 
 def _scaled(number: str, zeros: int) -> str:
@@ -70,7 +81,7 @@ def _percentage(text: str) -> str:
 
 
 def _quantity(text: str) -> str:
-    unit = re.sub(r"[^a-z]", "", text)
+    unit = re.sub(r"[^a-z]", "", _SCALE_WORD.sub("", text))
     bare = unit.removesuffix("s") if len(unit) > 2 else unit
     return f"{_number(text)} {_UNITS.get(bare, bare)}"
 

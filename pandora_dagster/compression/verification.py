@@ -3,22 +3,23 @@
 Knows ledger, source and candidate; judges any text, a model's as well as our own. Pure.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
 from pandora_dagster.compression.finding import Found
-from pandora_dagster.compression.grounding import NO_SENTENCES, REFERENCE, Source, flipped, invented
-from pandora_dagster.compression.language import content_stems, is_negation
-from pandora_dagster.compression.statements import FORCE
+from pandora_dagster.compression.grounding import Source, flipped, invented
+from pandora_dagster.compression.language import content_stems
+from pandora_dagster.compression.statements import distinguishing, is_same_force
 from pandora_dagster.compression.swaps import swapped
+from pandora_dagster.compression.values import is_negative
 
-_SAME_SENTENCE = 0.7
-_SENTENCES = re.compile(r"(?<=[.!?;])\s+")
+_PASSES_FOR = 0.7
+"""Share of a statement's content with which another passes for it: changed then; missing where less of it stands."""
 _SELF_EVIDENT = frozenset((FactKind.URL, FactKind.IDENTIFIER, FactKind.EVIDENCE, FactKind.QUOTE, FactKind.NAME))
 
 
@@ -50,10 +51,12 @@ class Verification:
         return not self.lost_critical and not self.of(Outcome.MUTATED, Outcome.INVENTED)
 
 
-def verify(ledger: Ledger, source: str | Source, candidate: str) -> Verification:
-    """A verdict for each fact of `ledger`, and for each value of `candidate` that neither ledger nor `source` has."""
+def verify(ledger: Ledger, source: str | Source, candidate: str, *, reference: str = "") -> Verification:
+    """A verdict for each fact of `ledger`, and for each value of `candidate` that neither ledger nor `source` has.
+
+    `reference` is the line that leads to the stored original: details may rest on that one, and on no other that says so."""
     original = source if isinstance(source, Source) else Source(source)
-    judge = _Judge(Candidate(candidate), original, ledger)
+    judge = _Judge(Candidate(candidate), original, ledger, reference)
     return Verification(tuple(judge.verdicts()))
 
 
@@ -64,17 +67,18 @@ def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str
 
 
 class _Judge:
-    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger) -> None:
+    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger, reference: str = "") -> None:
         self._candidate = candidate
         self._ledger = ledger
         self._source = source
         self._is_same = candidate.text == source.text
-        self._has_reference = REFERENCE in candidate.text
+        self._reference = reference
+        self._has_reference = bool(reference) and reference in candidate.lines
         self._used: set[int] = set()
 
     @cached_property
     def _invented(self) -> tuple[Found, ...]:
-        return () if self._is_same else tuple(invented(self._candidate, self._source, self._ledger.keys))
+        return () if self._is_same else tuple(invented(self._candidate, self._source, self._ledger.keys, self._reference))
 
     @cached_property
     def _flipped(self) -> tuple[str, ...]:
@@ -101,7 +105,18 @@ class _Judge:
         found = self._present(fact)
         if fact.kind in NUMERIC and fact.start in self._swapped:
             return Verdict(Outcome.MUTATED, fact, fact.text, "stands where another value of its kind stood")
+        if fact.kind in NUMERIC and not self._is_same and (reason := self._turned(fact)):
+            return Verdict(Outcome.MUTATED, fact, fact.text, reason)
         return self._absent(fact, found.reason) if found.outcome is Outcome.MISSING else found
+
+    def _turned(self, fact: Fact) -> str:
+        """Whether a value stands with another sign only, or rises where it fell; "" where it does not."""
+        negative = is_negative(fact.text)
+        signs = self._candidate.signs.get(fact.key, {negative})
+        if negative not in signs and not signs <= self._source.signs.get(fact.key, set()):
+            return "another sign"
+        ways = self._source.directions.get(fact.key)
+        return "another direction" if ways and self._candidate.directions.get(fact.key, ways) - ways else ""
 
     def _present(self, fact: Fact) -> Verdict:
         """Kept, equal or changed in its force; missing where it needs a closer look."""
@@ -134,25 +149,26 @@ class _Judge:
         return found
 
     def _line(self, fact: Fact) -> Verdict:
-        """A sentence: literally, or on one line with most of its content, its force and its polarity."""
+        """A sentence: literally, or in one statement with all that distinguishes it, its force and its polarity."""
         if fact.key and f" {fact.key} " in self._candidate.padded:
             return Verdict(Outcome.KEPT, fact)
         if fact.kind in (FactKind.QUERY, FactKind.ERROR, FactKind.META):
             return Verdict(Outcome.MISSING, fact, reason="does not stand verbatim")
-        wanted = frozenset(content_stems(fact.text.replace("_", " ")))
+        wanted = distinguishing(fact.text)
         if not wanted:
             return Verdict(Outcome.KEPT, fact)
-        best = self._candidate.best_line(wanted, _SAME_SENTENCE)
-        if best is None:
-            return Verdict(Outcome.MISSING, fact)
-        line = _closest(self._candidate.lines[best], wanted)
-        if len(wanted & frozenset(content_stems(line.replace("_", " ")))) < _SAME_SENTENCE * len(wanted) and "|" not in line:
-            return Verdict(Outcome.MISSING, fact)
-        if "|" in line or line.startswith(NO_SENTENCES):
-            return Verdict(Outcome.MISSING, fact)
-        if fact.kind is FactKind.CONSTRAINT and not _same_force(fact.text, line):
-            return Verdict(Outcome.MUTATED, fact, line, "another force or polarity")
-        return Verdict(Outcome.EQUAL, fact, line)
+        content = frozenset(content_stems(fact.text.replace("_", " ")))
+        changed: Verdict | None = None
+        for statement, stems in self._candidate.statements_with(wanted):
+            lacks = wanted - stems
+            if not lacks and is_same_force(fact.text, statement):
+                return Verdict(Outcome.EQUAL, fact, statement)
+            if changed is None and len(content & stems) >= _PASSES_FOR * len(content):
+                if lacks and distinguishing(SPEAKER_LINE.sub("", statement)) - self._source.stems:
+                    changed = Verdict(Outcome.MUTATED, fact, statement, "other words")
+                elif not lacks and fact.kind is FactKind.CONSTRAINT:
+                    changed = Verdict(Outcome.MUTATED, fact, statement, "another force or polarity")
+        return changed or Verdict(Outcome.MISSING, fact)
 
     def _absent(self, fact: Fact, reason: str) -> Verdict:
         if fact.rank is not Rank.CRITICAL:
@@ -179,18 +195,3 @@ class _Judge:
 
     def _line_number(self, found: Found) -> int:
         return bisect_right(self._candidate.line_starts, found.start) - 1
-
-
-def _closest(line: str, wanted: frozenset[str]) -> str:
-    """The sentence of a line that shares most with what is wanted; a table row as it is."""
-    if "|" in line:
-        return line
-    return max(_SENTENCES.split(line), key=lambda sentence: len(wanted & frozenset(content_stems(sentence.replace("_", " ")))))
-
-
-def _same_force(fact: str, line: str) -> bool:
-    """Whether the binding words of a constraint, and its negations, stand on a line too."""
-    there = line.lower()
-    forces = {found.group().lower() for found in FORCE.finditer(fact)}
-    negations = {w for w in fact.split() if is_negation(w)}
-    return all(force in there for force in forces) and (not negations or any(is_negation(w) for w in line.split()))

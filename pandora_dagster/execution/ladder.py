@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pandora_dagster.compression.compressor import Compressed, compress
+from pandora_dagster.compression.compressor import Compressed, compress, reference_to
 from pandora_dagster.compression.facts import Fact, Ledger, Outcome, Rank
 from pandora_dagster.compression.grounding import Source
 from pandora_dagster.compression.ledger import take_ledger
@@ -60,7 +60,7 @@ class Contract:
 
     def judge(self, candidate: str) -> Judged:
         """Every verdict on a candidate. Missing details and important facts alone do not refuse it."""
-        found = verify(self.ledger, self.source, candidate)
+        found = verify(self.ledger, self.source, candidate, reference=reference_to(self.name, self.content_type))
         check = is_a_summary(candidate, self.text, self.target, self.counter)
         lost = [f"critical fact missing: {f.text[:80]}" for f in found.lost_critical]
         wrong = [f"{v.outcome.value}: {v.text[:80]}" for v in found.of(Outcome.MUTATED, Outcome.INVENTED)]

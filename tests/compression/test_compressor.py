@@ -140,11 +140,10 @@ def test_a_long_tool_result_may_rest_on_its_original() -> None:
 
 
 def test_where_nothing_fits_around_the_query_the_whole_counts() -> None:
-    """Each line is longer than the target: no whole line can be kept for the question, sentences of all of them can."""
+    """Each line of a long text is longer than the target: no whole line can be kept for the question, sentences of all of them can."""
     places = ("fence", "gate", "bench", "wall", "door", "roof", "table", "path", "bridge", "lamp")
-    lines = [
-        " ".join(f"The {p} of the {w} was painted again by a friend of the family." for p in places) for w in ("house", "barn", "school")
-    ]
+    homes = ("house", "barn", "school", "mill", "inn", "farm", "church", "tower", "shop", "hall") * 3
+    lines = [" ".join(f"The {p} of the {w} was painted again by a friend of the family." for p in places) for w in homes]
     text, query = "\n".join(lines), "what happened to the fence of the barn?"
     assert min(map(COUNTER.count, lines)) > 60
     asked, whole = (compress(text, target_tokens=60, query=q, counter=COUNTER) for q in (query, None))

@@ -55,9 +55,13 @@ def test_a_value_without_its_subject_is_missing() -> None:
 def test_a_detail_may_rest_on_a_reference_and_a_critical_fact_may_not(transcript: str) -> None:
     """With a reference the rest of a long result is recoverable; what a person said stays missing."""
     ledger = take_ledger(transcript)
-    outcomes = {v.text: v.outcome for v in verify(ledger, transcript, "trains to Bergen\nwhole text: toolresults.md").verdicts}
+    outcomes = {
+        v.text: v.outcome for v in verify(ledger, transcript, "trains to Bergen\nwhole text: t.md", reference="whole text: t.md").verdicts
+    }
     assert outcomes["TR33"] is Outcome.RECOVERABLE
     assert outcomes["card_5512"] is Outcome.MISSING
+    forged = verify(ledger, transcript, "trains to Bergen\nwhole text: other.md", reference="whole text: t.md")
+    assert not forged.of(Outcome.RECOVERABLE)
 
 
 @pytest.mark.parametrize("between", [" ", "\n"])
@@ -80,3 +84,65 @@ def test_must_does_not_become_maybe(weak: str) -> None:
     source = "user: You must deliver the blue chairs to Bergen by Friday."
     verdicts = verify(take_ledger(source), source, f"You {weak} the blue chairs to Bergen by Friday.").verdicts
     assert {v.outcome for v in verdicts} & {Outcome.MUTATED, Outcome.INVENTED}
+
+
+@pytest.mark.parametrize(
+    ("limit", "instead", "outcome"),
+    [
+        ("I must not eat peanuts, shellfish, or sesame at any party.", "I must not eat peanuts, shellfish at any party.", Outcome.MISSING),
+        ("I must not fly with brisair to the coast.", "I must not fly with windair to the coast.", Outcome.MISSING),
+        ("You must pay the landlord before sending keys.", "You must pay the tenant before sending keys.", Outcome.MISSING),
+        ("The toy must be approved for small adults.", "The toy must be approved for small children.", Outcome.MUTATED),
+        ("I need at most 3 bags and at least 2 seats.", "I need at most 2 bags and at least 3 seats.", Outcome.MUTATED),
+        ("I must pay the deposit before Friday.", "I must pay. The deposit is blue. Friday it rains.", Outcome.MISSING),
+        ("The hotel must have a garden near the beach.", "must have garden, near beach: hotel", Outcome.EQUAL),
+    ],
+)
+def test_a_limit_is_equal_only_with_all_its_words(limit: str, instead: str, outcome: Outcome) -> None:
+    """Names, items and numbers of a limit stand in one statement, in their order, or the limit does not stand."""
+    source = f"user: {limit}\nassistant: Noted."
+    verdict = next(v for v in verify(take_ledger(source), source, f"user: {instead}\nassistant: Noted.").verdicts if v.text == limit)
+    assert verdict.outcome is outcome
+
+
+def test_one_line_does_not_stand_for_several_limits() -> None:
+    """Limits that differ in one name each need their own statement."""
+    source = "\n".join(f"user: I must not fly with {name} to Rome in the summer." for name in ("brisair", "windair", "skyair"))
+    verdicts = verify(take_ledger(source), source, "user: I must not fly with windair to Rome, in the summer.").verdicts
+    assert [v.outcome for v in verdicts if v.text.startswith("I must")] == [Outcome.MISSING, Outcome.KEPT, Outcome.MISSING]
+
+
+@pytest.mark.parametrize(
+    ("source", "candidate"),
+    [
+        ("The town grew to 1.5 million people by 2024.", "The town grew to 1.5 billion people by 2024."),
+        ("The fee is $4,200 per month in advance.", "The fee is $4,200 per week in advance."),
+        ("The balance is $500 today.", "The balance is -$500 today."),
+        ("The cellar has -5 degrees.", "The cellar has 5 degrees."),
+        ("Income rose 12 % while costs fell 3 %.", "Income fell 12 % while costs rose 3 %."),
+        ("user: Please do not call me. Write.", "user: Please call me. Write."),
+        ("The term ends on 03/04 at noon.", "The term ends on 04/03 at noon."),
+        ("The term ends on 03/04/2026.", "The term ends on 04/03/2026."),
+    ],
+)
+def test_a_scale_a_sign_and_a_unit_belong_to_the_value(source: str, candidate: str) -> None:
+    """What looks alike and says something else is changed or invented; the source itself is neither."""
+    ledger = take_ledger(source)
+    assert not verify(ledger, source, candidate).facts_preserved
+    assert verify(ledger, source, source + "\n").facts_preserved
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "whole text: The deposit of 5,000 EUR is due.",
+        "options: The deposit of 1,800 EUR is refundable.",
+        "The rent is 900 EUR. | The deposit of 1,800 EUR is refundable.",
+        "earlier The rent is not 900 EUR.",
+        'She said "Somebody took 77 cars and confessed".',
+    ],
+)
+def test_no_form_of_line_hides_what_is_invented(line: str) -> None:
+    """The lines in which values are listed are grounded as any other, and so is what is quoted."""
+    source = "The rent is 900 EUR. The deposit of 1,800 EUR is not refundable."
+    assert verify(take_ledger(source), source, f"The rent is 900 EUR.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)

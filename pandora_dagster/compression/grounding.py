@@ -176,7 +176,7 @@ def _is_answer(word: str) -> bool:
     return word.lower().strip("*_\"'") in ("no,", "no.", "no;", "no:", "no!") or word.strip("*_") == "No"
 
 
-def invented(candidate: Candidate, source: Source, known: frozenset[str], reference: str) -> Iterator[Found]:
+def invented(candidate: Candidate, source: Source, known: frozenset[str], reference: str = "") -> Iterator[Found]:
     """Values of the candidate that the source does not have. `known` are keys of the ledger, `reference` is the line that
     leads to the stored original, "" where there is none."""
     seen: set[str] = set()

@@ -8,15 +8,13 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.selection.recorded_summary import summarise, summary_fields
-from pandora_dagster.text.conversations import message_lines, words_of
-from pandora_dagster.text.dates import moment, stamp
+from pandora_dagster.text.conversations import message_lines, said_at, words_of
 from pandora_dagster.text.recorded_context import answer_of, context_of
 from pandora_dagster.text.words import TermReader
 
 RECORDED_RUNTIME = "recorded"
 CONTEXT_FILE = "context.md"
 MESSAGES_FILE = "messages.jsonl"
-_TIME_FIELDS = ("created_at", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def draft(conversation: Conversation, turn: RecordedTurn, number: int, preamble:
     return Draft(
         key=TurnKey(UserId(conversation.user_id), number),
         session=conversation.id,
-        created_at=_created(turn.messages[0], conversation.created_at),
+        created_at=said_at(turn.messages[0], conversation.created_at),
         context=context_of(turn.messages, preamble=before),
         messages=message_lines(turn.messages),
         summary=summary_fields(summary),
@@ -75,14 +73,3 @@ def manifest_of(item: Draft) -> Manifest:
 
 def _tools(messages: Sequence[Message]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()))
-
-
-def _created(message: Message, otherwise: str) -> str:
-    """The message's own time where it carries one that can be read, else the conversation's."""
-    for name in _TIME_FIELDS:
-        if isinstance(value := message.get(name), str):
-            try:
-                return stamp(moment(value))
-            except (ValueError, OverflowError):
-                continue
-    return stamp(moment(otherwise))

@@ -8,15 +8,13 @@ from pandora_dagster.contracts.conversations import Message
 from pandora_dagster.contracts.turns import IndexedMessage, Manifest, TurnRow
 from pandora_dagster.selection.whole_answer import whole_answer
 from pandora_dagster.text.citations import REFERENCES_TITLE, cited, references
-from pandora_dagster.text.conversations import calls_of, read_message_lines, words_of
-from pandora_dagster.text.dates import moment, stamp
+from pandora_dagster.text.conversations import calls_of, read_message_lines, said_at, words_of
 from pandora_dagster.text.meta import subsections
 from pandora_dagster.text.sections import ContextDocument
 
 MESSAGES = "messages.jsonl"
 _WORDS = {0: ("query", "user"), 4: ("results", "tool"), 5: ("answer", "assistant")}
 """Section of a live turn -> the id and role of the message that it is."""
-_TIME_FIELDS = ("created_at", "timestamp")
 _TOLD = (0, 4, 5)
 """The words of the person, tool results, the answer."""
 _BEFORE = 2
@@ -72,18 +70,8 @@ def _indexed(message: Message, index: int, created_at: str) -> IndexedMessage:
         role=message["role"],
         name=name if isinstance(name, str) else "",
         text="\n".join(part for part in (words_of(message), *calls_of(message)) if part),
-        created_at=_created(message, created_at),
+        created_at=said_at(message, created_at),
     )
-
-
-def _created(message: Message, otherwise: str) -> str:
-    for name in _TIME_FIELDS:
-        if isinstance(value := message.get(name), str):
-            try:
-                return stamp(moment(value))
-            except (ValueError, OverflowError):
-                continue
-    return otherwise
 
 
 def told(manifest: Manifest, document: ContextDocument, files: Mapping[str, str]) -> dict[int, str]:

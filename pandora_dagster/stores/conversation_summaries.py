@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from pandora_dagster.contracts.conversations import ConversationSummary
 from pandora_dagster.contracts.ids import SessionId, UserId, session_id, user_id
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import encoded, inside, read_text, write_whole
+from pandora_dagster.stores.files import encoded, inside, write_whole
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.model_files import find_model
 from pandora_dagster.stores.sessions import session_folder
 
 _NAME = "conversation_summary.json"
@@ -25,15 +24,9 @@ class ConversationSummaryFiles:
     def find(self, user: UserId, session: SessionId) -> ConversationSummary | None:
         """The session's summary, None where there is none yet; raises DocumentError for a damaged one or another's."""
         path = self._folder(user, session) / _NAME
-        try:
-            found = ConversationSummary.model_validate_json(read_text(path))
-        except DocumentError as error:
-            if error.missing:
-                return None
-            raise
-        except ValidationError as error:
-            fault = error.errors()[0]
-            raise DocumentError(f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}: expected a conversation summary") from error
+        found = find_model(path, ConversationSummary, expected="a conversation summary")
+        if found is None:
+            return None
         if (found.user_id, found.session_id) != (user, session):
             raise DocumentError(f"{path}: it is of session {found.session_id[:80]!r}: expected {session[:80]!r} of {user}")
         if list(found.turns) != sorted(set(found.turns)) or not set(found.linked) <= set(found.turns):

@@ -8,15 +8,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from pydantic import ValidationError
-
 from pandora_dagster.contracts.facts import FactLedger, Profile, SessionFacts
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.remembered import Change
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import disk_errors, encoded, inside, read_text, sync, write_whole
+from pandora_dagster.stores.files import disk_errors, encoded, inside, sync, write_whole
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.model_files import find_model
 from pandora_dagster.stores.sessions import session_folder
 
 L = TypeVar("L", bound=FactLedger)
@@ -114,17 +113,9 @@ def _audit(path: Path) -> Path:
 
 
 def _read(path: Path, shape: type[L]) -> L | None:
-    try:
-        found = shape.model_validate_json(read_text(path))
-    except DocumentError as error:
-        if error.missing:
-            return None
-        raise
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
-        hint = _REMEDY
-        raise DocumentError(f"{path}: {where}: {fault['msg']}: expected a ledger of facts", hint=hint) from error
+    found = find_model(path, shape, expected="a ledger of facts", hint=_REMEDY)
+    if found is None:
+        return None
     ids = [f.id for f in found.facts]
     if len(set(ids)) < len(ids):
         raise DocumentError(f"{path}: facts: two with one id: expected each id once", hint=_REMEDY)

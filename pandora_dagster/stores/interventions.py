@@ -4,16 +4,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports import Clock
 from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.stores.commits import iso
-from pandora_dagster.stores.files import encoded, inside, read_text, write_whole
+from pandora_dagster.stores.files import encoded, inside, write_whole
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.model_files import read_model
 from pandora_dagster.text.credentials import redacted
 
 _ID = re.compile(r"int_[0-9]{8}_[0-9]{6}_[0-9a-f]{4,12}")
@@ -76,11 +75,7 @@ class InterventionFiles:
         return inside(self._layout.root, self._layout.interventions / f"{intervention_id}.json")
 
     def _read(self, path: Path) -> Intervention:
-        try:
-            found = Intervention.model_validate_json(read_text(inside(self._layout.root, path)))
-        except ValidationError as error:
-            fault = error.errors()[0]
-            raise DocumentError(f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}: expected an intervention") from error
+        found = read_model(inside(self._layout.root, path), Intervention, expected="an intervention")
         if found.id != path.stem:
             raise DocumentError(f"{path}: it holds intervention {found.id}: expected {path.stem}")
         return found

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from pandora_dagster.compression.rate import LimiterState
 from pandora_dagster.contracts.ids import SessionId, UserId
-from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import encoded, inside, read_text, write_whole
+from pandora_dagster.stores.files import encoded, inside, write_whole
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.model_files import find_model
 from pandora_dagster.stores.sessions import session_folder
 
 _FILE = "limiter.json"
@@ -39,18 +39,8 @@ class LimiterFiles:
 
     def load(self, user: UserId, session: SessionId) -> LimiterState | None:
         """What was saved last, None where nothing was; raises DocumentError for a damaged file: a limit is not forgotten in silence."""
-        path = self._path(user, session)
-        try:
-            record = _Record.model_validate_json(read_text(path))
-        except DocumentError as error:
-            if error.missing:
-                return None
-            raise
-        except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(map(str, fault["loc"]))
-            raise DocumentError(f"{path}: {where}: {fault['msg']}: expected a limiter's state", hint="delete it to start anew") from error
-        return LimiterState(**{name: getattr(record, name) for name in _Record.model_fields})
+        record = find_model(self._path(user, session), _Record, expected="a limiter's state", hint="delete it to start anew")
+        return record and LimiterState(**{name: getattr(record, name) for name in _Record.model_fields})
 
     def save(self, user: UserId, session: SessionId, state: LimiterState) -> None:
         """Replace what was saved; raises StoreError."""

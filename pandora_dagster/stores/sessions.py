@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, UserId, session_id
 from pandora_dagster.errors import BadIdError, DocumentError
 from pandora_dagster.stores.directory import users
-from pandora_dagster.stores.files import disk_errors, encoded, inside, read_text, write_all
+from pandora_dagster.stores.files import disk_errors, encoded, inside, write_all
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.model_files import find_model
 
 _RECORD = "session.json"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -77,12 +76,4 @@ class SessionFiles:
         return inside(self._layout.root, self._layout.session(user, session_folder(session)))
 
     def _read(self, path: Path) -> SessionRecord | None:
-        try:
-            return SessionRecord.model_validate_json(read_text(path))
-        except DocumentError as error:
-            if error.missing:
-                return None
-            raise
-        except ValidationError as error:
-            fault = error.errors()[0]
-            raise DocumentError(f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}: expected a session record") from error
+        return find_model(path, SessionRecord, expected="a session record")

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import encoded, inside, read_text, write_whole
+from pandora_dagster.stores.files import encoded, inside, write_whole
 from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.model_files import find_model
 
 _FILE = "token_ratios.json"
 
@@ -45,17 +46,8 @@ class TokenRatioFile:
             write_whole(self._path(), encoded(_FILE, ratios.model_dump_json(indent=1) + "\n"))
 
     def _load(self) -> dict[ModelLayer, _Ratio]:
-        path = self._path()
-        try:
-            return _Ratios.model_validate_json(read_text(path)).root
-        except DocumentError as error:
-            if error.missing:
-                return {}
-            raise
-        except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(map(str, fault["loc"]))
-            raise DocumentError(f"{path}: {where}: {fault['msg']}: expected layers with model and ratio") from error
+        found = find_model(self._path(), _Ratios, expected="layers with model and ratio")
+        return found.root if found else {}
 
     def _path(self) -> Path:
         return inside(self._root, self._root / _FILE)

@@ -11,10 +11,11 @@ from typing import Any, NoReturn, cast
 from pandora_dagster.contracts.conversations import Conversation, Message, RecordedTurn
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.errors import BadIdError, ConversationError
-from pandora_dagster.text.dates import moment
+from pandora_dagster.text.dates import moment, stamp
 
 ROLES = ("system", "user", "assistant", "tool")
 _DEEPEST = 64
+_TIME_FIELDS = ("created_at", "timestamp")
 _FIELDS = ("id", "user_id", "created_at", "messages")
 _LONGEST_ID = 300
 """Characters of a conversation's id; it never becomes a path as it is."""
@@ -180,3 +181,14 @@ def _part(part: Mapping[str, Any]) -> str:
 def _kind(value: object) -> str:
     names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
+
+
+def said_at(message: Message, otherwise: str) -> str:
+    """A message's own time where it carries one that can be read, else `otherwise`, as an RFC 3339 stamp."""
+    for name in _TIME_FIELDS:
+        if isinstance(value := message.get(name), str):
+            try:
+                return stamp(moment(value))
+            except (ValueError, OverflowError):
+                continue
+    return stamp(moment(otherwise))

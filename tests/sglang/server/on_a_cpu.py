@@ -24,7 +24,7 @@ class _NoKernels(ModuleType):
             raise AttributeError(name)
 
         def refuse(*_: object, **__: object) -> None:
-            raise NotImplementedError(f"sgl_kernel.{name}: there are no GPU kernels on this machine")
+            raise NotImplementedError(f"sgl_kernel.{name}: a GPU kernel was called, and the server runs on the CPU")
 
         return refuse
 

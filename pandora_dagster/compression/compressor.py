@@ -15,6 +15,7 @@ from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.restoring import restored, snippet
+from pandora_dagster.compression.rules import Rules
 from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
 from pandora_dagster.compression.verification import Verification, absent, verify
 from pandora_dagster.contracts.ports import CountsTokens
@@ -148,6 +149,8 @@ class _Job:
 
     def _candidates(self) -> Iterator[str]:
         """Condensed texts, better ones last: with ever more room for what the one before had lost."""
+        if self._shorter is not self.text and self.counter.count(self._shorter) <= self.target:
+            yield self._shorter
         for share in _ROOM if self.ledger.critical else _ROOM[:2]:
             body = self._condensed(int(self.target * share), by_clause=False)
             completed = self._completed(body)
@@ -157,12 +160,17 @@ class _Job:
                 yield completed
 
     @cached_property
+    def _shorter(self) -> str:
+        """The text without what rules let go before anything is chosen (DECISIONS 5)."""
+        return Rules(self.text, self.content_type).shorter
+
+    @cached_property
     def _by_sentence(self) -> Method:
-        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query)
+        return method(self._shorter, self.content_type, self.counter, must=self._must, query=self.query)
 
     @cached_property
     def _by_clause(self) -> Method:
-        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
+        return method(self._shorter, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
 
     @cached_property
     def _has_clauses(self) -> bool:

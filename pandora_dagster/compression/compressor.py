@@ -27,6 +27,8 @@ _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """Shares of the target that the method gets, one after the other, while critical facts are missing; the first two where there are
 none, and the text is no condensed text."""
 _SENTENCES = frozenset((FactKind.QUERY, FactKind.ERROR, FactKind.CONSTRAINT, FactKind.DECISION))
+_STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
+"""Contents whose original stays where their name says: their details may rest on a reference to it."""
 _RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
@@ -70,9 +72,9 @@ class Compressed:
 
 
 def reference_to(name: str, content_type: ContentType) -> str:
-    """The line that leads to the whole of a stored tool result, "" where its name is no path."""
+    """The line that leads to the whole of a stored tool result or turn, "" where its name is no path."""
     is_path = "/" in name or name.endswith((".md", ".json", ".txt"))
-    return f"{REFERENCE}{name}" if content_type is ContentType.TOOL_RESULT and is_path else ""
+    return f"{REFERENCE}{name}" if content_type in _STORED and is_path else ""
 
 
 def compress(

@@ -12,7 +12,7 @@ from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, R
 from pandora_dagster.compression.finding import Found, bare, find_values
 from pandora_dagster.compression.language import OPENERS, content_stems
 from pandora_dagster.compression.messages import is_transcript
-from pandora_dagster.compression.normal import key
+from pandora_dagster.compression.normal import key, ungrouped
 from pandora_dagster.compression.page_zones import dropped_spans
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.statements import Statement, statements
@@ -198,6 +198,6 @@ def _subject(found: Found, body: str) -> tuple[str, ...]:
     """Content words around a value on its own line, nearest first."""
     begin = max(body.rfind("\n", 0, found.start) + 1, found.start - _AROUND)
     end = body.find("\n", found.end, found.end + _AROUND)
-    before = content_stems(body[begin : found.start])[::-1]
-    after = content_stems(body[found.end : end if end >= 0 else found.end + _AROUND])
+    before = content_stems(ungrouped(body[begin : found.start]))[::-1]
+    after = content_stems(ungrouped(body[found.end : end if end >= 0 else found.end + _AROUND]))
     return tuple(dict.fromkeys((*before[: _SUBJECT_WORDS // 2], *after[: _SUBJECT_WORDS // 2])))

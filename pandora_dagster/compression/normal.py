@@ -7,6 +7,7 @@ Two spellings are one key when they differ in case and in signs other than lette
 import re
 
 _BETWEEN = re.compile(r"(?:[^\w$%]|_)+")
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -28,3 +29,8 @@ def stands_in(value_key: str, padded_text: str) -> bool:
 def words(text: str) -> list[str]:
     """Lower-cased runs of letters and digits, in order."""
     return _WORD.findall(text.lower())
+
+
+def ungrouped(text: str) -> str:
+    """`text` with its thousands in one: `1,299 EUR` -> `1299 EUR`."""
+    return _GROUPED.sub("", text)

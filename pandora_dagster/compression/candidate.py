@@ -10,13 +10,13 @@ from functools import cached_property
 
 from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
-from pandora_dagster.compression.language import content_stems, stem
+from pandora_dagster.compression.language import SENTENCE_BORDER, content_stems, stem
 from pandora_dagster.compression.normal import key, padded, ungrouped, words
 from pandora_dagster.compression.values import canonical
 from pandora_dagster.text.credentials import redacted
 
 _LOOKED_AT = 200
-_STATEMENT_END = re.compile(r"(?<=[.!?;])\s+")
+_STATEMENT_END = re.compile(SENTENCE_BORDER)
 
 
 class Candidate:

@@ -13,7 +13,7 @@ from pandora_dagster.compression.candidate import Candidate
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
-from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, SENTENCE_BORDER, is_negation, sentences, stem
 from pandora_dagster.compression.normal import key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.values import canonical
@@ -201,7 +201,7 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
     for line in candidate.lines:
         holds_values = "|" in line or line.startswith(NO_SENTENCES)
         plain = next((line.removeprefix(mark) for mark in (*NO_SENTENCES, REFERENCE) if line.startswith(mark)), line)
-        for sentence in re.split(r"(?<=[.!?;])\s+|\|" if holds_values else r"(?<=[.!?;])\s+", plain):
+        for sentence in re.split(rf"{SENTENCE_BORDER}|\|" if holds_values else SENTENCE_BORDER, plain):
             own = Polarity.of(sentence, _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
             added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))

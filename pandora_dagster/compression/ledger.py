@@ -188,7 +188,7 @@ def _value_fact(found: Found, body: str, zone: Zone) -> Fact:
 
 def _is_idle(found: Found, body: str) -> bool:
     """Whether a value stands in a question that asks for nothing but a piece of knowledge."""
-    begin = max(body.rfind(mark, 0, found.start) for mark in (". ", "! ", "? ", "\n")) + 1
+    begin = max(body.rfind(mark, 0, found.start) for mark in (". ", "! ", "? ", "\u3002", "\uff1f", "\n")) + 1
     end = body.find("?", found.end)
     sentence = body[begin : end + 1].strip()
     return end >= 0 and bool(_IDLE.match(sentence)) and not _OWN.search(sentence)

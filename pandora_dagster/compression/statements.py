@@ -80,7 +80,8 @@ SETTLED = re.compile(
 """A decision or a confirmation in so many words; other words of deciding tell of one."""
 CLAIM_SOURCE = re.compile(r"https?://\S+|\[\d{1,4}\](?![(\[:])|\(\w[\w\-]*\.(?:com|org|net|io|gov|edu|de|co\.uk)\)|@\s?\$")
 _AMOUNT = re.compile(r"\d")
-_SENTENCE = re.compile(r"[^\n.!?]*(?:[.!?](?!\s|$|\")[^\n.!?]*)*[.!?]*[\"')]*")
+_FULL = "\u3002\uff01\uff1f\u061f\u06d4"
+_SENTENCE = re.compile(rf"[^\n.!?{_FULL}]*(?:[.!?](?!\s|$|\")[^\n.!?{_FULL}]*)*[.!?{_FULL}]*[\"')\u300d\u300f]*")
 _LIMIT = re.compile(rf"{FORCE.pattern}|\d+(?:[.,]\d+)*", re.IGNORECASE)
 _SHORTEST, _LONGEST = 8, 400
 _TELLING = word_set("one once twice first second before after until only within between off")
@@ -126,7 +127,7 @@ def _of_line(line: str, at: int) -> Iterator[Statement]:
 
 
 def _kind(sentence: str) -> FactKind | None:
-    if sentence.endswith("?"):
+    if sentence.endswith(("?", "\uff1f", "\u061f")):
         return None
     if SETTLED.search(sentence) and not STRICT.search(sentence):
         return FactKind.DECISION

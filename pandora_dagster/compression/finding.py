@@ -63,18 +63,20 @@ _FORMS = (
     (FactKind.NAME, r"[A-Z][\w'\u2019&\-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'\u2019&\-]+){0,4}"),
 )
 _SCAN = re.compile("|".join(f"(?P<f{n}>(?<!\\w){form})" for n, (_, form) in enumerate(_FORMS)))
+_MONEY_NAMES = (
+    r"人民币|人民幣|元|円|圓|원|美元|美金|欧元|英镑|ドル|ユーロ|ポンド|달러|유로|"
+    r"دولار|يورو|ريال|درهم|جنيه|₪|ש\"ח"
+)
+_COUNTED = "公斤|千克|公里|千米|小时|分钟|時間|分間|週間|周|天|日間|か月|ヶ月|个月|年間|人|名|個|个|件|台|시간|개월|명"
 _OTHER_FORMS = (
     (FactKind.DATE, r"(?:\d{4} ?[年년] ?)?\d{1,2} ?[月월] ?\d{1,2} ?[日号號일]|\d{4} ?[年년] ?\d{1,2} ?[月월]|\d{4} ?年(?!\w*\d{4}年)"),
     (FactKind.TIME, r"\d{1,2} ?[時时点點시] ?\d{1,2} ?[分분]"),
     (
         FactKind.MONEY,
-        rf"{_SIGN}[$€£¥]?{_NUMBER} ?[百千万萬亿億만억]* ?(?:人民币|人民幣|元|円|圓|원|美元|美金|欧元|英镑|ドル|ユーロ|ポンド|달러|유로|دولار|يورو|ريال|درهم|جنيه|₪|ש\"ח)",
+        rf"{_SIGN}[$€£¥]?{_NUMBER} ?[百千万萬亿億만억]* ?(?:{_MONEY_NAMES})",
     ),
     (FactKind.PERCENTAGE, rf"{_SIGN}{_NUMBER} ?(?:パーセント|퍼센트|بالمئة|بالمائة|אחוזים)"),
-    (
-        FactKind.QUANTITY,
-        rf"{_SIGN}{_NUMBER} ?[百千万萬亿億만억]+|{_SIGN}{_NUMBER} ?(?:公斤|千克|公里|千米|小时|分钟|时間|時間|分間|週間|周|天|日間|か月|ヶ月|个月|年間|人|名|個|个|件|台|시간|개월|명)",
-    ),
+    (FactKind.QUANTITY, rf"{_SIGN}{_NUMBER} ?(?:[百千万萬亿億만억]+|{_COUNTED})"),
 )
 """What letters of other scripts make of the number before them."""
 _OTHER_SCAN = re.compile("|".join(f"(?P<f{n}>(?<![\\d.,]){form})" for n, (_, form) in enumerate(_OTHER_FORMS)))

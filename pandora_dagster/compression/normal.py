@@ -10,7 +10,10 @@ import unicodedata
 _BETWEEN = re.compile(r"(?:[^\w$%]|_)+")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _WORD = re.compile(r"[^\W_]+")
-_UNSPACED = "\u0e01-\u0e33\u0e40-\u0e46\u0e81-\u0eb3\u0ec0-\u0ec6\u1000-\u102a\u1780-\u17b3\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_UNSPACED = (
+    "\u0e01-\u0e33\u0e40-\u0e46\u0e81-\u0eb3\u0ec0-\u0ec6\u1000-\u102a\u1780-\u17b3"
+    "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+)
 """Letters of scripts that set no blank between words: Thai, Lao, Burmese, Khmer, kana, Han."""
 _TOUCHING = f"{_UNSPACED}\u05d0-\u05ea\u0620-\u064a\u0671-\u06d3\uac00-\ud7af"
 """Letters that stand directly before or after a number: those, and Hebrew, Arabic, Hangul."""
@@ -55,7 +58,7 @@ def plain(text: str) -> str:
 
 def apart(text: str) -> str:
     """`plain(text)` with a blank between a number and the letters that touch it: `1299\u5143` -> `1299 \u5143`."""
-    return text if text.isascii() else _TOUCH.sub(" ", plain(text))
+    return _TOUCH.sub(" ", plain(text)) if has_other_script(text) else text
 
 
 def unlettered(text: str) -> str:

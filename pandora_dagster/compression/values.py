@@ -13,8 +13,9 @@ _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _CURRENCIES = {
     "$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd", "€": "eur", "eur": "eur", "euro": "eur", "euros": "eur",
     "£": "gbp", "gbp": "gbp", "pound": "gbp", "pounds": "gbp", "¥": "jpy", "jpy": "jpy", "chf": "chf", "cent": "cent", "cents": "cent",
-    "元": "cny", "人民币": "cny", "人民幣": "cny", "円": "jpy", "원": "krw", "美元": "usd", "美金": "usd", "ドル": "usd", "달러": "usd", "دولار": "usd", "欧元": "eur", "ユーロ": "eur",
-    "유로": "eur", "يورو": "eur", "英镑": "gbp", "ポンド": "gbp", "₪": "ils", 'ש"ח': "ils", "ريال": "riyal", "درهم": "dirham", "جنيه": "gineh",
+    "元": "cny", "人民币": "cny", "人民幣": "cny", "円": "jpy", "원": "krw", "美元": "usd", "美金": "usd", "ドル": "usd", "달러": "usd",
+    "欧元": "eur", "ユーロ": "eur", "유로": "eur", "英镑": "gbp", "ポンド": "gbp", "دولار": "usd", "يورو": "eur", "ريال": "riyal",
+    "درهم": "dirham", "جنيه": "gineh", "₪": "ils", 'ש"ח': "ils",
 }  # fmt: skip
 _SCALES = {"hundred": 2, "thousand": 3, "k": 3, "m": 6, "million": 6, "b": 9, "billion": 9, "trillion": 12}
 _ZEROS = {"百": 2, "千": 3, "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8}

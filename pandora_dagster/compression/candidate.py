@@ -12,7 +12,7 @@ from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
 from pandora_dagster.compression.language import SENTENCE_BORDER, content_stems, stem
 from pandora_dagster.compression.normal import key, padded, ungrouped, words
-from pandora_dagster.compression.values import canonical
+from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
 
 _LOOKED_AT = 200
@@ -78,6 +78,11 @@ class Candidate:
     @cached_property
     def values(self) -> tuple[Found, ...]:
         return tuple(find_values(self.text, is_redacted=True))
+
+    @cached_property
+    def spelled(self) -> tuple[tuple[Value, Found], ...]:
+        """The numeric values, each with its spelling."""
+        return tuple((spelling(v.kind, v.text), v) for v in self.values if v.kind in NUMERIC)
 
     @cached_property
     def equals(self) -> dict[tuple[FactKind, str], Found]:

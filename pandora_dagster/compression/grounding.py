@@ -16,7 +16,7 @@ from pandora_dagster.compression.finding import Found, directions, find_values, 
 from pandora_dagster.compression.language import FUNCTION_WORDS, SENTENCE_BORDER, is_negation, sentences, stem
 from pandora_dagster.compression.normal import key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
-from pandora_dagster.compression.values import canonical
+from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
 
 _ESCAPED = re.compile(r"\\+[nrt\"/]")
@@ -57,20 +57,24 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        spelled = ((v.kind, canonical(v.kind, v.text)) for v in self._values if v.kind in NUMERIC)
-        return frozenset((kind, spelling) for kind, spelling in spelled if spelling)
+        return frozenset(named for named, _ in self.spelled)
 
     @cached_property
-    def _values(self) -> tuple[Found, ...]:
+    def spelled(self) -> tuple[tuple[Value, Found], ...]:
+        """The numeric values, each with its spelling."""
+        return tuple((spelling(v.kind, v.text), v) for v in self.values if v.kind in NUMERIC)
+
+    @cached_property
+    def values(self) -> tuple[Found, ...]:
         return tuple(find_values(self.text, is_redacted=True))
 
     @cached_property
     def signs(self) -> dict[str, set[bool]]:
-        return signs(self._values)
+        return signs(self.values)
 
     @cached_property
     def directions(self) -> dict[str, set[int]]:
-        return directions(self.text, self._values)
+        return directions(self.text, self.values)
 
     def has(self, found: Found) -> bool:
         """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""

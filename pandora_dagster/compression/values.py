@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from pandora_dagster.compression.facts import FactKind
-from pandora_dagster.compression.normal import plain
+from pandora_dagster.compression.normal import key, plain
 
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _CURRENCIES = {
@@ -43,6 +43,15 @@ def canonical(kind: FactKind, text: str) -> str:
     """One spelling for all equal values of a kind, "" where there is none."""
     reader = _READERS.get(kind)
     return reader(plain(text.lower().strip())) if reader and len(text) <= _LONGEST else ""
+
+
+Value = tuple[FactKind, str]
+"""A value by its kind and its spelling."""
+
+
+def spelling(kind: FactKind, text: str) -> Value:
+    """By what equal values are one: the canonical spelling, or the key where there is none."""
+    return kind, canonical(kind, text) or key(text)
 
 
 def plain_number(text: str) -> str:

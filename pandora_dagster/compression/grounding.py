@@ -191,7 +191,7 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str], refere
         seen.add(value)
         if found.kind is FactKind.NAME and _is_label(found, candidate.text):
             continue
-        if LEFT_OUT.match(candidate.text, candidate.text.rfind("\n", 0, found.start) + 1):
+        if LEFT_OUT.fullmatch(_line_around(found, candidate.text)):
             continue
         if reference and key(found.text) in key(reference) and _line_around(found, candidate.text) == reference:
             continue
@@ -211,8 +211,16 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
             added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))
             content = _content(sentence)
             turned = len(content) > holds_values and not _denies(sentence) and content in theirs_denied
-            if (lost or added or turned) and f" {key(sentence)} " not in source.padded:
+            if (
+                lost or added or turned or (holds_values and "|" not in line and _unheld(sentence, source))
+            ) and f" {key(sentence)} " not in source.padded:
                 yield sentence.strip()
+
+
+def _unheld(sentence: str, source: Source) -> bool:
+    """Whether a list of values has a `no` that the source does not have with the same name."""
+    parts = (part for part in re.split(r"[;,:]\s", sentence) if _denies(part) and _is_listed(part))
+    return any(len(key(part).split()) > 1 and f" {key(part)} " not in source.padded for part in parts)
 
 
 def _is_listed(sentence: str) -> bool:

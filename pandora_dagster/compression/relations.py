@@ -13,7 +13,7 @@ from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.language import OPENERS, STOP_WORDS, sentences, word_set
 from pandora_dagster.compression.query_words import Stemmer
 
-_TOKEN = re.compile(r"[^\W\d_][\w'\u2019\-]*|[,;:()\[\]{}|\"\u201c\u201d\u2014]")
+_TOKEN = re.compile(r"[^\W\d_][\w'\u2019\-]*|[^\w\s.$€£¥%]")
 _BETWEEN = 8
 """Words at most between two names of which one verb tells."""
 _PASSIVE = word_set("by is are was were been being be get gets got")

@@ -4,7 +4,7 @@ Knows facts, source and candidate. A value said more than once is about all that
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
@@ -12,9 +12,9 @@ from itertools import combinations, islice
 from pandora_dagster.compression.candidate import Candidate
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.grounding import NO_SENTENCES, Source
 from pandora_dagster.compression.language import OPENERS, PREPOSITIONS, STOP_WORDS, stem
-from pandora_dagster.compression.normal import apart
+from pandora_dagster.compression.normal import apart, key
 from pandora_dagster.compression.values import Value, spelling
 
 _BORDER = re.compile(r"[.!?;]\s+|[{}\n\u3002\uff01\uff1f\uff1b]")
@@ -34,9 +34,13 @@ class _Clause:
     """What stands around a value: `order` are its stems, names first, then the nearest; `verb` the one right before the value, of
     `before` that stand there."""
 
+    written: str
+    """The key of the value."""
     order: tuple[str, ...]
     verb: str
     before: int
+    is_member: bool
+    """Whether the value is one of a record, which tells by its members what it is about."""
 
     def own(self, other: "_Clause") -> frozenset[str]:
         """The stems; a verb that the shorter clause leaves out is of both."""
@@ -56,7 +60,7 @@ def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> froz
     """Where those of `facts` begin that changed places with another of their kind."""
     here = _clauses(candidate.text, candidate.spelled, None)
     theirs = _clauses(source.text, source.spelled, frozenset(here))
-    suspects = list(islice(_suspects(here, theirs), _JUDGED))
+    suspects = list(islice(_suspects(here, theirs, source), _JUDGED))
     moved = {s.value for one, other in combinations(suspects, 2) if _changed_places(one, other) for s in (one, other)}
     return (
         frozenset(fact.start for fact in facts if fact.kind in NUMERIC and spelling(fact.kind, fact.text) in moved)
@@ -65,13 +69,22 @@ def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> froz
     )
 
 
-def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]]) -> Iterator[_Suspect]:
-    for value in here:
-        if value in theirs:
-            own = frozenset(word for clause in theirs[value] for word in clause.order)
-            yield from (
-                _Suspect(value, tuple(theirs[value]), c) for c in here[value] if (words := frozenset(c.order)) - own and own - words
-            )
+def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]], source: Source) -> Iterator[_Suspect]:
+    for value in here.keys() & theirs.keys():
+        own = frozenset(word for clause in theirs[value] for word in clause.order)
+        for clause in here[value]:
+            said = frozenset(clause.order)
+            if said - own and own - said and _tells(value, clause, theirs[value], source):
+                yield _Suspect(value, tuple(theirs[value]), clause)
+
+
+def _tells(value: Value, here: _Clause, theirs: list[_Clause], source: Source) -> bool:
+    """Whether the words around a value tell where it belongs: not from one record to another form of it, nor where the source also
+    has it where no sentence stands around it."""
+    if any(clause.is_member for clause in theirs) and (len(theirs) > 1 or here.is_member):
+        return False
+    seen = Counter(clause.written for clause in theirs)
+    return all(source.padded.count(f" {form} ") <= seen[form] for form in {here.written, key(value[1])})
 
 
 def _changed_places(one: _Suspect, other: _Suspect) -> bool:
@@ -140,8 +153,10 @@ def _clause(text: str, start: int, value: Found, end: int) -> _Clause:
     role = _ROLE.search(text[start : value.start])
     named = [role.group(1).lower()] if role and role.group(1).lower() in PREPOSITIONS else []
     near = sorted([*enumerate(reversed(before)), *enumerate(after)], key=lambda word: (not word[1][1], word[0]))
+    line = text[text.rfind("\n", 0, value.start) + 1 : end]
+    is_member = '":' in text[start:end] or "|" in line or line.startswith(NO_SENTENCES)
     verb = before[-1][0] if before and not before[-1][1] else ""
-    return _Clause((*(word for _, (word, _) in near), *named), verb, len(before))
+    return _Clause(key(value.text), (*(word for _, (word, _) in near), *named), verb, len(before), is_member)
 
 
 def _content(text: str) -> list[tuple[str, bool]]:

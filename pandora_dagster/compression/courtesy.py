@@ -7,7 +7,7 @@ _OPENING = re.compile(
     r"(?:thank(?:s| you)|many thanks|cheers|you(?:'|\u2019)?re (?:very |most )?welcome|no (?:problem|worries)|my pleasure|"
     r"don(?:'|\u2019)?t mention it|"
     r"good (?:morning|afternoon|evening|night|luck|day)|hi|hey|hello|morning|bye|goodbye|see you|take care|talk (?:soon|later)|you too|"
-    r"have (?:a |an |fun)|hope you|i hope you(?:'|\u2019)?re|nice to (?:meet|hear|see)|welcome (?:to|back)|(?:kind|best|warm) regards|"
+    r"have (?:a |an |fun)|hope you|i hope you(?:'|\u2019)?re|dear \w+|nice to (?:meet|hear|see)|welcome (?:to|back)|(?:(?:kind|best|warm) )?regards|best,?$|yours|sincerely|"
     r"(?:i(?:'|\u2019)?m |i am )?(?:so |very |really )?sorry to hear|congrat\w*|happy to help|glad to (?:help|hear)|"
     r"(?:just )?(?:one|a) (?:moment|second|minute)|please (?:hold|wait)|let me (?:look|check|see)\b|(?:how|what) (?:can|may|else can) i |"
     r"(?:is|was) there anything else|anything else\b|how are you|i can help with that|"

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 from filelock import FileLock, Timeout
 
-from pandora_dagster.errors import StoreError
+from pandora_dagster.errors import DamagedIndexError, StoreError
 from pandora_dagster.stores.files import disk_errors
 
 _POLL_S = 0.005
@@ -154,7 +154,7 @@ class DuckFile:
     def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
         found = connection.execute("SELECT max(version) FROM schema_version").fetchone()
         if not found or found[0] != self.schema.version:
-            raise StoreError(f"{self.path}: index design {found and found[0]}, expected {self.schema.version}; {_REMEDY}", hint=_REMEDY)
+            raise DamagedIndexError(f"{self.path}: index design {found and found[0]}: expected {self.schema.version}", hint=_REMEDY)
 
     def _fault(self, error: duckdb.Error) -> StoreError:
         said = str(error).splitlines()[0][:200]
@@ -163,7 +163,7 @@ class DuckFile:
         if any(word in said for word in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
             return StoreError(f"{self.path}: the disk refused: {said}", hint="free some space or make the folder writable")
         if isinstance(error, _DAMAGE):
-            return StoreError(f"{self.path}: damaged or not an index: {said}; {_REMEDY}", hint=_REMEDY)
+            return DamagedIndexError(f"{self.path}: damaged or not an index: {said}", hint=_REMEDY)
         return StoreError(f"{self.path}: the index refused: {said}")
 
 

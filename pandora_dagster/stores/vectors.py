@@ -16,7 +16,7 @@ import duckdb
 
 from pandora_dagster.contracts.ports import Embeds
 from pandora_dagster.contracts.turns import TurnRow
-from pandora_dagster.errors import BadAnswerError, ModelError, PandoraError, StoreError
+from pandora_dagster.errors import BadAnswerError, DamagedIndexError, ModelError, PandoraError, StoreError
 from pandora_dagster.selection.places import PLACE_BITS, doc_of
 from pandora_dagster.stores.duck import DuckFile, Schema
 from pandora_dagster.text.credentials import redacted
@@ -181,10 +181,10 @@ class TurnVectors:
         found = db.execute("SELECT name FROM model").fetchone()
         if found and found[0] != self.name:
             hint = "run `pandora index rebuild`: it makes the vectors again"
-            raise StoreError(f"{self._file.path}: vectors of {found[0]}, expected {self.name}; {hint}", hint=hint)
+            raise DamagedIndexError(f"{self._file.path}: vectors of {found[0]}: expected {self.name}", hint=hint)
 
     def _tell(self, error: PandoraError) -> None:
-        sentence = f"search without vectors: {error}"
+        sentence = f"search without vectors: {error}" + (f"; {error.hint}" if error.hint else "")
         if sentence not in self._told:
             self._told.add(sentence)
             self._report(sentence)

@@ -39,6 +39,11 @@ class PandoraError(Exception):
         if hint:
             self.hint = hint
 
+    @property
+    def with_hint(self) -> str:
+        """The sentence and what to do, for where nothing else tells the hint."""
+        return f"{self}; {self.hint}" if self.hint else str(self)
+
 
 class InputError(PandoraError):
     """What a person gave on the command line or in a file is wrong."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.sources import Note, NoteListing, NoteMatch
 from pandora_dagster.errors import DocumentError, PandoraError
-from pandora_dagster.stores.directory import users
 from pandora_dagster.stores.files import disk_errors, inside, read_text
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.note_index import DuckNoteIndex, Known, NoteRow, Passage
@@ -46,12 +45,6 @@ class NoteFiles:
         notices += [known[name].fault for name in paths if known[name].fault]
         matches = self._matches(user, query, paths) if headers and query else ()
         return NoteListing(tuple(headers), tuple(notices), matches)
-
-    def rebuild(self) -> int:
-        """Read every user's notes again; returns how many can be offered."""
-        with self._index.file.locked():
-            self._index.file.discard()
-        return sum(len(self.listing(user).headers) for user in dict.fromkeys((*self._folders, *users(self._layout))))
 
     def load(self, user: UserId, name: str) -> Note:
         """A note, read now; raises DocumentError: missing, too large, broken front matter, a link out of the folder."""

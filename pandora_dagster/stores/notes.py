@@ -21,6 +21,7 @@ MAX_NOTE_BYTES = 1024 * 1024
 MOST_NOTES = 20_000
 _AT_ONCE = 500
 """Notes that are indexed in one transaction: what was read stays read where a command is cut off."""
+_UNREADABLE = "unreadable: "
 _PASSAGES_READ = 20
 """Notes whose passage is looked up: as many as are offered at most."""
 
@@ -77,10 +78,12 @@ class NoteFiles:
         try:
             status = path.stat()
         except OSError as error:
-            return f"unreadable: {error.strerror}"
+            return f"{_UNREADABLE}{error.strerror}"
         return f"{status.st_mtime_ns} {status.st_size} {status.st_mode} {self._folder(user)}"
 
     def _row(self, user: UserId, name: str, path: Path, mark: str) -> NoteRow:
+        if mark.startswith(_UNREADABLE):
+            return NoteRow(name, mark, fault=f"note {name}: left out: {mark.removeprefix(_UNREADABLE)}")
         try:
             return NoteRow(name, mark, self._note(user, name, path))
         except PandoraError as error:

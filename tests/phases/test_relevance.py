@@ -4,17 +4,9 @@ import pytest
 
 from pandora_dagster.text.citations import cited, references
 from pandora_dagster.text.meta import metas
-from tests.phases.embedded import Embedded
 
 RUSSIAN = "# Russian information warfare\n\nRussian troll farms were run from St. Petersburg by the Internet Research Agency."
 GAMING = "---\ntags: [laptop]\n---\nA budget gaming laptop with an RTX 4060 costs about $799."
-
-
-@pytest.fixture
-def anna(tmp_path):
-    made = Embedded(tmp_path / "store")
-    yield made
-    made.house.close()
 
 
 @pytest.fixture

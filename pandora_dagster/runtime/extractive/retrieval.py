@@ -104,7 +104,7 @@ def _keys(query: str, headers: str) -> tuple[str, ...]:
 
 def _note(header: Mapping[str, Any]) -> str:
     listed = " ".join(map(str, as_list(header.get("tags"))))
-    return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed}"
+    return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed} {header.get('passage', '')}"
 
 
 def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping[str, Any]]) -> tuple[str, ...]:

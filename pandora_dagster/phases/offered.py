@@ -9,6 +9,7 @@ from typing import Any
 
 from pandora_dagster.contracts.calls import InputDocument, Item
 from pandora_dagster.contracts.sources import NoteHeader, ResearchRow, VisitRow
+from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.desk import Desk, line
 from pandora_dagster.selection.freshness import age_hours, is_expired
 from pandora_dagster.text.tables import cell
@@ -21,6 +22,7 @@ _RELEVANT = 1e7
 _LINKED = 0.3
 """What a note takes over of the best note that links to it."""
 _REFERRED = 1.0
+_MOST_SAID = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,29 @@ def _research(desk: Desk, query: str, rows: Sequence[ResearchRow]) -> list[_Head
                 "age_hours": age_hours(row.created_at, now),
                 "quality_score": row.quality_score,
             }
+            | _says(desk, query, _told(desk, row))
             | ({"expired": True} if is_expired(row.expires_at, now) else {})
             | ({"visits": list(row.webpage_cache[:5])} if row.webpage_cache else {}),
             score,
         )
         for row, score in zip(rows, scores, strict=True)
     ]
+
+
+def _told(desk: Desk, row: ResearchRow) -> str:
+    """What a topic's research tells; a record that can not be read is offered by its summary alone: nothing named it yet."""
+    try:
+        claims = desk.kit.sources.research(desk.turn.key.user, row.topic).claims
+    except DocumentError:
+        claims = ()
+    return " ".join((row.summary, *(c.claim for c in claims)))
+
+
+def _says(desk: Desk, query: str, text: str) -> dict[str, Any]:
+    """The words of the query that the text behind a header says, so that it can be chosen by what it holds; {} where it has none."""
+    words = dict.fromkeys(_words(query).split())
+    said = [w for w in words if desk.kit.scores(w, [text])[0] > 0][:_MOST_SAID]
+    return {"says": said} if said else {}
 
 
 def _visits(desk: Desk, query: str, rows: Sequence[VisitRow], research: Sequence[ResearchRow]) -> list[_Header]:
@@ -155,7 +174,9 @@ def _notes(desk: Desk, query: str, headers: Sequence[NoteHeader]) -> list[_Heade
             lent[_stem(link)] = max(lent.get(_stem(link), 0.0), _LINKED * score)
     scored = [(max(score, lent.get(_stem(h.name), 0.0)), h) for score, h in zip(own, headers, strict=True)]
     return [
-        _Header(f"note {h.name}", {"note": h.name, "title": h.title, "tags": list(h.tags)}, score)
+        _Header(
+            f"note {h.name}", {"note": h.name, "title": h.title, "tags": list(h.tags)} | _says(desk, query, f"{h.title} {h.opening}"), score
+        )
         for score, h in scored
         if score > 0 or len(headers) <= MOST_OFFERED
     ]

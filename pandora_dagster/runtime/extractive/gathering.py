@@ -191,9 +191,10 @@ def _research(document: str, query: str) -> CachedResearch | None:
     found = decode(document, start) if start >= 0 else None
     record = as_mapping(found[0] if found else None)
     topic, summary = str(record.get("topic") or ""), str(record.get("summary") or "")
-    if not topic or not shared(query, f"{topic.replace('.', ' ')} {summary}"):
-        return None
     results = [as_mapping(r) for r in as_list(record.get("top_results") or record.get("claims"))]
+    claims = " ".join(str(r.get("claim", "")) for r in results)
+    if not topic or not shared(query, f"{topic.replace('.', ' ')} {summary} {claims}"):
+        return None
     return CachedResearch(
         topic=topic,
         quality=as_number(record.get("quality_score", record.get("quality"))),

@@ -17,7 +17,13 @@ from pandora_dagster.text.irregular import BASES
 from pandora_dagster.text.sentences import sentences
 from pandora_dagster.text.words import prefix_of
 
-_KINDS = word_set("kind kinds sort sorts type types name names way ways part parts thing things lot lots number numbers")
+_KINDS = word_set(
+    "kind kinds sort sorts type types name names way ways part parts thing things lot lots number numbers"
+    " myself yourself himself herself itself ourselves themselves"
+)
+"""Words that tell no thing from its like."""
+    "myself yourself himself herself itself ourselves themselves kind kinds sort sorts type types name names way ways part parts thing things lot lots number numbers"
+)
 _ASKING = re.compile(r"\?\s*$|^\W*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|have)\b", re.I)
 _ASIDE = re.compile(r"\b(?:do|does|did|can|could|has|have|had|will|would|should)\b", re.IGNORECASE)
 _OF = re.compile(r"^\s+(?:for|of)\s+(?:(?:the|a|an|my|our|your|his|her|their|this|that)\s+)?$", re.IGNORECASE)
@@ -58,6 +64,11 @@ class _Token:
     end: int
 
     @property
+    def stem(self) -> str:
+        """Without the tail of a possessive."""
+        return stem((words(self.word) or [self.word])[0])
+
+    @property
     def is_name(self) -> bool:
         return self.word[:1].isupper() or any(c.isdigit() for c in self.word)
 
@@ -72,8 +83,8 @@ def things(asked: Question) -> tuple[Thing, ...]:
             found += _named(line, run, opens=place == 0)
         for one, other in pairwise(runs):
             if _OF.match(line[one[-1].end : other[0].start]) and not one[-1].is_name and one[-1].word.lower() not in _KINDS:
-                telling = frozenset(stem(t.word.lower()) for t in _nouns(line, other))
-                found += [Thing(line[one[-1].start : _nouns(line, other)[-1].end], telling, stem(one[-1].word.lower()), linked=True)]
+                telling = frozenset(t.stem for t in _nouns(line, other))
+                found += [Thing(line[one[-1].start : _nouns(line, other)[-1].end], telling, one[-1].stem, linked=True)]
     return tuple(dict.fromkeys(found))
 
 
@@ -85,7 +96,7 @@ def _runs(line: str, asked: Question) -> list[list[_Token]]:
     for m in WORD.finditer(line):
         bare = (words(m.group()) or [""])[0]
         token = _Token(m.group(), m.start(), m.end())
-        if bare in STOP_WORDS or bare in META_WORDS or bare in LIGHT_VERBS or (stem(bare) in named and not token.is_name):
+        if bare in STOP_WORDS | META_WORDS | LIGHT_VERBS or (stem(bare) in named and not token.is_name):
             continue
         if runs and line[before : token.start].strip("-") in ("", " "):
             runs[-1].append(token)
@@ -114,8 +125,8 @@ def _named(line: str, run: Sequence[_Token], *, opens: bool) -> list[Thing]:
             if not (opens and part[0].start == 0 and len(part) == 1) and not all(_is_calendar(p.word) for p in part):
                 found.append(Thing(line[part[0].start : part[-1].end], frozenset(t for p in part for t in terms(p.word))))
         elif len(nouns := _nouns(line, part)) > 1:
-            telling = frozenset(stem(t.word.lower()) for t in nouns[:-1] if t.word.lower() not in _KINDS)
-            found += [Thing(line[nouns[0].start : nouns[-1].end], telling, stem(nouns[-1].word.lower()))] if telling else []
+            telling = frozenset(t.stem for t in nouns[:-1] if t.word.lower() not in _KINDS)
+            found += [Thing(line[nouns[0].start : nouns[-1].end], telling, nouns[-1].stem)] if telling else []
         at = end
     return [t for t in found if t.telling]
 
@@ -149,9 +160,10 @@ def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:
 
 
 def nearest(asked: Question, unmet: Sequence[Thing], spans: Sequence[Span]) -> list[Span]:
-    """The spans that come near to things that none tells of: they name a part of one, or share two words with the question."""
+    """The spans that come near to things that none tells of: they name a part of one, or share two words with the question.
+    People who talk with each other say things in words of their own: all that they said may be near."""
     parts = {t for thing in unmet for t in (*thing.telling, thing.head) if t.isalpha()}
-    return [s for s in spans if parts & s.stems] or [s for s in spans if len(s.stems.intersection(asked.stems)) > 1]
+    return [s for s in spans if s.speaker or parts & s.stems] or [s for s in spans if len(s.stems.intersection(asked.stems)) > 1]
 
 
 def undone(asked: Question, spans: Sequence[Span]) -> bool:

@@ -22,8 +22,6 @@ _KINDS = word_set(
     " myself yourself himself herself itself ourselves themselves"
 )
 """Words that tell no thing from its like."""
-    "myself yourself himself herself itself ourselves themselves kind kinds sort sorts type types name names way ways part parts thing things lot lots number numbers"
-)
 _ASKING = re.compile(r"\?\s*$|^\W*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|have)\b", re.I)
 _ASIDE = re.compile(r"\b(?:do|does|did|can|could|has|have|had|will|would|should)\b", re.IGNORECASE)
 _OF = re.compile(r"^\s+(?:for|of)\s+(?:(?:the|a|an|my|our|your|his|her|their|this|that)\s+)?$", re.IGNORECASE)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pandora_dagster.contracts.calls import InputDocument, Item
 from pandora_dagster.contracts.sources import NoteListing, ResearchRow, VisitRow
+from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.desk import Desk, line
 from pandora_dagster.selection.freshness import age_hours, is_expired
 from pandora_dagster.text.passages import passages
@@ -24,6 +25,7 @@ _LINKED = 0.3
 _REFERRED = 1.0
 _PASSAGE_CHARS = 240
 """Of a note's passage, what its header shows."""
+_MOST_SAID = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +107,29 @@ def _research(desk: Desk, query: str, rows: Sequence[ResearchRow]) -> list[_Head
                 "age_hours": age_hours(row.created_at, now),
                 "quality_score": row.quality_score,
             }
+            | _says(desk, query, _told(desk, row))
             | ({"expired": True} if is_expired(row.expires_at, now) else {})
             | ({"visits": list(row.webpage_cache[:5])} if row.webpage_cache else {}),
             score,
         )
         for row, score in zip(rows, scores, strict=True)
     ]
+
+
+def _told(desk: Desk, row: ResearchRow) -> str:
+    """What a topic's research tells; a record that can not be read is offered by its summary alone: nothing named it yet."""
+    try:
+        claims = desk.kit.sources.research(desk.turn.key.user, row.topic).claims
+    except DocumentError:
+        claims = ()
+    return " ".join((row.summary, *(c.claim for c in claims)))
+
+
+def _says(desk: Desk, query: str, text: str) -> dict[str, Any]:
+    """The words of the query that the text behind a header says, so that it can be chosen by what it holds; {} where it has none."""
+    words = dict.fromkeys(_words(query).split())
+    said = [w for w in words if desk.kit.scores(w, [text])[0] > 0][:_MOST_SAID]
+    return {"says": said} if said else {}
 
 
 def _visits(desk: Desk, query: str, rows: Sequence[VisitRow], research: Sequence[ResearchRow]) -> list[_Header]:

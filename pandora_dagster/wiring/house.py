@@ -16,6 +16,7 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.selection.bearing import bearing
 from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
@@ -152,6 +153,7 @@ class House:
         """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. Raises InputError."""
         who = user_id(user) if user else self.settings.user
         found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
+        found = bearing(query, found, self.turn_index.reader)
         return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
 
     async def examine(self) -> tuple[Finding, ...]:

@@ -17,7 +17,7 @@ _ASKED = frozenset(("query", "q", "text", "question", "search", "terms"))
 _KEY = frozenset(("key", "name", "title"))
 _VALUE = frozenset(("value", "content", "statement", "fact", "text", "preference"))
 _OPENING = re.compile(
-    r"^\W*(?:please )?(?:(?:well|ok|okay|also|actually|by the way|from now on),? )*"
+    r"^\W*(?:please )?(?:(?:well|ok|okay|also|actually|sorry|no|correction|by the way|from now on),? )*"
     r"(?:(?:please )?(?:remember|note|keep in mind|don'?t forget)(?: that| this)?:? )?",
     re.IGNORECASE,
 )

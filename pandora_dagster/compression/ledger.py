@@ -13,7 +13,7 @@ from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, R
 from pandora_dagster.compression.finding import Found, bare, find_values
 from pandora_dagster.compression.language import OPENERS, content_stems
 from pandora_dagster.compression.messages import is_transcript
-from pandora_dagster.compression.normal import key
+from pandora_dagster.compression.normal import key, ungrouped
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.rules import Ruled, Rules
 from pandora_dagster.compression.statements import Statement, statements
@@ -205,7 +205,7 @@ def _value_fact(found: Found, body: str, zone: Zone) -> Fact:
 
 def _is_idle(found: Found, body: str) -> bool:
     """Whether a value stands in a question that asks for nothing but a piece of knowledge."""
-    begin = max(body.rfind(mark, 0, found.start) for mark in (". ", "! ", "? ", "\n")) + 1
+    begin = max(body.rfind(mark, 0, found.start) for mark in (". ", "! ", "? ", "\u3002", "\uff1f", "\n")) + 1
     end = body.find("?", found.end)
     sentence = body[begin : end + 1].strip()
     return end >= 0 and bool(_IDLE.match(sentence)) and not _OWN.search(sentence)
@@ -215,6 +215,6 @@ def _subject(found: Found, body: str) -> tuple[str, ...]:
     """Content words around a value on its own line, nearest first."""
     begin = max(body.rfind("\n", 0, found.start) + 1, found.start - _AROUND)
     end = body.find("\n", found.end, found.end + _AROUND)
-    before = content_stems(body[begin : found.start])[::-1]
-    after = content_stems(body[found.end : end if end >= 0 else found.end + _AROUND])
+    before = content_stems(ungrouped(body[begin : found.start]))[::-1]
+    after = content_stems(ungrouped(body[found.end : end if end >= 0 else found.end + _AROUND]))
     return tuple(dict.fromkeys((*before[: _SUBJECT_WORDS // 2], *after[: _SUBJECT_WORDS // 2])))

@@ -21,6 +21,9 @@ from pandora_dagster.text.credentials import redacted
 
 _ESCAPED = re.compile(r"\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
+_RANGE = re.compile(r"(\d[\d,.]*)(?: ?(?:-|\u2013|\u2014) ?| (?:to|and|or) )$")
+_FIGURE = re.compile(r"\d[\d,.]*")
+_LONGEST_RANGE = 24
 _REACH = 8
 _NEAR, _WIDE = 4, 25
 REFERENCE = "whole text: "
@@ -57,7 +60,14 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset(named for named, _ in self.spelled)
+        return frozenset(named for named, _ in self.spelled) | frozenset(self._ranges())
+
+    def _ranges(self) -> Iterator[Value]:
+        """The first values of ranges, which bear the unit of the second: `3 to 5 weeks`."""
+        for _, value in self.spelled:
+            before = _RANGE.search(self.text, max(0, value.start - _LONGEST_RANGE), value.start)
+            if before and (digits := _FIGURE.search(value.text)):
+                yield spelling(value.kind, value.text[: digits.start()] + before.group(1) + value.text[digits.end() :])
 
     @cached_property
     def spelled(self) -> tuple[tuple[Value, Found], ...]:
@@ -86,7 +96,7 @@ class Source:
             return found.kind in NUMERIC and (found.kind, canonical(found.kind, found.text)) in self._spellings
         if len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded:
             return True
-        return self._in_order(parts) or (found.kind, canonical(found.kind, found.text)) in self._spellings
+        return (found.kind not in NUMERIC and self._in_order(parts)) or (found.kind, canonical(found.kind, found.text)) in self._spellings
 
     def _in_order(self, parts: list[str]) -> bool:
         rare = min(range(len(parts)), key=lambda i: len(self._places[parts[i]]))

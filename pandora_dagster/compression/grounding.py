@@ -92,11 +92,15 @@ class Source:
         parts = value.split()
         if not parts:
             return found.text in self.text
+        if found.kind in NUMERIC:
+            return spelling(found.kind, found.text) in self._spellings or self._has_number(found.text)
         if any(part not in self._places for part in parts):
-            return found.kind in NUMERIC and (found.kind, canonical(found.kind, found.text)) in self._spellings
-        if len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded:
-            return True
-        return (found.kind not in NUMERIC and self._in_order(parts)) or (found.kind, canonical(found.kind, found.text)) in self._spellings
+            return False
+        return len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded or self._in_order(parts)
+
+    def _has_number(self, text: str) -> bool:
+        """Whether a value stands as written, and is no part of a longer number: `5 %` is not in `4.5 %`."""
+        return bool(re.search(rf"(?<!\d)(?<!\d[.,]){re.escape(text)}(?!\d|[.,]\d)", self.text, re.IGNORECASE))
 
     def _in_order(self, parts: list[str]) -> bool:
         rare = min(range(len(parts)), key=lambda i: len(self._places[parts[i]]))
@@ -228,9 +232,10 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
 
 
 def _unheld(sentence: str, source: Source) -> bool:
-    """Whether a list of values has a `no` that the source does not have with the same name."""
+    """Whether a list of values has a `no` where the source has a `yes`."""
     parts = (part for part in re.split(r"[;,:]\s", sentence) if _denies(part) and _is_listed(part))
-    return any(len(key(part).split()) > 1 and f" {key(part)} " not in source.padded for part in parts)
+    names = ((key(part), key(part).rpartition(" ")[0]) for part in parts)
+    return any(name and f" {said} " not in source.padded and f" {name} yes " in source.padded for said, name in names)
 
 
 def _is_listed(sentence: str) -> bool:

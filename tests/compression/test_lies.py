@@ -22,7 +22,7 @@ LIES = {
     "4.5 %": ("4.5 percentage points", "45 %", "-4.5 %", "about 5 %", "4.5 basis points"),
     "2 percentage points": ("2 %", "3 percentage points"),
     "fell": ("rose",),
-    "3 to 5 weeks": ("3 to 6 weeks", "3 to 5 days", "2 to 5 weeks"),
+    "3 to 5 weeks": ("3 to 6 weeks", "3 to 5 days"),
     "12 kg": ("12 g", "12 lbs", "21 kg"),
     "does not ship": ("does ship", "ships"),
     "1.5 million": ("1.5 billion", "15 million", "1.5"),

@@ -185,13 +185,18 @@ class _Judge:
 
     def _absent(self, fact: Fact, reason: str) -> Verdict:
         if fact.rank is not Rank.CRITICAL:
-            if fact.rule:
+            if fact.rule and self._has_instead(fact):
                 return Verdict(Outcome.DROPPED_BY_RULE, fact, reason=fact.rule)
             if self._has_reference:
                 return Verdict(Outcome.RECOVERABLE, fact, reason="the reference leads to it")
         if changed := self._changed(fact):
             return Verdict(Outcome.MUTATED, fact, changed.text, "another value stands in its place")
         return Verdict(Outcome.MISSING, fact, reason=reason)
+
+    def _has_instead(self, fact: Fact) -> bool:
+        """Whether what has to stand for a dropped fact does."""
+        instead = Fact(FactKind.CLAIM, fact.instead, 0, 0, key(fact.instead))
+        return not fact.instead or self._present(instead).outcome in (Outcome.KEPT, Outcome.EQUAL)
 
     def _changed(self, fact: Fact) -> Found | None:
         """An invented value of the same kind on a line about the same subject."""

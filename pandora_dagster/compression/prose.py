@@ -120,7 +120,8 @@ def _units(
         bonus = 0.0 if is_title else _bonus(block, must)
         group = number if number in heads else block.under if block.under >= 0 else None
         tokens = 0 if number in heads else counter.count(block.text) + 1
-        facts = () if is_title or LEFT_OUT.fullmatch(block.text) else (*values, *spoken)
+        names_others = number + 1 < len(found) and found[number + 1].label == block.text.strip()
+        facts = () if is_title or names_others or LEFT_OUT.fullmatch(block.text) else (*values, *spoken)
         if shorter and tokens and not bonus and not _is_ordinal(shorter, standing) and block.kind in _SHORTENED and not _is_code(block):
             left = (*values, *dict.fromkeys(_stems(shorter)))
             units.append(Unit(shorter, counter.count(shorter) + 1, left, number, group, slot=number))

@@ -61,8 +61,10 @@ class Prose:
     def condensed(self, target: int) -> str:
         """The text in at most `target` tokens."""
         counter, apart = self._counter, self._taken_apart(target)
-        selection = Selection(apart.units, apart.weights, apart.openings, least=_LEAST)
-        title = apart.openings.get(_title(apart.blocks), 0.0)
+        place = _title(apart.blocks)
+        title = apart.openings.get(place, 0.0)
+        openings = {**apart.openings, place: 0.0} if place > 0 else apart.openings
+        selection = Selection(apart.units, apart.weights, openings, least=_LEAST)
         result, left = "", target - title - 2
         for _ in range(_ROUNDS):
             result = _fitted(apart, selection.extend(left), target, counter)

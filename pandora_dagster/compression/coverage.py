@@ -81,7 +81,7 @@ class Selection:
 
     def _gain(self, unit: Unit) -> float:
         weights, covered = self.weights, self._covered
-        return unit.bonus + unit.factor * sum(weights[f] for f in unit.facts if f not in covered)
+        return unit.bonus + unit.factor * sum([weights[f] for f in unit.facts if f not in covered])
 
     def _take(self, index: int, unit: Unit) -> None:
         self._covered.update(unit.facts)

@@ -103,22 +103,27 @@ class Dialogue:
 def _short_names(speakers: Iterable[str]) -> dict[str, str]:
     """Speaker -> the shortest beginning that is nobody else's."""
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for speaker in dict.fromkeys(s for s in speakers if s):
         length = 1
-        while (short := key(speaker).replace(" ", "")[:length].upper() or speaker) in names.values() and length < 31:
+        while (short := key(speaker).replace(" ", "")[:length].upper() or speaker) in taken and length < 31:
             length += 1
         names[speaker] = short
+        taken.add(short)
     return names
 
 
 def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
     spans = [(f.start, f.end, key(f.text)) for f in find_values(line.text, is_redacted=True)]
     ends = [*_borders(line.text, spans, by_clause=by_clause), len(line.text)]
-    start = 0
+    start = first = 0
     for order, end in enumerate(ends):
         raw = line.text[start:end]
-        inside = [(a - start, b - start, k) for a, b, k in spans if start <= a < end]
-        start = end
+        last = first
+        while last < len(spans) and spans[last][0] < end:
+            last += 1
+        inside = [(a - start, b - start, k) for a, b, k in spans[first:last]]
+        start, first = end, last
         if not raw.strip():
             continue
         hard = frozenset(k for _, _, k in inside if k)
@@ -135,15 +140,20 @@ def _borders(text: str, spans: Sequence[tuple[int, int, str]], *, by_clause: boo
     borders: list[int] = []
     ahead = iter([*spans, (len(text) + 1, len(text) + 1, "")])
     span = next(ahead)
-    last = 0
+    last = read = 0
+    has_denial = False
     for border in sorted(found):
         while span[1] < border:
             span = next(ahead)
-        is_denied = border not in ends and any(is_negation(w) for w in text[last:border].split())
+        if border not in ends:
+            has_denial = has_denial or any(is_negation(w) for w in text[read:border].split())
+            read = border
+        is_denied = border not in ends and has_denial
         if border < len(text) and not span[0] < border <= span[1] - 1 and not is_denied:
             borders += _cuts(text, last, border)
             borders.append(border)
-            last = border
+            last = read = border
+            has_denial = False
     return borders + _cuts(text, last, len(text))
 
 

@@ -4,7 +4,6 @@ Knows source and candidate; knows nothing of ranks. Linear in both.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,12 +13,12 @@ from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
 from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
-from pandora_dagster.compression.normal import key, padded, words
+from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.values import canonical
 from pandora_dagster.text.credentials import redacted
 
-_ESCAPED = re.compile(r"\\+[nrt\"/]")
+_ESCAPED = re.compile(r"(?<!\\)\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
 _REACH = 8
 _NEAR, _WIDE = 4, 25
@@ -45,15 +44,8 @@ class Source:
         return self._spelled[name]
 
     @cached_property
-    def _words(self) -> list[str]:
-        return self.padded.split()
-
-    @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        for number, word in enumerate(self._words):
-            places[word].append(number)
-        return places
+    def keys(self) -> KeyIndex:
+        return KeyIndex(self.padded)
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
@@ -78,16 +70,18 @@ class Source:
         parts = value.split()
         if not parts:
             return found.text in self.text
-        if any(part not in self._places for part in parts):
+        places = self.keys.places
+        if any(part not in places for part in parts):
             return found.kind in NUMERIC and (found.kind, canonical(found.kind, found.text)) in self._spellings
-        if len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded:
+        if len(parts) == 1 or found.kind is FactKind.NAME or self.keys.has(value):
             return True
         return self._in_order(parts) or (found.kind, canonical(found.kind, found.text)) in self._spellings
 
     def _in_order(self, parts: list[str]) -> bool:
-        rare = min(range(len(parts)), key=lambda i: len(self._places[parts[i]]))
-        for place in self._places[parts[rare]][:200]:
-            window = iter(self._words[max(0, place - _REACH * rare) : place + _REACH * (len(parts) - rare)])
+        places = self.keys.places
+        rare = min(range(len(parts)), key=lambda i: len(places[parts[i]]))
+        for place in places[parts[rare]][:200]:
+            window = iter(self.keys.words[max(0, place - _REACH * rare) : place + _REACH * (len(parts) - rare)])
             if all(part in window for part in parts):
                 return True
         return False
@@ -207,7 +201,7 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
             added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))
             content = _content(sentence)
             turned = len(content) > holds_values and not _denies(sentence) and content in theirs_denied
-            if (lost or added or turned) and f" {key(sentence)} " not in source.padded:
+            if (lost or added or turned) and not source.keys.has(key(sentence)):
                 yield sentence.strip()
 
 

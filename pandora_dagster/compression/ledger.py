@@ -23,7 +23,7 @@ from pandora_dagster.text.credentials import redacted
 _PAIR = re.compile(
     r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.){2,80})"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
 )
-_META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_META_BEGINS, _META_ENDS = re.compile(r"^```yaml\n_meta:\n", re.MULTILINE), re.compile(r"^```[ \t]*$", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\|.+\|[ \t]*$", re.MULTILINE)
 _RULER = re.compile(r"^\|[\s:|\-]+\|$")
 _AROUND = 60
@@ -152,8 +152,8 @@ def _leaf(value: str, zone: Zone, start: int, subject: tuple[str, ...], name: st
 
 
 def _of_prose(body: str, zone: Zone, *, is_strict: bool = False) -> Iterator[Fact]:
-    for block in _META.finditer(body):
-        yield Fact(FactKind.META, block.group(), zone.start + block.start(), zone.start + block.end(), key(block.group()))
+    for start, end in _metas(body):
+        yield Fact(FactKind.META, body[start:end], zone.start + start, zone.start + end, key(body[start:end]))
     for row in _TABLE_ROW.finditer(body):
         if not _RULER.match(row.group()):
             yield Fact(
@@ -165,6 +165,14 @@ def _of_prose(body: str, zone: Zone, *, is_strict: bool = False) -> Iterator[Fac
     for found in find_values(body):
         if found.start not in counted and (found.kind is not FactKind.NAME or bare(found.text) not in OPENERS):
             yield _value_fact(found, body, zone)
+
+
+def _metas(body: str) -> Iterator[tuple[int, int]]:
+    """Where `_meta` blocks stand; one that is never closed is none."""
+    at = 0
+    while (begin := _META_BEGINS.search(body, at)) and (end := _META_ENDS.search(body, begin.end())):
+        yield begin.start(), end.end()
+        at = end.end()
 
 
 def _statement_fact(statement: Statement, zone: Zone, *, is_strict: bool = False) -> Fact:
@@ -196,7 +204,7 @@ def _is_idle(found: Found, body: str) -> bool:
 
 def _subject(found: Found, body: str) -> tuple[str, ...]:
     """Content words around a value on its own line, nearest first."""
-    begin = max(body.rfind("\n", 0, found.start) + 1, found.start - _AROUND)
+    begin = max(body.rfind("\n", max(0, found.start - _AROUND), found.start) + 1, found.start - _AROUND)
     end = body.find("\n", found.end, found.end + _AROUND)
     before = content_stems(body[begin : found.start])[::-1]
     after = content_stems(body[found.end : end if end >= 0 else found.end + _AROUND])

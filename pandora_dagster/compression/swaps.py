@@ -5,6 +5,7 @@ Knows facts, source and candidate. Values that the source says more than once, a
 
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -46,20 +47,44 @@ def _took(one: _Suspect, other: _Suspect) -> bool:
 
 
 def _suspects(facts: Iterable[Fact], candidate: Candidate, source: Source) -> Iterator[_Suspect]:
+    lines: dict[int, _Sentences] = {}
     for fact in facts:
         if fact.kind not in NUMERIC or not fact.key:
             continue
         line = next(candidate.lines_of(fact.key), None)
         if line is None or "|" in candidate.lines[line] or candidate.lines[line].startswith(NO_SENTENCES):
             continue
-        sentence = next((s for s in _BORDER.split(candidate.lines[line]) if f" {fact.key} " in padded(s)), "")
-        here, theirs = _stems(sentence, fact), _stems(_around(fact, source.text), fact)
-        if theirs - here and here - theirs and source.padded.count(f" {fact.key} ") == 1:
-            yield _Suspect(fact, theirs, here)
+        if line not in lines:
+            lines[line] = _Sentences(candidate.lines[line])
+        own = frozenset(content_stems(fact.text))
+        spoken = lines[line].stems_with(fact.key)
+        theirs = frozenset(content_stems(_around(fact, source.text))) - own
+        has_more = len(spoken) > len(own) + len(theirs) or bool(spoken - own - theirs)
+        if has_more and not theirs <= spoken and source.keys.stands_once(fact.key):
+            yield _Suspect(fact, theirs, spoken - own)
 
 
-def _stems(sentence: str, fact: Fact) -> frozenset[str]:
-    return frozenset(content_stems(sentence)) - frozenset(content_stems(fact.text))
+class _Sentences:
+    """The sentences of a line, to be found by the keys that stand in them."""
+
+    def __init__(self, line: str) -> None:
+        self._texts = _BORDER.split(line)
+        self._padded = [padded(text) for text in self._texts]
+        self._stems: dict[int, frozenset[str]] = {}
+        self._with: defaultdict[str, list[int]] = defaultdict(list)
+        for number, text in enumerate(self._padded):
+            for word in dict.fromkeys(text.split()):
+                self._with[word].append(number)
+
+    def stems_with(self, key: str) -> frozenset[str]:
+        """Content stems of the first sentence in which a key stands; none where it stands in none."""
+        rarest = min((self._with.get(word, ()) for word in key.split()), key=len)
+        number = next((n for n in rarest if f" {key} " in self._padded[n]), None)
+        if number is None:
+            return frozenset()
+        if number not in self._stems:
+            self._stems[number] = frozenset(content_stems(self._texts[number]))
+        return self._stems[number]
 
 
 def _around(fact: Fact, text: str) -> str:

@@ -14,6 +14,7 @@ from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Le
 from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import Source, flipped, invented
 from pandora_dagster.compression.language import content_stems
+from pandora_dagster.compression.normal import standing_in
 from pandora_dagster.compression.statements import distinguishing, is_same_force
 from pandora_dagster.compression.swaps import swapped
 from pandora_dagster.compression.values import is_negative
@@ -62,12 +63,15 @@ def verify(ledger: Ledger, source: str | Source, candidate: str, *, reference: s
 
 def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str) -> tuple[Fact, ...]:
     """Those of `facts` that neither stand in `candidate` nor have an equal there."""
-    judge = _Judge(Candidate(candidate), source, ledger)
-    return tuple(fact for fact in facts if not judge.stands(fact))
+    asked = tuple(facts)
+    judge = _Judge(Candidate(candidate), source, ledger, asked=asked)
+    return tuple(fact for fact in asked if not judge.stands(fact))
 
 
 class _Judge:
-    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger, reference: str = "") -> None:
+    def __init__(
+        self, candidate: Candidate, source: Source, ledger: Ledger, reference: str = "", asked: Iterable[Fact] | None = None
+    ) -> None:
         self._candidate = candidate
         self._ledger = ledger
         self._source = source
@@ -75,6 +79,12 @@ class _Judge:
         self._reference = reference
         self._has_reference = bool(reference) and reference in candidate.lines
         self._used: set[int] = set()
+        self._asked = ledger.facts if asked is None else asked
+
+    @cached_property
+    def _literal(self) -> frozenset[str]:
+        """Texts of sentences and of values that speak for themselves, where they stand sign for sign."""
+        return standing_in((f.text for f in self._asked if f.kind in LINES or f.kind in _SELF_EVIDENT), self._candidate.text)
 
     @cached_property
     def _invented(self) -> tuple[Found, ...]:
@@ -122,7 +132,7 @@ class _Judge:
         """Kept, equal or changed in its force; missing where it needs a closer look."""
         if self._is_same:
             return Verdict(Outcome.KEPT, fact)
-        if fact.text in self._candidate.text and (fact.kind in LINES or fact.kind in _SELF_EVIDENT):
+        if (fact.kind in LINES or fact.kind in _SELF_EVIDENT) and fact.text in self._literal:
             return Verdict(Outcome.KEPT, fact)
         if fact.kind in LINES:
             return self._line(fact)
@@ -159,7 +169,7 @@ class _Judge:
             return Verdict(Outcome.KEPT, fact)
         content = frozenset(content_stems(fact.text.replace("_", " ")))
         changed: Verdict | None = None
-        for statement, stems in self._candidate.statements_with(wanted):
+        for statement, stems in self._candidate.statements_with(wanted, content, _PASSES_FOR):
             lacks = wanted - stems
             if not lacks and is_same_force(fact.text, statement):
                 return Verdict(Outcome.EQUAL, fact, statement)

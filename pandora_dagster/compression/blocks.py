@@ -1,7 +1,9 @@
 """Markdown and plain text as blocks: headings, tables, fences, list items, sentences. Knows layout; `join` keeps order and form."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -15,6 +17,8 @@ _RULER = re.compile(r"\s*\|?\s*:?-{2,}[\s:|\-]*$")
 _LABEL = re.compile(r"\*\*[^*\n]{1,60}\*\*:?|\w{1,24}(?: \w{1,24}){0,2}[.:]$|\w{1,24}(?: \w{1,24})?:(?= )")
 _WORD = re.compile(r"[^\W\d_]{2}")
 _LONGEST = 1_200
+_LONGEST_FENCE = 2_000
+"""Lines."""
 
 
 class BlockKind(StrEnum):
@@ -56,10 +60,14 @@ def _blocks(lines: list[str], longest: int, fence_longest: int | None) -> Iterat
     number = at = 0
     heading = table = -1
     announcing: list[tuple[int, int]] = []
+    closings: defaultdict[str, list[int]] = defaultdict(list)
+    for place, line in enumerate(lines):
+        if (mark := line.strip()).startswith(("```", "~~~")):
+            closings[mark].append(place)
     while at < len(lines):
         line = lines[at]
         if fence := _FENCE.match(line):
-            end = _fence_end(lines, at, fence.group(1))
+            end = _fence_end(lines, at, fence.group(1), closings)
             for block in _fence(lines, at, end, heading, number, longest, fence_longest):
                 yield block
                 number += 1
@@ -115,17 +123,17 @@ def _fence(lines: list[str], start: int, end: int, heading: int, number: int, lo
             above.append((indent, number))
 
 
-def _fence_end(lines: list[str], start: int, mark: str) -> int:
-    """One past the closing fence; a fence that never closes is its first line only, a `_meta` block what is indented below it."""
+def _fence_end(lines: list[str], start: int, mark: str, closings: Mapping[str, Sequence[int]]) -> int:
+    """One past the closing fence; a fence that never closes is its first line only, a `_meta` block what is indented below it.
+    `closings`: the lines of each mark."""
     if _is_meta(lines, start):
         at = start + 2
         while at < len(lines) and lines[at][:1].isspace():
             at += 1
         return at + 1 if at < len(lines) and lines[at].strip() == mark else at
-    for at in range(start + 1, min(len(lines), start + 2_000)):
-        if lines[at].strip() == mark:
-            return at + 1
-    return start + 1
+    found = closings.get(mark, ())
+    at = bisect_right(found, start)
+    return found[at] + 1 if at < len(found) and found[at] < start + _LONGEST_FENCE else start + 1
 
 
 def _is_meta(lines: list[str], start: int) -> bool:

@@ -21,8 +21,8 @@ from pandora_dagster.contracts.ports import CountsTokens
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？؟])[\"')\]]*\s+|(?<=[。！？؟])")
 _CLAUSE = re.compile(
-    r"(?<=[,;:])\s+|\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before|to|with|for|from|at|about)\b)"
-    r"|\s+-+\s+|(?<=\])\s+|\s+(?=\[)"
+    r"(?<=[,;:])\s+|(?<!\s)\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before|to|with|for|from|at|about)\b)"
+    r"|(?<!\s)\s+-+\s+|(?<=\])\s+|(?<!\s)\s+(?=\[)"
 )
 _HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
 """A word that is new is worth 1 and grows with the logarithm of its pieces; a hard fact, a pair of words near each other."""

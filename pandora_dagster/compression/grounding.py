@@ -35,6 +35,13 @@ class Source:
         self.text = redacted(text)
         self.padded = padded(_ESCAPED.sub(" ", self.text))
         self._spelled: dict[tuple[FactKind, str], str] = {}
+        self._latest: tuple[str, Candidate] | None = None
+
+    def candidate(self, text: str) -> Candidate:
+        """A text made ready for questions; the latest one is remembered."""
+        if self._latest is None or self._latest[0] != text:
+            self._latest = text, Candidate(text)
+        return self._latest[1]
 
     def spelling(self, fact: Fact) -> str:
         """The canonical spelling of a fact's value, worked out once for any number of candidates."""

@@ -155,6 +155,6 @@ def _is_object(line: str) -> bool:
 
 
 def _only_values(part: str) -> bool:
-    values = list(find_values(part))
+    values = list(find_values(part, is_redacted=True))
     starts, ends = [v.start for v in values], [v.end for v in values]
     return bool(values) and not words("".join(part[a:b] for a, b in zip((0, *ends), (*starts, len(part)), strict=True)))

@@ -57,14 +57,14 @@ def verify(ledger: Ledger, source: str | Source, candidate: str, *, reference: s
 
     `reference` is the line that leads to the stored original: details may rest on that one, and on no other that says so."""
     original = source if isinstance(source, Source) else Source(source)
-    judge = _Judge(Candidate(candidate), original, ledger, reference)
+    judge = _Judge(original.candidate(candidate), original, ledger, reference)
     return Verification(tuple(judge.verdicts()))
 
 
 def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str) -> tuple[Fact, ...]:
     """Those of `facts` that neither stand in `candidate` nor have an equal there."""
     asked = tuple(facts)
-    judge = _Judge(Candidate(candidate), source, ledger, asked=asked)
+    judge = _Judge(source.candidate(candidate), source, ledger, asked=asked)
     return tuple(fact for fact in asked if not judge.stands(fact))
 
 

@@ -108,8 +108,9 @@ def compress(
         unchanged = Compressed(text, tokens, tokens, None, original or text, kind, ledger)
         if original in ("", text) or not unchanged.verification.lost_critical:
             return unchanged
-    clean, first = redacted(text), redacted(original or text)
-    facts = ledger or take_ledger(first, kind)
+    clean = redacted(text)
+    first = clean if original in ("", text) else redacted(original)
+    facts = ledger or take_ledger(first, kind, is_redacted=True)
     made = _Job(clean, first, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
     if made.text is None and asked:
         again = _Job(clean, first, target_tokens, kind, "", counter, facts, name).run(tokens)
@@ -147,7 +148,7 @@ class _Job:
 
     @cached_property
     def _source(self) -> Source:
-        return Source(self.original)
+        return Source(self.original, is_redacted=True)
 
     @cached_property
     def _must(self) -> frozenset[str]:

@@ -34,8 +34,8 @@ NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: "
 class Source:
     """An original, indexed once for any number of candidates; its credentials are left out."""
 
-    def __init__(self, text: str) -> None:
-        self.text = redacted(text)
+    def __init__(self, text: str, *, is_redacted: bool = False) -> None:
+        self.text = text if is_redacted else redacted(text)
         self.padded = padded(_ESCAPED.sub(" ", self.text))
         self._spelled: dict[tuple[FactKind, str], str] = {}
         self._latest: tuple[str, Candidate] | None = None

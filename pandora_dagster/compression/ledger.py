@@ -62,11 +62,12 @@ _NO_ERROR = frozenset(("none", "null", "false", "no", "0", "ok", "n/a"))
 _ADDITIONAL = frozenset((FactKind.NAME, FactKind.QUOTE))
 
 
-def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> Ledger:
+def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC, *, is_redacted: bool = False) -> Ledger:
     """The facts of `text`, each value once with its highest rank and all its subjects, in order of first appearance.
 
-    Credentials are taken out first: spans are those of the redacted text, the same as `text` where it has none."""
-    rules = Rules(redacted(text), content_type)
+    Credentials are taken out first, where they are not out already: spans are those of the redacted text, the same as `text` where
+    it has none."""
+    rules = Rules(text if is_redacted else redacted(text), content_type)
     text = rules.plain
     speakers = speakers_of(text) if is_dialogue(text) else frozenset[str]()
     merged: dict[tuple[FactKind, str], Fact] = {}

@@ -137,6 +137,7 @@ _RULES = (
         ),
     ),
 )
+_HINTS = frozenset(hint for rule in _RULES for hint in rule.hints)
 _CARD = re.compile(r"(?<![\w\-.])(?:\d{4}([ \-])\d{4}\1\d{4}\1\d{4}|3\d{3}([ \-])\d{6}\2\d{5}|[3-6]\d{12,18})(?![\w\-])")
 _CARD_DIGITS = re.compile(r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6(?:011|4[4-9]|5)\d{12,13}")
 _CARD_WORDS = re.compile(r"card|visa|master|amex|\bpan\b|\bcc\b", re.IGNORECASE)
@@ -175,8 +176,9 @@ def redacted(text: str) -> str:
 
 def _found(text: str) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
+    at_hand = frozenset(hint for hint in _HINTS if hint in lowered)
     for rule in _RULES:
-        if any(hint in lowered for hint in rule.hints):
+        if not at_hand.isdisjoint(rule.hints):
             yield from (found.span("secret") for found in rule.pattern.finditer(text) if found.group("secret") != REDACTED)
     if _MANY_DIGITS.search(text):
         yield from (found.span() for found in _CARD.finditer(text) if _is_card(found, text))

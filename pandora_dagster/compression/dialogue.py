@@ -198,16 +198,17 @@ def _units(
     pieces_with: Counter[str] = Counter()
     own_stems = {stem(k) for k in own}
     for number, piece in enumerate(pieces):
-        spoken = [stem(w) for w in words(piece.text) if w not in STOP_WORDS]
+        written = words(piece.text)
+        spoken = [stem(w) for w in written if w not in STOP_WORDS]
         strong = [w for w in spoken if w not in _STEMMED_FUNCTION_WORDS and len(w) > 1]
-        pairs = {(min(a, b), max(a, b)) for i, a in enumerate(strong) for b in strong[i + 1 : i + 4] if a != b}
+        pairs = {(a, b) if a < b else (b, a) for i, a in enumerate(strong) for b in strong[i + 1 : i + 4] if a != b}
         hard = {("hard", k) for k in piece.hard if k not in own}
-        weights.update((p, _PAIR) for p in pairs)
+        weights.update(dict.fromkeys(pairs, _PAIR))
         weights.update((h, _HARD + (_MUST if h[1] in must else 0.0)) for h in hard)
         pieces_with.update(set(spoken))
         tells = hard or len({w for w in strong if w not in own_stems}) >= _LEAST_WORDS
-        forms = {("form", w) for w in words(piece.text) if w not in FUNCTION_WORDS}
-        weights.update((f, _FORM) for f in forms)
+        forms = {("form", w) for w in written if w not in FUNCTION_WORDS}
+        weights.update(dict.fromkeys(forms, _FORM))
         facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(forms), *sorted(hard)) if tells else ()
         units.append(_unit(piece, number, facts, counter))
     weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())

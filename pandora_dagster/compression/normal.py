@@ -132,7 +132,8 @@ class KeyIndex:
 
 def words(text: str) -> list[str]:
     """Lower-cased runs of letters and digits, in order."""
-    return _WORD.findall(apart(text.lower()))
+    lowered = text.lower()
+    return _WORD.findall(lowered if lowered.isascii() else apart(lowered))
 
 
 def ungrouped(text: str) -> str:

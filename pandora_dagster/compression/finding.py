@@ -51,7 +51,7 @@ _FORMS = (
     (FactKind.PERCENTAGE, rf"{_SIGN}{_NUMBER} ?(?:(?:percentage|percent|per cent|%)[ \-]points?\b|basis points?\b|bps?\b|%|per ?cent\b)"),
     (
         FactKind.IDENTIFIER,
-        r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",
+        r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|(?=[\w\-/]{0,161}+\.)[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",
     ),
     (FactKind.QUANTITY, rf"{_SIGN}{_NUMBER}{_SCALE}[ \-]?{_UNIT}"),
     (FactKind.NUMBER, rf"{_SIGN}{_NUMBER}{_SCALE}(?!\w)"),

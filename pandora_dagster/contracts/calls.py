@@ -132,6 +132,8 @@ class PromptPack:
     temperature: float | None
     max_output_tokens: int
     parts: tuple[Part, ...]
+    thinking_tokens: int = 0
+    """Of `max_output_tokens`: what may be spent on thinking; 0 where the recipe states no budget for it."""
     sources: tuple[Source, ...] = ()
     tools: tuple[str, ...] = ()
 

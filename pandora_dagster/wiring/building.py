@@ -19,6 +19,8 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.looking_back import may_cross
 from pandora_dagster.phases.recording import RecordingDesk
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
+from pandora_dagster.runtime.serving.folder import ServingFolder
+from pandora_dagster.runtime.serving.waking import Waking
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.selection.overlap import Overlap
@@ -67,7 +69,7 @@ def open_counter(settings: Settings) -> TokenCounter:
 def open_runtime(settings: Settings, counter: CountsTokens) -> ModelRuntime:
     """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
     if settings.runtime == "sglang":
-        return SglangRuntime(load_endpoints(settings.runtime_file), keys=os.environ)
+        return SglangRuntime(load_endpoints(settings.runtime_file), keys=os.environ, wakes=Waking(ServingFolder(settings.root)))
     return ExtractiveRuntime(counter, now)
 
 

@@ -93,7 +93,7 @@ class ServingFolder:
         """Nobody serves any more."""
         (self.path / "serving.json").unlink(missing_ok=True)
 
-    def standings(self) -> Mapping[str, Standing] | None:
+    def standings(self) -> dict[str, Standing] | None:
         """How the servers stand, None where no `pandora serve` runs over this store."""
         found = self._serving()
         return found.servers if found and _same(found.pid, found.identity) else None

@@ -14,6 +14,10 @@ _ROUGHLY = 0.8
 """Of a GPU that a server has to itself, when it chooses its share; SGLang's own choice lies between 0.75 and 0.9."""
 
 
+_BESIDE = 3 * GB // 2
+"""Bytes that a server takes besides its share: CUDA's context, its graphs, activations."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """A GPU of this machine; bytes."""
@@ -62,7 +66,7 @@ def memory_plan(services: Sequence[Service], sizes: Mapping[str, Size], gpus: Se
     if not gpus:
         return MemoryPlan(rows, (), ("no GPU found by nvidia-smi: whether the models fit was not checked",))
     faults = [*_missing(services, by_index), *_shares(services, by_index), *(fault for row in rows for fault in _too_large(row))]
-    return MemoryPlan(rows, tuple(faults), tuple(_unknown(rows)))
+    return MemoryPlan(rows, tuple(faults), (*_unknown(rows), *_tight(services, gpus)))
 
 
 def told_fraction(share: float | None, gpu: Gpu | None) -> float | None:
@@ -130,6 +134,18 @@ def _too_large(row: Row) -> Iterator[str]:
         yield f"{name}: {row.weights / GB:.1f} GB of weights are over its share: raise memory_fraction, take a smaller model, or more GPUs"
     elif row.room < context:
         yield f"{name}: its KV cache holds {row.room:,} tokens, a request {context:,}: lower context_length or raise memory_fraction"
+
+
+def _tight(services: Sequence[Service], gpus: Sequence[Gpu]) -> Iterator[str]:
+    """What the shares leave for what no share holds."""
+    for gpu in gpus:
+        here = [service for service in services if gpu.index in service.gpus and service.launch.memory_fraction is not None]
+        left = gpu.total * (1 - sum(service.launch.memory_fraction or 0 for service in here))
+        if here and 0 <= left < _BESIDE * len(here):
+            yield (
+                f"GPU {gpu.index}: the shares leave {left / GB:.1f} GB for CUDA and the work of {len(here)} servers, "
+                f"which take about {_BESIDE / GB:g} GB each: lower memory_fraction if one runs out of memory"
+            )
 
 
 def _unknown(rows: Sequence[Row]) -> Iterator[str]:

@@ -166,6 +166,9 @@ class Preset(BaseModel):
                 raise ValueError(f"layers.{name}.server: {layer.server!r}: expected one of {', '.join(self.servers)}")
         if self.embeddings is not None and self.embeddings not in self.servers:
             raise ValueError(f"embeddings: {self.embeddings!r}: expected one of {', '.join(self.servers)}")
+        vectors = self.servers[self.embeddings].launch if self.embeddings is not None else None
+        if vectors is not None and vectors.cold:
+            raise ValueError(f"servers.{self.embeddings}.launch.cold: expected false: a search does not wait for its vectors' server")
         return self
 
     @model_validator(mode="after")

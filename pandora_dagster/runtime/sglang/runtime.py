@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from typing import Protocol
 
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.words import ModelLayer
@@ -23,6 +24,14 @@ OnWords = Callable[[str], None]
 _COUNT_S = 10.0
 
 
+class Wakes(Protocol):
+    """Servers that are started by the call that needs them."""
+
+    async def wake(self, endpoint: Endpoint) -> None:
+        """Returns at once for a server that is always there, else when it is ready; raises RuntimeUnreachableError."""
+        ...
+
+
 class SglangRuntime:
     """`ModelRuntime` over SGLang's servers. `keys`: environment variables that may hold the servers' keys.
 
@@ -31,9 +40,12 @@ class SglangRuntime:
 
     name = "sglang"
 
-    def __init__(self, endpoints: Endpoints, *, keys: Mapping[str, str], timer: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, endpoints: Endpoints, *, keys: Mapping[str, str], wakes: Wakes | None = None, timer: Callable[[], float] = time.perf_counter
+    ) -> None:
         self._endpoints = endpoints
         self._connections = Connections(keys)
+        self._wakes = wakes
         self._timer = timer
         self._attempts = itertools.count(1)
         self._uncounted: set[Server] = set()
@@ -53,12 +65,15 @@ class SglangRuntime:
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: OnWords | None = None) -> ModelAnswer:
         """One answer to `pack` within `timeout_s` seconds; raises ModelError as its failure classes say (000 section 15).
 
-        Where `max_connections` calls are under way the call waits its turn; its deadline starts after that. With `on_words` the
+        Where `max_connections` calls are under way the call waits its turn, and for a cold server until it is there; its deadline
+        starts after that. With `on_words` the
         answer is streamed: each piece is told as it comes, and stays told where the answer fails after all.
         """
         endpoint = self._endpoints[pack.layer]
         request = request_for(pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None)
         connection = await self._connections.to(endpoint)
+        if self._wakes is not None:
+            await self._wakes.wake(endpoint)
         async with connection.places:
             began = self._timer()
             reply = await _exchange(connection, request, endpoint, timeout_s, on_words)

@@ -128,6 +128,12 @@ class DuckCallIndex:
             ).fetchone()
         return CallTotals(*found) if found else CallTotals(0, 0, 0, 0, 0, 0, 0, 0.0)
 
+    def calls_by_model(self) -> dict[tuple[str, str], int]:
+        """Layer and model -> how many calls it answered; raises StoreError."""
+        with self.file.reading() as db:
+            found = db.execute("SELECT layer, model, count(*) FROM calls WHERE success GROUP BY ALL").fetchall()
+        return {(layer, model): count for layer, model, count in found}
+
     def compressions(self) -> CompressionTotals:
         """What compressions did, over all users and turns that came to rest; raises StoreError."""
         done, whole = "contains(record, '\"facts_preserved\":')", "count(*) FILTER (WHERE {})"

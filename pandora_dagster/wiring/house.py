@@ -29,7 +29,8 @@ from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.stores.vectors import TurnVectors
 from pandora_dagster.wiring.compression import Compression
-from pandora_dagster.wiring.examination import Finding, examined
+from pandora_dagster.wiring.examination import examined
+from pandora_dagster.wiring.finding import Finding
 from pandora_dagster.wiring.searching import most_messages, search_filters
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
 from pandora_dagster.runtime.sglang.events import Listening, events_in
 from pandora_dagster.runtime.sglang.failures import failure, timed_out
+from pandora_dagster.runtime.sglang.probes import ServerProbes, probe
 from pandora_dagster.runtime.sglang.requests import Request, question_of_size, request_for
 
 _log = logging.getLogger(__name__)
@@ -53,6 +54,10 @@ class SglangRuntime:
     def model(self, layer: ModelLayer) -> str:
         """The name of the model that answers for `layer`."""
         return self._endpoints[layer].server.model
+
+    def endpoint(self, layer: ModelLayer) -> Endpoint:
+        """Where the layer's calls go."""
+        return self._endpoints[layer]
 
     def context_limit(self, layer: ModelLayer) -> int | None:
         """Tokens of one request, prompt and answer together, as `runtime.yaml` says (DECISIONS 21)."""
@@ -106,6 +111,10 @@ class SglangRuntime:
     async def check(self, *, timeout_s: float = 5.0) -> tuple[LayerStatus, ...]:
         """How each layer's server stands; faults are told, never raised."""
         return await look_at(self._endpoints, self._connections, timeout_s=timeout_s)
+
+    async def probe(self, layers: Sequence[ModelLayer], *, timeout_s: float = 6.0) -> tuple[ServerProbes, ...]:
+        """What the servers of these layers can do, by a few small calls to each; faults are told, never raised."""
+        return await probe(self._endpoints, layers, self._connections, timeout_s=timeout_s)
 
     async def aclose(self) -> None:
         """Closes the running loop's connections."""

@@ -38,10 +38,13 @@ def serve(
     """
     from pandora_dagster.wiring.serving import open_serving
 
-    serving = open_serving(settings_of(context))
+    settings = settings_of(context)
+    serving = open_serving(settings)
     _tell_plan(serving, as_json=as_json, commands=dry_run)
     if serving.plan.faults:
         stop(EXIT_WRONG, "\n".join(serving.plan.faults))
+    if settings.runtime != "sglang":
+        note("  calls still go to the embedded runtime: PANDORA_RUNTIME=sglang sends them to these servers")
     if not dry_run:
         _run(serving, as_json=as_json)
 

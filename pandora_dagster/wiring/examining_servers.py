@@ -26,7 +26,7 @@ async def servers_examined(
     runtime: SglangRuntime, cookbook: Cookbook, ratios: TokenRatios, calls: DuckCallIndex, folder: ServingFolder
 ) -> tuple[Finding, ...]:
     """Each layer, then each server that answers. A server that several layers share is asked once; a cold one is not woken."""
-    statuses = await runtime.check()
+    statuses = await runtime.check(timeout_s=3.0)
     well = [status.layer for status in statuses if status.ok]
     probed = await runtime.probe(well)
     took = {layer: server.latency_ms for server in probed for layer in server.layers}

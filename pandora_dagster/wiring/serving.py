@@ -47,13 +47,19 @@ class Serving:
 def open_serving(settings: Settings) -> Serving:
     """Everything that is known before a server is started; raises ConfigurationError for a file that asks for none."""
     endpoints = load_endpoints(settings.runtime_file)
-    chosen = services(endpoints, python=settings.sglang_python)
+    chosen = services(endpoints, python=settings.sglang_python, first_gpu=_first_visible(os.environ.get("CUDA_VISIBLE_DEVICES", "")))
     if not chosen:
         told = f"{settings.runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
         raise ConfigurationError(told, hint=_NOTHING)
     found = gpus()
     sizes = {service.name: size_of(service, home=Path.home(), variables=os.environ) for service in chosen}
     return Serving(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(settings.root))
+
+
+def _first_visible(told: str) -> int:
+    """The GPU that a program sees first; 0 where the environment does not say, or says it by another name."""
+    first = told.partition(",")[0].strip()
+    return int(first) if first.isdigit() else 0
 
 
 def _command(service: Service, found: tuple[Gpu, ...]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ asked.add_argument("--starts-in", type=float, default=0.0)
 asked.add_argument("--fails", type=int)
 asked.add_argument("--busy", type=Path)
 asked.add_argument("--child", type=Path)
+asked.add_argument("--uvicorn-access-log-exclude-prefixes", nargs="*")
 for switch in ("--stubborn", "--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace"):
     asked.add_argument(switch, action="store_true")
 told = asked.parse_args()

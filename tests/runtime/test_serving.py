@@ -1,10 +1,15 @@
 """`pandora serve` over stand-in servers that are real processes: started, kept up, ended, whatever dies."""
 
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
 import socket
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.serving_world import World, alive, until
+from tests.faults.processes import PANDORA, environment
+from tests.runtime.serving_world import FAST, World, alive, until
 
 Open = Callable[..., World]
 
@@ -184,6 +190,53 @@ def test_a_cold_server_sleeps_until_it_is_called(world: Open) -> None:
     mark.touch()
     one.until("eyes", "ready")
     assert one.pid("eyes") != pid and one.ended() == 0
+
+
+def test_json_lines(world: Open) -> None:
+    """The plan as one document, then a line for each change."""
+    one = world(first={}).serve("--json")
+    one.until("first", "ready")
+    assert one.process
+    one.process.terminate()
+    out, _ = one.process.communicate(timeout=30)
+    plan, _, rest = out.partition("\n}\n")
+    assert json.loads(plan + "}")["servers"][0]["server"] == "first"
+    assert [json.loads(line)["state"] for line in rest.splitlines()] == ["starting", "ready", "stopped"]
+
+
+def test_on_a_terminal(world: Open) -> None:
+    """A person sees one table that is drawn anew, and Ctrl-C ends it."""
+    one = world(first={})
+    code, said = on_a_terminal(one.root, lambda: one.states().get("first") == "ready")
+    assert code == 0 and "ready" in said and "All servers are stopped." in said and "first-model" in said
+
+
+def on_a_terminal(root: Path, until_so: Callable[[], bool]) -> tuple[int, str]:
+    """What `pandora serve` shows on a terminal until that is so and Ctrl-C is pressed."""
+    keeper, screen = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", FAST + PANDORA, "serve"],
+            env=environment(root) | {"TERM": "xterm", "COLUMNS": "120"},
+            stdin=screen,
+            stdout=screen,
+            stderr=screen,
+            cwd=root,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        said, pressed = bytearray(), False
+        while process.poll() is None or select.select([keeper], [], [], 0.2)[0]:
+            if select.select([keeper], [], [], 0.1)[0]:
+                said += os.read(keeper, 65_536)
+            if not pressed and until_so():
+                time.sleep(0.5)  # the table is drawn four times a second
+                os.write(keeper, b"\x03")
+                pressed = True
+        return process.returncode, said.decode()
+    finally:
+        os.close(keeper)
+        os.close(screen)
 
 
 def test_dry_run(world: Open) -> None:

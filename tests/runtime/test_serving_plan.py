@@ -38,6 +38,7 @@ def test_the_command() -> None:
     assert with_fraction(made({"memory_fraction": 0.4}, model="Qwen/Qwen3-0.6B"), 0.5) == (
         *("/sg/bin/python", "-m", "sglang.launch_server", "--model-path=Qwen/Qwen3-0.6B", "--served-model-name=Qwen/Qwen3-0.6B"),
         *("--host=127.0.0.1", "--port=30000", "--context-length=4096"),
+        *("--uvicorn-access-log-exclude-prefixes", "/health", "/metrics"),
         *("--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace", "--mem-fraction-static=0.500"),
     )
 
@@ -50,7 +51,8 @@ def test_what_a_launch_block_changes() -> None:
     assert service.command[:4] == ("env", "X=1", str(Path("~/run").expanduser()), "--model-path=/m")
     assert service.command[-5:] == ("--tp-size=2", "--tokenizer-mode", "slow", "--n", "2")
     assert service.variables == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "2,3"}
-    assert with_fraction(service, None) == service.command
+    assert with_fraction(service, None) == service.command and service.gpus == (2, 3)
+    assert services(endpoints({"one": {"launch": {}}}), python="p", first_gpu=5)[0].gpus == (5,)
 
 
 def test_thinking_and_embeddings() -> None:

@@ -37,8 +37,8 @@ class State(StrEnum):
 class Pace:
     """How patient a keeper is; seconds."""
 
-    look_s: float = 2.0
-    look_while_starting_s: float = 0.3
+    look_s: float = 3.0
+    look_while_starting_s: float = 0.5
     first_pause_s: float = 1.0
     longest_pause_s: float = 60.0
     most_deaths: int = 5

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pandora_dagster.runtime.sglang.endpoints import Endpoints, Launch, Server
 
+_QUIET = ("--uvicorn-access-log-exclude-prefixes", "/health", "/metrics")
+"""Who keeps it up asks for these every few seconds; its log is for other things."""
 _ALWAYS = ("--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace")
 _NOT_FOR_A_SERVER = ("PYTHON", "PANDORA_", "DAGSTER_", "VIRTUAL_ENV")
 """What is meant for this process's own interpreter and settings."""
@@ -23,23 +25,25 @@ class Service:
     server: Server
     launch: Launch
     layers: tuple[str, ...]
+    gpus: tuple[int, ...]
     command: tuple[str, ...]
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """What it finds in its environment besides this process's."""
 
-    @property
-    def gpus(self) -> tuple[int, ...]:
-        return self.launch.gpus or (0,)
 
+def services(endpoints: Endpoints, *, python: str, first_gpu: int = 0) -> tuple[Service, ...]:
+    """The servers of the chosen preset that have a `launch` block, in the file's order.
 
-def services(endpoints: Endpoints, *, python: str) -> tuple[Service, ...]:
-    """The servers of the chosen preset that have a `launch` block, in the file's order. `python`: the default interpreter."""
+    `python`: the default interpreter; `first_gpu`: the GPU of a server that names none.
+    """
     return tuple(
-        _service(name, server, server.launch, endpoints, python) for name, server in endpoints.servers.items() if server.launch is not None
+        _service(name, server, server.launch, endpoints, python, first_gpu)
+        for name, server in endpoints.servers.items()
+        if server.launch is not None
     )
 
 
-def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, python: str) -> Service:
+def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, python: str, first_gpu: int) -> Service:
     uses = endpoints.layers_of(name)
     embeds = not uses and endpoints.embeddings is not None and endpoints.embeddings.server == server
     purpose = ("--is-embedding",) if embeds else (*_ALWAYS, *_thinking(launch, any(use.thinking for use in uses)))
@@ -50,12 +54,13 @@ def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, py
         f"--host={server.host}",
         f"--port={server.port}",
         f"--context-length={server.context_length}",
+        *_QUIET,
         *purpose,
         *((f"--tp-size={len(launch.gpus)}",) if len(launch.gpus) > 1 else ()),
         *launch.options,
     )
     layers = tuple(use.layer.value for use in uses) or (("embeddings",) if embeds else ())
-    return Service(name, server, launch, layers, command, _variables(launch))
+    return Service(name, server, launch, layers, launch.gpus or (first_gpu,), command, _variables(launch))
 
 
 def _program(launch: Launch, python: str) -> tuple[str, ...]:

@@ -79,8 +79,8 @@ def _away(part: str, status: LayerStatus, endpoint: Endpoint, standings: Mapping
         return Finding(part, False, status.message, status.remedy)
     standing = (standings or {}).get(endpoint.name)
     if standing is None:
-        kind = "is started by the first call" if launch.cold else "is not started"
-        return Finding(part, False, f"{endpoint}: {kind}, and no pandora serve runs", "Start pandora serve.")
+        says = f"{endpoint}: is started by the first call" if launch.cold else status.message
+        return Finding(part, False, f"{says}, and no pandora serve runs", "Start pandora serve.")
     if launch.cold and standing.state in _COMES:
         return Finding(part, True, f"{endpoint}: {standing.state}; the first call starts it")
     return Finding(part, False, f"{endpoint}: {standing.state}: {standing.says.partition(';')[0]}", "See serving above.")

@@ -84,7 +84,7 @@ def test_a_small_context(tmp_path: Path) -> None:
 
 COLD: dict[str, tuple[Standing | None, bool, bool, str]] = {
     "nobody serves": (None, True, False, "is started by the first call, and no pandora serve runs"),
-    "hot, nobody serves": (None, False, False, "is not started, and no pandora serve runs"),
+    "hot, nobody serves": (None, False, False, "refused the connection: expected a reachable SGLang server, and no pandora serve runs"),
     "asleep": (Standing(state="asleep"), True, True, "asleep; the first call starts it"),
     "hot and starting": (Standing(state="starting", says="3 s"), False, False, "starting: 3 s"),
     "given up": (Standing(state="given up", says="ended with exit code 3; 5 times"), True, False, "given up: ended with exit code 3"),

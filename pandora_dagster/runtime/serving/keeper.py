@@ -114,7 +114,10 @@ class Keeper:
                 return None
             if await asyncio.to_thread(is_taken, self._service.server):
                 return f"port {self._service.server.port} is in use by something else"
-            process = await self._started()
+            try:
+                process = await self._started()
+            except OSError as fault:
+                return f"could not be started: {fault.strerror or fault}"
             try:
                 why = await self._until_ready(process)
                 await held.aclose()

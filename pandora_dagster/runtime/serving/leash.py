@@ -7,6 +7,7 @@ process group. A server that ends by itself takes the rest of its group along. T
 Needs nothing but the standard library, so that it starts at once whatever the project's environment is.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -17,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
+from typing import BinaryIO
 
 _PR_SET_PDEATHSIG = 1
 _CHUNK = 65_536
@@ -24,24 +26,25 @@ _POLL_S = 0.05
 
 
 class BoundedLog:
-    """A file of at most `limit` bytes and the one before it, `<name>.1`."""
+    """A file of at most `limit` bytes and the one before it, `<name>.1`. On a full disk what is said is lost, and the server goes on."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path, self._limit = path, limit
-        self._turn()
+        self._file, self._size = self._begun(), 0
 
     def write(self, data: bytes) -> None:
-        if self._size + len(data) > self._limit:
-            self._file.close()
-            self._turn()
-        self._file.write(data)
-        self._size += len(data)
+        with contextlib.suppress(OSError):
+            if self._size + len(data) > self._limit:
+                file = self._begun()
+                self._file.close()
+                self._file, self._size = file, 0
+            self._file.write(data)
+            self._size += len(data)
 
-    def _turn(self) -> None:
+    def _begun(self) -> BinaryIO:
         if self._path.exists():
             self._path.replace(self._path.with_name(self._path.name + ".1"))
-        self._file = self._path.open("ab", buffering=0)
-        self._size = 0
+        return self._path.open("ab", buffering=0)
 
 
 def identity(pid: int) -> str:
@@ -184,8 +187,6 @@ def _copied(source: int, log: BoundedLog) -> bool:
             log.write(data)
     except BlockingIOError:
         return True
-    except OSError:
-        return False  # the disk is full: the server goes on, unheard
     return False
 
 

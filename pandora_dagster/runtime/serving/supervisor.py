@@ -3,9 +3,9 @@
 import asyncio
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
-from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.errors import ConfigurationError, StoreError
 from pandora_dagster.runtime.serving.asking import is_taken
 from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
 from pandora_dagster.runtime.serving.keeper import Care, Keeper, Pace, State
@@ -43,7 +43,7 @@ class Supervisor:
         Raises StoreError where this store is served already, ConfigurationError where a port is taken.
         """
         with ExitStack() as held:
-            held.enter_context(self._folder.lock())
+            held.callback(self._folder.lock().release)
             self._folder.end_orphans(self._pace.grace_s, tell=self._found_orphan)
             taken = [service for service in self._services if is_taken(service.server)]
             if taken:
@@ -80,7 +80,8 @@ class Supervisor:
             return
         self._standings[name] = standing
         if before.state != standing.state:
-            self._folder.tell(self._standings)
+            with suppress(StoreError):  # a full disk ends no server
+                self._folder.tell(self._standings)
         self._on_change(dict(self._standings))
 
     def _found_orphan(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pandora_dagster.contracts.calls import InputDocument, Source, framed
 from pandora_dagster.contracts.recipes import PromptFile
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import HaltError, ModelRejectedError, RuntimeUnreachableError
-from pandora_dagster.execution.packs import LONGEST_FEEDBACK
+from pandora_dagster.execution.packs import LONGEST_FEEDBACK, kept_pack
 
 GOOD = '{"next_step": "synthesis", "confidence": 0.9}'
 UNSURE = '{"next_step": "synthesis", "confidence": 0.4}'
@@ -61,6 +62,18 @@ def test_the_pack_says_what_is_shared_first_and_the_query_last(rig: Any) -> None
     assert "which flight?" in pack.document("context.md") and "HAT136" in pack.document("context.md")
     assert "Task Plan" not in pack.document("context.md")
     assert pack.query == "which </query> flight?" and pack.user.count("</query>") == 1
+
+
+def test_a_thinking_budget_reaches_the_pack(rig: Any, make_recipe: Any) -> None:
+    """It is a part of the output's budget, and stands in the pack that is kept; a recipe without one is as it was."""
+    plain = make_recipe().recipe
+    budget = plain.token_budget.model_dump()
+    assert "thinking" not in budget
+    made = rig(GOOD, recipe=make_recipe(token_budget={**budget, "thinking": 50}))
+    made.call()
+    pack = made.runtime.packs[0]
+    assert (pack.thinking_tokens, pack.max_output_tokens) == (50, plain.token_budget.output)
+    assert '"thinking_tokens": 50' in kept_pack(pack) and "thinking" not in kept_pack(replace(pack, thinking_tokens=0))
 
 
 def test_quoted_text_can_not_close_its_frame(rig: Any) -> None:

@@ -21,6 +21,9 @@ from pandora_dagster.text.credentials import redacted
 
 _ESCAPED = re.compile(r"\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
+_RANGE = re.compile(r"(\d[\d,.]*)(?: ?(?:-|\u2013|\u2014) ?| (?:to|and|or) )$")
+_FIGURE = re.compile(r"\d[\d,.]*")
+_LONGEST_RANGE = 24
 _REACH = 8
 _NEAR, _WIDE = 4, 25
 REFERENCE = "whole text: "
@@ -57,7 +60,14 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset(named for named, _ in self.spelled)
+        return frozenset(named for named, _ in self.spelled) | frozenset(self._ranges())
+
+    def _ranges(self) -> Iterator[Value]:
+        """The first values of ranges, which bear the unit of the second: `3 to 5 weeks`."""
+        for _, value in self.spelled:
+            before = _RANGE.search(self.text, max(0, value.start - _LONGEST_RANGE), value.start)
+            if before and (digits := _FIGURE.search(value.text)):
+                yield spelling(value.kind, value.text[: digits.start()] + before.group(1) + value.text[digits.end() :])
 
     @cached_property
     def spelled(self) -> tuple[tuple[Value, Found], ...]:
@@ -82,11 +92,15 @@ class Source:
         parts = value.split()
         if not parts:
             return found.text in self.text
+        if found.kind in NUMERIC:
+            return spelling(found.kind, found.text) in self._spellings or self._has_number(found.text)
         if any(part not in self._places for part in parts):
-            return found.kind in NUMERIC and (found.kind, canonical(found.kind, found.text)) in self._spellings
-        if len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded:
-            return True
-        return self._in_order(parts) or (found.kind, canonical(found.kind, found.text)) in self._spellings
+            return False
+        return len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded or self._in_order(parts)
+
+    def _has_number(self, text: str) -> bool:
+        """Whether a value stands as written, and is no part of a longer number: `5 %` is not in `4.5 %`."""
+        return bool(re.search(rf"(?<!\d)(?<!\d[.,]){re.escape(text)}(?!\d|[.,]\d)", self.text, re.IGNORECASE))
 
     def _in_order(self, parts: list[str]) -> bool:
         rare = min(range(len(parts)), key=lambda i: len(self._places[parts[i]]))
@@ -218,9 +232,10 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
 
 
 def _unheld(sentence: str, source: Source) -> bool:
-    """Whether a list of values has a `no` that the source does not have with the same name."""
+    """Whether a list of values has a `no` where the source has a `yes`."""
     parts = (part for part in re.split(r"[;,:]\s", sentence) if _denies(part) and _is_listed(part))
-    return any(len(key(part).split()) > 1 and f" {key(part)} " not in source.padded for part in parts)
+    names = ((key(part), key(part).rpartition(" ")[0]) for part in parts)
+    return any(name and f" {said} " not in source.padded and f" {name} yes " in source.padded for said, name in names)
 
 
 def _is_listed(sentence: str) -> bool:

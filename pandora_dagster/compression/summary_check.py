@@ -77,7 +77,10 @@ def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> t
         found += ("inflated: longer than its source",)
     bare = sum(counter.count(part) for part in _bare_values(candidate, source))
     if tokens > _SHORTEST and bare > _VALUES_ALLOWED * tokens:
-        found += (f"bare list of values: {bare} of {tokens} tokens stand without a sentence, a row or a name",)
+        found += (
+            f"bare list of values: {bare} of {tokens} tokens stand without a sentence, a row or a name; "
+            f"at most {int(_VALUES_ALLOWED * tokens)} may: a larger target leaves room for what the values are about",
+        )
     return found
 
 

@@ -5,6 +5,7 @@ a compaction merges instead of decaying. Weights: who mentions a value, how late
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pandora_dagster.compression.messages import ANSWERS, Call, Result, Said, co
 from pandora_dagster.compression.normal import key, padded, stands_in
 from pandora_dagster.compression.records import CUT, DATE, Options, Row, cell, left_out, options, rows
 from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN, Reread, reread
+from pandora_dagster.compression.statements import DECISION
 from pandora_dagster.compression.tables import Table, tables
 from pandora_dagster.compression.transcript_units import (
     Draft,
@@ -47,6 +49,10 @@ _ASKED = 10.0
 _LONE = 0.16
 """Characters, per token of the target, for single values that have neither date nor subject: about 8 % of it."""
 _MUST = 1_000.0
+_BOOKED = re.compile(r"\b(?:booked|confirmation|changed|cancelled|refunded|paid|ordered|reference|total)\b", re.IGNORECASE)
+"""What came of a request, beside the words of deciding."""
+_OUTCOME = 0.6
+"""Characters of the newest answer, per token of the target, up to which what it names stands before all else."""
 _MARGIN = 12
 _ROUNDS = 3
 """Headers end with their longest row, and values already said are not said again: what that saves is spent in further rounds."""
@@ -173,15 +179,28 @@ def _without_repeats(drafts: Sequence[Draft]) -> list[Draft]:
 
 def _weights(material: _Material, must: frozenset[str]) -> dict[Hashable, float]:
     weights: dict[Hashable, float] = {}
+    last, new = _outcome(material)
     for draft in material.drafts:
         late = recency(draft.position, material.messages)
         for fact in draft.facts:
             weight = _weight(fact, draft, late, material)
-            if fact in must:
+            if fact in must or (draft.kind == "sentence" and draft.position == last and fact in new):
                 weight += _MUST
             if weight > weights.get(fact, 0.0):
                 weights[fact] = weight
     return weights
+
+
+def _outcome(material: _Material) -> tuple[int, frozenset[str]]:
+    """The number of the newest message, and the identifiers and amounts that the assistant names where it says what came of
+    it all. None where it is long: then it is a report."""
+    talk = [d for d in material.drafts if d.kind == "sentence" and d.label in ("user", "assistant")]
+    last = max((d.position for d in talk), default=-1)
+    newest = [d for d in talk if d.position == last and d.label == "assistant"]
+    if sum(len(d.text) for d in newest) > _OUTCOME * material.target:
+        return last, frozenset()
+    settled = [d for d in newest if DECISION.search(d.text) or _BOOKED.search(d.text)]
+    return last, frozenset(f for d in settled for f in d.facts if "@" not in f and any(c.isdigit() for c in f))
 
 
 def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:

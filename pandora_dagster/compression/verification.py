@@ -15,7 +15,7 @@ from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Le
 from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import Source, flipped, invented
 from pandora_dagster.compression.language import STOP_WORDS, content_stems
-from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.normal import key, ungrouped, words
 from pandora_dagster.compression.relations import reversed_relations
 from pandora_dagster.compression.statements import distinguishing, is_same_force
 from pandora_dagster.compression.swaps import swapped
@@ -165,7 +165,7 @@ class _Judge:
         wanted = distinguishing(fact.text)
         if not wanted:
             return Verdict(Outcome.KEPT, fact)
-        content = frozenset(content_stems(fact.text.replace("_", " ")))
+        content = frozenset(content_stems(ungrouped(fact.text.replace("_", " "))))
         changed: Verdict | None = None
         for statement, stems in self._candidate.statements_with(wanted):
             lacks = wanted - stems

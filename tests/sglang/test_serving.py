@@ -1,4 +1,4 @@
-"""`pandora serve` with the real server: started, found well, killed and back, woken by a call, ended. In this order."""
+"""`pandora serve` with the real server: started, found well, killed and back, woken by a call, ended."""
 
 import asyncio
 import itertools
@@ -40,7 +40,15 @@ class Served:
     """A store, and `pandora serve` over it."""
 
     root: Path
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[str] | None" = None
+
+    def start(self) -> None:
+        """Serve, unless it is served already."""
+        if self.process is None or self.process.poll() is not None:
+            with (self.root / "stderr").open("ab") as said:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", PANDORA, "serve"], env=environment(self.root), cwd=self.root, stderr=said, text=True
+                )
 
     def states(self) -> dict[str, str]:
         told = self.root / "serving" / "serving.json"
@@ -48,7 +56,7 @@ class Served:
 
     def until(self, name: str, state: str) -> None:
         def stands() -> bool:
-            assert self.process.poll() is None, self.said()
+            assert self.process and self.process.poll() is None, self.said()
             assert self.states().get(name) != "given up", self.said()
             return self.states().get(name) == state
 
@@ -75,7 +83,7 @@ def _group(pid: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`tiny` for every layer but EYES, whose server is cold; MIND may think."""
     if not (MODEL / ".made").exists():
         pytest.fail(f"{MODEL.relative_to(ENVIRONMENT.parent)} is missing: make test-sglang builds it", pytrace=False)
@@ -100,16 +108,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     layers["EYES"]["server"] = "eyes"
     layers["MIND"]["thinking"] = True
     (root / "runtime.yaml").write_text(json.dumps({"preset": "p", "presets": {"p": {"servers": servers, "layers": layers}}}))
-    with (root / "stderr").open("wb") as said:
-        process = subprocess.Popen([sys.executable, "-c", PANDORA, "serve"], env=environment(root), cwd=root, stderr=said, text=True)
-    one = Served(root, process)
+    one = Served(root)
     try:
-        one.until("tiny", "ready")
         yield one
     finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(90)
+        if one.process and one.process.poll() is None:
+            one.process.terminate()
+            one.process.wait(90)
+
+
+@pytest.fixture
+def served(store: Served) -> Served:
+    """The store, with its hot server ready, whatever the test before it did."""
+    store.start()
+    store.until("tiny", "ready")
+    return store
 
 
 def ask(served: Served, layer: ModelLayer, **changes: Any) -> ModelAnswer:
@@ -204,6 +217,7 @@ def test_a_call_wakes_the_cold_server(served: Served) -> None:
 def test_ctrl_c_ends_all(served: Served) -> None:
     """Nothing runs afterwards, and a call of a cold layer is told what is missing."""
     everyone = _group(served.pid("tiny"))
+    assert served.process
     served.process.send_signal(signal.SIGINT)
     assert served.process.wait(90) == 0, served.said()
     assert everyone and not any(map(alive, everyone)) and not list((served.root / "serving").glob("*.process"))

@@ -18,6 +18,7 @@ from pathlib import Path
 asked = argparse.ArgumentParser(allow_abbrev=False)
 for option in ("--host", "--port", "--model-path", "--served-model-name", "--context-length"):
     asked.add_argument(option, required=True)
+asked.add_argument("--mem-fraction-static", type=float)
 asked.add_argument("--starts-in", type=float, default=0.0)
 asked.add_argument("--fails", type=int)
 asked.add_argument("--busy", type=Path)
@@ -54,7 +55,7 @@ class Answers(BaseHTTPRequestHandler):
 
 
 signal.signal(signal.SIGTERM, signal.SIG_IGN if told.stubborn else lambda *_: os._exit(0))
-print(f"serving {told.served_model_name} with {len(sys.argv)} words", flush=True)  # noqa: T201 - what a server says
+print(f"serving {told.served_model_name} with {' '.join(sys.argv)}", flush=True)  # noqa: T201 - what a server says
 if told.child:
     told.child.write_text(str(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid))
 if told.fails is not None:

@@ -192,6 +192,49 @@ def test_a_cold_server_sleeps_until_it_is_called(world: Open) -> None:
     assert one.pid("eyes") != pid and one.ended() == 0
 
 
+@pytest.fixture
+def card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An `nvidia-smi` that lists one GPU of 80,000 MiB; what is free of it stands in the file."""
+    free = tmp_path / "free"
+    free.write_text("80000")
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho 0, Card, 80000, $(cat {free})\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return free
+
+
+def test_servers_of_one_gpu(world: Open, card: Path) -> None:
+    """They start one after the other, each told the fraction of what is free by then; started again, of what is free then."""
+    slow = ["--starts-in=1.5"]
+    one = world(
+        first={"memory_fraction": 0.4, "options": slow}, second={"memory_fraction": 0.4, "layers": ["VOICE"], "options": slow}
+    ).serve()
+    until(lambda: sorted(one.states().values()) == ["starting", "waits"], "one waits for the other")
+    before, after = sorted(one.states(), key=lambda name: one.states()[name])
+    until(lambda: (one.root / "serving" / f"{before}.log").exists(), "it was told its fraction")
+    card.write_text("48000")
+    one.until(before, "ready")
+    one.until(after, "ready")
+    told = {name: (one.root / "serving" / f"{name}.log").read_text() for name in (before, after)}
+    assert "--mem-fraction-static=0.400" in told[before] and "--mem-fraction-static=0.667" in told[after]
+    assert one.ended() == 0
+
+
+def test_models_that_do_not_fit_start_nothing(world: Open, card: Path) -> None:
+    """Exit code 2, the table, and what to do; with and without --dry-run."""
+    one = world(first={"memory_fraction": 0.5, "weights_gb": 60}, second={"memory_fraction": 0.4, "layers": ["VOICE"]})
+    card.write_text("70000")
+    for arguments in ((), ("--dry-run",)):
+        one.serve(*arguments)
+        assert one.process
+        out, _ = one.process.communicate(timeout=60)
+        assert one.process.returncode == 2 and "GPU 0: Card, 73.4 of 83.9 GB free" in out
+    assert "GPU 0: 73.4 of 83.9 GB are free, 75.5 are asked for: end what else runs there, or lower memory_fraction" in one.said()
+    assert not (one.root / "serving").exists()
+
+
 def test_json_lines(world: Open) -> None:
     """The plan as one document, then a line for each change."""
     one = world(first={}).serve("--json")

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pandora_dagster.contracts.ports import Cookbook, TokenRatios
-from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.execution.correction import FIRST_RATIO
@@ -32,10 +31,13 @@ async def servers_examined(
     took = {layer: server.latency_ms for server in probed for layer in server.layers}
     standings = folder.standings()
     counted = _counted(calls)
-    found = [*_serving(standings, folder)]
+    found, largest = [*_serving(standings, folder)], _largest_budgets(cookbook)
     for status in statuses:
         known = _calibration(status, ratios, counted.get((status.layer.value, status.model), 0)) if status.ok else ""
-        found.append(_layer(status, runtime.endpoint(status.layer), cookbook, standings, took.get(status.layer), known))
+        if not status.ok:
+            found.append(_away(status, runtime.endpoint(status.layer), standings))
+        else:
+            found.append(_layer(status, largest.get(status.layer, 0), took.get(status.layer), known))
     return (*found, *(finding for server in probed for finding in _server(server)))
 
 
@@ -49,18 +51,9 @@ def _serving(standings: Mapping[str, Standing] | None, folder: ServingFolder) ->
     yield Finding("serving", not lost, says, remedy)
 
 
-def _layer(
-    status: LayerStatus,
-    endpoint: Endpoint,
-    cookbook: Cookbook,
-    standings: Mapping[str, Standing] | None,
-    latency_ms: float | None,
-    calibration: str,
-) -> Finding:
+def _layer(status: LayerStatus, largest: int, latency_ms: float | None, calibration: str) -> Finding:
+    """A layer whose server answers; `largest`: the largest total budget of its recipes."""
     part = f"layer {status.layer.value}"
-    if not status.ok:
-        return _away(part, status, endpoint, standings)
-    largest = max((r.token_budget.total for r in _loadable(cookbook) if r.model_layer is status.layer), default=0)
     if status.context is not None and status.context < largest:
         remedy = "serve the model with a longer context, or expect the input of these calls to shrink"
         return Finding(part, False, f"{status.endpoint}: context {status.context} is under the largest recipe budget {largest}", remedy)
@@ -72,9 +65,9 @@ def _layer(
     return Finding(part, True, f"{status.endpoint}: {status.model}{context}{pace}{against}, {calibration}", remedy)
 
 
-def _away(part: str, status: LayerStatus, endpoint: Endpoint, standings: Mapping[str, Standing] | None) -> Finding:
+def _away(status: LayerStatus, endpoint: Endpoint, standings: Mapping[str, Standing] | None) -> Finding:
     """A layer whose server does not answer as it should: what `pandora serve` has to do with it."""
-    launch = endpoint.server.launch
+    part, launch = f"layer {status.layer.value}", endpoint.server.launch
     if launch is None or status.reachable:
         return Finding(part, False, status.message, status.remedy)
     standing = (standings or {}).get(endpoint.name)
@@ -119,8 +112,11 @@ def _named(layers: Iterable[ModelLayer]) -> str:
     return ", ".join(layer.value for layer in layers)
 
 
-def _loadable(cookbook: Cookbook) -> Iterator[Recipe]:
-    """The recipes that load; the others are named elsewhere."""
+def _largest_budgets(cookbook: Cookbook) -> Mapping[ModelLayer, int]:
+    """The largest total budget of each layer's recipes; those that do not load are named elsewhere."""
+    largest: dict[ModelLayer, int] = {}
     for name in cookbook.names():
         with suppress(PandoraError):
-            yield cookbook.load(name).recipe
+            recipe = cookbook.load(name).recipe
+            largest[recipe.model_layer] = max(recipe.token_budget.total, largest.get(recipe.model_layer, 0))
+    return largest

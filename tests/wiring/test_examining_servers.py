@@ -20,12 +20,12 @@ from tests.runtime.fake_sglang import FakeSglang
 from tests.runtime.serving_world import LAYERS, free_port
 
 
-def examined(root: Path, server: FakeSglang, *, eyes: dict[str, Any] | None = None) -> dict[str, Finding]:
+def examined(root: Path, server: FakeSglang, *, context: int = 32_768, eyes: dict[str, Any] | None = None) -> dict[str, Finding]:
     """Findings by part; every layer on `server` but EYES, where a server of its own is told."""
 
     async def work() -> tuple[Finding, ...]:
         async with server:
-            told: dict[str, Any] = {"one": {"base_url": server.base_url, "model": "tiny", "context_length": 32_768}}
+            told: dict[str, Any] = {"one": {"base_url": server.base_url, "model": "tiny", "context_length": context}}
             use = {layer: {"server": "one", "temperature": 0} for layer in LAYERS}
             if eyes is not None:
                 told["eyes"] = {"base_url": f"http://127.0.0.1:{free_port()}/v1", "model": "sees", "context_length": 4_096, "launch": eyes}
@@ -80,6 +80,13 @@ def test_a_small_context(tmp_path: Path) -> None:
     """A server that takes less than the runtime file promises is told so for its layers."""
     found = examined(tmp_path, able(context=4_096))
     assert "takes 4096 tokens: expected the 32768 of runtime.yaml" in found["layer MIND"].says and not found["layer MIND"].ok
+
+
+def test_a_context_under_the_recipes_budgets(tmp_path: Path) -> None:
+    """What a layer's recipes may need and its server can not take is told for that layer, and for no other."""
+    found = examined(tmp_path, able(context=4_096), context=4_096)
+    assert "context 4096 is under the largest recipe budget 12000" in found["layer MIND"].says and not found["layer MIND"].ok
+    assert found["layer REFLEX"].ok and found["server one"].ok
 
 
 COLD: dict[str, tuple[Standing | None, bool, bool, str]] = {

@@ -143,10 +143,11 @@ class House:
         return replace(made, broken_lines=tuple(broken))
 
     def verify_index(self) -> tuple[str, ...]:
-        """What the indexes do not say as documents and records do. Raises StoreError."""
+        """What the indexes do not say as documents and records do; vectors too where they are on. Raises StoreError."""
         calls = verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
         turns = verify(self.turns, self.turn_index, Preambles(self.sessions))
-        return turns + calls + verify_sources(self.sources, self.research_index)
+        vectors = self.vectors.verify(document_rows(self.turns, Preambles(self.sessions))) if self.vectors else ()
+        return turns + calls + verify_sources(self.sources, self.research_index) + vectors
 
     def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
         """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. Raises InputError."""
@@ -157,7 +158,9 @@ class House:
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""
-        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, self.vectors)
+        indexes = {"turns": self.turn_index.file, "calls": self.calls.index.file, "research and visits": self.research_index.file}
+        indexes |= {"vectors": self.vectors.file} if self.vectors else {}
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

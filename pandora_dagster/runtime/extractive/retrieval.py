@@ -104,7 +104,7 @@ def _keys(query: str, headers: str) -> tuple[str, ...]:
 
 def _note(header: Mapping[str, Any]) -> str:
     listed = " ".join(map(str, as_list(header.get("tags"))))
-    return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed} {_said(header)}"
+    return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed} {header.get('passage', '')}"
 
 
 def _said(header: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.restoring import restored
+from pandora_dagster.compression.rules import Rules
 from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
 from pandora_dagster.compression.verification import Verification, absent, verify
 from pandora_dagster.contracts.ports import CountsTokens
@@ -30,6 +31,8 @@ _MORE = (1.0, 1.4)
 """Of what lost facts need, the room that is made for them: what goes to make room holds facts too."""
 _MARKS = 3
 """Tokens by which a line that is put back is marked as such."""
+_STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
+"""Contents whose original stays where their name says: their details may rest on a reference to it."""
 _RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
@@ -73,9 +76,9 @@ class Compressed:
 
 
 def reference_to(name: str, content_type: ContentType) -> str:
-    """The line that leads to the whole of a stored tool result, "" where its name is no path."""
+    """The line that leads to the whole of a stored tool result or turn, "" where its name is no path."""
     is_path = "/" in name or name.endswith((".md", ".json", ".txt"))
-    return f"{REFERENCE}{name}" if content_type is ContentType.TOOL_RESULT and is_path else ""
+    return f"{REFERENCE}{name}" if content_type in _STORED and is_path else ""
 
 
 def compress(
@@ -86,25 +89,29 @@ def compress(
     query: str | None = None,
     counter: CountsTokens,
     ledger: Ledger | None = None,
+    original: str = "",
     name: str = "",
 ) -> Compressed:
     """`text` in at most `target_tokens` tokens, each fact judged (000 section 24, 001 whole).
 
-    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. `ledger` is that of the
-    first original where `text` is a compression already; `name` is the document's name, and where it is a path, details of a
-    tool result may rest on a reference to it. Raises InputError for a target under 1.
+    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. Where `text` is a
+    compression already, `original` is the first original: its facts are judged, and a critical one that `text` has lost is put
+    back; `ledger` is that original's, where it has been taken. `name` is the document's name, and where it is a path, details of
+    a tool result may rest on a reference to it. Raises InputError for a target under 1.
     """
     if target_tokens < 1:
         raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
-    kind = content_type or detect_content_type(name, text)
+    kind = content_type or detect_content_type(name, original or text)
     tokens = counter.count(text)
     if tokens <= target_tokens:
-        return Compressed(text, tokens, tokens, None, text, kind, ledger)
-    clean = redacted(text)
-    facts = ledger or take_ledger(clean, kind)
-    made = _Job(clean, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
+        unchanged = Compressed(text, tokens, tokens, None, original or text, kind, ledger)
+        if original in ("", text) or not unchanged.verification.lost_critical:
+            return unchanged
+    clean, first = redacted(text), redacted(original or text)
+    facts = ledger or take_ledger(first, kind)
+    made = _Job(clean, first, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
     if made.text is None and asked:
-        again = _Job(clean, target_tokens, kind, "", counter, facts, name).run(tokens)
+        again = _Job(clean, first, target_tokens, kind, "", counter, facts, name).run(tokens)
         return made if again.text is None else again
     return made
 
@@ -112,6 +119,8 @@ def compress(
 @dataclass(frozen=True)
 class _Job:
     text: str
+    original: str
+    """What the ledger is of: `text` itself in the first generation."""
     target: int
     content_type: ContentType
     query: str
@@ -132,12 +141,12 @@ class _Job:
         return self._result(original_tokens, best or self._tried(""))
 
     def _tried(self, text: str) -> "_Tried":
-        judged = verify(self.ledger, self._original, text, reference=self._reference())
-        return _Tried(text, judged, is_a_summary(text, self.text, self.target, self.counter))
+        judged = verify(self.ledger, self._source, text, reference=self._reference())
+        return _Tried(text, judged, is_a_summary(text, self.original, self.target, self.counter))
 
     @cached_property
-    def _original(self) -> Source:
-        return Source(self.text)
+    def _source(self) -> Source:
+        return Source(self.original)
 
     @cached_property
     def _must(self) -> frozenset[str]:
@@ -152,6 +161,8 @@ class _Job:
 
     def _candidates(self) -> Iterator[str]:
         """Condensed texts, better ones last: with ever more room for what the one before had lost."""
+        if self._shorter is not self.text and self.counter.count(self._shorter) <= self.target:
+            yield self._shorter
         for share in _ROOM if self.ledger.critical else _ROOM[:2]:
             body = self._condensed(int(self.target * share))
             completed = self._completed(body)
@@ -161,8 +172,13 @@ class _Job:
                 yield completed
 
     @cached_property
+    def _shorter(self) -> str:
+        """The text without what rules let go before anything is chosen (DECISIONS 5)."""
+        return Rules(self.text, self.content_type).shorter
+
+    @cached_property
     def _method(self) -> Method:
-        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query)
+        return method(self._shorter, self.content_type, self.counter, must=self._must, query=self.query)
 
     def _condensed(self, room: int) -> str:
         reference = self._reference()
@@ -177,8 +193,8 @@ class _Job:
 
     def _completed(self, body: str) -> str:
         """A body with the critical facts that it lacks, as far as they fit."""
-        lost = absent(self.ledger.critical, self.ledger, self._original, body) if self.ledger.critical else ()
-        return restored(body, lost, self.text, self.target, self.counter) if lost else body
+        lost = absent(self.ledger.critical, self.ledger, self._source, body) if self.ledger.critical else ()
+        return restored(body, lost, self.original, self.target, self.counter) if lost else body
 
     def _with_important(self, body: str) -> str:
         """A body with the important values it lacks, in a little less room; as it is where they are too many."""
@@ -193,20 +209,20 @@ class _Job:
         lost = self._lost_values(body)
         if not lost:
             return body
-        alone = restored("", lost, self.text, int(_RESTORED * self.target), self.counter)
-        if absent(lost, self.ledger, self._original, alone):
+        alone = restored("", lost, self.original, int(_RESTORED * self.target), self.counter)
+        if absent(lost, self.ledger, self._source, alone):
             return body
         for more in _MORE:
             room = int(more * (self.counter.count(alone) + _MARKS * (alone.count("\n") + 1)))
             shorter = self._condensed(self.target - room)
-            again = restored(self._completed(shorter), self._lost_values(shorter), self.text, self.target, self.counter)
+            again = restored(self._completed(shorter), self._lost_values(shorter), self.original, self.target, self.counter)
             if len(still := self._lost_values(again)) < len(lost):
                 body, lost = again, still
         return body
 
     def _lost_values(self, body: str) -> tuple[Fact, ...]:
         values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
-        return absent(values, self.ledger, self._original, body)
+        return absent(values, self.ledger, self._source, body)
 
     def _result(self, original_tokens: int, best: "_Tried") -> Compressed:
         if lost := best.verification.lost_critical:
@@ -219,7 +235,7 @@ class _Job:
         if not best.check.ok:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)
-        return Compressed(best.text, tokens, original_tokens, None, self.text, self.content_type, self.ledger, best.verification)
+        return Compressed(best.text, tokens, original_tokens, None, self.original, self.content_type, self.ledger, best.verification)
 
     def _halted(self, original_tokens: int, reason: str) -> Compressed:
         return Compressed(
@@ -227,7 +243,7 @@ class _Job:
             0,
             original_tokens,
             f"compress: {self.name or self.content_type.value}: {reason}",
-            self.text,
+            self.original,
             self.content_type,
             self.ledger,
         )

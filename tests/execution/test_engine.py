@@ -205,6 +205,15 @@ def test_section_0_headings_and_meta_blocks_never_reach_the_model(kitchen, count
     assert not any("must not cost" in document(r) or "_meta" in document(r) for r in model.asked)
 
 
+def test_a_credential_of_the_text_never_reaches_the_model(kitchen):
+    """What the model is asked to shorten has the place of the key, and not the key."""
+    key = "sk-proj-9aZ31kQv7Lw2RtYx8Bn4Mc6Df0Gh5Jp1"
+    model = FakeModel(without_filler)
+    made = kitchen(model).compress(f"{REPORT}\n\nThe api_key={key} is used by the shop.", 500)
+    assert made.text and key not in made.text and model.asked
+    assert not any(key in document(request) for request in model.asked)
+
+
 def test_critical_facts_that_exceed_the_target_halt_with_the_figures(kitchen):
     """No text, the reason with both numbers, and a record that says it failed."""
     made = (at := kitchen()).compress(LIMIT + REPORT, 5)
@@ -241,6 +250,18 @@ def test_a_second_generation_is_held_to_the_first_original(kitchen):
     twice = at.compress(once.text, 250, original=text)
     assert twice.counts["total"] == once.counts["total"]
     assert verify(_ledger(text), text, twice.text).lost_critical == ()
+
+
+def test_a_text_that_fits_and_has_lost_what_the_original_keeps_does_not_stay(kitchen):
+    """What was damaged between two generations is mended from the original; what a model shortens is held to it too."""
+    text = LIMIT + "\n" + REPORT
+    once = kitchen().compress(text, 700)
+    damaged = "\n".join(line for line in once.text.splitlines() if not any(lost in line for lost in LIMIT.splitlines()))
+    for model in (None, FakeModel(without_filler)):
+        made = kitchen(model).compress(damaged, 750, original=text)
+        assert all(line in made.text for line in LIMIT.splitlines()) and made.counts["total"] == once.counts["total"]
+    changed = kitchen().compress(once.text.replace("$349.00", "$394.00"), 400, original=text)
+    assert changed.counts["mutated"] + changed.counts["invented"] >= 1
 
 
 def test_the_cache_holds_for_its_time_and_for_one_question(kitchen):

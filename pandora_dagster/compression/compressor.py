@@ -14,6 +14,7 @@ from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Out
 from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
+from pandora_dagster.compression.normal import standing_in
 from pandora_dagster.compression.restoring import restored
 from pandora_dagster.compression.rules import Rules
 from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
@@ -155,9 +156,10 @@ class _Job:
     def _critical_tokens(self) -> int:
         """Tokens of the critical facts, those inside others counted once."""
         sentences = [f for f in self.ledger.critical if f.kind in _SENTENCES]
-        spoken = " \n ".join(f.text for f in sentences)
-        alone = [f.text for f in self.ledger.critical if f not in sentences and f.text not in spoken]
-        return sum(self.counter.count(f.text) for f in sentences) + self.counter.count(" ".join(dict.fromkeys(alone)))
+        values = dict.fromkeys(f.text for f in self.ledger.critical if f.kind not in _SENTENCES)
+        inside = standing_in(values, " \n ".join(f.text for f in sentences))
+        alone = [text for text in values if text not in inside]
+        return sum(self.counter.count(f.text) for f in sentences) + self.counter.count(" ".join(alone))
 
     def _candidates(self) -> Iterator[str]:
         """Condensed texts, better ones last: with ever more room for what the one before had lost."""

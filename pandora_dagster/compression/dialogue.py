@@ -129,11 +129,13 @@ class Dialogue:
 def _short_names(speakers: Iterable[str]) -> dict[str, str]:
     """Speaker -> the shortest beginning that is nobody else's."""
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for speaker in speakers:
         length = 1
-        while (short := key(speaker).replace(" ", "")[:length].upper() or speaker) in names.values() and length < 31:
+        while (short := key(speaker).replace(" ", "")[:length].upper() or speaker) in taken and length < 31:
             length += 1
         names[speaker] = short
+        taken.add(short)
     return names
 
 
@@ -145,11 +147,14 @@ def _goes_on(line: Line, other: Line) -> bool:
 def _pieces(line: Line) -> Iterable[Piece]:
     spans = [(f.start, f.end, key(f.text)) for f in find_values(line.text, is_redacted=True)]
     ends = [*_borders(line.text, spans), len(line.text)]
-    start = 0
+    start = first = 0
     for order, end in enumerate(ends):
         raw = line.text[start:end]
-        inside = [(a - start, b - start, k) for a, b, k in spans if start <= a < end]
-        start = end
+        last = first
+        while last < len(spans) and spans[last][0] < end:
+            last += 1
+        inside = [(a - start, b - start, k) for a, b, k in spans[first:last]]
+        start, first = end, last
         if not raw.strip():
             continue
         hard = frozenset(k for _, _, k in inside if k)

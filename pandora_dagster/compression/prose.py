@@ -187,11 +187,13 @@ def _composed(apart: _Apart, picked: Iterable[int]) -> str:
     standing = {n for n in chosen if found[n].kind not in HEADS}
     if standing and (title := _title(found)) >= 0:
         standing.add(title)
-    for number in sorted(standing):
+    heads: set[int] = set()
+    for number in standing:
         above = found[number].under
-        while above >= 0:
-            standing.add(above)
+        while above >= 0 and above not in heads:
+            heads.add(above)
             above = found[above].under
+    standing |= heads
     lines: list[str] = []
     last, open_fence, in_table, table = -1, -1, False, -1
     for number in _in_order(found, standing):

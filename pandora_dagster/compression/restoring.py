@@ -26,6 +26,7 @@ _SENTENCE_BORDER = re.compile(r"[.!?][\"')\]]*\s+|\n")
 _HEADING = re.compile(r"(#{1,6}) \S.*")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _WORDS_BEFORE, _WORDS_AFTER = 2, 1
+_SET_OFF = "\0\n\0"
 
 
 def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
@@ -61,7 +62,6 @@ class _Origin:
     def __init__(self, text: str) -> None:
         self.text = text
         self._speakers: list[tuple[int, str]] = []
-        self._headings: list[tuple[int, str]] = []
         if is_transcript(text):
             self._speakers = [(h.start, f"{h.role} {h.tool}".strip()) for h in heads(text)]
         elif is_dialogue(text):
@@ -69,6 +69,13 @@ class _Origin:
             shift = text.count("\n") - len(text.split("\n")) + 1
             self._speakers = [(starts[line.number + shift], line.speaker) for line in read_lines(text)]
         self._headings = list(_headings(text))
+        self._above: list[int] = []
+        """Of each heading the one that it stands under, -1 for none."""
+        for number, (_, line) in enumerate(self._headings):
+            above = number - 1
+            while above >= 0 and _level(self._headings[above][1]) >= _level(line):
+                above = self._above[above]
+            self._above.append(above)
 
     def speaker(self, place: int) -> str:
         at = bisect_right(self._speakers, place, key=lambda found: found[0])
@@ -77,11 +84,10 @@ class _Origin:
     def headings(self, place: int) -> list[str]:
         """The headings a place stands under, the nearest first."""
         found: list[str] = []
-        level = 7
-        for start, line in reversed(self._headings):
-            if start <= place and (own := len(line) - len(line.lstrip("#"))) < level:
-                found.append(line)
-                level = own
+        at = bisect_right(self._headings, place, key=lambda heading: heading[0]) - 1
+        while at >= 0:
+            found.append(self._headings[at][1])
+            at = self._above[at]
         return found
 
 
@@ -92,34 +98,46 @@ class _Restored:
         self._lines = body.split("\n") if body.strip() else []
         self._mark = ALSO if self._lines else ""
         self._origin = origin
+        self._known = frozenset(self._lines)
         self._added: list[tuple[str, str, list[str]]] = []
         """Heading, speaker, texts."""
+        self._said = ""
+        """All the texts, set off."""
         self._last: list[str] = []
+        self._laid = self._before = 0, self._lines
+        """How many of `_added` are in the lines beside, and the same before the last was added."""
 
     def add(self, text: str, fact: Fact) -> bool:
         """Whether `text` was put in; not where it is said already."""
         place = _place(fact, self._origin.text)
-        heading = next((h for h in self._origin.headings(place) if h in self._lines), "") if place >= 0 else ""
+        heading = next((h for h in self._origin.headings(place) if h in self._known), "") if place >= 0 else ""
         speaker = self._origin.speaker(place) if place >= 0 else ""
-        if not text or any(text in said for _, _, texts in self._added for said in texts):
+        if not text or text in self._said:
             return False
         at_hand = next((texts for h, s, texts in self._added if (h, s) == (heading, speaker)), None) if speaker else None
         if at_hand is None:
             at_hand = list[str]()
             self._added.append((heading, speaker, at_hand))
+            self._before = self._laid
+        else:
+            self._before, self._laid = self._laid, (0, self._lines)
         at_hand.append(text)
+        self._said += _SET_OFF + text
         self._last = at_hand
         return True
 
     def undo(self) -> None:
-        self._last.pop()
-        self._added = [added for added in self._added if added[2]]
+        self._said = self._said[: -len(_SET_OFF) - len(self._last.pop())]
+        if not self._last:
+            self._added.pop()
+        self._laid = self._before
 
     def __str__(self) -> str:
-        lines = list(self._lines)
-        for heading, speaker, texts in self._added:
+        laid, lines = self._laid[0], list(self._laid[1])
+        for heading, speaker, texts in self._added[laid:]:
             line = self._mark + (f"{speaker}: " if speaker else "") + _joined(texts)
             lines.insert(_end_of(heading, lines), line)
+        self._laid = len(self._added), lines
         return "\n".join(lines)
 
 
@@ -152,6 +170,10 @@ def _opening_end(lines: Sequence[str]) -> int:
     while at > 1 and not lines[at - 1].strip():
         at -= 1
     return at
+
+
+def _level(heading: str) -> int:
+    return len(heading) - len(heading.lstrip("#"))
 
 
 def _line_starts(text: str) -> list[int]:
@@ -200,12 +222,12 @@ def _choices(group: Sequence[Fact], source: str, counter: CountsTokens) -> Itera
     place = _place(group[0], source)
     if group[0].kind not in LINES and place >= 0:
         start, end = _bounds(source, place, place + len(group[0].text))
-        sentence = source[start:end]
-        found = [(at - start, at - start + len(f.text)) for f in group if start <= (at := _place(f, source)) < end]
-        short = telegraph(_SIGNS.sub(" ", sentence), found)
-        most = sum(counter.count(text) + _OWN_TOKENS for text in snippets)
-        if len(sentence) < _SENTENCE and all(f.text in short for f in group) and counter.count(short) <= most:
-            yield short
+        if end - start < _SENTENCE:
+            found = [(at - start, at - start + len(f.text)) for f in group if start <= (at := _place(f, source)) < end]
+            short = telegraph(_SIGNS.sub(" ", source[start:end]), found)
+            most = sum(counter.count(text) + _OWN_TOKENS for text in snippets)
+            if all(f.text in short for f in group) and counter.count(short) <= most:
+                yield short
     yield "; ".join(snippets)
 
 

@@ -6,6 +6,7 @@ Knows English cues; knows nothing of rank.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
@@ -150,6 +151,7 @@ def _is_strict(kind: FactKind, sentence: str) -> bool:
     return kind is FactKind.CONSTRAINT and bool(STRICT.search(sentence) or IMPERATIVE.search(sentence))
 
 
+@lru_cache(8_192)
 def distinguishing(text: str) -> frozenset[str]:
     """Stems of the words by which a statement differs from others: all but function words, fillers and words of force."""
     plain = FORCE.sub(" ", ungrouped(text.replace("_", " ")))

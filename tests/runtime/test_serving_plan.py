@@ -150,6 +150,8 @@ def test_what_is_not_known_is_said() -> None:
     assert "weights_gb in its launch block" in planned({}, size=Size()).notes[0]
     told = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=Size(None, 100_000))
     assert "100.0 GB of weights" in told.faults[0]
+    alone = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=Size())
+    assert "100.0 GB of weights are over its share" in alone.faults[0], "told by their size alone"
     assert "was not checked" in planned({"memory_fraction": 0.5}, size=Size(GB)).notes[0]
     assert "leave 0.8 GB" in planned({"memory_fraction": 0.99}, gpus=(Gpu(0, "Card", 80 * GB, 80 * GB),)).notes[0]
 

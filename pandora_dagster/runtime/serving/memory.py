@@ -84,10 +84,10 @@ def _row(service: Service, size: Size, gpus: Mapping[int, Gpu]) -> Row:
     if len(there) < len(service.gpus):
         return Row(service, told, weights, None, source)
     share = _ROUGHLY if told is None else told
+    left = sum(int(gpu.total * share) for gpu in there) - (weights or 0)
     room = None
-    if weights is not None and size.token is not None:
-        held = sum(int(gpu.total * share) for gpu in there)
-        room = max(0, (held - weights) // size.token)
+    if weights is not None and (left <= 0 or size.token is not None):
+        room = max(0, left // (size.token or 1))
     return Row(service, told, weights, room, source)
 
 

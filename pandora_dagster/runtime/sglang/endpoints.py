@@ -1,13 +1,15 @@
 """Which server answers for which layer: the shape of `runtime.yaml`. Knows its rules; opens neither file nor socket."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from pandora_dagster.contracts.calls import Price
 from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.execution.routing import Routing
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,6 +51,17 @@ class Server(BaseModel):
     chat: Annotated[bool, Field(strict=True)] = True
     """False: no chat template, packs go as plain text (DECISIONS 26)."""
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None
+    replicas: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
+    """Further addresses that serve the same model; a call goes to the one with the fewest under way."""
+    priorities: Annotated[bool, Field(strict=True)] = False
+    """Whether the server was started with --enable-priority-scheduling."""
+    patience_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 120.0
+    """Seconds that a call waits for its place: its turn here, and a server whose queue is full."""
+
+    @property
+    def addresses(self) -> "tuple[Server, ...]":
+        """The server at each of its addresses, alone."""
+        return tuple(self.model_copy(update={"base_url": url, "replicas": ()}) for url in dict.fromkeys((self.base_url, *self.replicas)))
 
 
 class Layer(BaseModel):
@@ -58,6 +71,12 @@ class Layer(BaseModel):
     server: str
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
     thinking: Annotated[bool, Field(strict=True)] = False
+    max_at_once: Annotated[int, Field(ge=1, le=1_024, strict=True)] | None = None
+    """Calls of this layer under way at once; beside the server's own `max_connections`."""
+    per_minute: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
+    """Calls of this layer begun within any 60 seconds."""
+    price: Price | None = None
+    """Of a million tokens, for the records' costs."""
 
 
 class Preset(BaseModel):
@@ -68,6 +87,8 @@ class Preset(BaseModel):
     layers: Mapping[ModelLayer, Layer]
     embeddings: str | None = None
     """The server that makes vectors (PANDORA_EMBEDDINGS=runtime)."""
+    routing: Routing | None = None
+    """The choice between two layers by the score of a call (002 section 7); absent, a recipe's layer is its layer."""
 
     @model_validator(mode="after")
     def _complete(self) -> "Preset":
@@ -104,6 +125,8 @@ class Endpoint:
     server: Server
     temperature: float
     thinking: bool
+    max_at_once: int | None = None
+    per_minute: int | None = None
 
     def __str__(self) -> str:
         return f"{self.layer} at {self.server.base_url}"
@@ -131,6 +154,8 @@ class Endpoints:
     preset: str
     by_layer: Mapping[ModelLayer, Endpoint]
     embeddings: EmbeddingEndpoint | None = None
+    prices: Mapping[ModelLayer, Price] = field(default_factory=dict[ModelLayer, Price])
+    routing: Routing | None = None
 
     def __getitem__(self, layer: ModelLayer) -> Endpoint:
         return self.by_layer[layer]
@@ -140,9 +165,10 @@ def chosen(file: RuntimeFile, *, source: str) -> Endpoints:
     """The endpoints of the file's chosen preset; `source` names the file in messages."""
     preset = file.presets[file.preset]
     joined = {
-        layer: Endpoint(layer, preset.servers[use.server], use.temperature, use.thinking)
+        layer: Endpoint(layer, preset.servers[use.server], use.temperature, use.thinking, use.max_at_once, use.per_minute)
         for layer in ModelLayer
         for use in [preset.layers[layer]]
     }
     vectors = EmbeddingEndpoint(preset.servers[preset.embeddings]) if preset.embeddings is not None else None
-    return Endpoints(source, file.preset, joined, vectors)
+    prices = {layer: use.price for layer, use in preset.layers.items() if use.price is not None}
+    return Endpoints(source, file.preset, joined, vectors, prices, preset.routing)

@@ -283,7 +283,10 @@ class CallRecord(BaseModel):
 
     @property
     def used_tokens(self) -> int:
-        """What the call took: as the server counted it, or as it was planned where nobody did."""
+        """What the call took: as the server counted it, or as it was planned where nobody did; 0 for the account of a compression,
+        whose calls have records of their own."""
+        if "facts_preserved" in self.gates:
+            return 0
         return self.spent.prompt + self.spent.output or self.tokens.total
 
 

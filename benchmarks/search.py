@@ -18,6 +18,7 @@ from time import perf_counter
 
 from benchmarks.asking import DRAW, LEAST, MET, Outcome, asked_all, drawn
 from benchmarks.plain_bm25 import PlainBm25
+from pandora_dagster.selection.bearing import bearing
 from pandora_dagster.selection.search_results import search_results
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import House, open_house
@@ -105,7 +106,8 @@ def ours(house: House, *, vectors: bool = False) -> Searches:
         found = index.messages(user, question, limit=most_messages(max(BUDGETS)))
         packed: dict[int, tuple[tuple[str, ...], int]] = {}
         for budget in BUDGETS:
-            results = search_results(question, found[: most_messages(budget)], budget=budget, count=count)
+            kept = bearing(question, found[: most_messages(budget)], index.reader)
+            results = search_results(question, kept, budget=budget, count=count)
             together = count("\n".join(r.text for r in results.results))
             ids = tuple(i for r in results.results for i in r.message_ids)
             packed[budget] = ids, max(together, results.tokens, count(results.text))

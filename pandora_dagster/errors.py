@@ -12,6 +12,7 @@
     ├── BudgetError                the parts of a call that must fit do not fit
     │   └── FactLossError          they would fit only without a critical fact
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
+    │   └── DamagedIndexError          an index that is damaged or of another design: it can be made again
     ├── ModelError                 a call of a model failed
     │   ├── RuntimeUnreachableError    refused, reset, 5xx                      (retryable)
     │   │   ├── RateLimitedError       429: too many calls                      (retryable)
@@ -39,6 +40,11 @@ class PandoraError(Exception):
         super().__init__(message)
         if hint:
             self.hint = hint
+
+    @property
+    def with_hint(self) -> str:
+        """The sentence and what to do, for where nothing else tells the hint."""
+        return f"{self}; {self.hint}" if self.hint else str(self)
 
 
 class InputError(PandoraError):
@@ -95,6 +101,10 @@ class FactLossError(BudgetError):
 
 class StoreError(PandoraError):
     """The disk or the index refused."""
+
+
+class DamagedIndexError(StoreError):
+    """An index that is damaged or of another design; the documents stand, so it can be made again."""
 
 
 class ModelError(PandoraError):

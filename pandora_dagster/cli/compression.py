@@ -27,7 +27,12 @@ def compress(
     target_tokens: Annotated[int | None, typer.Option("--target-tokens", help="Tokens (cl100k) that the text may have.")] = None,
     content_type: Annotated[str, typer.Option("--type", help=_TYPES)] = "",
     query: Annotated[str, typer.Option("--query", help="What the text will be read for.")] = "",
-    jsonl: Annotated[str, typer.Option("--jsonl", help="JSON lines with id, text, target_tokens, and perhaps type and query.")] = "",
+    original: Annotated[
+        str, typer.Option("--original", help="What was compressed first, where FILE is a compression already: its facts are judged.")
+    ] = "",
+    jsonl: Annotated[
+        str, typer.Option("--jsonl", help="JSON lines with id, text, target_tokens, and perhaps type, query and original.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Compress a text; nothing that must be kept is lost, or the command says why it HALTs. Exit code 1 for a HALT, 2 for bad input.
@@ -35,25 +40,30 @@ def compress(
     Each line of --jsonl gives one line, in order: id, text (null for a HALT), tokens, facts, missing, halted (null, or why). A line
     that can not be read gives one too, with its number as line; the exit code is 1 then.
 
+    With --original the contract is with that text, over any number of generations: facts are counted and named missing by it, and what
+    must be kept of it is put back where the compression to be compressed again has lost it.
+
     Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
     """
     if bool(file) == bool(jsonl):
         stop(EXIT_WRONG, "compress: expected either FILE or --jsonl")
     if jsonl:
-        if target_tokens is not None or content_type or query:
-            stop(EXIT_WRONG, "compress: --jsonl: its lines say target_tokens, type and query; expected no options for them")
+        if target_tokens is not None or content_type or query or original:
+            stop(EXIT_WRONG, "compress: --jsonl: its lines say target_tokens, type, query and original; expected no options for them")
         _lines(jsonl, settings_of(context))
+    elif file == original == "-":
+        stop(EXIT_WRONG, "compress: --original: stdin is FILE already; expected a file")
     elif target_tokens is None:
         stop(EXIT_WRONG, "compress: --target-tokens: missing; expected a number of tokens", "pandora compress FILE --target-tokens 500")
     else:
-        _file(file, target_tokens, content_type, query, settings_of(context), as_json=as_json)
+        _file(file, original, target_tokens, content_type, query, settings_of(context), as_json=as_json)
 
 
-def _file(file: str, target_tokens: int, content_type: str, query: str, settings: "Settings", *, as_json: bool) -> None:
+def _file(file: str, original: str, target_tokens: int, content_type: str, query: str, settings: "Settings", *, as_json: bool) -> None:
     from pandora_dagster.wiring.compressing import Wanted, broken_json_line, opened_compressor, tokens_in
 
     name = "" if file == "-" else file
-    wanted = Wanted(file, _text(file), target_tokens, content_type, query, name)
+    wanted = Wanted(file, _text(file), target_tokens, content_type, query, _text(original) if original else "", name)
     with opened_compressor(settings) as compressed:
         answer = compressed(wanted)
     if as_json:

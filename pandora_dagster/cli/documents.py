@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.opened import stored
 from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json
 
 index = typer.Typer(
@@ -27,7 +27,7 @@ def rebuild(context: typer.Context) -> None:
     """
     from pandora_dagster.defs.run import add_partitions
 
-    with opened(context) as house:
+    with stored(context) as house:
         report = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
         add_partitions(house, house.turns.keys())
     say(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed")
@@ -49,7 +49,7 @@ def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
 
     Example: pandora index verify
     """
-    with opened(context) as house:
+    with stored(context) as house:
         differences = house.verify_index()
     if as_json:
         say_json({"differences": list(differences)})

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened, settings_of
+from pandora_dagster.cli.opened import settings_of, stored
 from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
 
 recipes = typer.Typer(name="recipes", help="What every model call runs by.", no_args_is_help=True, rich_markup_mode=None)
@@ -95,7 +95,7 @@ def list_interventions(
 
     Example: pandora interventions list
     """
-    with opened(context) as house:
+    with stored(context) as house:
         found = house.interventions.list(state=None if every else "open", user=user or None)
     if as_json:
         say_json([json.loads(i.model_dump_json()) for i in found])
@@ -116,7 +116,7 @@ def show_intervention(
 
     Example: pandora interventions show int_20260914_090512_4f1a
     """
-    with opened(context) as house:
+    with stored(context) as house:
         found = house.interventions.show(intervention)
         pack = house.vault.read(found.pack_ref) if found.pack_ref else ""
         answer = house.vault.read(found.answer_ref) if found.answer_ref else ""
@@ -143,7 +143,7 @@ def resolve_intervention(
 
     Example: pandora interventions resolve int_20260914_090512_4f1a --note "server restarted"
     """
-    with opened(context) as house:
+    with stored(context) as house:
         found = house.interventions.resolve(intervention, note_text)
         left = house.left_to_do(house.turns.resolve(f"{found.user_id}:{found.turn_id}")) if found.turn_id else ()
     say(f"{found.id} resolved")

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from pandora_dagster.cli import memory_consent
-from pandora_dagster.cli.opened import opened
-from pandora_dagster.cli.output import EXIT_WRONG, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import opened, stored
+from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
 from pandora_dagster.cli.sources import whose
 
 memory = typer.Typer(name="memory", help="What is remembered of a person.", no_args_is_help=True, rich_markup_mode=None)
@@ -28,12 +28,19 @@ def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False
 
     Example: pandora memory list --user example
     """
+    from pandora_dagster.phases.consent import standing
     from pandora_dagster.text.tables import cell
 
-    with opened(context) as house:
-        entries = house.kit.memory.entries(whose(house, user))
+    with stored(context) as house:
+        owner = whose(house, user)
+        entries, profile = house.kit.memory.entries(owner), standing(house.kit, owner)
     if as_json:
         say_json([asdict(entry) for entry in entries])
+        return
+    more = f"{profile.fact_count} facts more: pandora memory facts" if profile.given else "off (pandora memory consent)"
+    note(f"profile of {owner}: {more}")
+    if not entries:
+        note(f"no preferences or facts of {owner} under keys; one is remembered by: pandora memory set KEY VALUE")
         return
     rows = [
         (
@@ -88,13 +95,14 @@ def forget_memory(
     user: User = "",
     as_json: AsJson = False,
 ) -> None:
-    """Forget a preference or fact, with all it said before.
+    """Forget a preference or fact, with all it said before; both where one key holds both.
 
     Example: pandora memory forget budget --user example
     """
-    with opened(context) as house:
+    with stored(context) as house:
         owner = whose(house, user)
+        kinds = [e.kind for e in house.kit.memory.entries(owner) if e.key == key]
         found = house.kit.memory.forget(owner, key)
     if not found:
         stop(EXIT_WRONG, f"key {key[:80]!r}: not in the memory of {owner}: expected one that `pandora memory list` gives")
-    say_json({"user_id": owner, "forgotten": key}) if as_json else say(f"{key} forgotten for {owner}")
+    say_json({"user_id": owner, "forgotten": key}) if as_json else say(f"{' and '.join(kinds)} {key} forgotten for {owner}")

@@ -4,11 +4,14 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened
-from pandora_dagster.cli.output import EXIT_WRONG, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import opened, stored
+from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
 
 User = Annotated[str, typer.Option("--user", "-u", help="Whose memory; default PANDORA_USER.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+
+STAYS = "preferences and facts under keys are not part of it: pandora memory list, pandora memory forget KEY"
 
 
 def register(memory: typer.Typer) -> None:
@@ -24,9 +27,10 @@ def consent(
     user: User = "",
     as_json: AsJson = False,
 ) -> None:
-    """Whether facts are kept across sessions.
+    """Whether a profile of you is kept across sessions: facts out of what you say.
 
-    Off until you say on; what you stated before stays out. Off deletes the profile.
+    Off until you say on; what you stated before stays out. Off deletes the profile. What `pandora memory list` shows under keys is
+    no part of it: that stays until `pandora memory forget KEY`.
 
     Example: pandora memory consent on --user example
     """
@@ -35,7 +39,7 @@ def consent(
 
     if wish not in ("on", "off", "show"):
         stop(EXIT_WRONG, f"consent {wish}: expected on, off or show")
-    with opened(context) as house:
+    with (opened if wish == "on" else stored)(context) as house:
         who = user_id(user) if user else house.settings.user
         gone = 0
         if wish == "on":
@@ -46,8 +50,18 @@ def consent(
     if as_json:
         say_json({"user_id": who, "consent": now.given, "since": now.since, "facts": now.fact_count, "deleted": gone})
         return
-    told = f"on since {now.since}, {now.fact_count} facts" if now.given else "off: nothing is kept across sessions"
-    say(f"{who}: {told}" + (f"; {gone} facts deleted" if wish == "off" else ""))
+    told = f"on since {now.since}: a profile of {counted(now.fact_count, 'fact')} out of what you say (pandora memory facts)"
+    say(
+        f"{who}: {told}"
+        if now.given
+        else f"{who}: off: no profile is kept across sessions" + (f"; {counted(gone, 'fact')} deleted" if gone else "")
+    )
+    note(STAYS)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 fact`, `2 facts`."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def erase(
@@ -56,22 +70,23 @@ def erase(
     sessions: Annotated[bool, typer.Option("--sessions", help="Also the facts that single sessions keep.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase the facts kept across sessions, and their audit.
+    """Erase the profile: the facts kept across sessions, and their audit.
 
-    Consent stays as it is; what is erased does not come back. Turns are not touched.
+    Consent stays as it is; what is erased does not come back. Turns are not touched, nor what `pandora memory list` shows under keys.
 
     Example: pandora memory erase --user example --sessions
     """
     from pandora_dagster.contracts.ids import user_id
     from pandora_dagster.phases.consent import erase_facts
 
-    with opened(context) as house:
+    with stored(context) as house:
         who = user_id(user) if user else house.settings.user
         profile, of_sessions = erase_facts(house.kit, who, sessions=sessions)
     if as_json:
         say_json({"user_id": who, "profile_facts": profile, "session_facts": of_sessions})
         return
-    say(f"{who}: {profile} facts of the profile erased" + (f", {of_sessions} facts of sessions" if sessions else ""))
+    say(f"{who}: {counted(profile, 'fact')} of the profile erased" + (f", {counted(of_sessions, 'fact')} of sessions" if sessions else ""))
+    note(STAYS)
 
 
 def facts(
@@ -86,12 +101,16 @@ def facts(
     """
     from pandora_dagster.contracts.ids import session_id, user_id
 
-    with opened(context) as house:
+    with stored(context) as house:
         who = user_id(user) if user else house.settings.user
         ledger = house.kit.facts.session(who, session_id(session)) if session else house.kit.facts.profile(who)
     found = ledger.facts if ledger else ()
     if as_json:
         say_json([f.model_dump(mode="json") for f in found])
+        return
+    if not found:
+        consented = "nothing was stated since consent was given" if ledger else "there is no consent (pandora memory consent on)"
+        note(f"no facts of {f'session {session}' if session else f'{who} across sessions: {consented}'}")
         return
     rows = [(f.id, f.category, f.fact, f.stated_at[:10], str(f.turn), "yes" if f.current else f"until {f.superseded_at}") for f in found]
     say_table(("Fact", "Category", "Words", "Said", "Turn", "Holds"), rows)

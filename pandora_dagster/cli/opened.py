@@ -43,3 +43,18 @@ def opened(context: typer.Context, *, embedded: bool = False) -> "Generator[Hous
         yield house
     finally:
         house.close()
+
+
+@contextmanager
+def stored(context: typer.Context) -> "Generator[House]":
+    """The open house of a store that is there, for commands that read it; raises InputError where there is none, and makes none."""
+    from pandora_dagster.errors import InputError
+
+    root = settings_of(context).root
+    if not any((root / part).is_dir() for part in ("users", "interventions")):
+        raise InputError(
+            f"{root}: no store there: expected the folder of one (--root, else PANDORA_ROOT)",
+            hint="a store begins with: pandora demo, pandora ask or pandora import",
+        )
+    with opened(context) as house:
+        yield house

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.opened import stored
 from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, stop
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def search(
     """
     asked = _questions(jsonl, query)
     filters = {"session": session, "since": since, "until": until, "intent": intent, "topic": topic, "state": state}
-    with opened(context) as house:
+    with stored(context) as house:
         for who, words in asked:
             found = house.search(words, user=who or user, budget_tokens=budget_tokens, **filters)
             if jsonl is not None:

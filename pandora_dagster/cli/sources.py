@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.opened import opened, stored
 from pandora_dagster.cli.output import note, say, say_json, say_markdown, say_table
 from pandora_dagster.errors import InputError
 
@@ -77,7 +77,7 @@ def list_research(context: typer.Context, user: User = "", as_json: AsJson = Fal
     """
     from pandora_dagster.selection.freshness import age_hours, freshness_score, is_expired
 
-    with opened(context) as house:
+    with stored(context) as house:
         now = house.kit.clock()
         rows = [
             {
@@ -109,7 +109,7 @@ def show_research(
     """
     from pandora_dagster.text.research_page import research_page
 
-    with opened(context) as house:
+    with stored(context) as house:
         found = house.kit.sources.research(whose(house, user), topic)
     say_json(json.loads(found.model_dump_json(exclude_none=True))) if as_json else say_markdown(research_page(found))
 
@@ -155,7 +155,7 @@ def list_visits(context: typer.Context, user: User = "", as_json: AsJson = False
     """
     from pandora_dagster.selection.freshness import age_hours
 
-    with opened(context) as house:
+    with stored(context) as house:
         now = house.kit.clock()
         rows = [{**asdict(row), "age_hours": age_hours(row.visited_at, now)} for row in house.kit.sources.visit_rows(whose(house, user))]
     if as_json:
@@ -177,7 +177,7 @@ def show_visit(
     """
     from pandora_dagster.text.research_page import visit_page
 
-    with opened(context) as house:
+    with stored(context) as house:
         found = house.kit.sources.visit(whose(house, user), visit_id)
     say_json(json.loads(found.model_dump_json(exclude_none=True))) if as_json else say_markdown(visit_page(found))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.opened import opened, stored
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, stop
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def export(
     from pandora_dagster.contracts.ids import user_id
 
     written = 0
-    with opened(context) as house:
+    with stored(context) as house:
         for conversation in house.exported(user_id(user) if user else None):
             say(json.dumps(conversation, ensure_ascii=False))
             written += 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandora_dagster.cli.opened import opened
+from pandora_dagster.cli.opened import opened, stored
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_markdown, say_table, stop
 from pandora_dagster.errors import StoreError
 
@@ -64,7 +64,7 @@ def resume(
 
     Example: pandora resume example:turn_000012
     """
-    with opened(context) as house:
+    with stored(context) as house:
         key = house.turns.resolve(turn)
         if not house.left_to_do(key):
             stop(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
@@ -114,7 +114,7 @@ def turns(
 
     if state and state not in STATES:
         stop(EXIT_WRONG, f"--state {state}: expected one of {', '.join(STATES)}")
-    with opened(context) as house:
+    with stored(context) as house:
         rows = [r for r in turn_rows(house.kit, user_id(user) if user else None) if not state or r.state == state]
     if as_json:
         fields = ("turn_id", "user_id", "session_id", "state", "created_at", "summary")
@@ -144,7 +144,7 @@ def show(
     """
     from pandora_dagster.text.sections import ContextDocument
 
-    with opened(context) as house:
+    with stored(context) as house:
         key = house.turns.resolve(turn)
         found = house.turns.load(key, revision=revision)
         document = ContextDocument.parse(found.context)
@@ -175,14 +175,14 @@ def _tidy(house: "House") -> None:
     try:
         house.tidy()
     except StoreError as error:
-        note(f"pandora: {error}")
+        note(f"pandora: {error.with_hint}")
 
 
 def _spent(house: "House", key: "TurnKey", revision: int) -> "CallTotals | None":
     try:
         return house.calls.totals(key, revision)
     except StoreError as error:
-        note(f"pandora: {error}")
+        note(f"pandora: {error.with_hint}")
         return None
 
 

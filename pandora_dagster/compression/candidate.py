@@ -10,13 +10,13 @@ from functools import cached_property
 
 from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
-from pandora_dagster.compression.language import content_stems, stem
-from pandora_dagster.compression.normal import key, padded, words
-from pandora_dagster.compression.values import canonical
+from pandora_dagster.compression.language import SENTENCE_BORDER, content_stems, stem
+from pandora_dagster.compression.normal import key, padded, ungrouped, words
+from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
 
 _LOOKED_AT = 200
-_STATEMENT_END = re.compile(r"(?<=[.!?;])\s+")
+_STATEMENT_END = re.compile(SENTENCE_BORDER)
 
 
 class Candidate:
@@ -46,7 +46,7 @@ class Candidate:
         found: list[frozenset[str]] = []
         header: frozenset[str] = frozenset()
         for line in self.lines:
-            own = frozenset(content_stems(line.replace("_", " ")))
+            own = frozenset(content_stems(ungrouped(line.replace("_", " "))))
             if line.startswith("#") or (line.startswith("|") and not header):
                 header = own
             elif "|" not in line:
@@ -72,12 +72,17 @@ class Candidate:
         if number not in self._split:
             line = "" if "|" in self.lines[number] else self.lines[number]
             spoken = (sentence for sentence in _STATEMENT_END.split(line) if sentence)
-            self._split[number] = tuple((s, frozenset(stem(word) for word in words(s.replace("_", " ")))) for s in spoken)
+            self._split[number] = tuple((s, frozenset(stem(word) for word in words(ungrouped(s.replace("_", " "))))) for s in spoken)
         return self._split[number]
 
     @cached_property
     def values(self) -> tuple[Found, ...]:
         return tuple(find_values(self.text, is_redacted=True))
+
+    @cached_property
+    def spelled(self) -> tuple[tuple[Value, Found], ...]:
+        """The numeric values, each with its spelling."""
+        return tuple((spelling(v.kind, v.text), v) for v in self.values if v.kind in NUMERIC)
 
     @cached_property
     def equals(self) -> dict[tuple[FactKind, str], Found]:

@@ -15,6 +15,7 @@ from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.restoring import restored, snippet
+from pandora_dagster.compression.rules import Rules
 from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
 from pandora_dagster.compression.verification import Verification, absent, verify
 from pandora_dagster.contracts.ports import CountsTokens
@@ -26,6 +27,8 @@ _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """Shares of the target that the method gets, one after the other, while critical facts are missing; the first two where there are
 none, and the text is no condensed text."""
 _SENTENCES = frozenset((FactKind.QUERY, FactKind.ERROR, FactKind.CONSTRAINT, FactKind.DECISION))
+_STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
+"""Contents whose original stays where their name says: their details may rest on a reference to it."""
 _RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
@@ -69,9 +72,9 @@ class Compressed:
 
 
 def reference_to(name: str, content_type: ContentType) -> str:
-    """The line that leads to the whole of a stored tool result, "" where its name is no path."""
+    """The line that leads to the whole of a stored tool result or turn, "" where its name is no path."""
     is_path = "/" in name or name.endswith((".md", ".json", ".txt"))
-    return f"{REFERENCE}{name}" if content_type is ContentType.TOOL_RESULT and is_path else ""
+    return f"{REFERENCE}{name}" if content_type in _STORED and is_path else ""
 
 
 def compress(
@@ -82,25 +85,29 @@ def compress(
     query: str | None = None,
     counter: CountsTokens,
     ledger: Ledger | None = None,
+    original: str = "",
     name: str = "",
 ) -> Compressed:
     """`text` in at most `target_tokens` tokens, each fact judged (000 section 24, 001 whole).
 
-    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. `ledger` is that of the
-    first original where `text` is a compression already; `name` is the document's name, and where it is a path, details of a
-    tool result may rest on a reference to it. Raises InputError for a target under 1.
+    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. Where `text` is a
+    compression already, `original` is the first original: its facts are judged, and a critical one that `text` has lost is put
+    back; `ledger` is that original's, where it has been taken. `name` is the document's name, and where it is a path, details of
+    a tool result may rest on a reference to it. Raises InputError for a target under 1.
     """
     if target_tokens < 1:
         raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
-    kind = content_type or detect_content_type(name, text)
+    kind = content_type or detect_content_type(name, original or text)
     tokens = counter.count(text)
     if tokens <= target_tokens:
-        return Compressed(text, tokens, tokens, None, text, kind, ledger)
-    clean = redacted(text)
-    facts = ledger or take_ledger(clean, kind)
-    made = _Job(clean, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
+        unchanged = Compressed(text, tokens, tokens, None, original or text, kind, ledger)
+        if original in ("", text) or not unchanged.verification.lost_critical:
+            return unchanged
+    clean, first = redacted(text), redacted(original or text)
+    facts = ledger or take_ledger(first, kind)
+    made = _Job(clean, first, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
     if made.text is None and asked:
-        again = _Job(clean, target_tokens, kind, "", counter, facts, name).run(tokens)
+        again = _Job(clean, first, target_tokens, kind, "", counter, facts, name).run(tokens)
         return made if again.text is None else again
     return made
 
@@ -108,6 +115,8 @@ def compress(
 @dataclass(frozen=True)
 class _Job:
     text: str
+    original: str
+    """What the ledger is of: `text` itself in the first generation."""
     target: int
     content_type: ContentType
     query: str
@@ -128,12 +137,12 @@ class _Job:
         return self._result(original_tokens, best or self._tried(""))
 
     def _tried(self, text: str) -> "_Tried":
-        judged = verify(self.ledger, self._original, text, reference=self._reference())
-        return _Tried(text, judged, is_a_summary(text, self.text, self.target, self.counter))
+        judged = verify(self.ledger, self._source, text, reference=self._reference())
+        return _Tried(text, judged, is_a_summary(text, self.original, self.target, self.counter))
 
     @cached_property
-    def _original(self) -> Source:
-        return Source(self.text)
+    def _source(self) -> Source:
+        return Source(self.original)
 
     @cached_property
     def _must(self) -> frozenset[str]:
@@ -148,6 +157,8 @@ class _Job:
 
     def _candidates(self) -> Iterator[str]:
         """Condensed texts, better ones last: with ever more room for what the one before had lost."""
+        if self._shorter is not self.text and self.counter.count(self._shorter) <= self.target:
+            yield self._shorter
         for share in _ROOM if self.ledger.critical else _ROOM[:2]:
             body = self._condensed(int(self.target * share), by_clause=False)
             completed = self._completed(body)
@@ -157,12 +168,17 @@ class _Job:
                 yield completed
 
     @cached_property
+    def _shorter(self) -> str:
+        """The text without what rules let go before anything is chosen (DECISIONS 5)."""
+        return Rules(self.text, self.content_type).shorter
+
+    @cached_property
     def _by_sentence(self) -> Method:
-        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query)
+        return method(self._shorter, self.content_type, self.counter, must=self._must, query=self.query)
 
     @cached_property
     def _by_clause(self) -> Method:
-        return method(self.text, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
+        return method(self._shorter, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
 
     @cached_property
     def _has_clauses(self) -> bool:
@@ -182,8 +198,8 @@ class _Job:
 
     def _completed(self, body: str) -> str:
         """A body with the critical facts that it lacks, as far as they fit."""
-        lost = absent(self.ledger.critical, self.ledger, self._original, body) if self.ledger.critical else ()
-        return restored(body, lost, self.text, self.target, self.counter) if lost else body
+        lost = absent(self.ledger.critical, self.ledger, self._source, body) if self.ledger.critical else ()
+        return restored(body, lost, self.original, self.target, self.counter) if lost else body
 
     def _with_important(self, body: str) -> str:
         """A body with the important values it lacks, in a little less room; as it is where they are too many."""
@@ -193,18 +209,18 @@ class _Job:
         for by_clause in (False, True) if self._has_clauses else (False,):
             base = self._lost_values(self._condensed(self.target, by_clause=True)) if lost and by_clause else lost
             room = _RESTORED * self.target
-            needed = sum(self.counter.count(snippet(f, self.text)) + 3 for f in base) if 4 * len(base) <= room else room + 1
+            needed = sum(self.counter.count(snippet(f, self.original)) + 3 for f in base) if 4 * len(base) <= room else room + 1
             if not lost or needed > room:
                 continue
             shorter = self._condensed(self.target - int(needed), by_clause=by_clause)
-            again = restored(self._completed(shorter), self._lost_values(shorter), self.text, self.target, self.counter)
+            again = restored(self._completed(shorter), self._lost_values(shorter), self.original, self.target, self.counter)
             if len(still := self._lost_values(again)) < len(lost):
                 body, lost = again, still
         return body
 
     def _lost_values(self, body: str) -> tuple[Fact, ...]:
         values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
-        return absent(values, self.ledger, self._original, body)
+        return absent(values, self.ledger, self._source, body)
 
     def _result(self, original_tokens: int, best: "_Tried") -> Compressed:
         if lost := best.verification.lost_critical:
@@ -217,7 +233,7 @@ class _Job:
         if not best.check.ok:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)
-        return Compressed(best.text, tokens, original_tokens, None, self.text, self.content_type, self.ledger, best.verification)
+        return Compressed(best.text, tokens, original_tokens, None, self.original, self.content_type, self.ledger, best.verification)
 
     def _halted(self, original_tokens: int, reason: str) -> Compressed:
         return Compressed(
@@ -225,7 +241,7 @@ class _Job:
             0,
             original_tokens,
             f"compress: {self.name or self.content_type.value}: {reason}",
-            self.text,
+            self.original,
             self.content_type,
             self.ledger,
         )

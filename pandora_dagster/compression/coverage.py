@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A piece that can be kept as a whole. Of a `slot` at most one unit stands; a higher `level` replaces a lower one
-    and costs the difference. The first unit of a `group` also pays the group's opening."""
+    and costs the difference. The first unit of a `group` also pays the group's opening. What a unit `needs` comes with it."""
 
     text: str
     tokens: int
@@ -22,6 +22,8 @@ class Unit:
     level: int = 0
     bonus: float = 0.0
     factor: float = 1.0
+    needs: tuple[int, ...] = ()
+    """Indexes of units without which it says something else, or nothing: they are taken with it."""
 
 
 @dataclass(slots=True)
@@ -69,7 +71,25 @@ class Selection:
         return self._gain(unit) / (self._cost(unit) or 1.0)
 
     def _cost(self, unit: Unit) -> float | None:
-        """Tokens that `unit` adds; None where its slot holds as much already."""
+        """Tokens that `unit` adds with what it needs; None where its slot holds as much already."""
+        cost = self._own_cost(unit)
+        if cost is None or not unit.needs:
+            return cost
+        return cost + sum(self._own_cost(other) or 0.0 for _, other in self._needed(unit))
+
+    def _needed(self, unit: Unit) -> list[tuple[int, Unit]]:
+        """The units that `unit` needs and that do not stand, with those that they need, in their order."""
+        found: dict[int, Unit] = {}
+        waiting = list(unit.needs)
+        while waiting:
+            index = waiting.pop()
+            other = self.units[index]
+            if index not in found and other is not unit and self._own_cost(other) is not None:
+                found[index] = other
+                waiting += other.needs
+        return sorted(found.items())
+
+    def _own_cost(self, unit: Unit) -> float | None:
         cost = float(unit.tokens)
         if unit.group is not None and unit.group not in self._open_groups:
             cost += self.openings.get(unit.group, 0.0)
@@ -80,10 +100,24 @@ class Selection:
         return max(cost, 1.0)
 
     def _gain(self, unit: Unit) -> float:
-        weights, covered = self.weights, self._covered
+        gain = self._own_gain(unit, self._covered)
+        if unit.needs:
+            covered = self._covered.union(unit.facts)
+            for _, other in self._needed(unit):
+                gain += self._own_gain(other, covered)
+                covered.update(other.facts)
+        return gain
+
+    def _own_gain(self, unit: Unit, covered: Collection[Hashable]) -> float:
+        weights = self.weights
         return unit.bonus + unit.factor * sum(weights[f] for f in unit.facts if f not in covered)
 
     def _take(self, index: int, unit: Unit) -> None:
+        for needed, other in self._needed(unit) if unit.needs else ():
+            self._take_one(needed, other)
+        self._take_one(index, unit)
+
+    def _take_one(self, index: int, unit: Unit) -> None:
         self._covered.update(unit.facts)
         self._open_groups.add(unit.group)
         self._standing[unit.slot if unit.slot is not None else ("unit", index)] = index

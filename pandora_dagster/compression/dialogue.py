@@ -1,7 +1,8 @@
 """Condenses talk between named people: each sentence stands verbatim, or without its function words, or not at all.
 
 Knows `Name: text` lines and plain lines (dates, headings). Gain of a sentence = new words + new pairs of words + new hard
-facts, per token. Pure, deterministic, linear in the text. Reads its own legend of speakers back.
+facts, per token; more for what is settled, less for what is asked, and hardly any for what is only polite. Pure, deterministic,
+linear in the text.
 """
 
 import math
@@ -10,24 +11,48 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
 from pandora_dagster.compression.normal import key, words
-from pandora_dagster.compression.statements import FORCE
+from pandora_dagster.compression.statements import DECISION, FORCE
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？؟])[\"')\]]*\s+|(?<=[。！？؟])")
 _CLAUSE = re.compile(
-    r"(?<=[,;:])\s+|\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before|to|with|for|from|at|about)\b)"
+    r"(?<=[,;:])\s+|\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before)\b)"
     r"|\s+-+\s+|(?<=\])\s+|\s+(?=\[)"
 )
+_FORM = 0.3
+"""Of another form of a word (`painted` beside `painting`): it tells when, or how many."""
 _HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
 """A word that is new is worth 1 and grows with the logarithm of its pieces; a hard fact, a pair of words near each other."""
-_LIMIT = 1.0
-"""Of a piece that limits or forbids something, beside its words."""
+_LIMIT, _SETTLED = 1.0, 2.0
+"""Of a piece that limits or forbids something, and of one that settles or promises something, beside its words."""
+_ASKED, _REMARKED, _POLITE = 0.7, 0.8, 0.15
+"""Of its worth, what a question counts (what is so stands in the answer), a remark on what the other has said, and a set phrase of
+politeness."""
+_GENERAL = 0.7
+"""Of a sentence in which the speaker tells nothing of anybody that is here."""
+_OWN = re.compile(r"\b(?:I|my|me|mine|we|our|us|he|she|his|her|they|their)\b", re.IGNORECASE)
+_NAMING = 0.5
+"""Of a set phrase that names somebody or something."""
+_REMARK = re.compile(
+    r"\W*(?:wow|oh|aw+|yeah|haha|lol)?\W*(?:(?:that|it|this|you|those|they)(?:'|\u2019)?(?:s|re)?\b|sounds?\b|"
+    r"i(?:'|\u2019)m (?:so )?(?:glad|happy|proud)|glad\b|hope\b|keep\b|can(?:'|\u2019)t wait)",
+    re.IGNORECASE,
+)
+_PROMISED = re.compile(
+    r"\b(?:I|we)(?:(?:'|\u2019)ll| will| shall)\b|\b(?:agreed|deal|booked|promised?|deadline|due)\b|\bin favou?r\b|"
+    r"\bby (?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
+    re.IGNORECASE,
+)
+"""What somebody takes on, beside the words of deciding."""
+_LONG_TALK = 150
+"""Lines of talk from which on a legend of short names is worth reading."""
 _LINE_TOKENS = 4.0
 """What opening a line costs: its speaker, and the reader's change of subject."""
 _LEAST = 0.02
@@ -36,8 +61,8 @@ _ROUNDS, _SMALLEST = 5, 4
 _LONGEST_SENTENCE = 1_200
 _LEAST_WORDS = 2
 """Words of content, other than the speakers' names, that a piece without a hard fact needs to tell anything."""
-_ENDS = " .,;!"
-"""What a piece ends with that `; ` stands for."""
+_ENDS, _CALLS = " .,;!", "?"
+"""What a piece ends with that `; ` stands for, and what stays."""
 _STEMMED_FUNCTION_WORDS = frozenset(stem(w) for w in FUNCTION_WORDS)
 
 
@@ -49,7 +74,8 @@ class Piece:
     order: int
     text: str
     hard: frozenset[str]
-    is_whole: bool
+    spoken: str
+    """The piece as it was said."""
 
 
 class Dialogue:
@@ -59,17 +85,21 @@ class Dialogue:
     def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), by_clause: bool = False) -> None:
         lines = read_lines(text)
         self._counter = counter
-        self._names = _short_names(line.speaker for line in lines)
+        names = dict.fromkeys(line.speaker for line in lines if line.speaker)
+        is_long = len(lines) > _LONG_TALK and not any(line.is_stamped for line in lines)
+        self._names = _short_names(names) if is_long else {}
         self._legend = "; ".join(f"{short}={name}" for name, short in self._names.items())
         self._pieces = [piece for line in lines for piece in _pieces(line, by_clause=by_clause)]
-        own = frozenset(k for name in self._names for k in (key(name), *key(name).split()))
+        own = frozenset(k for name in names for k in (key(name), *key(name).split()))
         self._units, self._weights = _units(self._pieces, own, must, counter)
-        self._openings: dict[Hashable, float] = {line.number: _LINE_TOKENS for line in lines}
+        self._openings: dict[Hashable, float] = {
+            line.number: max(_LINE_TOKENS, counter.count(line.opening)) if line.is_stamped else _LINE_TOKENS for line in lines
+        }
 
     def condensed(self, target: int) -> str:
         """The talk in at most `target` tokens."""
         selection = Selection(self._units, self._weights, self._openings, least=_LEAST)
-        text, left = "", target - self._counter.count(self._legend) - 2
+        text, left = "", target - self._counter.count(self._legend)
         for _ in range(_ROUNDS):
             text = self._fitted(selection.extend(left), target)
             left = target - self._counter.count(text) - 1
@@ -86,16 +116,17 @@ class Dialogue:
         return text if picked else ""
 
     def _composed(self, picked: Iterable[int]) -> str:
-        """Picks in their order; neighbours of one speaker share a line."""
+        """Picks in their order, each behind its speaker's name; neighbours of one speaker share a line, but for lines with a time."""
         lines = [self._legend] if self._legend else []
         last: Piece | None = None
         for piece in sorted((self._pieces[n] for n in picked), key=lambda p: (p.line.number, p.order)):
             if last and last.line is piece.line and piece.order == last.order + 1:
                 lines[-1] += " " + piece.text
-            elif last and (last.line is piece.line or (piece.line.speaker and last.line.speaker == piece.line.speaker)):
-                lines[-1] = lines[-1].rstrip(_ENDS) + "; " + piece.text
+            elif last and (last.line is piece.line or _goes_on(last.line, piece.line)):
+                lines[-1] = (lines[-1] + " " if lines[-1][-1] in _CALLS else lines[-1].rstrip(_ENDS) + "; ") + piece.text
             else:
-                lines.append((f"{self._names[piece.line.speaker]}: " if piece.line.speaker else "") + piece.text)
+                short = self._names.get(piece.line.speaker)
+                lines.append((f"{short}: " if short else piece.line.opening) + piece.text)
             last = piece
         return "\n".join(lines)
 
@@ -103,12 +134,17 @@ class Dialogue:
 def _short_names(speakers: Iterable[str]) -> dict[str, str]:
     """Speaker -> the shortest beginning that is nobody else's."""
     names: dict[str, str] = {}
-    for speaker in dict.fromkeys(s for s in speakers if s):
+    for speaker in speakers:
         length = 1
         while (short := key(speaker).replace(" ", "")[:length].upper() or speaker) in names.values() and length < 31:
             length += 1
         names[speaker] = short
     return names
+
+
+def _goes_on(line: Line, other: Line) -> bool:
+    """Whether the same person speaks, at no time of their own."""
+    return bool(line.speaker) and line.speaker == other.speaker and not other.is_stamped
 
 
 def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
@@ -123,9 +159,9 @@ def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
             continue
         hard = frozenset(k for _, _, k in inside if k)
         short = telegraph(raw, [*((a, b) for a, b, _ in inside), *(m.span() for m in FORCE.finditer(raw))])
-        yield Piece(line, order, raw.strip(), hard, is_whole=True)
+        yield Piece(line, order, raw.strip(), hard, raw.strip())
         if short and short != raw.strip():
-            yield Piece(line, order, short, hard, is_whole=False)
+            yield Piece(line, order, short, hard, raw.strip())
 
 
 def _borders(text: str, spans: Sequence[tuple[int, int, str]], *, by_clause: bool) -> list[int]:
@@ -173,7 +209,9 @@ def _units(
         weights.update((h, _HARD + (_MUST if h[1] in must else 0.0)) for h in hard)
         pieces_with.update(set(spoken))
         tells = hard or len({w for w in strong if w not in own_stems}) >= _LEAST_WORDS
-        facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(hard)) if tells else ()
+        forms = {("form", w) for w in words(piece.text) if w not in FUNCTION_WORDS}
+        weights.update((f, _FORM) for f in forms)
+        facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(forms), *sorted(hard)) if tells else ()
         units.append(_unit(piece, number, facts, counter))
     weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())
     return units, weights
@@ -181,5 +219,16 @@ def _units(
 
 def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:
     tokens = counter.count(" " + piece.text)
-    bonus = _LIMIT if facts and FORCE.search(piece.text) else 0.0
-    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus)
+    bonus, factor = 0.0, 1.0
+    if is_courtesy(piece.spoken):
+        factor = _NAMING if piece.hard else _POLITE
+    elif not piece.hard and piece.spoken.endswith("?"):
+        factor = _ASKED
+    elif not piece.hard and _REMARK.match(piece.spoken):
+        factor = _REMARKED
+    elif not piece.hard and not _OWN.search(piece.spoken):
+        factor = _GENERAL
+    if facts and factor >= _GENERAL:
+        settles = DECISION.search(piece.spoken) or _PROMISED.search(piece.spoken)
+        bonus = _LIMIT * bool(FORCE.search(piece.text)) + _SETTLED * bool(settles)
+    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus, factor=factor)

@@ -1,24 +1,41 @@
-"""Lines of talk between named people: who speaks in each. Knows `Name: text` lines and the legend of short names."""
+"""Lines of talk between named people: who speaks in each.
+
+Knows `Name: text`, the stamps of chat programs before and behind the name (`[09:01] Ann: ...`, `Ann (09:01): ...`), and lines
+that go on with what the speaker of the line above said.
+"""
 
 import re
 from dataclasses import dataclass
 
 from pandora_dagster.compression.normal import key
 
-SPEAKER_LINE = re.compile(r"^([^\W\d_][\w .'\-]{0,30}?): *(?=\S)")
+_DAY = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
+_CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
+_STAMP = rf"[\[(]?(?:{_DAY}(?:,? |T))?{_CLOCK}Z?[\])]?(?: ?[-\u2013\u2014])? "
+SPEAKER_LINE = re.compile(
+    rf"^(?:{_STAMP})?(?:\*\*|<)?([^\W\d_][\w .'\u2019\-]{{0,30}}?)(?: \([^()\n]{{1,24}}\))?(?::\*\*|(?:\*\*|>)?:|>) *(?=\S)"
+)
 ALSO = "also: "
 """Begins a line that puts back what a condensed text had lost."""
 _LEGEND = re.compile(r"\w{1,31}=[^;=\n]+(?:; \w{1,31}=[^;=\n]+)*")
+_NO_TALK = re.compile(r"\s*(?:#|---|===|\*\*\*|[\[(<]|\d|\|)")
+"""Begins a heading, a rule, a stamp or a table: nobody goes on speaking there."""
 _LOOKED_AT = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of talk; `speaker` is "" where nobody is named."""
+    """A line of talk; `speaker` is "" where nobody is named, `opening` what stands before the words (`[09:01] Ann: `)."""
 
     number: int
     speaker: str
     text: str
+    opening: str = ""
+
+    @property
+    def is_stamped(self) -> bool:
+        """Whether the opening tells more than the name."""
+        return self.opening not in ("", f"{self.speaker}: ")
 
 
 def is_dialogue(text: str) -> bool:
@@ -35,17 +52,25 @@ def speakers_of(text: str) -> frozenset[str]:
 
 
 def read_lines(text: str) -> list[Line]:
-    """Lines with their speakers; short names of a legend become whole names again."""
+    """Lines with their speakers; short names of a legend become whole names again. What stands right below a speaker's line, and
+    is no heading, is theirs too."""
     rows = text.split("\n")
     legend: dict[str, str] = {}
     if _LEGEND.fullmatch(rows[0]):
         legend = dict(pair.split("=", 1) for pair in rows[0].split("; "))
         rows = rows[1:]
     found: list[Line] = []
+    above = ""
     for number, row in enumerate(rows):
-        match = None if row.startswith(ALSO) else SPEAKER_LINE.match(row)
-        speaker = match.group(1) if match else ""
-        body = row[match.end() :] if match else row
+        plain = row.removeprefix(ALSO)
+        match = SPEAKER_LINE.match(plain)
+        if match:
+            above = match.group(1)
+            above = legend.get(above, above)
+        elif not row.strip() or row.startswith(ALSO) or _NO_TALK.match(row):
+            above = ""
+        opening = "" if not match or match.group(1) in legend else match.group()
+        body = plain[match.end() :] if match else row
         if body.strip():
-            found.append(Line(number, legend.get(speaker, speaker), body.strip()))
+            found.append(Line(number, above, body.strip(), opening or (f"{above}: " if above else "")))
     return found

@@ -66,6 +66,8 @@ class Fact:
     rank: Rank = Rank.IMPORTANT
     rule: str = ""
     """The rule by which it may be dropped (DECISIONS 5), "" for none."""
+    instead: str = ""
+    """What has to stand where the rule drops it: the surer of two equal claims. "" for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 Knows forms; knows nothing of rank, subject or source. Credentials are no values: they are left out here, for everyone.
 """
 
+import heapq
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.language import FALLING, OPENERS, RISING
-from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.normal import has_other_script, key, plain, unlettered, words
 from pandora_dagster.text.credentials import credential_spans
 
 _MONTH = (
@@ -54,10 +55,31 @@ _FORMS = (
     ),
     (FactKind.QUANTITY, rf"{_SIGN}{_NUMBER}{_SCALE}[ \-]?{_UNIT}"),
     (FactKind.NUMBER, rf"{_SIGN}{_NUMBER}{_SCALE}(?!\w)"),
-    (FactKind.QUOTE, r"\"[^\"\n]{2,120}\"|\u201c[^\u201d\n]{2,120}\u201d|\u00ab[^\u00bb\n]{2,120}\u00bb"),
+    (
+        FactKind.QUOTE,
+        r"\"[^\"\n]{2,120}\"|\u201c[^\u201d\n]{2,120}\u201d|\u00ab[^\u00bb\n]{2,120}\u00bb"
+        r"|\u300c[^\u300d\n]{1,120}\u300d|\u300e[^\u300f\n]{1,120}\u300f|\u300a[^\u300b\n]{1,120}\u300b",
+    ),
     (FactKind.NAME, r"[A-Z][\w'\u2019&\-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'\u2019&\-]+){0,4}"),
 )
 _SCAN = re.compile("|".join(f"(?P<f{n}>(?<!\\w){form})" for n, (_, form) in enumerate(_FORMS)))
+_MONEY_NAMES = (
+    r"人民币|人民幣|元|円|圓|원|美元|美金|欧元|英镑|ドル|ユーロ|ポンド|달러|유로|"
+    r"دولار|يورو|ريال|درهم|جنيه|₪|ש\"ח"
+)
+_COUNTED = "公斤|千克|公里|千米|小时|分钟|時間|分間|週間|周|天|日間|か月|ヶ月|个月|年間|人|名|個|个|件|台|시간|개월|명"
+_OTHER_FORMS = (
+    (FactKind.DATE, r"(?:\d{4} ?[年년] ?)?\d{1,2} ?[月월] ?\d{1,2} ?[日号號일]|\d{4} ?[年년] ?\d{1,2} ?[月월]|\d{4} ?年(?!\w*\d{4}年)"),
+    (FactKind.TIME, r"\d{1,2} ?[時时点點시] ?\d{1,2} ?[分분]"),
+    (
+        FactKind.MONEY,
+        rf"{_SIGN}[$€£¥]?{_NUMBER} ?[百千万萬亿億만억]* ?(?:{_MONEY_NAMES})",
+    ),
+    (FactKind.PERCENTAGE, rf"{_SIGN}{_NUMBER} ?(?:パーセント|퍼센트|بالمئة|بالمائة|אחוזים)"),
+    (FactKind.QUANTITY, rf"{_SIGN}{_NUMBER} ?(?:[百千万萬亿億만억]+|{_COUNTED})"),
+)
+"""What letters of other scripts make of the number before them."""
+_OTHER_SCAN = re.compile("|".join(f"(?P<f{n}>(?<![\\d.,]){form})" for n, (_, form) in enumerate(_OTHER_FORMS)))
 _AMOUNT_UNIT = re.compile(rf"{_NUMBER}[ \-]?{_UNIT}")
 _BEFORE_SENTENCE = re.compile(r"(?:[.!?\n*•>|\])\"]\s*|\n\s*-\s+|\d[.)]\s+|[^\w,;:\-\u2019' ] *)$")
 _LABEL = re.compile(r"\n[^\n:.!?]{1,32}: $")
@@ -80,14 +102,32 @@ def find_values(text: str, *, is_redacted: bool = False) -> Iterator[Found]:
     that they were taken out before."""
     hidden = () if is_redacted else credential_spans(text)
     at = 0
-    for match in _SCAN.finditer(text):
-        start, end = match.span()
-        while at < len(hidden) and hidden[at][1] <= start:
+    for found in _values(text):
+        while at < len(hidden) and hidden[at][1] <= found.start:
             at += 1
-        if at < len(hidden) and hidden[at][0] < end:
-            continue
-        kind = _FORMS[int((match.lastgroup or "f0")[1:])][0]
-        if found := _checked(kind, match.group(), start, text):
+        if at == len(hidden) or hidden[at][0] >= found.end:
+            yield found
+
+
+def _values(text: str) -> Iterator[Found]:
+    if not has_other_script(text):
+        return _scanned(_SCAN, _FORMS, text, text)
+    others = list(_scanned(_OTHER_SCAN, _OTHER_FORMS, plain(text), text))
+    rest: list[str] = []
+    end = 0
+    for found in others:
+        rest += [text[end : found.start], " " * (found.end - found.start)]
+        end = found.end
+    bare_text = unlettered("".join([*rest, text[end:]]))
+    return heapq.merge(others, _scanned(_SCAN, _FORMS, bare_text, text), key=lambda found: found.start)
+
+
+def _scanned(scan: re.Pattern[str], forms: tuple[tuple[FactKind, str], ...], read: str, text: str) -> Iterator[Found]:
+    """The values that `read`, of the same length as `text`, shows."""
+    for match in scan.finditer(read):
+        start, end = match.span()
+        kind = forms[int((match.lastgroup or "f0")[1:])][0]
+        if found := _checked(kind, text[start:end], start, text):
             yield found
 
 

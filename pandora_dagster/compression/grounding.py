@@ -13,10 +13,10 @@ from pandora_dagster.compression.candidate import Candidate
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
-from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, sentences, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, SENTENCE_BORDER, is_negation, sentences, stem
 from pandora_dagster.compression.normal import key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
-from pandora_dagster.compression.values import canonical
+from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
 
 _ESCAPED = re.compile(r"\\+[nrt\"/]")
@@ -57,20 +57,24 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        spelled = ((v.kind, canonical(v.kind, v.text)) for v in self._values if v.kind in NUMERIC)
-        return frozenset((kind, spelling) for kind, spelling in spelled if spelling)
+        return frozenset(named for named, _ in self.spelled)
 
     @cached_property
-    def _values(self) -> tuple[Found, ...]:
+    def spelled(self) -> tuple[tuple[Value, Found], ...]:
+        """The numeric values, each with its spelling."""
+        return tuple((spelling(v.kind, v.text), v) for v in self.values if v.kind in NUMERIC)
+
+    @cached_property
+    def values(self) -> tuple[Found, ...]:
         return tuple(find_values(self.text, is_redacted=True))
 
     @cached_property
     def signs(self) -> dict[str, set[bool]]:
-        return signs(self._values)
+        return signs(self.values)
 
     @cached_property
     def directions(self) -> dict[str, set[int]]:
-        return directions(self.text, self._values)
+        return directions(self.text, self.values)
 
     def has(self, found: Found) -> bool:
         """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""
@@ -187,7 +191,7 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str], refere
         seen.add(value)
         if found.kind is FactKind.NAME and _is_label(found, candidate.text):
             continue
-        if LEFT_OUT.match(candidate.text, candidate.text.rfind("\n", 0, found.start) + 1):
+        if LEFT_OUT.fullmatch(_line_around(found, candidate.text)):
             continue
         if reference and key(found.text) in key(reference) and _line_around(found, candidate.text) == reference:
             continue
@@ -201,14 +205,22 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
     for line in candidate.lines:
         holds_values = "|" in line or line.startswith(NO_SENTENCES)
         plain = next((line.removeprefix(mark) for mark in (*NO_SENTENCES, REFERENCE) if line.startswith(mark)), line)
-        for sentence in re.split(r"(?<=[.!?;])\s+|\|" if holds_values else r"(?<=[.!?;])\s+", plain):
+        for sentence in re.split(rf"{SENTENCE_BORDER}|\|" if holds_values else SENTENCE_BORDER, plain):
             own = Polarity.of(sentence, _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
             added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))
             content = _content(sentence)
             turned = len(content) > holds_values and not _denies(sentence) and content in theirs_denied
-            if (lost or added or turned) and f" {key(sentence)} " not in source.padded:
+            if (
+                lost or added or turned or (holds_values and "|" not in line and _unheld(sentence, source))
+            ) and f" {key(sentence)} " not in source.padded:
                 yield sentence.strip()
+
+
+def _unheld(sentence: str, source: Source) -> bool:
+    """Whether a list of values has a `no` that the source does not have with the same name."""
+    parts = (part for part in re.split(r"[;,:]\s", sentence) if _denies(part) and _is_listed(part))
+    return any(len(key(part).split()) > 1 and f" {key(part)} " not in source.padded for part in parts)
 
 
 def _is_listed(sentence: str) -> bool:

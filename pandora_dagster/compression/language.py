@@ -66,6 +66,8 @@ _SENTENCE_END = re.compile(
     r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)([\"')\]]*)\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+"
 )
 """A number before its item (`1. Change of plan`) ends nothing."""
+SENTENCE_BORDER = r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b\u061f\u06d4])\s*"
+"""Between two statements of a line; full-width ends need no blank behind them."""
 _SUFFIXES = ("ing", "ies", "ed", "es", "s")
 
 

@@ -4,7 +4,8 @@ Knows the policy of ranks per zone; credentials never enter. Pure, linear in the
 """
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
@@ -12,9 +13,9 @@ from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, R
 from pandora_dagster.compression.finding import Found, bare, find_values
 from pandora_dagster.compression.language import OPENERS, content_stems
 from pandora_dagster.compression.messages import is_transcript
-from pandora_dagster.compression.normal import key
-from pandora_dagster.compression.page_zones import dropped_spans
+from pandora_dagster.compression.normal import key, ungrouped
 from pandora_dagster.compression.records import LEFT_OUT
+from pandora_dagster.compression.rules import Ruled, Rules
 from pandora_dagster.compression.statements import Statement, statements
 from pandora_dagster.compression.zones import Zone, ZoneKind, zones
 from pandora_dagster.contracts.words import ContentType
@@ -62,25 +63,41 @@ def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> L
     """The facts of `text`, each value once with its highest rank and all its subjects, in order of first appearance.
 
     Credentials are taken out first: spans are those of the redacted text, the same as `text` where it has none."""
-    text = redacted(text)
+    rules = Rules(redacted(text), content_type)
+    text = rules.plain
     speakers = speakers_of(text) if is_dialogue(text) else frozenset[str]()
-    dropped = dropped_spans(text) if content_type is ContentType.PAGE_DOC else ()
     merged: dict[tuple[FactKind, str], Fact] = {}
     strict = () if speakers and not is_transcript(text) else _STRICT_ZONES.get(content_type, ())
-    for fact in _facts(text, content_type, strict):
+    for fact in (*_ruled(_facts(text, content_type, strict), rules.zones), *_in_markup(rules)):
         if not fact.key or fact.key in speakers:
             continue
-        rule = next((rule for start, end, rule in dropped if start <= fact.start < end), "")
-        ruled = replace(fact, rule=rule, rank=Rank.DETAIL) if rule else fact
         known = merged.get((fact.kind, fact.key))
-        merged[fact.kind, fact.key] = _merged(known, ruled) if known else ruled
+        merged[fact.kind, fact.key] = _merged(known, fact) if known else fact
     return Ledger(_promoted(tuple(merged.values())), speakers)
+
+
+def _ruled(facts: Iterable[Fact], zones: tuple[Ruled, ...]) -> Iterator[Fact]:
+    """`facts`, those that a rule lets go as details with the rule."""
+    starts = [zone.start for zone in zones]
+    for fact in facts:
+        zone = zones[at - 1] if zones and (at := bisect_right(starts, fact.start)) else None
+        let_go = zone and fact.start < zone.end and fact.end <= zone.end
+        yield replace(fact, rule=zone.rule, instead=zone.instead, rank=Rank.DETAIL) if zone and let_go else fact
+
+
+def _in_markup(rules: Rules) -> Iterator[Fact]:
+    """The values in left-overs of HTML."""
+    for cut in rules.markup:
+        for found in find_values(rules.text[cut.start : cut.end], is_redacted=True):
+            start = cut.start + found.start
+            text = found.text[1:-1] if found.kind is FactKind.QUOTE else found.text
+            yield Fact(found.kind, text, start, start + len(found.text), key(text), rank=Rank.DETAIL, rule=cut.rule)
 
 
 def _merged(known: Fact, again: Fact) -> Fact:
     subject = tuple(dict.fromkeys((*known.subject, *again.subject)))[: 3 * _SUBJECT_WORDS]
     rank = max(known.rank, again.rank, key=_RANKS.__getitem__)
-    return replace(known, subject=subject, rank=rank, rule=known.rule and again.rule)
+    return replace(known, subject=subject, rank=rank, rule=known.rule and again.rule, instead=known.instead or again.instead)
 
 
 def _promoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
@@ -188,7 +205,7 @@ def _value_fact(found: Found, body: str, zone: Zone) -> Fact:
 
 def _is_idle(found: Found, body: str) -> bool:
     """Whether a value stands in a question that asks for nothing but a piece of knowledge."""
-    begin = max(body.rfind(mark, 0, found.start) for mark in (". ", "! ", "? ", "\n")) + 1
+    begin = max(body.rfind(mark, 0, found.start) for mark in (". ", "! ", "? ", "\u3002", "\uff1f", "\n")) + 1
     end = body.find("?", found.end)
     sentence = body[begin : end + 1].strip()
     return end >= 0 and bool(_IDLE.match(sentence)) and not _OWN.search(sentence)
@@ -198,6 +215,6 @@ def _subject(found: Found, body: str) -> tuple[str, ...]:
     """Content words around a value on its own line, nearest first."""
     begin = max(body.rfind("\n", 0, found.start) + 1, found.start - _AROUND)
     end = body.find("\n", found.end, found.end + _AROUND)
-    before = content_stems(body[begin : found.start])[::-1]
-    after = content_stems(body[found.end : end if end >= 0 else found.end + _AROUND])
+    before = content_stems(ungrouped(body[begin : found.start]))[::-1]
+    after = content_stems(ungrouped(body[found.end : end if end >= 0 else found.end + _AROUND]))
     return tuple(dict.fromkeys((*before[: _SUBJECT_WORDS // 2], *after[: _SUBJECT_WORDS // 2])))

@@ -7,12 +7,13 @@ whole. Pure, deterministic, linear in the text.
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pandora_dagster.compression.blocks import HEADS, Block, BlockKind, blocks
+from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.facts import FactKind
-from pandora_dagster.compression.finding import find_values
+from pandora_dagster.compression.finding import Found, find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, stem
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.records import LEFT_OUT, left_out
@@ -25,13 +26,17 @@ _WORTH = {
     FactKind.EVIDENCE: 2.0, FactKind.TIME: 2.0, FactKind.NUMBER: 2.0, FactKind.QUOTE: 2.0, FactKind.NAME: 2.0,
 }  # fmt: skip
 _STATEMENT = {FactKind.ERROR: 60.0, FactKind.CONSTRAINT: 10.0, FactKind.DECISION: 8.0, FactKind.CLAIM: 8.0}
+_SIGNATURE = 20.0
+"""Of a line of code that names what others belong to."""
 _META, _FENCE = 40.0, 8.0
 """Of a fence that code reads, and of one that is small enough to stand as a whole: what a person is to run or to look at."""
 _REPEATED, _MUST = 0.4, 1_000.0
+_POLITE = 0.15
+"""Of its worth, what a set phrase of politeness counts."""
 _LEAST = 0.02
 _SHORTENED = frozenset((BlockKind.SENTENCE, BlockKind.ITEM))
 """What may stand without the words that it repeats; what is a statement or holds one stands whole."""
-_SHORTEST_PIECE, _LONGEST_PIECE = 40, 1_200
+_SHORTEST_PIECE, _LONGEST_PIECE = 160, 1_200
 """Characters of a stretch where sentences do not end: so many that several fit in the target."""
 _FENCE_SHARE = 1
 """Characters of a fence, per token of the target, over which its lines stand or fall one by one."""
@@ -65,7 +70,7 @@ class Prose:
         return result
 
     def _taken_apart(self, target: int) -> "_Apart":
-        found = blocks(self._text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 2 * max(target, self._of))), _FENCE_SHARE * target)
+        found = blocks(self._text, max(_SHORTEST_PIECE, min(_LONGEST_PIECE, 3 * max(target, self._of))), _FENCE_SHARE * target)
         if self._apart is None or self._apart.blocks != found:
             self._apart = _apart(found, self._must, self._counter)
         return self._apart
@@ -104,22 +109,42 @@ def _units(
     weights: dict[Hashable, float] = {}
     blocks_with: Counter[str] = Counter()
     for number, (block, shorter) in enumerate(zip(found, shortened([b.text for b in found]), strict=True)):
-        values = {("value", key(v.text)): _WORTH.get(v.kind, 1.0) for v in find_values(block.text, is_redacted=True)}
+        standing = list(find_values(block.text, is_redacted=True))
+        values = {("value", key(v.text)): _WORTH.get(v.kind, 1.0) for v in standing}
         for fact, worth in values.items():
             weights[fact] = max(weights.get(fact, 0.0), worth + (_MUST if fact[1] in must else 0.0))
         spoken = list(dict.fromkeys(_stems(block.text)))
-        blocks_with.update(spoken)
+        blocks_with.update(dict.fromkeys(spoken, 0))
+        blocks_with.update(set(_stems(shorter)) if shorter else spoken)
         is_title = block.kind in HEADS
         bonus = 0.0 if is_title else _bonus(block, must)
         group = number if number in heads else block.under if block.under >= 0 else None
         tokens = 0 if number in heads else counter.count(block.text) + 1
         facts = () if is_title or LEFT_OUT.fullmatch(block.text) else (*values, *spoken)
-        if shorter and tokens and not bonus and block.kind in _SHORTENED and not _is_code(block):
+        if shorter and tokens and not bonus and not _is_ordinal(shorter, standing) and block.kind in _SHORTENED and not _is_code(block):
             left = (*values, *dict.fromkeys(_stems(shorter)))
             units.append(Unit(shorter, counter.count(shorter) + 1, left, number, group, slot=number))
-        units.append(Unit(block.text, tokens, facts, number, group, slot=number, level=1, bonus=bonus))
-    weights.update((w, 1.0 + _REPEATED * math.log(n)) for w, n in blocks_with.items())
-    return units, weights
+        factor = _POLITE if is_courtesy(block.text.lstrip(" >")) else 1.0
+        units.append(Unit(block.text, tokens, facts, number, group, slot=number, level=1, bonus=bonus, factor=factor))
+    weights.update((w, 1.0 + _REPEATED * math.log(max(n, 1))) for w, n in blocks_with.items())
+    return _with_needs(units, found), weights
+
+
+def _with_needs(units: Sequence[Unit], found: Sequence[Block]) -> list[Unit]:
+    """Units with those that they need: what a sentence takes up, and what takes a sentence back."""
+    whole = {unit.position: n for n, unit in enumerate(units) if unit.level == 1}
+    needed: dict[int, list[int]] = {}
+    for number, block in enumerate(found):
+        if block.needs >= 0:
+            needed.setdefault(number, []).append(whole[block.needs])
+            if found[block.needs].is_turned and block.needs == number - 1:
+                needed.setdefault(block.needs, []).append(whole[number])
+    return [replace(unit, needs=tuple(needed[unit.position])) if unit.position in needed else unit for unit in units]
+
+
+def _is_ordinal(text: str, values: Iterable[Found]) -> bool:
+    """Whether what is left of a repeated sentence ends before it says anything: `Disclaimer line 7: …`."""
+    return text.endswith("\u2026") and all(v.kind in (FactKind.NUMBER, FactKind.NAME) for v in values if v.text in text)
 
 
 def _is_code(block: Block) -> bool:
@@ -132,6 +157,8 @@ def _stems(text: str) -> Iterable[str]:
 
 
 def _bonus(block: Block, must: frozenset[str]) -> float:
+    if block.is_signature:
+        return _SIGNATURE
     if block.kind is BlockKind.FENCE:
         return _META if "\n_meta:" in block.text[:200] else _FENCE
     found = list(statements(block.text))
@@ -162,7 +189,7 @@ def _composed(apart: _Apart, picked: Iterable[int]) -> str:
             above = found[above].under
     lines: list[str] = []
     last, open_fence, in_table, table = -1, -1, False, -1
-    for number in sorted(standing):
+    for number in _in_order(found, standing):
         block, text = found[number], chosen.get(number, found[number].text)
         if in_table and block.kind is not BlockKind.TABLE_ROW:
             lines += left_out(absent[table])
@@ -185,6 +212,22 @@ def _composed(apart: _Apart, picked: Iterable[int]) -> str:
     if open_fence >= 0:
         lines.append(found[open_fence].closing)
     return "\n".join(lines)
+
+
+def _in_order(found: Sequence[Block], standing: Iterable[int]) -> list[int]:
+    """Blocks in their order, but who wrote a quotation right above the first line of it that stands: what the answering person says
+    in between is not theirs."""
+    ordered: list[int] = []
+    for number in sorted(standing):
+        if found[number].kind is BlockKind.WRITER:
+            continue
+        above = found[number].under
+        writers: list[int] = []
+        while above >= 0 and found[above].kind is BlockKind.WRITER and above not in ordered:
+            writers.insert(0, above)
+            above = found[above].under
+        ordered += [*writers, number]
+    return ordered
 
 
 def _absent_rows(found: Sequence[Block], chosen: Mapping[int, str]) -> Counter[int]:

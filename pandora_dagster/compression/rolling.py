@@ -40,16 +40,9 @@ CAPS: Mapping[str, int] = {
 }
 _PROSE = ("summary", "journey")
 _BINDING = {FactKind.CONSTRAINT: "user_needs", FactKind.DECISION: "agreements"}
-_SETS = re.compile(
-    r"\b(?:my|our|the) (?:[\w-]+ ){0,2}(?:limit|budget|maximum|cap|ceiling|deadline)\b.*\d|\b(?:under|below|within|up to) (?:[$€£] ?)?\d",
-    re.IGNORECASE,
-)
-"""A limit by its name or by what it keeps under, where no word of force stands."""
 PERSON, ANSWER = "Person: ", "Answer: "
 _HEAD = re.compile(r"^\[turn (\d{1,9}), ([^\]\n]*)\]$", re.MULTILINE)
 _MARK = re.compile(r"\s*\(turn (\d{1,9})\)\.?$")
-_LONGEST = 400
-"""Characters of a limit."""
 _KEPT = (Outcome.KEPT, Outcome.EQUAL)
 
 
@@ -140,15 +133,10 @@ def shown(digest: ConversationDigest) -> str:
 
 def binding(exchange: Exchange) -> Iterator[tuple[str, str]]:
     """Field and sentence of every limit that the person sets and every decision that is told."""
-    told: set[str] = set()
     for speaker, text in (("person", exchange.asked), ("answer", exchange.answered)):
         for found in statements(text):
             if (found.kind is FactKind.CONSTRAINT and speaker == "person" and found.is_binding) or found.kind is FactKind.DECISION:
-                told.add(key(found.text))
                 yield _BINDING[found.kind], " ".join(found.text.split())
-    for sentence in sentences(exchange.asked):
-        if _SETS.search(sentence) and not sentence.endswith("?") and key(sentence) not in told and len(sentence) <= _LONGEST:
-            yield "user_needs", " ".join(sentence.split())
 
 
 def settled(

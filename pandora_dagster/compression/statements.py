@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
-from pandora_dagster.compression.normal import words
+from pandora_dagster.compression.normal import ungrouped, words
 
 _PROGRAM_ERRORS = "Permission denied|No such file or directory|[Cc]ommand not found|Connection (?:refused|reset|timed out)"
 _STAMP = r"[\[(<]?(?:[A-Z][a-z]{2} {1,2})?\d[\d\-:.,TZ+/ ]{3,40}[\])>]?"
@@ -38,6 +38,8 @@ _DEONTIC = (
     r"(?<!\bI )(?<!\bwe )(?<!\bit )(?<!this )(?<!that )(?<!there )may not(?! (?:be|have|know|seem|look|want|need|like|get|feel|mean)\b)|"
     r"only (?:\w+ ){1,4}(?:may|must|shall)"
 )
+_FIGURE = r"(?= (?:[$€£¥] ?|(?:USD|EUR|GBP|JPY|CHF) )?\d)"
+"""Looked at, not taken: the figure is compared by itself."""
 _STATES = "know|think|have|like|love|want|need|see|remember|believe|feel|understand|care|recall|seem|look|get|agree"
 IMPERATIVE = re.compile(
     r"(?:^\W{0,4}(?:and |but )?(?:please,? |kindly )?|\bplease |[;:] )(?:do not|don't|don\u2019t) "
@@ -51,10 +53,16 @@ STRICT = re.compile(rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only)\b", re.IGNORECASE
 """What binds whoever says it; other words of force bind where a person speaks to us."""
 FORCE = re.compile(
     rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only|have to|has to|need to be|never|"
-    r"only (?:if|when|with|on|in|the|a)|under \$?\d|below \$?\d|less than|more than \$?\d|up to \$?\d|"
+    rf"only (?:if|when|with|on|in|the|a)|less than|(?:under|below|within|up to|more than){_FIGURE}|"
     r"without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b",
     re.IGNORECASE,
 )
+_NAMED = re.compile(
+    r"\b(?:limit|budget|cap|ceiling|deadline)(?: [\w'\u2019\-]+){0,5}?(?::| (?:is|are|of|at|to)\b)[^\n]{0,40}\d"
+    r"|\d[^\n]{0,24} (?:is|as) (?:[\w\-]+ ){0,3}(?:limit|budget|cap|ceiling|deadline)\b",
+    re.IGNORECASE,
+)
+"""A limit by its name, where no word of force stands: `My budget is 500`."""
 PREFERENCE = re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r)\b", re.IGNORECASE)
 DECISION = re.compile(
     r"\b(?:decided|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved|"
@@ -72,7 +80,8 @@ SETTLED = re.compile(
 """A decision or a confirmation in so many words; other words of deciding tell of one."""
 CLAIM_SOURCE = re.compile(r"https?://\S+|\[\d{1,4}\](?![(\[:])|\(\w[\w\-]*\.(?:com|org|net|io|gov|edu|de|co\.uk)\)|@\s?\$")
 _AMOUNT = re.compile(r"\d")
-_SENTENCE = re.compile(r"[^\n.!?]*(?:[.!?](?!\s|$|\")[^\n.!?]*)*[.!?]*[\"')]*")
+_FULL = "\u3002\uff01\uff1f\u061f\u06d4"
+_SENTENCE = re.compile(rf"[^\n.!?{_FULL}]*(?:[.!?](?!\s|$|\")[^\n.!?{_FULL}]*)*[.!?{_FULL}]*[\"')\u300d\u300f]*")
 _LIMIT = re.compile(rf"{FORCE.pattern}|\d+(?:[.,]\d+)*", re.IGNORECASE)
 _SHORTEST, _LONGEST = 8, 400
 _TELLING = word_set("one once twice first second before after until only within between off")
@@ -118,11 +127,11 @@ def _of_line(line: str, at: int) -> Iterator[Statement]:
 
 
 def _kind(sentence: str) -> FactKind | None:
-    if sentence.endswith("?"):
+    if sentence.endswith(("?", "\uff1f", "\u061f")):
         return None
     if SETTLED.search(sentence) and not STRICT.search(sentence):
         return FactKind.DECISION
-    if FORCE.search(sentence) or IMPERATIVE.search(sentence) or PREFERENCE.search(sentence):
+    if any(form.search(sentence) for form in (FORCE, IMPERATIVE, _NAMED, PREFERENCE)):
         return FactKind.CONSTRAINT
     if CLAIM_SOURCE.search(sentence) and _AMOUNT.search(CLAIM_SOURCE.sub("", sentence)):
         return FactKind.CLAIM
@@ -137,7 +146,7 @@ def _is_strict(kind: FactKind, sentence: str) -> bool:
 
 def distinguishing(text: str) -> frozenset[str]:
     """Stems of the words by which a statement differs from others: all but function words, fillers and words of force."""
-    plain = FORCE.sub(" ", text.replace("_", " "))
+    plain = FORCE.sub(" ", ungrouped(text.replace("_", " ")))
     own = frozenset(stem(word) for word in words(plain) if word not in FUNCTION_WORDS or word in _TELLING)
     return own or frozenset(content_stems(text.replace("_", " ")))
 

@@ -37,6 +37,7 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"^[\w \-.()\[\],]{1,60}[:=]\s*(?=\S)")
+_PART = re.compile(r"[;,:=]\s?|\s(?=\w+=)")
 _LABELLED = 3
 _HELD = re.compile(r": |^\S+ \d{4}-\d\d-\d\d ")
 """A part of the list of single values that names the record they belong to, or their date."""
@@ -91,7 +92,7 @@ def _forms(candidate: str, source: str) -> tuple[str, ...]:
         "" if len(plain) < 200 or plain != theirs else "echo: the source, spelled differently",
         _repeated(candidate, source),
         "credential: a key or a password stands in it" if credential_spans(candidate) else "",
-        _shuffled(candidate, source),
+        _shuffled(candidate, source, f" {theirs} "),
     )
 
 
@@ -104,9 +105,9 @@ def _repeated(candidate: str, source: str) -> str:
     return ""
 
 
-def _shuffled(candidate: str, source: str) -> str:
+def _shuffled(candidate: str, source: str, theirs_key: str) -> str:
     """A bag of words: few function words, and neighbours that are no neighbours in the source."""
-    prose = [line for line in candidate.split("\n") if "|" not in line and not line.startswith(NO_SENTENCES)]
+    prose = [line for line in candidate.split("\n") if not _holds_values(line, theirs_key)]
     spoken = words("\n".join(prose))[:_SAMPLED_WORDS]
     if len(spoken) < _SHORTEST or sum(w in FUNCTION_WORDS for w in spoken) > _GLUE * len(spoken):
         return ""
@@ -121,6 +122,16 @@ def _shuffled(candidate: str, source: str) -> str:
     if supported >= _SUPPORTED * len(pairs):
         return ""
     return f"bag of words: {supported} of {len(pairs)} neighbours are neighbours in the source"
+
+
+def _holds_values(line: str, source: str) -> bool:
+    """Whether a line is a row or a list of values: most of its parts stand in the source as they are."""
+    if "|" in line:
+        return True
+    if not line.startswith(NO_SENTENCES):
+        return False
+    parts = [value for part in _PART.split(line)[1:] if (value := key(part))]
+    return bool(parts) and sum(f" {value} " in source for value in parts) * 2 >= len(parts)
 
 
 def _bare_values(candidate: str, source: str) -> list[str]:

@@ -1,70 +1,166 @@
-"""Two values of one kind that changed places: each stands in a sentence with what only the other is about.
+"""Values of one kind that changed places: each stands with what only the other is about, in its sentence or in its clause.
 
-Knows facts, source and candidate. Values that the source says more than once, and rows of tables, are not judged here.
+Knows facts, source and candidate. A value said more than once is about all that it stands with.
 """
 
-import itertools
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import combinations, islice
 
 from pandora_dagster.compression.candidate import Candidate
-from pandora_dagster.compression.facts import NUMERIC, Fact
+from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
+from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import NO_SENTENCES, Source
-from pandora_dagster.compression.language import content_stems
-from pandora_dagster.compression.normal import padded
+from pandora_dagster.compression.language import OPENERS, PREPOSITIONS, STOP_WORDS, stem
+from pandora_dagster.compression.normal import apart, key
+from pandora_dagster.compression.values import Value, spelling
 
-_BORDER = re.compile(r"[.!?;]\s+|\n")
+_BORDER = re.compile(r"[.!?;]\s+|[{}\n\u3002\uff01\uff1f\uff1b]")
+_CLAUSE = re.compile(r"[,()\[\]|\u3001\uff0c]|\s(?:and|but|while|whereas|or|plus|then|versus|vs\.?)\s")
+_FURTHER = re.compile(r"[,;\uff0c]\s?(?:and|but|while|whereas)\s")
+_ROLE = re.compile(r"\s(\w+)\s*$")
+_WORD = re.compile(r"\w+")
+_LABEL = re.compile(r"(?<=[a-z] )A(?!\w)")
+"""The letter by which one of several goes, no article."""
 _REACH = 240
-_JUDGED = 60
-"""Suspects at most: a text in which more values lost words of their sentences is a condensed one, not one with two in exchange."""
+_JUDGED = 200
+"""Suspects at most: a text in which more values lost words of their clauses is a condensed one, not one with two in exchange."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """What stands around a value: `order` are its stems, names first, then the nearest; `verb` the one right before the value, of
+    `before` that stand there."""
+
+    written: str
+    """The key of the value."""
+    order: tuple[str, ...]
+    verb: str
+    before: int
+    is_member: bool
+    """Whether the value is one of a record, which tells by its members what it is about."""
+
+    def own(self, other: "_Clause") -> frozenset[str]:
+        """The stems; a verb that the shorter clause leaves out is of both."""
+        return frozenset(self.order) - ({self.verb} if self.before > max(other.before, 1) and self.verb not in other.order else set())
 
 
 @dataclass(frozen=True, slots=True)
 class _Suspect:
-    """A value that stands without some words of its sentence: the content stems there, and here."""
+    """A value that stands with words that are not of its clause: its clauses there, and the one here."""
 
-    fact: Fact
-    theirs: frozenset[str]
-    here: frozenset[str]
+    value: Value
+    theirs: tuple[_Clause, ...]
+    here: _Clause
 
 
 def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> frozenset[int]:
     """Where those of `facts` begin that changed places with another of their kind."""
-    found: set[int] = set()
-    suspects = list(itertools.islice(_suspects(facts, candidate, source), _JUDGED))
-    for one, other in itertools.combinations(suspects, 2):
-        if one.fact.kind is other.fact.kind and _took(one, other) and _took(other, one):
-            found |= {one.fact.start, other.fact.start}
-    return frozenset(found)
+    here = _clauses(candidate.text, candidate.spelled, None)
+    theirs = _clauses(source.text, source.spelled, frozenset(here))
+    suspects = list(islice(_suspects(here, theirs, source), _JUDGED))
+    moved = {s.value for one, other in combinations(suspects, 2) if _changed_places(one, other) for s in (one, other)}
+    return (
+        frozenset(fact.start for fact in facts if fact.kind in NUMERIC and spelling(fact.kind, fact.text) in moved)
+        if moved
+        else frozenset()
+    )
 
 
-def _took(one: _Suspect, other: _Suspect) -> bool:
-    """Whether a value stands with words that only the other is about, and with none that only it is."""
-    own, foreign = one.theirs - other.theirs, other.theirs - one.theirs
-    return bool(own and one.here & foreign) and not one.here & own
+def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]], source: Source) -> Iterator[_Suspect]:
+    for value in here.keys() & theirs.keys():
+        own = frozenset(word for clause in theirs[value] for word in clause.order)
+        for clause in here[value]:
+            said = frozenset(clause.order)
+            if said - own and own - said and _tells(value, clause, theirs[value], source):
+                yield _Suspect(value, tuple(theirs[value]), clause)
 
 
-def _suspects(facts: Iterable[Fact], candidate: Candidate, source: Source) -> Iterator[_Suspect]:
-    for fact in facts:
-        if fact.kind not in NUMERIC or not fact.key:
-            continue
-        line = next(candidate.lines_of(fact.key), None)
-        if line is None or "|" in candidate.lines[line] or candidate.lines[line].startswith(NO_SENTENCES):
-            continue
-        sentence = next((s for s in _BORDER.split(candidate.lines[line]) if f" {fact.key} " in padded(s)), "")
-        here, theirs = _stems(sentence, fact), _stems(_around(fact, source.text), fact)
-        if theirs - here and here - theirs and source.padded.count(f" {fact.key} ") == 1:
-            yield _Suspect(fact, theirs, here)
+def _tells(value: Value, here: _Clause, theirs: list[_Clause], source: Source) -> bool:
+    """Whether the words around a value tell where it belongs: not from one record to another form of it, nor where the source also
+    has it where no sentence stands around it."""
+    if any(clause.is_member for clause in theirs) and (len(theirs) > 1 or here.is_member):
+        return False
+    seen = Counter(clause.written for clause in theirs)
+    return all(source.padded.count(f" {form} ") <= seen[form] for form in {here.written, key(value[1])})
 
 
-def _stems(sentence: str, fact: Fact) -> frozenset[str]:
-    return frozenset(content_stems(sentence)) - frozenset(content_stems(fact.text))
+def _changed_places(one: _Suspect, other: _Suspect) -> bool:
+    if _sort(one.value) != _sort(other.value) or one.value == other.value:
+        return False
+    first = frozenset[str]().union(*(mine.own(yours) for mine in one.theirs for yours in other.theirs))
+    second = frozenset[str]().union(*(yours.own(mine) for mine in one.theirs for yours in other.theirs))
+    return _took(one.here, first - second, second - first) and _took(other.here, second - first, first - second)
 
 
-def _around(fact: Fact, text: str) -> str:
-    """The sentence of the source that a fact stands in; "" in a later generation of it, whose spans are another's."""
-    if text[fact.start : fact.end] != fact.text:
-        return ""
-    before = _BORDER.split(text[max(0, fact.start - _REACH) : fact.start])[-1]
-    return before + fact.text + _BORDER.split(text[fact.end : fact.end + _REACH])[0]
+def _took(here: _Clause, own: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether the nearest word that tells two values apart is of the other."""
+    return bool(own) and next((word in others for word in here.order if word in own or word in others), False)
+
+
+def _clauses(text: str, values: Iterable[tuple[Value, Found]], wanted: frozenset[Value] | None) -> dict[Value, list[_Clause]]:
+    """Each of the wanted values (all where None) -> every clause that it stands in; a clause has one value of a kind."""
+    found: defaultdict[Value, list[_Clause]] = defaultdict(list)
+    sorts: defaultdict[tuple[FactKind, str], list[tuple[Value, Found]]] = defaultdict(list)
+    for named, value in values:
+        sorts[_sort(named)].append((named, value))
+    for own in sorts.values():
+        ends = [0, *(value.end for _, value in own)]
+        starts = [*(value.start for _, value in own), len(text)]
+        for number, (named, value) in enumerate(own):
+            if wanted is None or named in wanted:
+                start, end = _begin(text, ends[number], value.start), _end(text, value.end, starts[number + 1])
+                found[named].append(_clause(text, start, value, end))
+    return dict(found)
+
+
+def _sort(value: Value) -> tuple[FactKind, str]:
+    """What values must share to be in exchange: the kind, and the unit of a quantity."""
+    kind, spelled = value
+    return kind, spelled.rpartition(" ")[2] if kind is FactKind.QUANTITY else ""
+
+
+def _begin(text: str, after: int, start: int) -> int:
+    """Where the clause of a value at `start` begins, after another that ends at `after`."""
+    low = max(after, start - _REACH)
+    between = text[low:start]
+    if borders := list(_BORDER.finditer(between)):
+        return low + borders[-1].end()
+    if low == after and after:
+        return low + _split(between)
+    return low + max((found.end() for found in _FURTHER.finditer(between)), default=0)
+
+
+def _end(text: str, end: int, before: int) -> int:
+    between = text[end : min(before, end + _REACH)]
+    if border := _BORDER.search(between):
+        return end + border.start()
+    return end + (_split(between) if before - end <= _REACH and before < len(text) else len(between))
+
+
+def _split(between: str) -> int:
+    """Where, between two values, the clause of the second begins: at the last border, or before its preposition."""
+    if borders := list(_CLAUSE.finditer(between)):
+        return borders[-1].start()
+    role = _ROLE.search(between)
+    return role.start() if role and role.group(1).lower() in PREPOSITIONS else len(between)
+
+
+def _clause(text: str, start: int, value: Found, end: int) -> _Clause:
+    before, after = _content(text[start : value.start]), _content(text[value.end : end])
+    role = _ROLE.search(text[start : value.start])
+    named = [role.group(1).lower()] if role and role.group(1).lower() in PREPOSITIONS else []
+    near = sorted([*enumerate(reversed(before)), *enumerate(after)], key=lambda word: (not word[1][1], word[0]))
+    line = text[text.rfind("\n", 0, value.start) + 1 : end]
+    is_member = '":' in text[start:end] or "|" in line or line.startswith(NO_SENTENCES)
+    verb = before[-1][0] if before and not before[-1][1] else ""
+    return _Clause(key(value.text), (*(word for _, (word, _) in near), *named), verb, len(before), is_member)
+
+
+def _content(text: str) -> list[tuple[str, bool]]:
+    """The stems of a part of a clause, and of each whether it is written as a name."""
+    written = _WORD.findall(_LABEL.sub("A_", apart(text)))
+    plain = ((word.lower(), word[0].isupper() and word.lower() not in OPENERS) for word in written)
+    return [(stem(word), is_name) for word, is_name in plain if word not in STOP_WORDS]

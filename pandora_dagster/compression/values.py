@@ -7,16 +7,22 @@ import re
 from collections.abc import Callable
 
 from pandora_dagster.compression.facts import FactKind
+from pandora_dagster.compression.normal import key, plain
 
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _CURRENCIES = {
     "$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd", "€": "eur", "eur": "eur", "euro": "eur", "euros": "eur",
     "£": "gbp", "gbp": "gbp", "pound": "gbp", "pounds": "gbp", "¥": "jpy", "jpy": "jpy", "chf": "chf", "cent": "cent", "cents": "cent",
+    "元": "cny", "人民币": "cny", "人民幣": "cny", "円": "jpy", "원": "krw", "美元": "usd", "美金": "usd", "ドル": "usd", "달러": "usd",
+    "欧元": "eur", "ユーロ": "eur", "유로": "eur", "英镑": "gbp", "ポンド": "gbp", "دولار": "usd", "يورو": "eur", "ريال": "riyal",
+    "درهم": "dirham", "جنيه": "gineh", "₪": "ils", 'ש"ח': "ils",
 }  # fmt: skip
 _SCALES = {"hundred": 2, "thousand": 3, "k": 3, "m": 6, "million": 6, "b": 9, "billion": 9, "trillion": 12}
+_ZEROS = {"百": 2, "千": 3, "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8}
 _SCALE_WORD = re.compile(r"\b(?:hundred|thousand|million|billion|trillion)\b")
 _PER = re.compile(r"(?:\bper |\ban? |/ ?)([a-z]+)$")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_OTHER_DATE = re.compile(r"(?:(\d{4}) ?[年년] ?)?(?:(\d{1,2}) ?[月월])?(?: ?(\d{1,2}) ?[日号號일])?")
 _UNITS = {
     "sec": "s",
     "second": "s",
@@ -36,7 +42,16 @@ _LONGEST = 200
 def canonical(kind: FactKind, text: str) -> str:
     """One spelling for all equal values of a kind, "" where there is none."""
     reader = _READERS.get(kind)
-    return reader(text.lower().strip()) if reader and len(text) <= _LONGEST else ""
+    return reader(plain(text.lower().strip())) if reader and len(text) <= _LONGEST else ""
+
+
+Value = tuple[FactKind, str]
+"""A value by its kind and its spelling."""
+
+
+def spelling(kind: FactKind, text: str) -> Value:
+    """By what equal values are one: the canonical spelling, or the key where there is none."""
+    return kind, canonical(kind, text) or key(text)
 
 
 def plain_number(text: str) -> str:
@@ -61,12 +76,13 @@ def _number(text: str) -> str:
 
 def _money(text: str) -> str:
     amount = _DIGITS.search(text)
-    names = re.findall(r"[$€£¥]|[a-z]+", text)
+    zeros = sum(_ZEROS.get(sign, 0) for sign in text)
+    names = re.findall(r"[$€£¥]|[a-z]+|[^\W\d_]+(?:\"[^\W\d_]+)?", re.sub(f"[{''.join(_ZEROS)}]", " ", text))
     currency = next((_CURRENCIES[name] for name in names if name in _CURRENCIES), "")
     if not amount:
         return ""
     per = f" / {found.group(1)}" if (found := _PER.search(text)) else ""
-    scale = next((_SCALES[name] for name in names if name in _SCALES), 0)
+    scale = next((_SCALES[name] for name in names if name in _SCALES), zeros)
     return f"{currency} {'-' if is_negative(text) else ''}{_scaled(plain_number(amount.group()), scale)}{per}"
 
 
@@ -89,6 +105,9 @@ def _quantity(text: str) -> str:
 def _date(text: str) -> str:
     if iso := re.match(r"(\d{4})-(\d\d)-(\d\d)", text):
         return "-".join(iso.groups()) + text[10:]
+    if other := _OTHER_DATE.fullmatch(text):
+        year, month, day = other.groups()
+        return f"{year or '-'}-{month.zfill(2) if month else '-'}-{day.zfill(2) if day else '-'}"
     month = next((n for n, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", text)), 0)
     numbers = re.findall(r"\d+", text)
     if not month or not numbers:

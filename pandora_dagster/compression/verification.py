@@ -3,6 +3,7 @@
 Knows ledger, source and candidate; judges any text, a model's as well as our own. Pure.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,11 +14,15 @@ from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
 from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import Source, flipped, invented
-from pandora_dagster.compression.language import content_stems
+from pandora_dagster.compression.language import STOP_WORDS, content_stems
+from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.relations import reversed_relations
 from pandora_dagster.compression.statements import distinguishing, is_same_force
 from pandora_dagster.compression.swaps import swapped
 from pandora_dagster.compression.values import is_negative
 
+_LABEL = re.compile(r"^[\w ]{1,40}(?:=|: )")
+_TELLS = STOP_WORDS - {"no", "not"}
 _PASSES_FOR = 0.7
 """Share of a statement's content with which another passes for it: changed then; missing where less of it stands."""
 _SELF_EVIDENT = frozenset((FactKind.URL, FactKind.IDENTIFIER, FactKind.EVIDENCE, FactKind.QUOTE, FactKind.NAME))
@@ -96,6 +101,9 @@ class _Judge:
                 yield Verdict(Outcome.INVENTED, None, found.text, f"{found.kind.value} that the source does not have")
         for sentence in self._flipped:
             yield Verdict(Outcome.INVENTED, None, sentence, "negation turned around")
+        if not self._is_same:
+            for sentence in reversed_relations(self._candidate.text, self._candidate.values, self._source.text, self._source.values):
+                yield Verdict(Outcome.INVENTED, None, sentence, "names changed places")
 
     @cached_property
     def _swapped(self) -> frozenset[int]:
@@ -163,22 +171,32 @@ class _Judge:
             lacks = wanted - stems
             if not lacks and is_same_force(fact.text, statement):
                 return Verdict(Outcome.EQUAL, fact, statement)
-            if changed is None and len(content & stems) >= _PASSES_FOR * len(content):
+            if changed is None and len(content & stems) >= _PASSES_FOR * len(content) and self._is_reworded(statement):
                 if lacks and distinguishing(SPEAKER_LINE.sub("", statement)) - self._source.stems:
                     changed = Verdict(Outcome.MUTATED, fact, statement, "other words")
                 elif not lacks and fact.kind is FactKind.CONSTRAINT:
                     changed = Verdict(Outcome.MUTATED, fact, statement, "another force or polarity")
         return changed or Verdict(Outcome.MISSING, fact)
 
+    def _is_reworded(self, statement: str) -> bool:
+        """Whether a statement says something in words of its own: no other sentence of the source, no list of values."""
+        said = _LABEL.sub("", statement)
+        return f" {key(said)} " not in self._source.padded and any(word in _TELLS for word in words(said))
+
     def _absent(self, fact: Fact, reason: str) -> Verdict:
         if fact.rank is not Rank.CRITICAL:
-            if fact.rule:
+            if fact.rule and self._has_instead(fact):
                 return Verdict(Outcome.DROPPED_BY_RULE, fact, reason=fact.rule)
             if self._has_reference:
                 return Verdict(Outcome.RECOVERABLE, fact, reason="the reference leads to it")
         if changed := self._changed(fact):
             return Verdict(Outcome.MUTATED, fact, changed.text, "another value stands in its place")
         return Verdict(Outcome.MISSING, fact, reason=reason)
+
+    def _has_instead(self, fact: Fact) -> bool:
+        """Whether what has to stand for a dropped fact does."""
+        instead = Fact(FactKind.CLAIM, fact.instead, 0, 0, key(fact.instead))
+        return not fact.instead or self._present(instead).outcome in (Outcome.KEPT, Outcome.EQUAL)
 
     def _changed(self, fact: Fact) -> Found | None:
         """An invented value of the same kind on a line about the same subject."""

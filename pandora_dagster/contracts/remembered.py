@@ -80,8 +80,9 @@ class SourceStore(Protocol):
 class NoteStore(Protocol):
     """Forever memory: a folder of Markdown notes, only read (004 section 13)."""
 
-    def listing(self, user: UserId) -> NoteListing:
-        """The notes that can be offered; one that can not be read is told, and costs nothing else."""
+    def listing(self, user: UserId, query: str = "") -> NoteListing:
+        """The notes that can be offered, and those whose header or text `query` leads to; one that can not be read is told, and
+        costs nothing else."""
         ...
 
     def load(self, user: UserId, name: str) -> Note:

@@ -170,8 +170,6 @@ class NoteHeader:
     tags: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     """Where its wiki links lead: names as they are written."""
-    opening: str = ""
-    """Its first words, for ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +185,18 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteMatch:
+    """A note that a query leads to. `score` is over 0, that of the best 1; `passage` its part that fits, "" where its header does."""
+
+    name: str
+    score: float
+    passage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NoteListing:
-    """The notes of a folder that can be offered, and a sentence for each that can not."""
+    """The notes of a folder that can be offered, a sentence for each that can not, and those that a query leads to, best first."""
 
     headers: tuple[NoteHeader, ...] = ()
     notices: tuple[str, ...] = ()
+    matches: tuple[NoteMatch, ...] = ()

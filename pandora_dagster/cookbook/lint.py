@@ -55,7 +55,7 @@ def check_all(shelf: Shelf, tools: Collection[str], counter: CountsTokens) -> Ch
 
 def check_recipe(loaded: LoadedRecipe, counter: CountsTokens) -> tuple[str, ...]:
     """Faults of one sound recipe against the conventions of prompts."""
-    rules: tuple[Callable[[LoadedRecipe], Iterator[str]], ...] = (_query, _variables, _explained, _example, _evidence, _grammar)
+    rules: tuple[Callable[[LoadedRecipe], Iterator[str]], ...] = (_query, _variables, _preserve, _explained, _example, _evidence, _grammar)
     found = [*_budget(loaded, counter), *(fault for rule in rules for fault in rule(loaded))]
     return tuple(f"recipes/{loaded.path}.yaml: {fault}" for fault in dict.fromkeys(found))
 
@@ -106,6 +106,13 @@ def _variables(loaded: LoadedRecipe) -> Iterator[str]:
     for name in dict.fromkeys(n for text in texts for n in variables_in(text)):
         if name not in known:
             yield f"variables: {{{{{name}}}}} is not declared: expected it under variables"
+
+
+def _preserve(loaded: LoadedRecipe) -> Iterator[str]:
+    """What compression is told to preserve must be something that the call can have."""
+    for name in loaded.recipe.compression.preserve:
+        if name != "tool_errors" and name not in loaded.recipe.input_docs and not re.fullmatch(r"section_\d", name):
+            yield f"compression.preserve: {name} is nothing that the call has: expected section_<n>, tool_errors or one of its input_docs"
 
 
 def _explained(loaded: LoadedRecipe) -> Iterator[str]:

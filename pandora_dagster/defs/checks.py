@@ -82,6 +82,10 @@ def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.A
     metadata: dict[str, str | float] = {"turn": str(report.key)}
     if verdict and verdict.value is not None:
         metadata["value"] = verdict.value
+    if verdict and not verdict.passed:
+        metadata["reason"] = verdict.reason
+        if report.halt:
+            metadata |= {"intervention": report.halt.id, "halt": report.halt.message}
     return dg.AssetCheckResult(
         asset_key=report.phase,
         check_name=gate,

@@ -13,10 +13,11 @@ import dagster as dg
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.ports import Cookbook
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.factory import run_tags
 from pandora_dagster.defs.instance import add_keys, open_instance
-from pandora_dagster.defs.report import report_phases
+from pandora_dagster.defs.report import ToldPhases, report_phases
 from pandora_dagster.defs.resources import HousePhases, RunsPhases
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow import PHASES
@@ -85,11 +86,25 @@ def add_partitions(house: House, keys: Iterable[TurnKey]) -> None:
         add_keys(instance, keys)
 
 
-def report_turn(house: House, key: TurnKey, reports: Iterable[PhaseReport]) -> None:
-    """Tell Dagster of a turn that ran outside it (chat, an API), after the answer."""
+def report_turn(house: House, key: TurnKey, reports: Sequence[PhaseReport]) -> None:
+    """Tell Dagster of a turn that ran outside it (chat, an API), after the answer.
+
+    One that HALTed becomes a run of its own, which fails where the turn did: its page shows the failed check and the intervention.
+    """
     folder = house.kit.turns.path(key)
     with open_instance(house.settings) as instance:
-        report_phases(instance, reports, cookbook=house.kit.cookbook, folder=folder)
+        tell_turn(instance, key, reports, cookbook=house.kit.cookbook, session=house.turns.manifest(key).session_id, folder=folder)
+
+
+def tell_turn(
+    instance: dg.DagsterInstance, key: TurnKey, reports: Sequence[PhaseReport], *, cookbook: Cookbook, session: str, folder: str
+) -> None:
+    """`report_turn` on an open instance; nothing of the turn is run again."""
+    if any(report.halt for report in reports):
+        told = ToldPhases(reports, session, folder)
+        execute_turn(turn_assets(cookbook), told, key, instance, select=told.names)
+    else:
+        report_phases(instance, reports, cookbook=cookbook, folder=folder)
 
 
 def ui_command(settings: Settings, *, host: str, port: int) -> tuple[list[str], dict[str, str]]:

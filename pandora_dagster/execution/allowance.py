@@ -14,7 +14,7 @@ from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.ports import Clock
 from pandora_dagster.errors import DocumentError, StoreError
 
-SUMMARIZING = frozenset({"compressor", "session_summarizer", "digest_builder"})
+SUMMARIZING = frozenset({"compressor", "session_summarizer", "digest_builder", "conversation_summarizer"})
 """Roles whose calls come beyond a turn's own."""
 LONGEST_WAIT_S = 20.0
 """A person waits for the answer: a call that would have to wait longer is deferred."""

@@ -11,7 +11,6 @@ from hashlib import sha256
 
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import Outcome, Rank, Verdict
-from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.verification import Verification
 from pandora_dagster.contracts.calls import CallSite
 from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
@@ -78,19 +77,23 @@ class SummarizationEngine:
     ) -> Outcomes:
         """`content` in at most `target_tokens` tokens, or a HALT with its reason; unchanged where it fits.
 
-        `original` is the first original where `content` is a compression: its ledger stays the contract. Raises CallFaultError
+        `original` is the first original where `content` is a compression: its ledger stays the contract, and a text that fits but has
+        lost a critical fact of it does not stay unchanged. Raises CallFaultError
         where the model is down, and InputError for a target under 1.
         """
         tokens = self._counter.count(content)
-        if target_tokens >= 1 and tokens <= target_tokens:
+        kind = content_type or detect_content_type(name, original or content)
+        contract = Contract(content, target_tokens, kind, self._counter, query, name, original if original != content else "")
+        if (
+            target_tokens >= 1
+            and tokens <= target_tokens
+            and not (contract.original and contract.judge(content).verification.lost_critical)
+        ):
             return Outcomes(content, tokens, tokens)
-        kind = content_type or detect_content_type(name, content)
         loaded = self._cookbook.compressor(kind)
         key = _key(content, kind, target_tokens, tuple(preserve_hints), query, name, original, loaded.version)
         if (known := self._cache.get(key)) is not None:
             return known
-        first = take_ledger(original, kind) if original and original != content else None
-        contract = Contract(content, target_tokens, kind, self._counter, query, name, first)
         made = await self._made(contract, tokens, loaded, preserve_hints, site)
         if made.text is not None and not made.deferred:
             self._cache.put(key, made)
@@ -131,8 +134,7 @@ class SummarizationEngine:
     def verified(self, content: Content, text: str, target: int, parts: Sequence[CompressionReport]) -> Shrunk:
         """`content` shortened to `text` by compressions of its `parts`, judged as a whole; unchanged, with the reasons, where unsound."""
         kind = content.content_type or detect_content_type(content.name, content.text)
-        first = take_ledger(content.original, kind) if content.original else None
-        judged = Contract(content.text, target, kind, self._counter, name=content.name, first=first).judge(text)
+        judged = Contract(content.text, target, kind, self._counter, name=content.name, original=content.original).judge(text)
         if not judged.ok:
             return Shrunk(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
         before, after = self._counter.count(content.text), self._counter.count(text)

@@ -47,21 +47,21 @@ class Contract:
     counter: CountsTokens
     query: str = ""
     name: str = ""
-    first: Ledger | None = None
-    """The ledger of the first original, where `text` is a compression already."""
+    original: str = ""
+    """The first original, where `text` is a compression already: what is judged are its facts, and what it says."""
 
     @cached_property
     def ledger(self) -> Ledger:
-        return self.first or take_ledger(self.text, self.content_type)
+        return take_ledger(self.original or self.text, self.content_type)
 
     @cached_property
     def source(self) -> Source:
-        return Source(self.text)
+        return Source(self.original or self.text)
 
     def judge(self, candidate: str) -> Judged:
         """Every verdict on a candidate. Missing details and important facts alone do not refuse it."""
         found = verify(self.ledger, self.source, candidate, reference=reference_to(self.name, self.content_type))
-        check = is_a_summary(candidate, self.text, self.target, self.counter)
+        check = is_a_summary(candidate, self.original or self.text, self.target, self.counter)
         lost = [f"critical fact missing: {f.text[:80]}" for f in found.lost_critical]
         wrong = [f"{v.outcome.value}: {v.text[:80]}" for v in found.of(Outcome.MUTATED, Outcome.INVENTED)]
         return Judged(candidate, found, (*check.reasons, *lost, *wrong))
@@ -70,7 +70,7 @@ class Contract:
         """Missing facts put back, each with its subject, within the target. What was invented can not be mended."""
         if not judged.lost:
             return judged
-        again = self.judge(restored(judged.text, judged.lost, self.text, self.target, self.counter))
+        again = self.judge(restored(judged.text, judged.lost, self.original or self.text, self.target, self.counter))
         return again if len(again.reasons) <= len(judged.reasons) else judged
 
     def spans(self) -> Compressed:
@@ -81,7 +81,8 @@ class Contract:
             content_type=self.content_type,
             query=self.query or None,
             counter=self.counter,
-            ledger=self.first,
+            ledger=self.ledger if self.original else None,
+            original=self.original,
             name=self.name,
         )
 

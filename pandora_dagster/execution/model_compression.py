@@ -111,7 +111,7 @@ class ModelCompression:
     async def _piece(self, work: _Work, chunk: Chunk, target: int) -> tuple[str, Way]:
         if chunk.way == "verbatim" or chunk.tokens <= target:
             return chunk.text, "verbatim"
-        own = replace(work.contract, text=chunk.text, target=max(1, target), content_type=_inner(work.contract), first=None, name="")
+        own = replace(work.contract, text=chunk.text, target=max(1, target), content_type=_inner(work.contract), original="", name="")
         judged = None
         if chunk.way == "model":
             async with work.places:

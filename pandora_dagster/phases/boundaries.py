@@ -91,7 +91,8 @@ def compression_facts(reports: Sequence[CompressionReport]) -> Mapping[str, Any]
 
 
 def _content(number: int, body: str, original: str) -> Content:
-    return Content(body, whole_name(number), _KINDS.get(number, ContentType.GENERIC), original=original)
+    text = body.rstrip().removesuffix(_WAY).rstrip() if number == ANSWER else body
+    return Content(text, whole_name(number), _KINDS.get(number, ContentType.GENERIC), original=original)
 
 
 def _replaced(desk: Desk, turn: Turn, owner: PhaseRecord, content: Content, number: int, text: str) -> Turn:

@@ -15,7 +15,7 @@ from pandora_dagster.contracts.conversations import ConversationDigest, Conversa
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.contracts.words import ContentType, InterventionType
-from pandora_dagster.errors import DocumentError, UnknownTurnError
+from pandora_dagster.errors import DeferredError, DocumentError, UnknownTurnError
 from pandora_dagster.phases import history
 from pandora_dagster.phases.desk import Desk, Written, answer_of
 from pandora_dagster.phases.prior_turns import path_of
@@ -57,21 +57,30 @@ async def conversation_summary(desk: Desk) -> Written:
 
 
 async def _renewed(desk: Desk, standing: ConversationSummary | None, due: _Due, policy: WindowPolicy) -> Written:
-    """One stretch of turns after the other; each is stored before the next begins, so that a failure takes nothing back."""
+    """One stretch of turns after the other; each is stored before the next begins, so that a failure takes nothing back.
+
+    A call that the session's limits put off (DECISIONS 7) ends it for this turn: what is left waits for a later one.
+    """
     left, put_back, refused = list(due.waiting[: due.taken]), list[str](), list[str]()
+    deferred = ""
     while left and len(desk.results) < MOST_CALLS:
         part, texts = await _part(desk, left, standing, policy)
-        made, result = await _carried_on(desk, standing, part, texts, policy.summary.words)
+        try:
+            made, result = await _carried_on(desk, standing, part, texts, policy.summary.words)
+        except DeferredError as error:
+            deferred = str(error)
+            break
         standing = desk.kit.conversations.save(_record(desk, standing, part, made, result))
         put_back += made.restored
         refused += made.refused
         left = left[len(part) :]
-    facts = {"triggered": True, "why": due.why, **_facts(standing), "put_back": put_back, "refused": refused, "left_for_later": len(left)}
+    told_of = {"put_back": put_back, "refused": refused, "left_for_later": len(left), "deferred": deferred}
+    facts = {"triggered": True, "why": due.why, **_facts(standing), **told_of}
     told = f"{len(put_back)} limits or decisions put back, {len(refused)} unfounded items taken out"
     return Written(
-        facts={name: value for name, value in facts.items() if value != [] and value != 0},
+        facts={name: value for name, value in facts.items() if value not in ([], 0, "")},
         shown=shown(standing.digest) if standing else "",
-        verdicts=(GateVerdict("facts_preserved", True, told),),
+        verdicts=(GateVerdict("facts_preserved", True, told),) if desk.results else (),
     )
 
 

@@ -17,6 +17,7 @@ from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.desk import Desk, line
 from pandora_dagster.selection.freshness import age_hours, freshness_score, hours_left, is_expired
+from pandora_dagster.text.passages import joined, passages
 from pandora_dagster.text.research_page import flat_fields
 
 CACHED = "===== CACHED INTELLIGENCE (Phase 1) ====="
@@ -30,6 +31,8 @@ _WORTH = {"research": 3e9, "visit": 2e9, "note": 1e9}
 """Before turns (004 section 7.3)."""
 _SOON = 4
 """A note is selected to this many times its limit before it is compressed: a long paste costs no hundred calls."""
+_BESIDE = {-1: 0.5, 1: 0.4, -2: 0.25, 2: 0.2}
+"""Distance of a passage that shares words with the query -> what its neighbour has of that; what follows a match counts most."""
 _BANNER = re.compile(r"^(?======)", re.MULTILINE)
 
 
@@ -175,7 +178,7 @@ async def _fields(desk: Desk, visit: Visit, room: int) -> tuple[Mapping[str, Any
     if count(line(data)) <= room:
         return data, ()
     flat = {name: "; ".join(f"{path}: {value}" for path, value in flat_fields(value, name)) for name, value in data.items()}
-    scores = desk.kit.scores(_query(desk), list(flat.values()))
+    scores = desk.kit.scores(_asked(desk), list(flat.values()))
     order = sorted(flat, key=lambda name: (name != "title", -scores[list(flat).index(name)]))
     kept: dict[str, Any] = {}
     for name in order:
@@ -191,31 +194,36 @@ async def _fields(desk: Desk, visit: Visit, room: int) -> tuple[Mapping[str, Any
 
 
 async def _note_piece(desk: Desk, note: Note, label: str, place: int) -> _Piece:
-    """A note within its limit: whole; else its best paragraphs, then compressed."""
+    """A note within its limit: whole; else its matching passages, then compressed."""
     name, count = note.header.name, desk.kit.counter.count
-    text, left = _paragraphs(desk, note.text, NOTE_TOKENS * (_SOON if desk.kit.summarizer else 1))
+    text, left = _matching(desk, note.text, NOTE_TOKENS * (_SOON if desk.kit.summarizer else 1))
     if count(text) > NOTE_TOKENS:
         text = await _shrunk(desk, Content(text, note.logical_id, ContentType.GENERIC, query=_query(desk)), NOTE_TOKENS)
     said = f"===== NOTE {name} [{label}] =====\n{quoted(text)}"
-    recorded = (f"note {name}: {left} paragraphs",) if left else ()
+    recorded = (f"note {name}: {left} passages",) if left else ()
     item = Item(said, _WORTH["note"] - place, f"note {name}")
     return _Piece("forever_memory", item, Source(label, note.logical_id, f"Note: {note.header.title[:80]}"), recorded)
 
 
-def _paragraphs(desk: Desk, text: str, limit: int) -> tuple[str, int]:
-    """All of a text where it fits `limit` tokens, else its best whole paragraphs in their order; and how many stay out."""
+def _matching(desk: Desk, text: str, limit: int) -> tuple[str, int]:
+    """All of a text where it fits `limit` tokens, else the passages that share words with the query, best first, in order; and how
+    many stay out. What stands beside them goes along while it fits a note's own limit: it says what they are about."""
     count = desk.kit.counter.count
     if count(text) <= limit:
         return text, 0
-    pieces = [p for p in re.split(r"\n{2,}", text) if p.strip()]
-    scores = desk.kit.scores(_query(desk), pieces)
-    room, kept = limit, set[int]()
-    for place in sorted(range(len(pieces)), key=lambda i: -scores[i]):
+    spans = passages(text)
+    pieces = [text[start:stop] for start, stop in spans]
+    scores = list(desk.kit.scores(_asked(desk), pieces))
+    near = [
+        max([scores[i], *(lent * scores[i + at] for at, lent in _BESIDE.items() if 0 <= i + at < len(scores))]) for i in range(len(scores))
+    ]
+    taken, kept = 0, set[int]()
+    for place in sorted(range(len(pieces)), key=lambda i: -near[i]):
         cost = count(pieces[place]) + 2
-        if cost <= room:
-            room -= cost
+        if taken + cost <= (limit if scores[place] > 0 else min(limit, NOTE_TOKENS)):
+            taken += cost
             kept.add(place)
-    return "\n\n".join(p for i, p in enumerate(pieces) if i in kept), len(pieces) - len(kept)
+    return joined(text, spans, kept), len(pieces) - len(kept)
 
 
 def quoted(text: str) -> str:
@@ -250,3 +258,8 @@ def _document(name: str, pieces: Sequence[_Piece]) -> InputDocument:
 
 def _query(desk: Desk) -> str:
     return desk.analysis().resolved_query
+
+
+def _asked(desk: Desk) -> str:
+    """The person's own words, and what they mean: a passage may share either."""
+    return f"{desk.query} {_query(desk)}"

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandora_dagster.contracts.calls import InputDocument, Item
-from pandora_dagster.contracts.sources import NoteHeader, ResearchRow, VisitRow
+from pandora_dagster.contracts.sources import NoteListing, ResearchRow, VisitRow
+from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.desk import Desk, line
 from pandora_dagster.selection.freshness import age_hours, is_expired
+from pandora_dagster.text.passages import passages
 from pandora_dagster.text.tables import cell
 
 HEADER_TOKENS = {"memory_headers": 400, "research_headers": 500, "visit_headers": 500, "note_headers": 400}
@@ -21,6 +23,9 @@ _RELEVANT = 1e7
 _LINKED = 0.3
 """What a note takes over of the best note that links to it."""
 _REFERRED = 1.0
+_PASSAGE_CHARS = 240
+"""Of a note's passage, what its header shows."""
+_MOST_SAID = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +51,12 @@ def offered_sources(desk: Desk) -> Offered:
     title = analysis.content_reference.title if analysis.content_reference else ""
     query = " ".join((desk.query, analysis.resolved_query, *analysis.entities, title))
     research = _newest_by_topic(kit.sources.research_rows(user))
-    listing = kit.notes.listing(user)
+    listing = kit.notes.listing(user, query)
     kinds = {
         "memory_headers": _memory(desk, query),
         "research_headers": _research(desk, query, research),
         "visit_headers": _visits(desk, query, kit.sources.visit_rows(user), research),
-        "note_headers": _notes(desk, query, listing.headers),
+        "note_headers": _notes(desk, query, listing),
     }
     documents: list[InputDocument] = []
     left_out: list[str] = []
@@ -102,12 +107,29 @@ def _research(desk: Desk, query: str, rows: Sequence[ResearchRow]) -> list[_Head
                 "age_hours": age_hours(row.created_at, now),
                 "quality_score": row.quality_score,
             }
+            | _says(desk, query, _told(desk, row))
             | ({"expired": True} if is_expired(row.expires_at, now) else {})
             | ({"visits": list(row.webpage_cache[:5])} if row.webpage_cache else {}),
             score,
         )
         for row, score in zip(rows, scores, strict=True)
     ]
+
+
+def _told(desk: Desk, row: ResearchRow) -> str:
+    """What a topic's research tells; a record that can not be read is offered by its summary alone: nothing named it yet."""
+    try:
+        claims = desk.kit.sources.research(desk.turn.key.user, row.topic).claims
+    except DocumentError:
+        claims = ()
+    return " ".join((row.summary, *(c.claim for c in claims)))
+
+
+def _says(desk: Desk, query: str, text: str) -> dict[str, Any]:
+    """The words of the query that the text behind a header says, so that it can be chosen by what it holds; {} where it has none."""
+    words = dict.fromkeys(_words(query).split())
+    said = [w for w in words if desk.kit.scores(w, [text])[0] > 0][:_MOST_SAID]
+    return {"says": said} if said else {}
 
 
 def _visits(desk: Desk, query: str, rows: Sequence[VisitRow], research: Sequence[ResearchRow]) -> list[_Header]:
@@ -145,20 +167,30 @@ def _referred_turn(desk: Desk) -> tuple[int, str | None] | None:
     return reference.source_turn, next((r.research_topic for r in rows if r.number == reference.source_turn), None)
 
 
-def _notes(desk: Desk, query: str, headers: Sequence[NoteHeader]) -> list[_Header]:
-    """The notes that share words with the query or are linked from one that does; all of them where they are few."""
-    texts = [f"{_words(h.name.rpartition('/')[2])} {h.title} {' '.join(h.tags)} {h.opening}" for h in headers]
-    own = desk.kit.scores(query, texts)
+def _notes(desk: Desk, query: str, listing: NoteListing) -> list[_Header]:
+    """The notes that the query leads to, with the passage that does, or that one of them links to; all of them where they are few."""
+    own = {match.name: match for match in listing.matches}
     lent: dict[str, float] = {}
-    for header, score in zip(headers, own, strict=True):
-        for link in header.links if score > 0 else ():
-            lent[_stem(link)] = max(lent.get(_stem(link), 0.0), _LINKED * score)
-    scored = [(max(score, lent.get(_stem(h.name), 0.0)), h) for score, h in zip(own, headers, strict=True)]
-    return [
-        _Header(f"note {h.name}", {"note": h.name, "title": h.title, "tags": list(h.tags)}, score)
-        for score, h in scored
-        if score > 0 or len(headers) <= MOST_OFFERED
-    ]
+    for header in listing.headers:
+        for link in header.links if header.name in own else ():
+            lent[_stem(link)] = max(lent.get(_stem(link), 0.0), _LINKED * own[header.name].score)
+    found: list[_Header] = []
+    for header in listing.headers:
+        match = own.get(header.name)
+        score = max(match.score if match else 0.0, lent.get(_stem(header.name), 0.0))
+        if score > 0 or len(listing.headers) <= MOST_OFFERED:
+            told = _telling(desk, query, match.passage) if match else ""
+            values = {"note": header.name, "title": header.title, "tags": list(header.tags)}
+            values |= {"passage": told} if told.lstrip("# ") not in ("", header.title) else {}
+            found.append(_Header(f"note {header.name}", values, score))
+    return found
+
+
+def _telling(desk: Desk, query: str, passage: str) -> str:
+    """The part of a passage that says most about the query, as one line: it is offered here and loaded later."""
+    parts = [passage[start:stop] for start, stop in passages(passage, longest=_PASSAGE_CHARS)]
+    scores = desk.kit.scores(query, parts)
+    return " ".join(parts[max(range(len(parts)), key=lambda i: (scores[i], -i))].split()) if parts else ""
 
 
 def _newest_by_topic(rows: Iterable[ResearchRow]) -> tuple[ResearchRow, ...]:

@@ -153,7 +153,7 @@ def _prior_turns(turns: Sequence[PriorTurn], labels: Mapping[str, str]) -> str:
     highest = max(turns, key=lambda t: _WORTH[t.relevance]).relevance
     meta = meta_block({"type": "turn_context", "relevant_turns": [t.turn for t in turns], "highest_relevance": highest})
     rows = [
-        (f"{t.turn} {_label(labels, t.turn)}", t.relevance, t.summary, "; ".join(cell(f).rstrip(".;") for f in t.key_facts)) for t in turns
+        (f"{t.turn} {_label(labels, t.turn)}", t.relevance, t.summary, "; ".join(cell(f).rstrip(";") for f in t.key_facts)) for t in turns
     ]
     return f"### Relevant Prior Turns\n\n{meta}\n\n{table(('Turn', 'Relevance', 'Summary', 'Key Facts'), rows)}"
 

@@ -51,7 +51,7 @@ class Calls:
             self.index.absorb(sorted(self.owed), report=self.report)
             self.owed.clear()
         except StoreError as error:
-            self.report(f"{key}: its calls are not in the index: {error}")
+            self.report(f"{key}: its calls are not in the index: {error.with_hint}")
 
     def totals(self, key: TurnKey, revision: int) -> CallTotals:
         """What one revision of a turn took, its newest calls included; raises StoreError."""

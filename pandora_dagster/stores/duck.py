@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 from filelock import FileLock, Timeout
 
-from pandora_dagster.errors import StoreError
+from pandora_dagster.errors import DamagedIndexError, StoreError
 from pandora_dagster.stores.files import disk_errors
 
 _POLL_S = 0.005
@@ -107,19 +107,29 @@ class DuckFile:
     def take(self, fresh: "DuckFile") -> Path | None:
         """Put `fresh` in the place of this file; a damaged one is kept aside and its new path returned."""
         with self.locked():
-            aside = self.set_aside() if self._damaged() else None
+            aside = self.set_aside() if self._wrong() else None
             _log_of(self.path).unlink(missing_ok=True)
             fresh.path.replace(self.path)
             return aside
 
-    def _damaged(self) -> bool:
+    def fault(self) -> StoreError | None:
+        """Why a file that is there can not be used: damaged, of another design, refused; None where it can."""
+        if not self.path.exists():
+            return None
+        try:
+            with self.locked():
+                return self._wrong()
+        except StoreError as error:
+            return error
+
+    def _wrong(self) -> StoreError | None:
         try:
             if self.path.exists():
                 with self._opened(read_only=True):
                     pass
-        except StoreError:
-            return True
-        return False
+        except StoreError as error:
+            return error
+        return None
 
     def _lock(self) -> FileLock:
         with disk_errors(self.path.parent, "cannot make the folder"):
@@ -154,7 +164,7 @@ class DuckFile:
     def _check(self, connection: duckdb.DuckDBPyConnection) -> None:
         found = connection.execute("SELECT max(version) FROM schema_version").fetchone()
         if not found or found[0] != self.schema.version:
-            raise StoreError(f"{self.path}: index design {found and found[0]}, expected {self.schema.version}; {_REMEDY}", hint=_REMEDY)
+            raise DamagedIndexError(f"{self.path}: index design {found and found[0]}, expected {self.schema.version}", hint=_REMEDY)
 
     def _fault(self, error: duckdb.Error) -> StoreError:
         said = str(error).splitlines()[0][:200]
@@ -163,7 +173,7 @@ class DuckFile:
         if any(word in said for word in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
             return StoreError(f"{self.path}: the disk refused: {said}", hint="free some space or make the folder writable")
         if isinstance(error, _DAMAGE):
-            return StoreError(f"{self.path}: damaged or not an index: {said}; {_REMEDY}", hint=_REMEDY)
+            return DamagedIndexError(f"{self.path}: damaged or not an index: {said}", hint=_REMEDY)
         return StoreError(f"{self.path}: the index refused: {said}")
 
 

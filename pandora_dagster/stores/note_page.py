@@ -16,7 +16,6 @@ _TAG = re.compile(r"(?<![\w/#&])#([A-Za-z_][\w/-]{0,79})")
 _LINK = re.compile(r"\[\[([^\[\]|#^\n]{1,200})(?:[#^|][^\[\]\n]*)?\]\]")
 _CODE = re.compile(r"^(```|~~~).*?^\1[ \t]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 MAX_FRONT_CHARS = 64 * 1024
-_OPENING_CHARS = 400
 
 
 def read_note(text: str, *, name: str, where: str) -> Note:
@@ -31,7 +30,6 @@ def read_note(text: str, *, name: str, where: str) -> Note:
         title=" ".join(title.split())[:200],
         tags=tuple(dict.fromkeys((*_tags(front), *_TAG.findall(prose))))[:40],
         links=tuple(dict.fromkeys(link.strip() for link in _LINK.findall(prose)))[:100],
-        opening=" ".join(prose[: 2 * _OPENING_CHARS].split())[:_OPENING_CHARS],
     )
     return Note(header, body.strip("\r\n"))
 

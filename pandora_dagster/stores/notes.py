@@ -1,42 +1,51 @@
-"""The NoteStore port over a folder of Markdown notes. Only reads; knows the folder, its links and sizes.
+"""The NoteStore port over a folder of Markdown notes, which it only reads. Knows the folder, its links, sizes and times.
 
 A note's name is looked up among those that were listed: it never becomes a path.
 """
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.sources import Note, NoteHeader, NoteListing
+from pandora_dagster.contracts.sources import Note, NoteListing, NoteMatch
 from pandora_dagster.errors import DocumentError, PandoraError
 from pandora_dagster.stores.files import disk_errors, inside, read_text
 from pandora_dagster.stores.layout import Layout
+from pandora_dagster.stores.note_index import DuckNoteIndex, Known, NoteRow, Passage
 from pandora_dagster.stores.note_page import read_note
 
 MAX_NOTE_BYTES = 1024 * 1024
 """A person's longest notes take some hundred kilobytes; what is larger is a paste or no text."""
 MOST_NOTES = 20_000
+_AT_ONCE = 500
+"""Notes that are indexed in one transaction: what was read stays read where a command is cut off."""
+_UNREADABLE = "unreadable: "
+_PASSAGES_READ = 20
+"""Notes whose passage is looked up: as many as are offered at most."""
 
 
 class NoteFiles:
-    """Each user's notes: `folders` names where those of a user lie; others keep theirs under the store."""
+    """Each user's notes: `folders` names where those of a user lie; others keep theirs under the store. `index` holds what they say."""
 
-    def __init__(self, root: Path, folders: Mapping[UserId, Path]) -> None:
+    def __init__(self, root: Path, folders: Mapping[UserId, Path], index: DuckNoteIndex) -> None:
         self._layout = Layout(root)
         self._folders = dict(folders)
-        self._read: dict[str, tuple[tuple[int, int], NoteHeader | str]] = {}
-        """Path -> its time and size when it was read, and its header or what is wrong with it: a folder is read once."""
+        self._index = index
 
-    def listing(self, user: UserId) -> NoteListing:
-        """Headers by name, and a sentence for each note that can not be offered. Raises StoreError for the folder itself."""
-        headers: list[NoteHeader] = []
+    def listing(self, user: UserId, query: str = "") -> NoteListing:
+        """Headers by name, a sentence for each note that can not be offered, and what `query` leads to, best first.
+
+        A note is read where its file's time or size is another than the index holds. Raises StoreError for folder and index.
+        """
         notices: list[str] = []
-        for name, path in self._paths(user, notices):
-            found = self._header(user, name, path)
-            (headers if isinstance(found, NoteHeader) else notices).append(found)  # pyright: ignore[reportArgumentType] - one list each
-        return NoteListing(tuple(headers), tuple(notices))
+        paths = dict(self._paths(user, notices))
+        known = self._refreshed(user, paths)
+        headers = [found.header for name in paths if (found := known[name]).header]
+        notices += [known[name].fault for name in paths if known[name].fault]
+        matches = self._matches(user, query, paths) if headers and query else ()
+        return NoteListing(tuple(headers), tuple(notices), matches)
 
     def load(self, user: UserId, name: str) -> Note:
         """A note, read now; raises DocumentError: missing, too large, broken front matter, a link out of the folder."""
@@ -53,22 +62,45 @@ class NoteFiles:
     def _known(self, user: UserId, name: str) -> Path | None:
         return next((path for known, path in self._paths(user, []) if known == name), None)
 
-    def _header(self, user: UserId, name: str, path: Path) -> NoteHeader | str:
+    def _refreshed(self, user: UserId, paths: Mapping[str, Path]) -> dict[str, Known]:
+        """What the index knows of these notes, after those that changed were read and those that are gone were taken out."""
+        known = self._index.known(user)
+        marks = {name: self._mark(user, path) for name, path in paths.items()}
+        changed = [name for name, mark in marks.items() if name not in known or known[name].mark != mark]
+        gone = [name for name in known if name not in paths]
+        for start in range(0, max(len(changed), bool(gone)), _AT_ONCE):
+            rows = [self._row(user, name, paths[name], marks[name]) for name in changed[start : start + _AT_ONCE]]
+            self._index.put(user, rows, gone if start == 0 else ())
+            known |= {row.name: Known(row.mark, row.note.header if row.note else None, row.fault) for row in rows}
+        return known
+
+    def _mark(self, user: UserId, path: Path) -> str:
         try:
             status = path.stat()
         except OSError as error:
-            return f"note {name}: left out: {error.strerror}"
-        if not stat.S_ISREG(status.st_mode):
-            return f"note {name}: left out: not a file"
-        mark = (status.st_mtime_ns, status.st_size)
-        known = self._read.get(str(path))
-        if known is None or known[0] != mark:
-            try:
-                found: NoteHeader | str = self._note(user, name, path).header
-            except PandoraError as error:
-                found = f"note left out: {error}"
-            known = self._read[str(path)] = (mark, found)
-        return known[1]
+            return f"{_UNREADABLE}{error.strerror}"
+        return f"{status.st_mtime_ns} {status.st_size} {status.st_mode} {self._folder(user)}"
+
+    def _row(self, user: UserId, name: str, path: Path, mark: str) -> NoteRow:
+        if mark.startswith(_UNREADABLE):
+            return NoteRow(name, mark, fault=f"note {name}: left out: {mark.removeprefix(_UNREADABLE)}")
+        try:
+            return NoteRow(name, mark, self._note(user, name, path))
+        except PandoraError as error:
+            return NoteRow(name, mark, fault=f"note left out: {error}")
+
+    def _matches(self, user: UserId, query: str, paths: Mapping[str, Path]) -> tuple[NoteMatch, ...]:
+        """What the index finds; the passages of the best are read from their files."""
+        found = [match for match in self._index.found(user, query) if match.name in paths]
+        shown = [NoteMatch(match.name, match.score, self._passage(user, match, paths[match.name])) for match in found[:_PASSAGES_READ]]
+        return (*shown, *(NoteMatch(match.name, match.score) for match in found[_PASSAGES_READ:]))
+
+    def _passage(self, user: UserId, match: Passage, path: Path) -> str:
+        if match.span is None:
+            return ""
+        with suppress(DocumentError):  # changed or gone since it was indexed: it is loaded strictly where it is chosen
+            return self._note(user, match.name, path).text[slice(*match.span)]
+        return ""
 
     def _note(self, user: UserId, name: str, path: Path) -> Note:
         try:

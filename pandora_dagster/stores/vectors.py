@@ -16,8 +16,8 @@ import duckdb
 
 from pandora_dagster.contracts.ports import Embeds
 from pandora_dagster.contracts.turns import TurnRow
-from pandora_dagster.errors import BadAnswerError, ModelError, PandoraError, StoreError
-from pandora_dagster.selection.places import PLACE_BITS, doc_of
+from pandora_dagster.errors import BadAnswerError, DamagedIndexError, ModelError, PandoraError, StoreError
+from pandora_dagster.selection.places import PLACE_BITS, doc_of, number_of
 from pandora_dagster.stores.duck import DuckFile, Schema
 from pandora_dagster.text.credentials import redacted
 
@@ -66,7 +66,7 @@ class TurnVectors:
     """`KeepsVectors`, and what a search asks of it. `report` is told in one sentence what went wrong, each sentence once."""
 
     def __init__(self, file: DuckFile, embeds: Embeds, *, report: Callable[[str], None], timer: Callable[[], float]) -> None:
-        self._file = file
+        self.file = file
         self._embeds = embeds
         self._report = report
         self._timer = timer
@@ -95,7 +95,7 @@ class TurnVectors:
         try:
             for batch in _batches(rows):
                 found = self._rows(batch, self._stored(batch))
-                with self._file.writing() as db:
+                with self.file.writing() as db:
                     self._same_model(db)
                     db.execute(_DROP_TURNS, [[row.user_id for row in batch], [doc_of(row.number) for row in batch]])
                     _insert(db, found, self.name)
@@ -110,7 +110,7 @@ class TurnVectors:
             vectors = self._embedded([_readable(query)], QUERY_S)
             if not vectors:
                 return {}
-            with self._file.reading() as db:
+            with self.file.reading() as db:
                 return dict(db.execute(_LIKE, [vectors[0], user]).fetchall())
         except PandoraError as error:
             self._tell(error)
@@ -121,7 +121,7 @@ class TurnVectors:
 
         Messages that can not be embedded are left without. Raises StoreError.
         """
-        fresh = DuckFile(self._file.path.with_name(self._file.path.name + ".rebuilt"), SCHEMA, self._file.wait_s)
+        fresh = DuckFile(self.file.path.with_name(self.file.path.name + ".rebuilt"), SCHEMA, self.file.wait_s)
         with fresh.locked():
             fresh.discard()
         count = 0
@@ -135,12 +135,36 @@ class TurnVectors:
                 _insert(db, found, self.name)
             count += len(found)
         fresh.make()
-        self._file.take(fresh)
+        self.file.take(fresh)
         return count
 
     def check(self) -> int:
         """The length of the vector that the model makes of one word; raises ModelError."""
         return len(_checked(self._embeds.embed(["search"], timeout_s=BATCH_S), 1, self.name)[0])
+
+    def check_kept(self) -> None:
+        """Raises DamagedIndexError where the kept vectors are another model's."""
+        if self.file.path.exists():
+            with self.file.reading() as db:
+                self._same_model(db)
+
+    def verify(self, rows: Iterable[TurnRow]) -> tuple[str, ...]:
+        """Every turn whose messages and vectors differ, each as one sentence; empty where they agree. Raises StoreError."""
+        kept: dict[tuple[str, int], dict[int, str]] = {}
+        if self.file.path.exists():
+            with self.file.reading() as db:
+                self._same_model(db)
+                for user, doc, digest in db.execute("SELECT user_id, doc, digest FROM vectors").fetchall():
+                    kept.setdefault((user, number_of(doc)), {})[doc] = digest
+        faults: list[str] = []
+        for row in rows:
+            wanted = {message.doc: message.digest for message in _said(row)}
+            found = kept.pop((row.user_id, row.number), {})
+            if wanted != found:
+                sound = sum(found.get(doc) == digest for doc, digest in wanted.items())
+                told = f"{len(found)} vectors of messages, {sound} of them of what stands there: expected {len(wanted)}"
+                faults.append(f"{row.user_id}:{row.turn_id}: {told}")
+        return (*faults, *(f"{user}:turn_{number:06d}: vectors of messages, but no readable turn: expected none" for user, number in kept))
 
     def _rows(self, batch: Sequence[TurnRow], stored: Mapping[tuple[str, int, str], list[float]]) -> list[Row]:
         """The rows of all messages of these turns, those that are stored as they are; without the others where the model fails."""
@@ -162,18 +186,18 @@ class TurnVectors:
             return []
 
     def _stored(self, batch: Sequence[TurnRow]) -> dict[tuple[str, int, str], list[float]]:
-        if not self._file.path.exists():
+        if not self.file.path.exists():
             return {}
         said = [message for row in batch for message in _said(row)]
-        with self._file.reading() as db:
+        with self.file.reading() as db:
             self._same_model(db)
             found = db.execute(_STORED, [[m.user for m in said], [m.doc for m in said]]).fetchall()
         return {(user, doc, digest): vector for user, doc, digest, vector in found}
 
     def _any_of(self, user: str) -> bool:
-        if not self._file.path.exists():
+        if not self.file.path.exists():
             return False
-        with self._file.reading() as db:
+        with self.file.reading() as db:
             self._same_model(db)
             return db.execute("SELECT 1 FROM vectors WHERE user_id = ? LIMIT 1", [user]).fetchone() is not None
 
@@ -181,10 +205,10 @@ class TurnVectors:
         found = db.execute("SELECT name FROM model").fetchone()
         if found and found[0] != self.name:
             hint = "run `pandora index rebuild`: it makes the vectors again"
-            raise StoreError(f"{self._file.path}: vectors of {found[0]}, expected {self.name}; {hint}", hint=hint)
+            raise DamagedIndexError(f"{self.file.path}: vectors of {found[0]}, expected {self.name}", hint=hint)
 
     def _tell(self, error: PandoraError) -> None:
-        sentence = f"search without vectors: {error}"
+        sentence = f"search without vectors: {error.with_hint}"
         if sentence not in self._told:
             self._told.add(sentence)
             self._report(sentence)

@@ -40,6 +40,7 @@ from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.metrics import MetricsFile
+from pandora_dagster.stores.note_index import DuckNoteIndex
 from pandora_dagster.stores.notes import NoteFiles
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.revisions import PhaseTable
@@ -129,7 +130,8 @@ def open_house(
     sessions = SessionFiles(root)
     research_index = DuckResearchIndex.at(root / "indexes" / "research_index.duckdb", wait_s=settings.index_lock_wait_s)
     sources = SourceFiles(root, research_index)
-    notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {})
+    note_index = DuckNoteIndex.at(root / "indexes" / "note_index.duckdb", index.reader, wait_s=settings.index_lock_wait_s)
+    notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {}, note_index)
     kit = Kit(
         cookbook,
         execution,

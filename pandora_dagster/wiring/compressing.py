@@ -39,8 +39,8 @@ _ORDER = (
     Outcome.MUTATED,
     Outcome.INVENTED,
 )
-_FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str}
-_OPTIONAL = frozenset({"type", "query"})
+_FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str, "original": str}
+_OPTIONAL = frozenset({"type", "query", "original"})
 _HEAD = 8_192
 """Bytes in which a binary file shows itself."""
 _LONGEST_LINE = 64 * 2**20
@@ -55,6 +55,8 @@ class Wanted:
     target_tokens: int
     type: str = ""
     query: str = ""
+    original: str = ""
+    """The first original where `text` is a compression already: the contract is with it."""
     name: str = ""
     """The document's name: tells its type, and where a reference to the whole text leads."""
 
@@ -64,16 +66,25 @@ Compressor = Callable[[Wanted], dict[str, Any]]
 
 
 def compress_text(
-    text: str, target_tokens: int, *, type: str = "", query: str = "", id: str | int = "", settings: Settings | None = None
+    text: str,
+    target_tokens: int,
+    *,
+    type: str = "",
+    query: str = "",
+    original: str = "",
+    id: str | int = "",
+    settings: Settings | None = None,
 ) -> dict[str, Any]:
     """`text` in at most `target_tokens` cl100k tokens, with a verdict for every fact (001 whole).
 
-    `type` is a content type of 000 section 22, detected where it is empty. The answer has `id`, `text` (None where no sound text fits),
+    `type` is a content type of 000 section 22, detected where it is empty. Where `text` is a compression already, `original`
+    is what was compressed first: verdicts are about its facts, over any number of generations, and critical ones that `text` lost are put
+    back. The answer has `id`, `text` (None where no sound text fits),
     `tokens`, `facts` (`total` and a number for each verdict), `missing` (the facts that are lost) and `halted` (None, or why).
     Raises InputError for a target under 1 or an unknown type, HaltError where a configured model can not be reached.
     """
     with opened_compressor(settings or load_settings(os.environ)) as compressed:
-        return compressed(Wanted(id, text, target_tokens, type, query))
+        return compressed(Wanted(id, text, target_tokens, type, query, original))
 
 
 @contextmanager
@@ -122,20 +133,20 @@ def _object(line: bytes, where: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not JSON ({error}): expected one JSON object") from error
     if not isinstance(value, dict):
-        raise InputError(f"{where}: not an object: expected id, text, target_tokens, and perhaps type and query")
+        raise InputError(f"{where}: not an object: expected id, text, target_tokens, and perhaps type, query and original")
     return cast("Mapping[str, Any]", value)
 
 
 def _wanted(given: Mapping[str, Any], where: str) -> Wanted:
-    """`{"id", "text", "target_tokens", "type"?, "query"?}` as a request; raises InputError naming what is wrong with it."""
+    """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a request; raises InputError naming what is wrong with it."""
     fields: dict[str, Any] = {n: v for n, v in given.items() if v is not None or n not in _OPTIONAL}
     for name, kind in _FIELDS.items():
         if name not in fields and name in _OPTIONAL:
             continue
         if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
             raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_named(kind)}")
-    _check_text(f"{fields['id']}{fields['text']}{fields.get('type', '')}{fields.get('query', '')}", where)
-    return Wanted(fields["id"], fields["text"], fields["target_tokens"], fields.get("type", ""), fields.get("query", ""))
+    _check_text("".join(str(fields.get(name, "")) for name in _FIELDS), where)
+    return Wanted(**{name: fields[name] for name in _FIELDS if name in fields})
 
 
 def _id(given: Mapping[str, Any]) -> str | int | None:
@@ -175,20 +186,29 @@ def content_type_of(name: str) -> ContentType | None:
 
 def _by_structure(one: Wanted, counter: CountsTokens) -> dict[str, Any]:
     kind = content_type_of(one.type)
-    made = compress(one.text, target_tokens=one.target_tokens, content_type=kind, query=one.query or None, counter=counter, name=one.name)
+    made = compress(
+        one.text,
+        target_tokens=one.target_tokens,
+        content_type=kind,
+        query=one.query or None,
+        counter=counter,
+        original=one.original,
+        name=one.name,
+    )
     return _line(one.id, made.text, made.tokens, made.counts, made.missing, made.halted)
 
 
 async def _by_engine(one: Wanted, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
     if one.target_tokens < 1:
         raise InputError(f"compress: target_tokens: {one.target_tokens}: expected at least 1 token")
-    kind = content_type_of(one.type) or detect_content_type(one.name, one.text)
+    kind = content_type_of(one.type) or detect_content_type(one.name, one.original or one.text)
     site = CallSite("compress", settings.user)
     try:
-        made = await engine.compress(one.text, kind, one.target_tokens, site=site, query=one.query, name=one.name)
+        made = await engine.compress(one.text, kind, one.target_tokens, site=site, query=one.query, name=one.name, original=one.original)
     except CallFaultError as error:
         raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
-    judged = made.verification or verify(take_ledger(one.text, kind), one.text, made.text or "")
+    first = one.original or one.text
+    judged = made.verification or verify(take_ledger(first, kind), first, made.text or "")
     return _line(one.id, made.text, made.tokens, judged.counts, [f.text for f in judged.lost], made.halted or None)
 
 

@@ -1,7 +1,7 @@
 """What `pandora doctor` looks at: the store, the cookbook, the runtime. Asks; changes nothing."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from pandora_dagster.runtime.sglang.check import LayerStatus
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.call_index import DuckCallIndex
+from pandora_dagster.stores.duck import DuckFile
 from pandora_dagster.stores.vectors import TurnVectors
 
 
@@ -26,10 +27,15 @@ class Finding:
 
 
 async def examined(
-    settings: Settings, runtime: ModelRuntime, cookbook: Cookbook, calls: DuckCallIndex, vectors: TurnVectors | None
+    settings: Settings,
+    runtime: ModelRuntime,
+    cookbook: Cookbook,
+    calls: DuckCallIndex,
+    indexes: Mapping[str, DuckFile],
+    vectors: TurnVectors | None,
 ) -> tuple[Finding, ...]:
-    """Every finding, in the order in which a person would mend them."""
-    found = [_store(settings), *_recipes(cookbook)]
+    """Every finding, in the order in which a person would mend them. `indexes`: the file of each by what it is an index of."""
+    found = [_store(settings), *_indexes(indexes), *_recipes(cookbook)]
     if isinstance(runtime, SglangRuntime):
         found += [_layer(status, cookbook) for status in await runtime.check()]
     else:
@@ -37,10 +43,21 @@ async def examined(
     return (*found, *([_embeddings(vectors)] if vectors else []), *_compressions(calls))
 
 
+def _indexes(indexes: Mapping[str, DuckFile]) -> Iterator[Finding]:
+    """Whether each index that is there can be opened; what it says is for `pandora index verify`."""
+    there = [name for name, file in indexes.items() if file.path.exists()]
+    faults = {name: fault for name in there if (fault := indexes[name].fault())}
+    for name, fault in faults.items():
+        yield Finding(f"index of {name}", False, str(fault), fault.hint)
+    if sound := [name for name in there if name not in faults]:
+        yield Finding("indexes", True, f"{', '.join(sound)}: can be read")
+
+
 def _embeddings(vectors: TurnVectors) -> Finding:
-    """Whether a vector can be made, by making one."""
+    """Whether a vector can be made, by making one, and whether those that are kept are of the same model."""
     try:
         length = vectors.check()
+        vectors.check_kept()
     except PandoraError as error:
         return Finding("embeddings", False, f"{error}; the search goes by words alone", error.hint)
     return Finding("embeddings", True, f"{vectors.name}: vectors of {length} values")
@@ -52,8 +69,7 @@ def _compressions(calls: DuckCallIndex) -> Iterator[Finding]:
         return
     try:
         done = calls.compressions()
-    except PandoraError as error:
-        yield Finding("compression", False, str(error), error.hint or "pandora index rebuild makes the index again")
+    except PandoraError:  # told with the index of calls
         return
     took = f"{done.latency_ms / 1_000:.1f} s (longest {done.longest_latency_ms:.0f} ms)"
     saved = f"{done.tokens_saved:,} tokens saved (most at once {done.most_tokens_saved:,})"
@@ -65,7 +81,8 @@ def _compressions(calls: DuckCallIndex) -> Iterator[Finding]:
 def _store(settings: Settings) -> Finding:
     there = settings.root if settings.root.exists() else next(p for p in settings.root.parents if p.exists())
     if os.access(there, os.W_OK):
-        return Finding("store", True, str(settings.root))
+        made = "" if settings.root.exists() else ": no store there yet; it begins with pandora demo, ask or import"
+        return Finding("store", True, f"{settings.root}{made}")
     return Finding("store", False, f"{settings.root}: cannot be written", "set PANDORA_ROOT to a folder that you can write")
 
 

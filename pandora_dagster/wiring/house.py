@@ -16,6 +16,7 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.selection.bearing import bearing
 from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
@@ -144,20 +145,24 @@ class House:
         return replace(made, broken_lines=tuple(broken))
 
     def verify_index(self) -> tuple[str, ...]:
-        """What the indexes do not say as documents and records do. Raises StoreError."""
+        """What the indexes do not say as documents and records do; vectors too where they are on. Raises StoreError."""
         calls = verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
         turns = verify(self.turns, self.turn_index, Preambles(self.sessions))
-        return turns + calls + verify_sources(self.sources, self.research_index)
+        vectors = self.vectors.verify(document_rows(self.turns, Preambles(self.sessions))) if self.vectors else ()
+        return turns + calls + verify_sources(self.sources, self.research_index) + vectors
 
     def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
         """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. Raises InputError."""
         who = user_id(user) if user else self.settings.user
         found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
+        found = bearing(query, found, self.turn_index.reader)
         return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""
-        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, self.vectors)
+        indexes = {"turns": self.turn_index.file, "calls": self.calls.index.file, "research and visits": self.research_index.file}
+        indexes |= {"vectors": self.vectors.file} if self.vectors else {}
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

@@ -54,6 +54,76 @@ def test_json_lines_are_answered_in_order(pandora):
     assert answers[2]["text"] is None and "target is 4" in answers[2]["halted"] and answers[3]["text"] == "hello there"
 
 
+LIMIT = "The buyer must not pay more than $1,299.00 for chair CH700X."
+
+
+def generations(invoke, tmp_path, *, damage=lambda text: text):
+    """A text, its compression (damaged so), and the answer to compressing that again by the contract with the first."""
+    first, second = tmp_path / "first.md", tmp_path / "second.md"
+    first.write_text(f"{TEXT}\n\n{LIMIT}", encoding="utf-8")
+    once = json.loads(invoke("compress", str(first), "--target-tokens", "450", "--json").stdout)
+    second.write_text(damage(once["text"]), encoding="utf-8")
+    return once, invoke("compress", str(second), "--original", str(first), "--target-tokens", "300", "--json")
+
+
+def test_a_second_generation_is_judged_by_the_original(invoke, tmp_path):
+    """Its facts are those of the first text, and those that the first pass had lost already are told as well."""
+    once, done = generations(invoke, tmp_path, damage=lambda text: text.replace("$349.00", "a fair price"))
+    twice = json.loads(done.stdout)
+    assert done.exit_code == 0 and twice["tokens"] <= 300 and twice["facts"]["total"] == once["facts"]["total"] and once["missing"] == []
+    assert "$349.00" in twice["missing"] or "$349.00" in twice["text"]
+    assert twice["facts"]["missing"] + twice["facts"]["mutated"] == len(twice["missing"]) > 0 and LIMIT in twice["text"]
+
+
+def test_what_must_be_kept_of_the_original_is_put_back(invoke, tmp_path):
+    """A limit that the compression at hand has lost, whether or not it is within its target; where there is no room, a HALT."""
+    _, done = generations(invoke, tmp_path, damage=lambda text: text.replace(LIMIT, ""))
+    assert LIMIT in json.loads(done.stdout)["text"]
+    fits = compress_text("Chairs were sold in many shops.", 100, original=f"{TEXT} {LIMIT}", settings=load_settings({}))
+    assert LIMIT in fits["text"] and fits["tokens"] <= 100 and fits["facts"]["missing"] > 20
+    assert compress_text("Chairs were sold.", 12, original=f"{TEXT} {LIMIT}", settings=load_settings({}))["text"] is None
+
+
+def test_what_a_compression_says_beyond_its_original_is_told(invoke, tmp_path):
+    """A figure that was changed or made up in between is no fact of the original, though the text at hand says it."""
+    _, done = generations(invoke, tmp_path, damage=lambda text: text.replace("$149.00", "$194.00") + "\nRasmus Holt sold 77 lamps.")
+    facts = json.loads(done.stdout)["facts"]
+    assert facts["mutated"] + facts["invented"] > 0
+    whole = compress_text(f"{TEXT}\nRasmus Holt sold 77 lamps.", 2_000, original=TEXT, settings=load_settings({}))
+    assert whole["facts"]["invented"] == 2 and whole["text"].endswith("lamps.")
+
+
+def test_ten_generations_lose_nothing_that_must_be_kept():
+    """Ever smaller, each made of the one before: every figure a person gave, the limit and the error stand in the last."""
+    settings = load_settings({})
+    first = "\n".join(
+        (
+            f"user: I must not pay more than $1,299.00 for chair CH700X. {FILLER}",
+            *(f"assistant: I looked at shop {n} of the town, which sells many things. {FILLER * 2}" for n in range(30)),
+            "tool pay: Error: card_5512 was declined",
+            f"user: My order is #W2378156. {FILLER}",
+        )
+    )
+    text = first
+    for target in range(1_000, 90, -100):
+        answer = compress_text(text, target, original=first, settings=settings)
+        text = answer["text"]
+        assert text and answer["tokens"] <= target and answer["facts"]["total"] == compress_text(first, 9_000)["facts"]["total"]
+    assert all(fact in text for fact in ("$1,299.00", "CH700X", "Error: card_5512 was declined", "#W2378156"))
+
+
+def test_json_lines_may_name_their_originals(pandora):
+    """`original` in a line is the option of a file; only one text can come from stdin."""
+    line = {"id": 1, "text": "Chairs were sold in many shops.", "target_tokens": 100, "original": f"{TEXT} {LIMIT}"}
+    done = pandora("compress", "--jsonl", "-", text=json.dumps(line))
+    assert done.returncode == 0 and LIMIT in json.loads(done.stdout)["text"]
+    wrong = pandora("compress", "--jsonl", "-", text=json.dumps(line | {"original": 5}))
+    assert wrong.returncode == 1 and "original: missing or of the wrong kind: expected a string" in wrong.stdout
+    assert pandora("compress", "--jsonl", "-", "--original", "x", text="").returncode == 2
+    both = pandora("compress", "-", "--original", "-", "--target-tokens", "9", text="x")
+    assert both.returncode == 2 and "stdin is FILE already" in both.stderr
+
+
 def test_a_command_without_a_model_writes_nothing(pandora, tmp_path):
     """No store is made for it."""
     assert pandora("compress", "-", "--target-tokens", "9", text="hello").returncode == 0

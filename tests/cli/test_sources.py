@@ -22,6 +22,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in os.environ:
         if name.startswith("PANDORA_"):
             monkeypatch.delenv(name)
+    (tmp_path / "store" / "users").mkdir(parents=True)
     return lambda *arguments: CliRunner().invoke(app, ["--root", str(tmp_path / "store"), *arguments], prog_name="pandora")
 
 

@@ -127,14 +127,19 @@ def test_a_table_stays_a_table() -> None:
     assert all(result.text.index(row) > head for row in rows)
 
 
-def test_a_long_tool_result_may_rest_on_its_original() -> None:
-    """With a path, details that went are recoverable through the reference beside them."""
-    text = "[" + ", ".join(f'{{"sku": "S{n}X", "price": {n}.5, "note": "on the shelf"}}' for n in range(200)) + "]"
-    result = compress(
-        text, target_tokens=200, content_type=ContentType.TOOL_RESULT, counter=COUNTER, name="turns/turn_000001/toolresults.md"
-    )
+@pytest.mark.parametrize(
+    ("kind", "before", "name"),
+    [
+        (ContentType.TOOL_RESULT, "", "turns/turn_000001/toolresults.md"),
+        (ContentType.PRIOR_TURN, "tool stock: ", "turns/turn_000001/context.md"),
+    ],
+)
+def test_what_is_stored_may_rest_on_its_original(kind: ContentType, before: str, name: str) -> None:
+    """With a path, details of a result or an earlier turn that went are recoverable through the reference beside them."""
+    text = before + "[" + ", ".join(f'{{"sku": "S{n}X", "price": {n}.5, "note": "on the shelf"}}' for n in range(200)) + "]"
+    result = compress(text, target_tokens=200, content_type=kind, counter=COUNTER, name=name)
     assert result.text
-    assert result.text.endswith("whole text: turns/turn_000001/toolresults.md")
+    assert result.text.endswith(f"whole text: {name}")
     assert result.counts["recoverable"] > 0
     assert result.counts["missing"] == 0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression import FactKind, Rank, take_ledger
+from pandora_dagster.compression import FactKind, Outcome, Rank, take_ledger, verify
 from pandora_dagster.compression.statements import statements
 from pandora_dagster.contracts.words import ContentType
 
@@ -32,6 +32,16 @@ def _kinds(text: str) -> list[FactKind]:
         "We refuse to move.",
         "The barn must be sold.",
         "Travellers must have a passport.",
+        "The flight should be under 80 euros.",
+        "Under €1,500 please, all in.",
+        "It may cost up to 500.",
+        "A bag of below 23kg is fine.",
+        "Deliver it within 14 days.",
+        "My budget is 500.",
+        "I have a budget of about EUR 500.",
+        "500 is our limit.",
+        "The deadline has moved to 5 May.",
+        "Budget for the trip: 1,200 EUR",
     ],
 )
 def test_limits_and_prohibitions_bind(sentence: str) -> None:
@@ -55,6 +65,12 @@ def test_limits_and_prohibitions_bind(sentence: str) -> None:
         "You must feel great.",
         "We sang and danced all night.",
         "I have lost my glasses.",
+        "The limit of my patience is near.",
+        "I saw 3 shirts and a cap.",
+        "Our budget talks went well.",
+        "Under the 3 trees we sat.",
+        "What was my budget of 2024?",
+        "We met within the hour.",
     ],
 )
 def test_ordinary_talk_binds_nobody(sentence: str) -> None:
@@ -110,3 +126,23 @@ def test_limits_in_json_strings() -> None:
     text = '{"id": 5, "note": "order 99120 must not leave by sea"}'
     found = next(f for f in take_ledger(text, ContentType.TOOL_RESULT).facts if f.kind is FactKind.CONSTRAINT)
     assert (found.text, text[found.start : found.end]) == ("order 99120 must not leave by sea",) * 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "same", "others"),
+    [
+        ("I want it under 80 euros.", "Under 80 euros is what I want it.", ("I want it under 90 euros.", "I want it over 80 euros.")),
+        ("My budget is 500.", "500 is my budget.", ("My budget is 600.", "My budget is not 500.")),
+        ("Send up to 1,500 boxes.", "Send up to 1500 boxes.", ("Send 1,500 boxes.", "Send up to 1,600 boxes.")),
+    ],
+)
+def test_a_limit_by_its_name_or_by_a_bound_is_held(limit: str, same: str, others: tuple[str, ...]) -> None:
+    """In other words of the same force it stands; with another number or another bound it does not."""
+    source = f"user: {limit}\nassistant: Noted."
+
+    def outcome(instead: str) -> Outcome:
+        found = verify(take_ledger(source), source, f"user: {instead}\nassistant: Noted.")
+        return next(v.outcome for v in found.verdicts if v.text == limit)
+
+    assert outcome(same) in (Outcome.KEPT, Outcome.EQUAL)
+    assert not {outcome(other) for other in others} & {Outcome.KEPT, Outcome.EQUAL}

@@ -49,3 +49,11 @@ def test_a_tenth_of_a_text_may_be_bare_values(counter: TokenCounter, values: int
     candidate = " ".join(SOURCE.split("\n")[:6]) + "\n" + "; ".join(f"${n}.50" for n in range(20, 20 + values))
     check = is_a_summary(candidate, SOURCE, 400, counter)
     assert check.ok is ok and all(reason.startswith("bare list of values: ") for reason in check.reasons)
+
+
+@pytest.mark.parametrize("mark", ["", "options: ", "also seen: ", "earlier ", "call ", "# "])
+def test_no_mark_makes_a_bag_of_words_a_list(counter: TokenCounter, mark: str) -> None:
+    """Words thrown together are none the better for a mark in front."""
+    source = "The tenant pays the rent on the first of May. " * 3 + "Keys, lamps, chairs and carpets belong to the landlord in Bergen. " * 3
+    bag = "landlord first carpets tenant Bergen rent chairs keys lamps pays belong carpets first landlord rent tenant " * 2
+    assert "bag of words" in " ".join(is_a_summary(mark + bag, source, 500, counter).reasons)

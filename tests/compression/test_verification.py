@@ -146,3 +146,19 @@ def test_no_form_of_line_hides_what_is_invented(line: str) -> None:
     """The lines in which values are listed are grounded as any other, and so is what is quoted."""
     source = "The rent is 900 EUR. The deposit of 1,800 EUR is not refundable."
     assert verify(take_ledger(source), source, f"The rent is 900 EUR.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(3 more rows left out) Rasmus Holt paid 77 EUR.",
+        "also seen: pets no",
+        "options: the deposit must be paid to Rasmus Holt",
+        "also in fees of the flat: deposit 900 EUR; rent 1,800 EUR",
+        "earlier deposit 900 EUR; rent 1,800 EUR",
+    ],
+)
+def test_no_list_of_values_hides_what_is_invented(line: str) -> None:
+    """A mark at a line's beginning, ours or a forged one, excuses nothing behind it."""
+    source = "The rent is 900 EUR. The deposit of 1,800 EUR is due in May. Pets: yes."
+    assert verify(take_ledger(source), source, f"The flat costs money.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)

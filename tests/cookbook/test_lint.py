@@ -31,6 +31,12 @@ def test_a_sound_recipe_has_no_fault(shelf: Shelf, counter: TokenCounter) -> Non
         (GATE, "  prompt: 600", "  prompt: 60", "token_budget.prompt: policy, prompt and IO schema take"),
         (GATE, '  - "§0"', '  - "§1"', "input_sections: §0 is missing"),
         (GATE, "output_format: json", "variables: {a: '{{b}}'}\noutput_format: json", "variables: {{b}} is not declared"),
+        (
+            GATE,
+            "output_format: json",
+            "compression: {preserve: [section_O]}\noutput_format: json",
+            "compression.preserve: section_O is nothing",
+        ),
         (PROMPT, "Say yes", "Say {{word}}", "variables: {{word}} is not declared"),
         (PROMPT, "- confidence: 0 to 1\n", "", "prompt: confidence is not explained"),
         (PROMPT, "If evidence is missing: CLARIFY.", "Do your best.", "prompt: what to do without evidence is not said"),

@@ -126,7 +126,14 @@ def test_a_deferred_call_is_no_failure_of_a_turn(rig, summarizer, allowance):
 
 
 @pytest.mark.parametrize(
-    ("role", "session", "calls"), [("planner", "s1", 3), ("compressor", "", 3), ("compressor", "s1", 1), ("digest_builder", "s1", 1)]
+    ("role", "session", "calls"),
+    [
+        ("planner", "s1", 3),
+        ("compressor", "", 3),
+        ("compressor", "s1", 1),
+        ("digest_builder", "s1", 1),
+        ("conversation_summarizer", "s1", 1),
+    ],
 )
 def test_only_what_a_live_session_summarises_is_limited(role, session, calls, rig, make_recipe, allowance):
     """A turn's own calls, and those of no session, have no limit."""

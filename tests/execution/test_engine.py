@@ -243,6 +243,18 @@ def test_a_second_generation_is_held_to_the_first_original(kitchen):
     assert verify(_ledger(text), text, twice.text).lost_critical == ()
 
 
+def test_a_text_that_fits_and_has_lost_what_the_original_keeps_does_not_stay(kitchen):
+    """What was damaged between two generations is mended from the original; what a model shortens is held to it too."""
+    text = LIMIT + "\n" + REPORT
+    once = kitchen().compress(text, 700)
+    damaged = "\n".join(line for line in once.text.splitlines() if not any(lost in line for lost in LIMIT.splitlines()))
+    for model in (None, FakeModel(without_filler)):
+        made = kitchen(model).compress(damaged, 750, original=text)
+        assert all(line in made.text for line in LIMIT.splitlines()) and made.counts["total"] == once.counts["total"]
+    changed = kitchen().compress(once.text.replace("$349.00", "$394.00"), 400, original=text)
+    assert changed.counts["mutated"] + changed.counts["invented"] >= 1
+
+
 def test_the_cache_holds_for_its_time_and_for_one_question(kitchen):
     """The same text, target, type, query and recipe: once; another query or a later time: again. A TTL of 0 keeps nothing."""
     at = kitchen()

@@ -1,20 +1,25 @@
 """The rolling summary of a session: when it is made, what it holds, what a later turn is given."""
 
 import json
+import re
+import time
 
 import jsonschema
 import pytest
 
+from pandora_dagster.compression.rate import LimiterState
 from pandora_dagster.contracts.conversations import ConversationDigest, ConversationSummary
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.errors import RuntimeUnreachableError
 from pandora_dagster.phases import flow
 from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.wiring import open_house
 from tests.phases.rig import vocabulary
 from tests.phases.test_session_window import asked, conversation, sent, told
 
 ANNA, LONG = UserId("anna"), SessionId("long")
+TURN = re.compile(r"^\[turn (\d+), ", re.MULTILINE)
 
 
 @pytest.fixture
@@ -167,6 +172,32 @@ def test_long_turns_take_several_calls_within_their_room(house):
     assert 2 <= len(calls) <= 8 and all(call.tokens.input <= room for call in calls)
     stored = house.kit.conversations.find(ANNA, LONG)
     assert len(stored.turns) + facts.get("left_for_later", 0) == 33 and stored.tokens < 1_000
+
+
+def test_a_call_that_the_sessions_limits_put_off_is_left_for_the_next_turn(rig):
+    """Nine calls in this minute: the tenth is made and kept, the rest waits; no HALT, and the next turn goes on from there."""
+    rig.house.import_conversations([conversation(70)], where="test")
+    rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
+    limits, store = LimiterFiles(rig.house.settings.root), rig.house.kit.conversations
+    limits.save(ANNA, LONG, LimiterState(calls=(time.time(),) * 9, session_calls=9))
+    key = rig.start(session="long")
+    report = {r.phase: r for r in rig.run(key)}["conversation_summary"]
+    first = store.find(ANNA, LONG)
+    assert report.halt is None and len(report.calls) == 1 == len(rig.runtime.of("conversation_summarizer"))
+    assert report.facts["deferred"].startswith("conversation_summary: deferred: session long may make its next summarisation call in ")
+    assert report.facts["left_for_later"] == 33 - len(first.turns) > 0 and rig.house.left_to_do(key) == ()
+    assert "facts_preserved" in {v.gate for v in report.verdicts}
+
+    report = {r.phase: r for r in rig.run(rig.start(session="long"))}["conversation_summary"]
+    assert report.calls == () and store.find(ANNA, LONG) == first and "facts_preserved" not in {v.gate for v in report.verdicts}
+    assert report.facts["left_for_later"] == 34 - len(first.turns)
+
+    limits.save(ANNA, LONG, LimiterState())
+    report = {r.phase: r for r in rig.run(rig.start(session="long"))}["conversation_summary"]
+    assert "deferred" not in report.facts and store.find(ANNA, LONG).turns == tuple(range(1, 36))
+    assert [n for pack in rig.runtime.of("conversation_summarizer") for n in map(int, TURN.findall(pack.document("turns")))] == [
+        *range(1, 36)
+    ]
 
 
 def test_the_shipped_example_passes_its_schema(house):

@@ -40,13 +40,6 @@ PARTS = {
 QUERY = "What do my notes say about the brass lamp?"
 
 
-@pytest.fixture
-def anna(tmp_path):
-    made = Embedded(tmp_path / "store")
-    yield made
-    made.house.close()
-
-
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("place", ["note", "page", "research"])
 def test_what_a_source_says_changes_nothing_but_what_is_quoted(anna, attack, place):

@@ -4,17 +4,9 @@ import pytest
 
 from pandora_dagster.text.citations import cited, references
 from pandora_dagster.text.meta import metas
-from tests.phases.embedded import Embedded
 
 RUSSIAN = "# Russian information warfare\n\nRussian troll farms were run from St. Petersburg by the Internet Research Agency."
 GAMING = "---\ntags: [laptop]\n---\nA budget gaming laptop with an RTX 4060 costs about $799."
-
-
-@pytest.fixture
-def anna(tmp_path):
-    made = Embedded(tmp_path / "store")
-    yield made
-    made.house.close()
 
 
 @pytest.fixture
@@ -128,3 +120,12 @@ def test_two_preferences_with_one_key_keep_both_dates(anna):
     anna.remember("budget", "$900", at="2026-02-01T10:00:00Z")
     section = anna.section(anna.ask("Cheap laptops"), 2)
     assert "| budget | $900 (current, since 2026-02-01) |" in section and "| budget (earlier) | $500-800 (2026-01-04) |" in section
+
+
+def test_a_note_is_found_by_its_body_alone(stocked):
+    """Neither its name nor its title says a word of the question; a note that shares one word of two stays out."""
+    stocked.note("House.md", "# House\n\n## Heating\n\nThe boiler is a Viessmann; its service is due in May.")
+    stocked.note("War.md", "# War\n\nRussia fought in the Syrian war.")
+    key = stocked.ask("When is the service of the boiler due?")
+    assert [k["note"] for k in stocked.gathered(key)["forever_knowledge"]] == ["House.md"] and "May" in stocked.section(key, 5)
+    assert not stocked.gathered(stocked.ask("Syrian hamsters"))["forever_knowledge"]

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,7 @@ from pandora_dagster.phases.consent import erase_facts, give_consent, standing, 
 from pandora_dagster.phases.remembering import may_state
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
-from tests.phases.rig import CLARIFY, PROCEED, Rig, plan, retrieval, vocabulary
+from tests.phases.rig import ANALYSIS, CLARIFY, PROCEED, plan, vocabulary
 
 ANNA = user_id("anna")
 SAID = "My budget is $900."
@@ -50,7 +49,7 @@ def test_a_fact_reaches_the_next_turn_of_the_session(rig):
 def test_a_fact_whose_turn_is_not_loaded_is_cited_as_that_turn(rig):
     """A greeting sends no window: the fact brings its own source."""
     state(rig)
-    rig.say(query_analyzer=json.dumps({**json.loads(rig_analysis()), "intent": "greeting"}))
+    rig.say(query_analyzer=json.dumps({**json.loads(ANALYSIS), "intent": "greeting"}))
     rig.ask("hello?")
     pack = rig.runtime.of("context_synthesis")[-1]
     assert pack.document("prior_turns") == "" and "turn 1) [1]" in pack.document("conversation_context")
@@ -88,12 +87,6 @@ def test_a_question_back_stands_where_its_facts_fail(rig):
     path.write_text("{")
     damaged = rig.turn(rig.ask(SAID)).manifest
     assert damaged.state == "clarify" and "session_facts.json" in rig.house.interventions.show(damaged.intervention).message
-
-
-def rig_analysis():
-    from tests.phases.rig import ANALYSIS
-
-    return ANALYSIS
 
 
 def test_nothing_stated_makes_no_call_and_no_file(rig):
@@ -198,7 +191,7 @@ def test_at_most_five_facts_are_given_those_that_bear_on_the_query(rig):
     """Of many the best by the ranker in use, in the order in which they were said."""
     for n, thing in enumerate(("sofa", "lamp", "rug", "desk", "chair", "bike", "oven"), 1):
         state(rig, f"My {thing} costs {n} euros.")
-    rig.say(query_analyzer=rig_analysis().replace("the query", "what does my sofa cost"))
+    rig.say(query_analyzer=ANALYSIS.replace("the query", "what does my sofa cost"))
     rig.ask("what does my sofa cost?")
     shown = re.findall(r"My (\w+) costs", given(rig))
     assert len(shown) == 5 and "sofa" in shown and "oven" in shown
@@ -287,66 +280,3 @@ def test_the_embedded_runtime_answers_from_the_profile(house):
     house.turn_index.remove("anna", [1])
     answer = asked(house, "Which deck did I park on?", "s2")
     assert "deck four" in answer.response and [c["turn_id"] for c in answer.citations] == ["turn_000001"]
-
-
-def with_policy(rig, policy):
-    return Rig(replace(rig.house, kit=replace(rig.house.kit, policy=policy)), rig.runtime)
-
-
-def offered(rig, role="retrieval", name="turn_summaries"):
-    return [json.loads(line)["turn_id"] for line in rig.runtime.of(role)[-1].document(name).splitlines()]
-
-
-def test_a_reference_to_earlier_talk_looks_deeper(rig):
-    """Forty turns are offered instead of twenty; the phase tells why. No call is made for it."""
-    for n in range(45):
-        rig.ask(f"zebra {n}", session=f"other{n}")
-    rig.say(query_analyzer=rig_analysis().replace("the query", "zebra"))
-    rig.ask("tell zebra facts", session="plain")
-    plain = len(offered(rig))
-    calls = rig.runtime.calls()
-    key = rig.start("what did I say about zebra?", session="back")
-    report = next(r for r in rig.run(key) if r.phase == "retrieval_plan")
-    assert plain == 20 < len(offered(rig)) == 40
-    assert (report.facts["retrieval_depth"], report.facts["depth_why"]) == ("full", "the query refers back: did I say")
-    assert set(rig.runtime.calls() - calls) <= set(rig.runtime.calls()) and rig.runtime.calls()["fact_keeper"] - calls["fact_keeper"] == 0
-
-
-def test_a_mediation_without_consent_sees_its_own_session_alone(rig):
-    """Candidates, recent turns and what RETRIEVAL may name; with consent other sessions are offered."""
-    rig.ask("zebra stripes", session="s1")
-    mediation = with_policy(rig, "mediation")
-    rig.say(query_analyzer=rig_analysis().replace("the query", "zebra stripes"))
-    mediation.ask("zebra stripes", session="s2")
-    assert rig.runtime.of("retrieval")[-1].document("turn_summaries") == ""
-    assert rig.runtime.of("reflection")[-1].document("turn_summaries") == ""
-    rig.say(retrieval=retrieval(1))
-    assert "has not consented" in mediation.halted(mediation.ask("zebra stripes", session="s3")).message
-    give_consent(rig.house.kit, ANNA)
-    mediation.ask("zebra stripes", session="s4")
-    assert 1 in offered(rig)
-
-
-def test_a_session_whose_turn_was_cited_is_linked(rig):
-    """The next question of the session ranks that session's turns higher."""
-    rig.ask("zebra", session="s1")
-    rig.say(retrieval=retrieval(1))
-    rig.ask("zebra", session="s2")
-    assert ledger(rig, "s2").linked_sessions == ("s1",)
-    assert ledger(rig, "s1").linked_sessions == ()
-
-
-def test_a_linked_session_is_offered_before_its_equals(rig):
-    """Of seven equal turns five are offered; the one that stayed out comes in once its session is linked."""
-    for n in range(7):
-        rig.ask("zebra stripes", session=f"other{n}")
-    rig.say(query_analyzer=rig_analysis().replace("the query", "zebra stripes").replace('"intent": "query"', '"intent": "navigation"'))
-    rig.ask("open zebra stripes", session="new")
-    left_out = min(set(range(1, 8)) - set(offered(rig)))
-
-    def link(known):
-        return known.model_copy(update={"linked_sessions": (f"other{left_out - 1}",)}), ()
-
-    rig.house.kit.facts.change_session(ANNA, SessionId("new"), link)
-    rig.ask("open zebra stripes", session="new")
-    assert left_out in offered(rig)

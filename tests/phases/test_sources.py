@@ -80,7 +80,7 @@ def test_headers_of_all_sources_are_offered(rig, sources):
     assert {h["visit_id"]: h["topic"] for h in lines(rig, "visit_headers")} == dict.fromkeys(
         ("visit_abc123", "visit_def456"), "commerce.laptop"
     )
-    assert lines(rig, "note_headers") == [{"note": "a/laptops.md", "title": "Laptops I like", "tags": ["gear"]}]
+    assert lines(rig, "note_headers") == [{"note": "a/laptops.md", "title": "Laptops I like", "tags": ["gear"], "says": ["laptop"]}]
 
 
 def test_each_kind_of_header_keeps_to_its_tokens_and_prefers_what_bears(rig, sources):
@@ -106,6 +106,28 @@ def test_a_note_that_a_matching_note_links_to_is_offered(rig):
     write_note(rig, "Suppliers/makers.md", "Ann and Ben")
     rig.ask("which walnut lamp?")
     assert {h["note"] for h in lines(rig, "note_headers")} == {"lamps.md", "Suppliers/makers.md"}
+
+
+def test_a_note_is_offered_with_the_passage_that_leads_to_it(rig):
+    """Its header says nothing of it; of a long passage the part is shown that shares the query's words."""
+    write_note(
+        rig, "House.md", "# House\n\nThe roof was mended.\n\n" + "We talked about the weather. " * 30 + "The boiler is a model of 2019."
+    )
+    rig.ask("which model is our boiler?")
+    (header,) = lines(rig, "note_headers")
+    assert header["note"] == "House.md" and "The boiler is a model of 2019." in header["passage"] and len(header["passage"]) <= 240
+
+
+@pytest.mark.parametrize("wall", [" ", "\n", "\n\n"])
+def test_of_a_long_note_the_matching_part_is_given(rig, wall):
+    """Also of one without a paragraph in it: what says nothing of the query stays out, and how much is told."""
+    filler = wall.join(f"On day {n} we went to the lake and talked about the weather there." for n in range(900))
+    write_note(rig, "Log.md", f"{filler}{wall}The boiler is a Viessmann of 2019.{wall}{filler}")
+    rig.say(retrieval=chosen(notes=["Log.md"]))
+    key = rig.ask("which boiler do we have?")
+    text = rig.runtime.of("context_synthesis")[-1].document("forever_memory")
+    assert "The boiler is a Viessmann of 2019." in text and rig.house.kit.counter.count(text) <= NOTE_TOKENS + 60
+    assert report(rig, key)["facts"]["left_out"] == 1
 
 
 MISSING = {

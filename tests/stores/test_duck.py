@@ -100,7 +100,7 @@ def test_a_damaged_file_is_named_with_its_remedy(tmp_path: Path, content: bytes)
     file = _file(tmp_path)
     file.path.parent.mkdir()
     file.path.write_bytes(content)
-    with pytest.raises(StoreError, match="pandora index rebuild"):
+    with pytest.raises(StoreError, check=lambda error: "pandora index rebuild" in error.hint):
         _values(file)
 
 
@@ -111,7 +111,7 @@ def test_a_cut_file_is_named_with_its_remedy(tmp_path: Path) -> None:
         db.execute("INSERT INTO t SELECT range FROM range(100000)")
     data = file.path.read_bytes()
     file.path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(StoreError, match="pandora index rebuild"):
+    with pytest.raises(StoreError, check=lambda error: "pandora index rebuild" in error.hint):
         _values(file)
 
 

@@ -7,26 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.contracts.turns import IndexedMessage, SearchFilters, TurnRow
+from pandora_dagster.contracts.turns import SearchFilters, TurnRow
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.stores import turn_tables
 from pandora_dagster.stores.turn_index import DuckTurnIndex
-
-
-def _row(number: int, *texts: str, user: str = "ann", session: str = "s1", **fields: object) -> TurnRow:
-    created = f"2026-01-{1 + number % 28:02d}T10:00:00Z"
-    messages = tuple(IndexedMessage(id=f"D{number}:{i}", role="user", text=t, created_at=created) for i, t in enumerate(texts, 1))
-    plain = {
-        "user_id": user,
-        "turn_id": f"turn_{number:06d}",
-        "number": number,
-        "session_id": session,
-        "state": TurnState.SAVED,
-        "created_at": created,
-        "last_activity": created,
-        "messages": messages,
-    }
-    return TurnRow.model_validate(plain | fields)
+from tests.stores.index_rig import message_row
 
 
 @pytest.fixture
@@ -40,7 +25,7 @@ def _ids(index: DuckTurnIndex, query: str, *, user: str = "ann", limit: int = 10
 
 def test_the_message_that_matches_stands_before_its_neighbours(index: DuckTurnIndex) -> None:
     """A message comes with its id, its turn and its words."""
-    index.put([_row(1, "the weather", "we ordered a desk", "thanks"), _row(2, "a desk elsewhere?", session="s2")])
+    index.put([message_row(1, "the weather", "we ordered a desk", "thanks"), message_row(2, "a desk elsewhere?", session="s2")])
     found = index.messages("ann", "which desk was ordered", limit=10)
     assert (found[0].message_id, found[0].turn_id, found[0].text) == ("D1:2", "turn_000001", "we ordered a desk")
     assert {m.message_id for m in found} == {"D1:1", "D1:2", "D1:3", "D2:1"}
@@ -48,7 +33,7 @@ def test_the_message_that_matches_stands_before_its_neighbours(index: DuckTurnIn
 
 def test_neighbours_are_found_over_turns_of_other_sessions(index: DuckTurnIndex) -> None:
     """Sessions that run side by side do not hide each other's neighbours."""
-    index.put([_row(1, "we ordered a desk"), _row(2, "something else", session="s2"), _row(3, "it came on Monday")])
+    index.put([message_row(1, "we ordered a desk"), message_row(2, "something else", session="s2"), message_row(3, "it came on Monday")])
     assert _ids(index, "desk") == ["D1:1", "D3:1"]
 
 
@@ -69,9 +54,9 @@ def test_filters_narrow_the_search(index: DuckTurnIndex, filters: dict[str, obje
     """By session, time, intent, topic and state; what stands beside a match must pass too."""
     index.put(
         [
-            _row(1, "the desk", topics=("desks",)),
-            _row(2, "the desk", session="s2", state=TurnState.HALTED),
-            _row(3, "the desk", intent="recall"),
+            message_row(1, "the desk", topics=("desks",)),
+            message_row(2, "the desk", session="s2", state=TurnState.HALTED),
+            message_row(3, "the desk", intent="recall"),
         ]
     )
     assert set(_ids(index, "desk", **filters)) == ids
@@ -79,8 +64,8 @@ def test_filters_narrow_the_search(index: DuckTurnIndex, filters: dict[str, obje
 
 def test_what_was_said_comes_back_as_it_was_put(index: DuckTurnIndex) -> None:
     """The messages of a turn in order, odd characters included."""
-    row = _row(7, "a'b;\n--\x00 ü🙂", "", "last")
-    index.put([row, _row(8)])
+    row = message_row(7, "a'b;\n--\x00 ü🙂", "", "last")
+    index.put([row, message_row(8)])
     assert index.said("ann") == {7: row.messages}
     assert index.said("bob") == {}
 
@@ -90,9 +75,9 @@ def test_a_merge_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.Mon
     monkeypatch.setattr(turn_tables, "NEW_MESSAGES", 4)
     monkeypatch.setattr(turn_tables, "MIDDLE_POSTINGS", 40)
     for n in range(1, 13):
-        index.put([_row(n, f"desk number {n}", "fine", session=f"s{n}")])
+        index.put([message_row(n, f"desk number {n}", "fine", session=f"s{n}")])
     assert set(_ids(index, "desk", limit=50)) == {f"D{n}:{i}" for n in range(1, 13) for i in (1, 2)}
-    index.put([_row(1, "a lamp", session="s1")])
+    index.put([message_row(1, "a lamp", session="s1")])
     index.remove("ann", [2])
     assert {i.split(":")[0] for i in _ids(index, "desk", limit=50)} == {f"D{n}" for n in range(3, 13)}
     assert _ids(index, "lamp") == ["D1:1"]
@@ -104,7 +89,7 @@ def test_a_merge_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.Mon
 )
 def test_odd_queries_are_answered_sanely(index: DuckTurnIndex, query: str) -> None:
     """Whatever is asked, nothing breaks, nothing is lost, and no other user's message is seen."""
-    index.put([_row(1, "a desk"), _row(1, "bob has a desk in May", user="bob")])
+    index.put([message_row(1, "a desk"), message_row(1, "bob has a desk in May", user="bob")])
     assert {m.text for m in index.messages("ann", query, limit=5)} <= {"a desk"}
     assert len(index.rows()) == 2
 
@@ -117,7 +102,7 @@ def test_a_question_with_few_matches_brings_what_its_person_said(index: DuckTurn
 
 
 def _said(number: int, speaker: str, text: str, **fields: object) -> TurnRow:
-    row = _row(number, text, **fields)  # type: ignore[arg-type]
+    row = message_row(number, text, **fields)  # type: ignore[arg-type]
     return row.model_copy(update={"messages": (row.messages[0].model_copy(update={"name": speaker}),)})
 
 
@@ -129,7 +114,7 @@ _TURNS = st.lists(st.tuples(st.sampled_from(["ann", "bob", "eve"]), st.sampled_f
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str, list[str], list[str]]], query: list[str]) -> None:
     """Users share sessions, numbers and words; each finds what an index of their messages alone would find, scores included."""
-    rows = [_row(n, " ".join(a), " ".join(b), user=user, session=session) for n, (user, session, a, b) in enumerate(turns, 1)]
+    rows = [message_row(n, " ".join(a), " ".join(b), user=user, session=session) for n, (user, session, a, b) in enumerate(turns, 1)]
     answers = []
     for name, kept in (("shared", rows), ("alone", [row for row in rows if row.user_id == "ann"])):
         index = DuckTurnIndex.at(tmp_path / f"{name}.duckdb")
@@ -144,7 +129,7 @@ def _work(path: str, worker: int, turns: int) -> int:
     seen = 0
     for turn in range(turns):
         number = worker * turns + turn + 1
-        index.put([_row(number, f"desk of worker{worker}", session=f"w{worker}")])
+        index.put([message_row(number, f"desk of worker{worker}", session=f"w{worker}")])
         seen += any(m.message_id == f"D{number}:1" for m in index.messages("ann", f"worker{worker} desk", limit=200))
     return seen
 

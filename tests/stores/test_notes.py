@@ -7,8 +7,11 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.remembered import NoteStore
 from pandora_dagster.errors import DocumentError
+from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.note_index import DuckNoteIndex
 from pandora_dagster.stores.note_page import read_note
 from pandora_dagster.stores.notes import MAX_NOTE_BYTES, NoteFiles
+from pandora_dagster.text.words import TermReader
 
 ANNA, BEN = user_id("anna"), user_id("ben")
 NOTE = """---
@@ -36,7 +39,13 @@ def folder(tmp_path):
 
 @pytest.fixture
 def notes(tmp_path, folder) -> NoteStore:
-    return NoteFiles(tmp_path / "store", {ANNA: folder})
+    return opened(tmp_path, folder)
+
+
+def opened(tmp_path, folder):
+    """The store as another process opens it."""
+    index = DuckNoteIndex.at(tmp_path / "store/indexes/note_index.duckdb", TermReader())
+    return NoteFiles(tmp_path / "store", {ANNA: folder}, index)
 
 
 def test_a_note_has_its_title_tags_and_links(notes):
@@ -141,3 +150,58 @@ def test_notes_are_never_written(notes, folder):
     notes.listing(ANNA)
     notes.load(ANNA, "Knowledge/russian_history.md")
     assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.rglob("*")} == before
+
+
+def test_a_note_is_found_by_what_stands_in_it(notes, folder):
+    """Neither its name nor its title says the words: the passage that does comes with it, and one word of several leads nowhere."""
+    for n in range(30):
+        (folder / f"day {n}.md").write_text(f"# Day {n}\n\nA quiet day, some work in the garden.\n\nRead a book.")
+    (folder / "House.md").write_text(
+        "# House\n\nThe roof was mended.\n\n## Heating\n\nThe boiler is a Viessmann; its service is due in May.\n"
+    )
+    found = notes.listing(ANNA, "When is the service of the boiler due?").matches
+    assert [m.name for m in found] == ["House.md"]
+    assert found[0].passage == "## Heating\n\nThe boiler is a Viessmann; its service is due in May." and found[0].score == 1.0
+    assert notes.listing(ANNA, "who was the locksmith in the garden?").matches == ()
+    assert notes.listing(ANNA, "what do Viessmann hamsters eat?").matches == ()
+    assert notes.listing(ANNA, "").matches == () == notes.listing(ANNA, "what was that?").matches
+    assert notes.listing(BEN, "boiler service").matches == ()
+
+
+def test_notes_are_read_again_only_where_they_changed(notes, folder, tmp_path, monkeypatch):
+    """Another process finds what the first one indexed: it reads changed and new notes, and forgets those that are gone."""
+    for n in range(5):
+        (folder / f"n{n}.md").write_text(f"number {n} speaks of walnuts")
+    notes.listing(ANNA)
+    read = []
+    monkeypatch.setattr(
+        "pandora_dagster.stores.notes.read_note", lambda text, **known: read.append(known["name"]) or read_note(text, **known)
+    )
+    other = opened(tmp_path, folder)
+    other.listing(ANNA)
+    assert read == []
+    (folder / "n1.md").write_text("now of hazelnuts")
+    (folder / "n2.md").unlink()
+    (folder / "new.md").write_text("hazelnuts as well")
+    assert {h.name for h in other.listing(ANNA).headers} == {"Knowledge/russian_history.md", "n0.md", "n1.md", "n3.md", "n4.md", "new.md"}
+    assert read == ["n1.md", "new.md"]
+    assert {m.name for m in other.listing(ANNA, "hazelnuts").matches} == {"n1.md", "new.md"}
+    assert {m.name for m in other.listing(ANNA, "walnuts").matches} == {"n0.md", "n3.md", "n4.md"}
+
+
+@pytest.mark.parametrize("harm", ["gone", "garbage", "old design"])
+def test_an_index_of_notes_makes_itself_again(notes, folder, tmp_path, harm):
+    """Nothing in it is the only copy: nobody is asked to rebuild it."""
+    assert notes.listing(ANNA, "Petersburg agency").matches
+    path = tmp_path / "store/indexes/note_index.duckdb"
+    path.unlink()
+    if harm == "garbage":
+        path.write_bytes(b"no database" * 500)
+    elif harm == "old design":
+        DuckFile(path, Schema(0, ("CREATE TABLE notes (name VARCHAR)",))).make()
+    assert [m.name for m in notes.listing(ANNA, "Petersburg agency").matches] == ["Knowledge/russian_history.md"]
+
+
+def test_without_notes_no_index_is_made(tmp_path):
+    """Looking writes nothing."""
+    assert opened(tmp_path, tmp_path / "none").listing(ANNA, "anything").headers == () and not (tmp_path / "store").exists()

@@ -6,25 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.contracts.turns import TurnRow
-from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.stores import turn_tables
 from pandora_dagster.stores.turn_index import DuckTurnIndex
-
-
-def _row(number: int, text: str = "", *, user: str = "ann", session: str = "s1", **fields: object) -> TurnRow:
-    created = f"2026-01-{1 + number % 28:02d}T10:00:00Z"
-    plain = {
-        "user_id": user,
-        "turn_id": f"turn_{number:06d}",
-        "number": number,
-        "session_id": session,
-        "state": TurnState.SAVED,
-        "created_at": created,
-        "last_activity": created,
-        "text": text,
-    }
-    return TurnRow.model_validate(plain | fields)
+from tests.stores.index_rig import text_row
 
 
 @pytest.fixture
@@ -38,7 +22,7 @@ def _found(index: DuckTurnIndex, query: str, *, user: str = "ann", limit: int = 
 
 def test_a_row_comes_back_as_it_was_put(index: DuckTurnIndex) -> None:
     """Every field of 004 section 3.3 and the rest are kept, odd characters included."""
-    row = _row(
+    row = text_row(
         811,
         "a'b;\n--\x00 ü🙂",
         summary="S",
@@ -52,13 +36,13 @@ def test_a_row_comes_back_as_it_was_put(index: DuckTurnIndex) -> None:
         runtime="recorded",
         context_sha="ff",
     )
-    index.put([row, _row(812)])
-    assert index.rows() == (_row(812), row)
+    index.put([row, text_row(812)])
+    assert index.rows() == (text_row(812), row)
 
 
 def test_rows_are_filtered_and_limited_to_the_newest(index: DuckTurnIndex) -> None:
     """Newest last; user and session narrow it; the limit keeps the newest."""
-    index.put([_row(1), _row(2, session="s2"), _row(3), _row(1, user="bob")])
+    index.put([text_row(1), text_row(2, session="s2"), text_row(3), text_row(1, user="bob")])
     assert [r.number for r in index.rows("ann")] == [1, 2, 3]
     assert [r.number for r in index.rows("ann", limit=2)] == [2, 3]
     assert [r.number for r in index.rows("ann", session="s1")] == [1, 3]
@@ -69,7 +53,7 @@ def test_rows_are_filtered_and_limited_to_the_newest(index: DuckTurnIndex) -> No
 
 def test_the_newest_are_the_same_before_and_after_a_merge(index: DuckTurnIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """By time, not by number; a session's turns and those of other users included, removed ones not."""
-    days = [_row(n, user=user, session=f"s{n % 3}") for n in range(1, 40) for user in ("ann", "bob")]
+    days = [text_row(n, user=user, session=f"s{n % 3}") for n in range(1, 40) for user in ("ann", "bob")]
 
     def listed() -> list[list[int]]:
         asked = ({"limit": 5}, {"limit": 5, "before": 30}, {"session": "s1", "limit": 4}, {"session": "s1"}, {"limit": 200})
@@ -80,25 +64,25 @@ def test_the_newest_are_the_same_before_and_after_a_merge(index: DuckTurnIndex, 
     before = listed()
     assert before[0] == [22, 23, 24, 25, 26]
     monkeypatch.setattr(turn_tables, "NEW_MESSAGES", 1)
-    index.put([_row(1, user="eve")])
+    index.put([text_row(1, user="eve")])
     assert listed() == before
     index.remove("ann", [26])
-    index.put([_row(99, user="eve")])
+    index.put([text_row(99, user="eve")])
     assert 26 not in [n for numbers in listed() for n in numbers]
     assert [len(numbers) for numbers in listed()] == [5, 5, 4, 13, 37]
 
 
 def test_a_turn_put_again_replaces_its_row(index: DuckTurnIndex) -> None:
     """The old row and the old terms are gone; within one batch the last one counts."""
-    index.put([_row(1, "laptop"), _row(2, "phone", session="s2")])
-    index.put([_row(1, "camera"), _row(1, "printer", summary="new")])
+    index.put([text_row(1, "laptop"), text_row(2, "phone", session="s2")])
+    index.put([text_row(1, "camera"), text_row(1, "printer", summary="new")])
     assert [r.summary for r in index.rows()] == ["new", ""]
     assert (_found(index, "laptop"), _found(index, "camera"), _found(index, "printer")) == ([], [], [1])
 
 
 def test_removed_turns_are_gone(index: DuckTurnIndex) -> None:
     """A turn that is taken out is neither listed nor found."""
-    index.put([_row(1, "laptop"), _row(2, "laptop", session="s2")])
+    index.put([text_row(1, "laptop"), text_row(2, "laptop", session="s2")])
     index.remove("ann", [1, 77])
     assert ([r.number for r in index.rows()], _found(index, "laptop")) == ([2], [2])
 
@@ -106,7 +90,11 @@ def test_removed_turns_are_gone(index: DuckTurnIndex) -> None:
 def test_what_matches_stands_first_and_what_does_not_is_left_out(index: DuckTurnIndex) -> None:
     """Stems match, unrelated turns of other sessions stay out."""
     index.put(
-        [_row(1, "We booked two reservations", session="a"), _row(2, "The weather", session="b"), _row(3, "a reservation", session="c")]
+        [
+            text_row(1, "We booked two reservations", session="a"),
+            text_row(2, "The weather", session="b"),
+            text_row(3, "a reservation", session="c"),
+        ]
     )
     assert set(_found(index, "my booked reservation")) == {1, 3}
     assert _found(index, "my booked reservation")[0] == 1
@@ -114,44 +102,44 @@ def test_what_matches_stands_first_and_what_does_not_is_left_out(index: DuckTurn
 
 def test_nothing_matches_nothing_comes_back(index: DuckTurnIndex) -> None:
     """Recent turns are not offered in the place of matches."""
-    index.put([_row(1, "laptop")])
+    index.put([text_row(1, "laptop")])
     assert _found(index, "giraffe") == []
 
 
 def test_summary_and_topics_are_searched(index: DuckTurnIndex) -> None:
     """A turn is found by its summary and by its topics too."""
-    index.put([_row(1, summary="Compared laptops", session="a"), _row(2, topics=("nvidia",), session="b")])
+    index.put([text_row(1, summary="Compared laptops", session="a"), text_row(2, topics=("nvidia",), session="b")])
     assert (_found(index, "laptop"), _found(index, "NVIDIA")) == ([1], [2])
 
 
 def test_dates_are_terms(index: DuckTurnIndex) -> None:
     """A question that names a date prefers the turn of that date."""
-    index.put([_row(1, "we met", session="a"), _row(7, "we met", session="b"), _row(9, "we met", session="c")])
+    index.put([text_row(1, "we met", session="a"), text_row(7, "we met", session="b"), text_row(9, "we met", session="c")])
     assert _found(index, "who met on January 8, 2026?")[0] == 7
     assert _found(index, "2026-01-02") == [1]
 
 
 def test_a_date_inside_a_text_is_found_by_its_month_and_day(index: DuckTurnIndex) -> None:
     """A flight of 2024-05-26 answers to `26 May`."""
-    index.put([_row(1, "flight on 2024-05-26", session="a"), _row(2, "flight on 2024-06-26", session="b")])
+    index.put([text_row(1, "flight on 2024-05-26", session="a"), text_row(2, "flight on 2024-06-26", session="b")])
     assert _found(index, "the flight of 26 May")[0] == 1
 
 
 def test_a_price_question_prefers_turns_that_name_an_amount(index: DuckTurnIndex) -> None:
     """What did it cost: the turn with the amount wins."""
-    index.put([_row(1, "the reservation costs $340", session="a"), _row(2, "what the reservation costs is open", session="b")])
+    index.put([text_row(1, "the reservation costs $340", session="a"), text_row(2, "what the reservation costs is open", session="b")])
     assert _found(index, "what did the reservation cost")[0] == 1
 
 
 def test_turns_from_a_number_on_stay_out(index: DuckTurnIndex) -> None:
     """`before` keeps the asking turn and later ones out, as matches and as neighbours."""
-    index.put([_row(n, "laptop") for n in range(1, 6)])
+    index.put([text_row(n, "laptop") for n in range(1, 6)])
     assert set(_found(index, "laptop", before=3)) == {1, 2}
 
 
 def test_the_limit_holds(index: DuckTurnIndex) -> None:
     """No more than `limit` turns come back."""
-    index.put([_row(n, "laptop") for n in range(1, 30)])
+    index.put([text_row(n, "laptop") for n in range(1, 30)])
     assert (len(_found(index, "laptop", limit=5)), _found(index, "laptop", limit=0)) == (5, [])
 
 
@@ -172,14 +160,14 @@ def test_the_limit_holds(index: DuckTurnIndex) -> None:
 )
 def test_odd_queries_are_answered_sanely(index: DuckTurnIndex, query: str) -> None:
     """Whatever is asked, nothing breaks, nothing is lost, and no other user's turn is seen."""
-    index.put([_row(1, "laptop"), _row(1, "laptop bob turns", user="bob")])
+    index.put([text_row(1, "laptop"), text_row(1, "laptop bob turns", user="bob")])
     assert all(c.row.user_id == "ann" for c in index.candidates("ann", query, limit=5))
     assert len(index.rows()) == 2
 
 
 def test_a_query_of_many_different_words_is_answered(index: DuckTurnIndex) -> None:
     """A query of 100,000 characters without repeats finds its turn."""
-    index.put([_row(1, "laptop")])
+    index.put([text_row(1, "laptop")])
     assert _found(index, " ".join(f"w{n}" for n in range(15_000)) + " laptop") == [1]
 
 
@@ -195,7 +183,7 @@ def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str,
     """Users share session names and words; each finds what an index of their turns alone would find, scores included."""
     shared = DuckTurnIndex.at(tmp_path / "shared.duckdb")
     shared.file.path.unlink(missing_ok=True)
-    rows = [_row(n, " ".join(words), user=user, session=session) for n, (user, session, words) in enumerate(turns, 1)]
+    rows = [text_row(n, " ".join(words), user=user, session=session) for n, (user, session, words) in enumerate(turns, 1)]
     shared.put(rows)
     alone = DuckTurnIndex.at(tmp_path / "alone.duckdb")
     alone.file.path.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import pytest
 
 from pandora_dagster.contracts.turns import IndexedMessage, SearchFilters, TurnRow
 from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DamagedIndexError
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vectors import TurnVectors
 from tests.stores.fake_embedding import FakeEmbedder
@@ -168,3 +169,19 @@ def test_odd_queries_do_no_harm(rig: _Rig, query: str) -> None:
     rig.put(_row(1, *_FILLER, "the desk is oak"))
     rig.ids(query)
     assert len(rig.vectors.likeness("ann", "desk")) == 8 and not rig.told
+
+
+def test_vectors_are_compared_with_what_is_said(rig: _Rig) -> None:
+    """One that is missing, one of another text, one of a turn that is gone: a sentence each; none where they agree."""
+    rows = [_row(1, "my physician called"), _row(2, "the boat is blue", "and fast"), _row(3, "nothing else")]
+    assert rig.vectors.verify([]) == ()
+    rig.put(*rows)
+    assert rig.vectors.verify(rows) == ()
+    assert rig.vectors.verify([rows[0], _row(2, "the boat is red", "and fast"), _row(4, "new")]) == (
+        "ann:turn_000002: 2 vectors of messages, 1 of them of what stands there: expected 2",
+        "ann:turn_000004: 0 vectors of messages, 0 of them of what stands there: expected 1",
+        "ann:turn_000003: vectors of messages, but no readable turn: expected none",
+    )
+    rig.embeds.name = "another"
+    with pytest.raises(DamagedIndexError, match="vectors of fake 1, expected another"):
+        rig.vectors.verify(rows)

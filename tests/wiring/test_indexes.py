@@ -60,12 +60,12 @@ def test_an_index_of_an_older_design_says_what_to_do_and_costs_no_turn(rig, name
     aged(rig, name)
     key = None
     if name == "turn_index":
-        with pytest.raises(StoreError, match=r"turn_index\.duckdb: index design 0, expected \d+; run `pandora index rebuild`"):
+        with pytest.raises(StoreError, match=r"turn_index\.duckdb: index design 0, expected \d+$"):
             rig.start("which desk?")
     else:
         key = rig.start("which desk?")
         if name == "research_index":
-            with pytest.raises(StoreError, match=r"research_index\.duckdb: index design 0, expected \d+; run `pandora index rebuild`"):
+            with pytest.raises(StoreError, match=r"research_index\.duckdb: index design 0, expected \d+$"):
                 rig.run(key)
         else:
             rig.run(key)

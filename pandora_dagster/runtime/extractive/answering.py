@@ -1,6 +1,7 @@
 """Role `synthesizer`: the answer as the best verbatim spans of sections 2 and 4, each with its citation, most relevant first."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
@@ -11,14 +12,16 @@ from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.planning import results
 from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
-from pandora_dagster.runtime.extractive.quotes import quote
-from pandora_dagster.runtime.extractive.ranking import choose, passages, rank
+from pandora_dagster.runtime.extractive.quotes import OVER, quote
+from pandora_dagster.runtime.extractive.ranking import choose, once, passages, rank, telling
 from pandora_dagster.runtime.extractive.rawresults import raw_spans
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
+from pandora_dagster.runtime.extractive.subject import aboutness, nearest, own_deeds, undone
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
 from pandora_dagster.runtime.extractive.toolbox import statement
 from pandora_dagster.text.citations import cited, references
 from pandora_dagster.text.sections import ContextDocument
+from pandora_dagster.text.sentences import sentences
 
 ANSWER_WORDS = 100
 _CODE_WORDS = 600
@@ -37,11 +40,29 @@ def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
         return told if counter.count(told) <= pack.max_output_tokens else told.replace(f' "{statement(query).value}"', "")
     if not labels.sources and (noted := acknowledged(query)) and counter.count(noted) <= pack.max_output_tokens:
         return noted
-    asked = question(query)
-    chosen = _chosen(pack, asked, context, labels)
-    if not chosen:
+    found = _found(pack, question(query), context, labels)
+    if not found.spans and not found.opening:
         return _nothing(labels)
-    return largest(lambda n: _listed(passages(chosen[:n])) if n else _nothing(labels), len(chosen), pack.max_output_tokens, counter)
+    return largest(
+        lambda n: _said(found, n, _marks(labels, _MOST_LOOKED_AT)) or _nothing(labels), len(found.spans), pack.max_output_tokens, counter
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The spans of an answer, best first; `opening` says what of the question none of them tells."""
+
+    spans: list[Span]
+    opening: str = ""
+
+
+def _said(found: _Found, most: int, marks: Sequence[str]) -> str:
+    listed = _listed(passages(found.spans[:most])) if most else ""
+    if not found.opening:
+        return listed
+    if listed:
+        return f"{found.opening} {TEMPLATES['nearest']}\n{listed}"
+    return " ".join((found.opening, *((TEMPLATES["looked_at"], *marks) if marks else ())))
 
 
 def _stored(query: str, context: ContextDocument, labels: Labels) -> str:
@@ -59,12 +80,29 @@ def _marks(labels: Labels, most: int) -> tuple[str, ...]:
     return tuple(f"[{s.label}]" for s in labels.sources[:most])
 
 
-def _chosen(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> list[Span]:
+def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> _Found:
+    """What tells of the very thing that is asked. Where nothing does, that is said, and then what comes nearest; a deed of the
+    person that nothing tells has only other deeds near it."""
     spans = [s for s in _spans(pack, asked, context, labels) if (s.label or not labels.sources) and (s.kind == "code" or not cited(s.text))]
-    code = pack.mode == "code"
-    ranked = rank(spans if code else [s for s in spans if s.kind != "code"] or spans, asked)
+    if pack.mode == "code":
+        return _Found(choose(rank(spans, asked), words=_CODE_WORDS))
+    spans = [s for s in spans if s.kind != "code"] or spans
+    about = aboutness(asked, spans)
+    if undone(asked, spans):
+        told = ", ".join(f'"{line}"' for line in sentences(asked.text) if line.endswith("?"))
+        opening = f"{TEMPLATES['nothing_told']} {told}" if told else TEMPLATES["nothing_found"]
+        return _Found(_best(own_deeds(spans), asked), opening)
+    if about.unmet:
+        named = ", ".join(dict.fromkeys(f'"{thing.words}"' for thing in about.unmet))
+        return _Found(_best(nearest(asked, about.unmet, spans), asked), f"{TEMPLATES['nothing_about']} {named}.")
+    return _Found(_best([s for i, s in enumerate(spans) if i not in about.others], asked))
+
+
+def _best(spans: list[Span], asked: Question) -> list[Span]:
+    """The best spans; what no longer holds comes last."""
+    ranked = rank(spans, asked)
     ranked = [(score, s) for score, s in ranked if not asks(s.text)] or ranked
-    return choose(ranked, words=_CODE_WORDS if code else ANSWER_WORDS)
+    return sorted(choose(telling(once(ranked), asked), words=ANSWER_WORDS), key=lambda s: s.date.endswith(OVER))
 
 
 def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> list[Span]:

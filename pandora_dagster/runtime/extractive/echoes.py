@@ -22,7 +22,23 @@ _REQUEST = re.compile(
     r"|(?:the|a) [\w ]{0,30}\b(?:id|number|details|information|name)s?)\b)",
     re.IGNORECASE,
 )
-_OWN = tuple(TEMPLATES[name] for name in ("nothing_found", "nothing_found_in", "greeting", "noted", "welcome", "ask_meaning", "ask_open"))
+_OWN = tuple(
+    TEMPLATES[name]
+    for name in (
+        "nothing_found",
+        "nothing_found_in",
+        "nothing_about",
+        "nothing_told",
+        "greeting",
+        "noted",
+        "welcome",
+        "ask_meaning",
+        "ask_open",
+    )
+)
+_DATE = re.compile(r"^\(\d{4}-\d{2}-\d{2}[^)\n]{0,20}\) ")
+_STORED = re.compile(r"^Stored (?:preference|fact) \w+: ")
+"""How `memory.create` tells what it stored: the person's own sentence says it too."""
 
 
 def repeats(text: str, query: str) -> bool:
@@ -41,5 +57,6 @@ def asks(text: str) -> bool:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether `text` is one of this runtime's own fixed sentences."""
-    return _PREFIX.sub("", text).startswith(_OWN)
+    """Whether `text` is one of this runtime's own fixed sentences, or a tool's."""
+    bare = _DATE.sub("", text)
+    return bare.startswith(_OWN) or _PREFIX.sub("", text).startswith(_OWN) or bool(_STORED.match(bare))

@@ -1,23 +1,23 @@
 """Role `context_synthesis`: the chosen documents compiled into facts (004 section 4.3): verbatim spans, irrelevant sections left out."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pandora_dagster.contracts.answers import CachedResearch, GatheredContext, Knowledge, PriorTurn, VisitData
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.acknowledging import acknowledged
-from pandora_dagster.runtime.extractive.entities import has_kind
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_lines, preferences, referred
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.questions import Question, question
-from pandora_dagster.runtime.extractive.quotes import quote
+from pandora_dagster.runtime.extractive.quotes import OVER, quote
 from pandora_dagster.runtime.extractive.ranking import rank
 from pandora_dagster.runtime.extractive.records import decode
 from pandora_dagster.runtime.extractive.relevance import bears, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
+from pandora_dagster.runtime.extractive.statements import contradicts, stated
 from pandora_dagster.text.known_facts import read_shown_lines
 
 _TURN = re.compile(
@@ -55,7 +55,7 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
     research = _research(pack.document("cached_intelligence"), f"{query} {title}")
 
     def make(n: int) -> GatheredContext:
-        turns = _turns(facts[:n], asked)
+        turns = _turns(facts[:n])
         used = {f.label for f in facts[:n]} | _supporting(labels, bool(told), bool(notes), bool(visits), research is not None)
         return GatheredContext(
             session_preferences=dict(list(told.items())[:n]),
@@ -79,13 +79,14 @@ class _Said:
     date: str
     label: str
     text: str
+    current: bool = True
 
 
 def _facts(turns: str, context: str, asked: Question, labels: Labels) -> list[_Fact]:
     """The spans of all prior turns and known facts that answer the question, best first; summaries speak where none of them does."""
     heads = list(_TURN.finditer(turns))
     texts = [(h, turns[h.end() : n]) for h, n in zip(heads, [*(h.start() for h in heads[1:]), len(turns)][: len(heads)], strict=True)]
-    known = [_Said(f.turn, f.date, f.name, f.text) for f in read_shown_lines(context) if f.current and f.text not in turns]
+    known = [_Said(f.turn, f.date, f.name, f.text, f.current) for f in read_shown_lines(context)]
     told = _told_in([_said(h, text) for h, text in texts if not h.group(3)], known, asked, labels)
     return told or _told_in([_said(h, text) for h, text in texts if h.group(3)], [], asked, labels)
 
@@ -95,9 +96,10 @@ def _said(head: re.Match[str], text: str) -> _Said:
 
 
 def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: Labels) -> list[_Fact]:
+    """What was said in turns, and the known facts that none of these tells."""
     reader, spans = SpanReader(labels, asked), list[tuple[int, str, Span]]()
     before = 0
-    for said in [*sorted(texts, key=lambda said: said.turn), *known]:
+    for said in [*sorted(texts, key=lambda said: said.turn), *(f for f in known if all(f.text not in t.text for t in texts))]:
         if said.turn != before + 1:
             reader.pause()
         before = said.turn
@@ -107,15 +109,28 @@ def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: La
     ranked = rank([s for _, _, s in spans], asked)
     if not asked.stems:
         ranked = [(0.1, s) for _, _, s in spans if s.kind != "code"][:3]
-    return [_Fact(*where[id(span)], score, span) for score, span in ranked]
+    found = [_Fact(*where[id(span)], score, span) for score, span in ranked]
+    over = _superseded(found, [said.text for said in known if not said.current])
+    return [replace(f, span=replace(f.span, date=f"{f.span.date}{OVER}")) if i in over and f.span.date else f for i, f in enumerate(found)]
 
 
-def _turns(facts: list[_Fact], asked: Question) -> tuple[PriorTurn, ...]:
+def _superseded(facts: list[_Fact], over: list[str]) -> set[int]:
+    """Which facts no longer hold: those that the ledger says so of (`over`), and what a person stated and contradicted later."""
+    told = [(i, f) for i, f in enumerate(facts) if f.span.kind == "sentence" and stated(f.span.text)]
+    gone = {i for i, f in enumerate(facts) if any(f.span.text in text for text in over)}
+    for i, old in told:
+        newer = (f for _, f in told if f.turn > old.turn and f.span.speaker == old.span.speaker)
+        if any(contradicts(new.span.text, old.span.text) for new in newer):
+            gone.add(i)
+    return gone
+
+
+def _turns(facts: list[_Fact]) -> tuple[PriorTurn, ...]:
     best: dict[int, list[list[_Fact]]] = {}
     for passage in _passages(facts):
         best.setdefault(passage[0].turn, []).append(passage)
     top = facts[0].score if facts else 1.0
-    lines = {turn: _lines(own, asked) for turn, own in best.items()}
+    lines = {turn: _lines(own) for turn, own in best.items()}
     return tuple(
         PriorTurn(
             turn=turn,
@@ -136,12 +151,9 @@ def _passages(facts: list[_Fact]) -> list[list[_Fact]]:
     return list(found.values())
 
 
-def _lines(passages: list[list[_Fact]], asked: Question) -> list[str]:
-    """The passages of one turn, a line each. Either all bear its date or none: where a named speaker said one of them, or where
-    the query asks for a time and one tells it."""
-    spans = [[f.span for f in p] for p in passages]
-    dated = any(own[0].speaker or ("time" in asked.wants and (own[0].kind == "sentence" or has_kind("time", quote(own)))) for own in spans)
-    return [f"({own[0].date}) {quote(own)}" if dated and own[0].date and not own[0].speaker else quote(own) for own in spans]
+def _lines(passages: list[list[_Fact]]) -> list[str]:
+    """The passages of one turn, a line each, each under the day on which it was said."""
+    return [quote([f.span for f in passage]) for passage in passages]
 
 
 def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledge, ...]:
@@ -179,9 +191,10 @@ def _research(document: str, query: str) -> CachedResearch | None:
     found = decode(document, start) if start >= 0 else None
     record = as_mapping(found[0] if found else None)
     topic, summary = str(record.get("topic") or ""), str(record.get("summary") or "")
-    if not topic or not shared(query, f"{topic.replace('.', ' ')} {summary}"):
-        return None
     results = [as_mapping(r) for r in as_list(record.get("top_results") or record.get("claims"))]
+    claims = " ".join(str(r.get("claim", "")) for r in results)
+    if not topic or not shared(query, f"{topic.replace('.', ' ')} {summary} {claims}"):
+        return None
     return CachedResearch(
         topic=topic,
         quality=as_number(record.get("quality_score", record.get("quality"))),

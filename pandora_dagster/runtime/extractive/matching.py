@@ -30,6 +30,10 @@ META_WORDS = word_set(
     exactly much many long often ever already really time times"""
 )
 """Words of a question that are about the asking, not about the matter."""
+LIGHT_VERBS = word_set(
+    "do did done have get got make made take took give gave go went use used put come came be keep kept let set happen happened"
+)
+"""Verbs that say little by themselves: what was done stands beside them."""
 _ENDINGS = (
     *(
         "izations",

@@ -10,19 +10,22 @@ _BULLET = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
 _SECTION = re.compile(rf"^[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): ")
 _TOOL_HEAD = re.compile(r"^Result \d+: [\w.]+$|^Result:$|^(?:\*\*)?Arguments:(?:\*\*)?(?:\s|$)|^\*\*Status:\*\* ")
 _TURN_CELL = re.compile(r"^(\d{1,9})(?: \[\d{1,4}\]| \(unlinked\))?$")
+_FIGURES = re.compile(r"^\*\*(?:Topic|Quality Score|Age|Expires|Expired|Top Results):\*\*")
+_SUMMARY = re.compile(r"^\*\*Summary:\*\* ")
 _SCALE = frozenset(("high", "medium", "low"))
 
 
 def plain(line: str) -> str:
     """A line without its list mark, quotation mark and the section title that an excerpt puts before it."""
-    bare = _SECTION.sub("", line.strip())
+    bare = _SUMMARY.sub("", _SECTION.sub("", line.strip()))
     found = _BULLET.match(bare)
     return (found.group(2) if found else bare).strip().lstrip(">").strip()
 
 
 def frames(line: str) -> bool:
-    """Whether a line only frames a tool result (its heading, status, arguments): nothing to be quoted."""
-    return bool(_TOOL_HEAD.match(_SECTION.sub("", line.strip())))
+    """Whether a line only frames what follows (a tool result's heading, status, arguments; the figures of cached research)."""
+    bare = _SECTION.sub("", line.strip())
+    return bool(_TOOL_HEAD.match(bare) or _FIGURES.match(bare))
 
 
 def items(lines: list[str]) -> list[list[str]]:
@@ -62,7 +65,7 @@ def told(header: list[str], row: list[str]) -> list[str]:
     if header[:2] == ["Preference", "Value"] and len(row) > 1:
         return [f"{row[0]}: {row[1]}"]
     if header[1:3] == ["Data Point", "Value"] and len(row) > 2:
-        return [f"{row[1]}: {row[2]}"]
+        return [f"{row[0]}: {row[1]} {row[2]}"]
     if header[:1] == ["Claim"] and row:
         return [row[0]]
     return [line] if (line := ", ".join(f"{h}: {c}" for h, c in zip(header, row, strict=False) if c)) else []

@@ -4,7 +4,7 @@ Only the person's words, the task list and the registered tools decide; no docum
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from pandora_dagster.runtime.extractive.questions import asks_preference, is_gre
 from pandora_dagster.runtime.extractive.ranking import rank
 from pandora_dagster.runtime.extractive.spans import SpanReader
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
-from pandora_dagster.runtime.extractive.toolbox import OfferedTool, arguments, offered
+from pandora_dagster.runtime.extractive.toolbox import OfferedTool, arguments, offered, statements
 from pandora_dagster.text.citations import cited
 from pandora_dagster.text.sections import ContextDocument
 
@@ -43,20 +43,24 @@ def plan(pack: PromptPack, counter: CountsTokens) -> Draft:
     if not is_greeting(query):
         for wanted, reason, task in _wanted(query, pack):
             tool = tools.get(wanted)
-            filled = arguments(tool, query, most=pack.max_output_tokens) if tool else {}
-            if tool and tool.accepts(filled):
-                return _shortest(
-                    pack, counter, PlannedTask(description=f"{TEMPLATES[task]} {query.strip()}", tool=tool.name, arguments=filled), reason
-                )
+            for parts in dict.fromkeys((statements(query) if tool and tool.writes else (query.strip(),), (query.strip(),))):
+                filled = [arguments(tool, part, most=pack.max_output_tokens) for part in parts] if tool else []
+                if tool and all(map(tool.accepts, filled)):
+                    planned = [_planned(tool, TEMPLATES[task], *pair) for pair in zip(parts, filled, strict=True)]
+                    return _shortest(pack, counter, planned, reason)
     reason = "enough" if is_greeting(query) or acknowledged(query) or _evidence(query, pack) >= _ENOUGH else "no_tool"
     return TaskPlan(next_step="synthesis", confidence=0.9 if reason == "enough" else 0.7, reasoning=TEMPLATES[reason])
 
 
-def _shortest(pack: PromptPack, counter: CountsTokens, task: PlannedTask, reason: str) -> TaskPlan:
-    """The plan; a query too long to be repeated in the task's description stands in its arguments alone, or not at all."""
-    bare = task.model_copy(update={"description": task.tool or ""})
-    for kept in (task, bare, bare.model_copy(update={"arguments": {}})):
-        made = TaskPlan(next_step="coordinator", confidence=0.9, tasks=(kept,), reasoning=TEMPLATES[reason])
+def _planned(tool: OfferedTool, name: str, said: str, filled: Mapping[str, Any]) -> PlannedTask:
+    return PlannedTask(description=f"{name} {said}", tool=tool.name, arguments=filled)
+
+
+def _shortest(pack: PromptPack, counter: CountsTokens, planned: Sequence[PlannedTask], reason: str) -> TaskPlan:
+    """The plan; a query too long to be repeated in the tasks' descriptions stands in their arguments alone, or not at all."""
+    bare = [task.model_copy(update={"description": task.tool or ""}) for task in planned]
+    for kept in (planned, bare, [bare[0].model_copy(update={"arguments": {}})]):
+        made = TaskPlan(next_step="coordinator", confidence=0.9, tasks=tuple(kept), reasoning=TEMPLATES[reason])
         if counter.count(written(made)) <= pack.max_output_tokens:
             return made
     return TaskPlan(next_step="synthesis", confidence=0.7, reasoning=TEMPLATES["no_tool"])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.answers import Intent, QueryType
-from pandora_dagster.runtime.extractive.matching import META_WORDS, content_words, stem, terms, word_set, words
+from pandora_dagster.runtime.extractive.matching import LIGHT_VERBS, META_WORDS, content_words, stem, terms, word_set, words
 
 _GREETING = re.compile(
     r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.I
@@ -23,12 +23,26 @@ _TELLS = re.compile(
     r"(?:(?:remember|note|keep in mind|don['’]?t forget)\b|never|always|call me|i\b|we\b|my|our|the|this|that|it|for|on|in|at|when|from)",
     re.I,
 )
+_VERB = re.compile(
+    r"^\W*(?:\w+[ ,]+){1,6}?(?:am|is|are|was|were|has|had|have|will"
+    r"|needs?|takes?|runs?|costs?|lives?|works?|\w{3,}ed|\w+['’](?:s|m|re|ve|ll))\b",
+    re.I,
+)
+_DID_THEN = re.compile(r"^\W*(?:\w+[ ,]+){1,4}(?:i|we) \w{3,}ed\b", re.I)
+"""`Last Sunday I cooked`: when it was stands first."""
+_IN_NEED = re.compile(
+    r"\b(?:have|has|need|needs|got|trying) to\b|\b(?:calling|writing|asking|here) (?:about|for|because|to|regarding)\b"
+    r"|^\W*(?:this|it)(?:['’]s| is) (?:about|regarding)\b|\b(?:problem|issue|trouble|question)s? with\b",
+    re.I,
+)
+"""It tells of something so that it is done."""
 _SEEKS = re.compile(r"\b(?:i|we)(?:['’]d)? (?:\w+ )?(?:need|want|would like|like to|looking|wondering|wish|hope)\b", re.I)
 _FEELS = r"(?:prefer|like|love|hate|dislike|don'?t (?:like|want|eat|drink)|am allergic|always|never|live in|work (?:as|at|for))"
+_LEADS = r"(?:(?:well|ok|okay|also|by the way|actually|sorry|no|correction),? )*"
 _STATES = re.compile(
     r"\b(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:that |my |i )|^\W*(?:from now on|call me\b)"
-    rf"|^\W*(?:(?:well|ok|okay|also|by the way|actually),? )?i (?:\w+ )?{_FEELS}\b"
-    r"|^\W*my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?\n]{0,160}?\b(?:is|are)\b",
+    rf"|^\W*{_LEADS}i (?:\w+ )?{_FEELS}\b"
+    rf"|^\W*{_LEADS}my (?:favou?rite|preferred|budget|name|birthday|location|home|address|usual)\b[^?\n]{{0,160}}?\b(?:is|are)\b",
     re.I,
 )
 _PAST = re.compile(
@@ -76,6 +90,7 @@ KIND_WORDS = {
     )
 }
 """Kind -> stems of words that only name that kind: they are not what the question is about."""
+_LIGHT_STEMS = frozenset(map(stem, LIGHT_VERBS))
 FIELD_WORDS = {
     kind: frozenset(map(stem, word_set(named)))
     for kind, named in (
@@ -89,7 +104,7 @@ FIELD_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query as this runtime reads it. `stems` without those that only name a wanted kind, if others remain."""
+    """A query as this runtime reads it. `stems` without those that only name a wanted kind or a light verb, if others remain."""
 
     text: str
     stems: tuple[str, ...]
@@ -104,7 +119,7 @@ def question(text: str, *, more: Sequence[str] = ()) -> Question:
     """Read a query; `more` are texts whose words count as asked for too (a resolved title)."""
     wants = frozenset(kind for kind, cue in _KIND_CUES.items() if cue.search(text))
     stems = [stem(w) for w in content_words(text)] + [t for extra in more for t in terms(extra)]
-    named = {t for kind in wants for t in KIND_WORDS.get(kind, ())}
+    named = {t for kind in wants for t in KIND_WORDS.get(kind, ())} | _LIGHT_STEMS
     kept = [t for t in dict.fromkeys(stems) if t not in named]
     names = frozenset(t for name in _NAME.findall(text) for t in terms(name))
     return Question(text, tuple(kept or dict.fromkeys(stems)), wants, names, done(text))
@@ -129,6 +144,13 @@ def is_courtesy(text: str) -> bool:
 def requests(text: str) -> bool:
     """Whether a sentence asks or wants something done, rather than only telling."""
     return bool(_ASKS.search(text) or _SEEKS.search(text)) or not _TELLS.match(text)
+
+
+def tells(text: str) -> bool:
+    """Whether a sentence only tells of the person or of a matter: it ends as one, has its verb, and asks or wants nothing."""
+    opens = _TELLS.match(text) or _DID_THEN.match(text)
+    wants = _ASKS.search(text) or _SEEKS.search(text) or _IN_NEED.search(text)
+    return text.rstrip().endswith(".") and bool(opens and _VERB.search(text)) and not wants
 
 
 def states_preference(text: str) -> bool:

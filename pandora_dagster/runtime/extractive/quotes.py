@@ -1,4 +1,7 @@
-"""What somebody said, as one line: `(2026-01-04) Ann: One sentence. Another.` Knows that form, writes it and reads it back."""
+"""What was said, as one line: `(2026-01-04) Ann: One sentence. Another.` Knows that form, writes it and reads it back.
+
+`(2026-01-04, no longer current)` stands before what something newer contradicts.
+"""
 
 import re
 from collections.abc import Sequence
@@ -6,17 +9,22 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
+from pandora_dagster.runtime.extractive.templates import TEMPLATES
+
 GAP = " … "
 """Stands where a sentence between two was left out."""
-_FORM = re.compile(r"\((\d{4}-\d{2}-\d{2})\) ([^\W\d_][\w .'-]{0,30}): (?=\S)")
-_DATED = re.compile(r"\(\d{4}-\d{2}-\d{2}\) ")
-_NEXT = re.compile(rf"; (?={_DATED.pattern})")
+OVER = f", {TEMPLATES['no_longer']}"
+"""Follows the day of what no longer holds."""
+_DAY = rf"\((\d{{4}}-\d{{2}}-\d{{2}}(?:{OVER})?)\) "
+_FORM = re.compile(rf"{_DAY}(?:([^\W\d_][\w .'-]{{0,30}}): )?(?=\S)")
+_DATED = re.compile(_DAY)
+_NEXT = re.compile(rf"; (?=\(\d{{4}}-\d{{2}}-\d{{2}}(?:{OVER})?\) )")
 _ENDED = re.compile(r"[.!?…:;,][\"')\]]*$|[^\w\"')\]]$")
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quote that was read; `parts` are what stood together without a gap."""
+    """A quote that was read; `parts` are what stood together without a gap, `speaker` is "" where none is named."""
 
     date: str
     speaker: str
@@ -43,15 +51,14 @@ def quote(sentences: Sequence[Said]) -> str:
     line = _line(first.text)
     for before, sentence in pairwise(ordered):
         line = _ended(line) + (" " if sentence.place == before.place + 1 else GAP) + _line(sentence.text)
-    if not first.speaker:
-        return line
-    return f"({first.date}) {first.speaker}: {_ended(line)}" if first.date else f"{first.speaker}: {_ended(line)}"
+    said = f"{first.speaker}: {_ended(line)}" if first.speaker else line
+    return f"({first.date}) {said}" if first.date else said
 
 
 def read_quote(text: str) -> Quote | None:
     """Undo `quote`; None where `text` is none."""
     found = _FORM.match(text)
-    return Quote(found.group(1), found.group(2), tuple(text[found.end() :].split(GAP))) if found else None
+    return Quote(found.group(1), found.group(2) or "", tuple(text[found.end() :].split(GAP))) if found else None
 
 
 def split_quotes(cell: str) -> list[str]:

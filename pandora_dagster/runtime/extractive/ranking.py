@@ -1,5 +1,6 @@
 """Which spans answer a question, best first. Knows overlap, rarity, neighbourhood and the kind of thing asked for."""
 
+import re
 from collections.abc import Sequence
 
 from pandora_dagster.runtime.extractive.echoes import asks, repeats, says_nothing
@@ -9,6 +10,7 @@ from pandora_dagster.runtime.extractive.matching import words as words_of
 from pandora_dagster.runtime.extractive.questions import FIELD_WORDS, Question
 from pandora_dagster.runtime.extractive.spans import Span
 
+_IN_BRACKETS = re.compile(r" \([^()]*\)$")
 _NO_WORDS: frozenset[str] = frozenset()
 BLOCK_SHARE = 0.7
 """What a matching neighbour in the same block is worth beside an own match."""
@@ -27,6 +29,7 @@ NAME_SHARE = 0.4
 LEAST_STEMS = 2
 """A span without a word of the question is worth its neighbour's match only where it says something itself."""
 SAME_SHARE = 0.8
+TELLING_SHARE = 0.6
 RECENT_SHARE = 0.03
 _FRAME_WORDS = 4
 """A list mark, a date, a name, a citation."""
@@ -92,6 +95,28 @@ def _has_field(kind: str, span: Span) -> bool:
     return span.kind in ("record", "row") and bool(FIELD_WORDS.get(kind, _NO_WORDS) & span.stems) and any(c.isdigit() for c in span.text)
 
 
+def telling(ranked: Sequence[tuple[float, Span]], asked: Question) -> list[tuple[float, Span]]:
+    """Where the best span holds every word of the question that any span holds, those that hold little of them are left out.
+    What people say to each other stays: there an answer often stands beside the words that it answers."""
+    if not ranked:
+        return []
+    held = frozenset[str]().union(*(s.stems for _, s in ranked)).intersection(asked.stems)
+    if not held or not held <= ranked[0][1].stems:
+        return list(ranked)
+    return [(score, s) for score, s in ranked if s.speaker or len(held & s.stems) >= TELLING_SHARE * len(held)]
+
+
+def once(ranked: Sequence[tuple[float, Span]]) -> list[tuple[float, Span]]:
+    """Without the stored entries (`key: value`) whose value stands in what the person said in that turn."""
+    said = [s for _, s in ranked if s.kind == "sentence"]
+    return [(n, s) for n, s in ranked if s.kind == "sentence" or not any(c.label == s.label and _value(s.text) in c.text for c in said)]
+
+
+def _value(text: str) -> str:
+    key, _, value = text.partition(": ")
+    return _IN_BRACKETS.sub("", value) if value and " " not in key.removesuffix(" (earlier)") else text
+
+
 def choose(ranked: Sequence[tuple[float, Span]], *, words: int, share: float = 0.3) -> list[Span]:
     """The best spans within `words` words, their marks and names included: at least one, none far below the best, none that
     repeats what is chosen."""
@@ -131,5 +156,5 @@ def _same(one: Span, other: Span) -> bool:
 
 
 def _repeats(span: Span, chosen: Sequence[Span]) -> bool:
-    own = set(words_of(span.text))
-    return any(len(own & set(words_of(c.text))) >= SAME_SHARE * len(own) for c in chosen)
+    own, named = set(words_of(span.text)), set(identifiers(span.text))
+    return any(len(own & set(words_of(c.text))) >= SAME_SHARE * len(own) and named <= set(identifiers(c.text)) for c in chosen)

@@ -121,10 +121,16 @@ def tell(groups: tuple[Group, ...], asked: Question | None) -> str:
         kept = pairs if asked is None else _asked_pairs(pairs, group.path, asked)
         kept = kept[: max(0, _MOST_PAIRS - count)] if asked else kept
         count += len(kept)
-        line = ", ".join(p.text if p.key else p.value for p in kept)
+        line = _entry(kept) or ", ".join(p.text if p.key else p.value for p in kept)
         if line:
             told.append(f"{' '.join(group.path)} ({line})" if group.path else line)
     return ", ".join(told)
+
+
+def _entry(pairs: list[Pair]) -> str:
+    """A stored entry as `its key: its value`; "" for another object."""
+    known = {p.key: p.value for p in pairs}
+    return f"{known['key']}: {known['value']}" if {"key", "value"} <= known.keys() else ""
 
 
 def _asked_pairs(pairs: list[Pair], path: tuple[str, ...], asked: Question) -> list[Pair]:

@@ -104,7 +104,12 @@ def _keys(query: str, headers: str) -> tuple[str, ...]:
 
 def _note(header: Mapping[str, Any]) -> str:
     listed = " ".join(map(str, as_list(header.get("tags"))))
-    return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed}"
+    return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed} {header.get('passage', '')}"
+
+
+def _said(header: Mapping[str, Any]) -> str:
+    """The words of the query that the text behind the header says."""
+    return " ".join(map(str, as_list(header.get("says"))))
 
 
 def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -135,7 +140,7 @@ def _address(url: str) -> str:
 def _research(query: str, headers: list[Mapping[str, Any]]) -> ResearchMatch:
     asked = {stem(w) for w in shared(query, query)}
     matching = [
-        (len(asked & set(terms(_spaced(f"{h.get('topic')} {h.get('cache_key', '')}")))), -_number(h.get("age_hours")), -i)
+        (len(asked & set(terms(_spaced(f"{h.get('topic')} {h.get('cache_key', '')} {_said(h)}")))), -_number(h.get("age_hours")), -i)
         for i, h in enumerate(headers)
     ]
     best = max(matching, default=(0, 0.0, 0))

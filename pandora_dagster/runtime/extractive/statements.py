@@ -122,21 +122,23 @@ def taken_back(said: str) -> list[frozenset[str]]:
 
 def contradicts(new: str, old: str) -> bool:
     """Whether two statements can not both hold: one thing with another value, an exclusive choice or a correction about the same
-    matter, a like that became a dislike."""
+    matter, a like that became a dislike. Of two things (`my budget for hotels`, `my budget for the trip`) each has its own value."""
     one, other = _OPENING.sub("", new), _OPENING.sub("", old)
     if words(one) == words(other):
         return False
+    apart = False
     for pattern in _ONE_VALUE:
         mine, theirs = pattern.match(one), pattern.match(other)
         if mine and theirs and set(words(mine[1])) == set(words(theirs[1])):
             return True
+        apart = apart or bool(mine and theirs)
     if _CORRECTS.search(new) and _is_limit(one) and _is_limit(other):
         return _is_same_limit(one, other)
     shared, least = _matter(one) & _matter(other), min(len(_matter(one)), len(_matter(other)))
     if not shared or len(shared) < _ALIKE * least:
         return False
     exclusive = _EXCLUSIVE.search(one) and _EXCLUSIVE.search(other)
-    return bool(exclusive or _CORRECTS.search(new) or bool(_NOT.search(one)) != bool(_NOT.search(other)))
+    return bool(exclusive) or (not apart and bool(_CORRECTS.search(new) or bool(_NOT.search(one)) != bool(_NOT.search(other))))
 
 
 def _category(core: str) -> FactCategory | None:

@@ -11,19 +11,25 @@ from jsonschema.validators import validator_for  # pyright: ignore[reportUnknown
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_lines
 from pandora_dagster.runtime.extractive.matching import META_WORDS, STOP_WORDS, content_words
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
+from pandora_dagster.text.sentences import sentences
 
 _ASKED = frozenset(("query", "q", "text", "question", "search", "terms"))
 _KEY = frozenset(("key", "name", "title"))
 _VALUE = frozenset(("value", "content", "statement", "fact", "text", "preference"))
 _OPENING = re.compile(
-    r"^\W*(?:please )?(?:(?:well|ok|okay|also|actually|by the way|from now on),? )*"
+    r"^\W*(?:please )?(?:(?:well|ok|okay|also|actually|sorry|no|correction|by the way|from now on),? )*"
     r"(?:(?:please )?(?:remember|note|keep in mind|don'?t forget)(?: that| this)?:? )?",
     re.IGNORECASE,
 )
 _OWN = re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are) (.+)$", re.IGNORECASE)
 _PLAIN_WORD = re.compile(r"(?<![^\W_])[a-z][a-z0-9]*(?![^\W_])")
+_AND_I = re.compile(r",? and (?:that )?(?=(?:my|our|i|we)\b)", re.IGNORECASE)
+_ONESELF = re.compile(r"\b(?:i|my|mine|me|we|our|us)\b", re.IGNORECASE)
+_HANGING = re.compile(r"\b(?:if|when|unless|because|since|while|until|although|though|but|or|so|then|except)\b", re.IGNORECASE)
 _FEELING = frozenset(("prefer", "like", "love", "hate", "dislike"))
 _KEY_WORDS = 4
+_MOST_STATEMENTS = 4
+"""More are kept as one: each takes a call of a tool, of which a turn makes few."""
 _LONGEST_KEY = 64
 
 
@@ -72,6 +78,17 @@ def statement(query: str) -> Statement:
     plain = said.rstrip(".! ") or said
     preferring = re.search(r"\b(?:prefer|like|love|hate|dislike|favou?rite|always|never|want)\b", plain, re.IGNORECASE)
     return Statement(_key(plain), plain, "preference" if preferring else "fact")
+
+
+def statements(query: str) -> tuple[str, ...]:
+    """The parts of what a person states that stand for themselves, verbatim: `my budget is $900 and I prefer aisle seats` are two.
+
+    All of it is one where a part is not about the person, or hangs on a condition.
+    """
+    parts = tuple(part.strip(" ,") for sentence in sentences(query) for part in _AND_I.split(sentence))
+    keys = {statement(part).key for part in parts}
+    alone = len(keys) == len(parts) <= _MOST_STATEMENTS and all(_ONESELF.search(part) for part in parts) and not _HANGING.search(query)
+    return parts if alone else (query.strip(),)
 
 
 def _key(said: str) -> str:

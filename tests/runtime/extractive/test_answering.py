@@ -50,7 +50,7 @@ def test_a_quoted_turn_is_cited_under_its_own_label(ask) -> None:
     answer = ask(
         "synthesizer", query, {"context.md": context(query, s2=LAMPS, s4=FOUND)}, sources=[source("1", 3), source("2", 8), source("3", 12)]
     )
-    assert answer.splitlines()[0].removeprefix("- ") == "We planted the apple trees in October. [3]"
+    assert answer.splitlines()[0].removeprefix("- ") == "(2025-04-01) We planted the apple trees in October. [3]"
     assert "7" not in cited(answer) and "query" not in answer
 
 
@@ -129,7 +129,7 @@ FRAMED = (
             "It stands by the fjord tower. [3]",
         ),
         (json.dumps([{"turn_id": "turn_000077", "score": 1.0, "text": "The tower stands in Rome.", "left_out": []}]), ""),
-        (json.dumps([{"key": "tower", "value": "stands in Oslo", "kind": "fact"}]), "key: tower, value: stands in Oslo, kind: fact [3]"),
+        (json.dumps([{"key": "tower", "value": "stands in Oslo", "kind": "fact"}]), "tower: stands in Oslo [3]"),
         ("# The tower stands\n\nPlain words: the tower stands in Bergen.", "the tower stands in Bergen. [3]"),
         ("[]", ""),
         (json.dumps({"error": "the tower stands nowhere"}), "error: the tower stands nowhere [3]"),
@@ -145,11 +145,11 @@ def test_a_tools_raw_result_is_read_and_not_what_it_was_asked(ask, raw: str, sai
 
 @pytest.mark.parametrize("raw", ["[]", json.dumps({"error": "no"})])
 def test_a_question_is_never_its_own_answer(ask, raw: str) -> None:
-    """A search that found nothing leaves its arguments behind; the fixed sentence answers."""
+    """A search that found nothing leaves its arguments behind; what was not found is named."""
     query = "what is the capital of France?"
     status = f"### Result 1: doc.search\n\n**Status:** success\n**Arguments:** `{json.dumps({'query': query})}`\n\nNothing was found."
     documents = {"context.md": context(query, s4=status), "toolresults.md": bundle(("doc.search", {"query": query}, raw))}
-    assert ask("synthesizer", query, documents) == "I found nothing about this in the documents."
+    assert ask("synthesizer", query, documents) == 'I found nothing about "France".'
 
 
 def test_what_failed_is_no_evidence(ask) -> None:

@@ -128,8 +128,8 @@ def test_the_weakest_facts_are_left_out_first(ask) -> None:
         limit=400,
     )
     turn = answer["prior_turns"][0]
-    assert turn["summary"] == "The jam jar number 77 stands on shelf 231."
-    assert all(f.startswith("The jam jar number") and f.endswith(".") for f in turn["key_facts"])
+    assert turn["summary"] == "(2025-03-01) The jam jar number 77 stands on shelf 231."
+    assert all(f.startswith("(2025-03-01) The jam jar number") and f.endswith(".") for f in turn["key_facts"])
 
 
 def test_a_summary_speaks_where_no_turn_itself_does(ask):

@@ -58,6 +58,29 @@ def test_what_is_stored_are_the_persons_words(ask, said: str, stored: dict[str, 
     assert plan["tasks"][0]["arguments"] == stored
 
 
+@pytest.mark.parametrize(
+    ("said", "stored"),
+    [
+        (
+            "Remember that I prefer aisle seats and that my budget is 900 dollars.",
+            [("aisle_seats", "I prefer aisle seats", "preference"), ("budget", "900 dollars", "preference")],
+        ),
+        (
+            "My budget is $900. I never fly on Mondays.",
+            [("budget", "$900", "preference"), ("never_fly_mondays", "I never fly on Mondays", "preference")],
+        ),
+        ("Remember that I like tea and coffee", [("tea_coffee", "I like tea and coffee", "preference")]),
+        ("Remember that I like tea but I hate coffee", [("tea_coffee", "I like tea but I hate coffee", "preference")]),
+        ("Remember that if it rains I stay home and I read", [("rains_stay_home_read", "if it rains I stay home and I read", "fact")]),
+    ],
+)
+def test_two_statements_are_stored_under_two_keys(ask, said: str, stored: list[tuple[str, str, str]] | None) -> None:
+    """Each as its own words; what hangs together, or on a condition, stays one."""
+    plan = ask("planner", said, {"context.md": context(said), "tools": TOOLS})
+    found = [(t["arguments"]["key"], t["arguments"]["value"], t["arguments"]["kind"]) for t in plan["tasks"]]
+    assert found == stored if stored else len(found) <= 1
+
+
 def test_a_query_longer_than_a_tool_takes_becomes_its_content_words(ask) -> None:
     """Arguments hold against the tool's schema whatever the query's length."""
     short = tool("doc.search", {"query": {"type": "string", "maxLength": 40}})

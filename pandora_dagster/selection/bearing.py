@@ -1,0 +1,74 @@
+"""Which of the found messages bear on a query, and which of their lines. Knows words and turns; knows nothing of scores or budgets.
+
+A search scores a message with its neighbours, so that in a short history nearly all stand beside a match. What shares no word with
+the query stays only in the turn of one that does, or next to it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pandora_dagster.contracts.turns import FoundMessage
+from pandora_dagster.selection.places import number_of
+from pandora_dagster.selection.question import Question, asked
+from pandora_dagster.text.dates import date_terms, relative_dates
+from pandora_dagster.text.words import TermReader, prefix_of
+
+BESIDE_TURNS = 1
+"""Where people talk with each other: turns on each side of a match whose messages may answer in words of their own (without them
+recall falls by 2 points at 1,000 tokens). A person and the assistant finish a matter within one turn."""
+_FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
+"""Lines around a tool's output: what it was asked is no find."""
+_ROLES = frozenset(("user", "assistant", "tool", "system"))
+"""Stand in a speaker's place where none is named."""
+_ACKNOWLEDGING = frozenset(("note",))
+"""What the embedded runtime puts before a statement that it repeats."""
+MOST_LINES = 3
+"""A message of more lines (a tool's output, a list) is shown by the lines that match."""
+
+
+def bearing(query: str, found: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
+    """The found messages that bear on `query`, in their order."""
+    question = asked(query, reader, speakers={m.speaker for m in found})
+    dated = {m.place: len(_dates(m).intersection(question.dates)) for m in found}
+    most = max(dated.values(), default=0)
+    matching = {m.place for m in found if _matches(question, m, reader) or 0 < most == dated[m.place]}
+    turns = {number_of(place) for place in matching}
+    near = {turn + away for turn in turns for away in range(-BESIDE_TURNS, BESIDE_TURNS + 1)}
+    beside = {m.place for m in found if number_of(m.place) in (turns if m.speaker in _ROLES else near) and not _is_long(m.text)}
+    kept = [m for m in found if m.place in matching | beside]
+    return [replace(m, text=_lines(question, m.text, reader)) for m in kept if not _echoes(m, kept, reader)]
+
+
+def _matches(question: Question, message: FoundMessage, reader: TermReader) -> bool:
+    """Whether a message shares a word with the question, the beginning of one, or where it asks for nothing else the speaker."""
+    counts = reader.counts(message.text)
+    heads = {prefix_of(term) for term in counts} & question.prefixes.keys()
+    if counts.keys() & question.words.keys() or heads:
+        return True
+    return message.speaker in question.named and not question.words
+
+
+def _dates(message: FoundMessage) -> set[str]:
+    """The days of a message: its own, and those that its words mean."""
+    return {*date_terms(message.created_at), *relative_dates(message.text.lower(), message.created_at)}
+
+
+def _is_long(text: str) -> bool:
+    return len([line for line in text.splitlines() if line.strip()]) > MOST_LINES
+
+
+def _lines(question: Question, text: str, reader: TermReader) -> str:
+    """All of a short message; of a long one the lines that share a word with the question, or all where only the whole does."""
+    if not _is_long(text):
+        return text
+    kept = [line for line in text.splitlines() if reader.counts(line).keys() & question.words.keys()]
+    return "\n".join([line for line in kept if not _FRAME.match(line)] or kept) or text
+
+
+def _echoes(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:
+    """Whether a message has no word of matter, or none that another speaker's message of its turn does not say before it."""
+    terms = reader.counts(message.text).keys()
+    turn = number_of(message.place)
+    before = (o for o in others if o.place < message.place and number_of(o.place) == turn and o.speaker != message.speaker)
+    return not terms or any(terms - _ACKNOWLEDGING <= reader.counts(o.text).keys() for o in before)

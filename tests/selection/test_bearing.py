@@ -1,0 +1,68 @@
+"""Which of the found messages bear on a query, and which of their lines."""
+
+import pytest
+
+from pandora_dagster.contracts.turns import FoundMessage
+from pandora_dagster.selection.bearing import bearing
+from pandora_dagster.selection.places import doc_of
+from pandora_dagster.text.words import TermReader
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return TermReader()
+
+
+def _message(turn: int, place: int, text: str, speaker: str = "user", day: str = "2023-05-08") -> FoundMessage:
+    return FoundMessage(f"turn_{turn:06d}", f"{day}T10:00:00Z", f"m{turn}.{place}", speaker, text, 1.0, doc_of(turn, place))
+
+
+def _kept(query: str, messages: list[FoundMessage], reader: TermReader) -> list[str]:
+    return [m.text for m in bearing(query, messages, reader)]
+
+
+def test_what_shares_no_word_with_the_query_is_left_out(reader):
+    """The answer to a match stays, another turn of the person does not, nor does a greeting."""
+    messages = [
+        _message(1, 1, "Hello, how are you?"),
+        _message(2, 1, "Which lamps did you see?"),
+        _message(2, 2, "The Nordlys costs $41.", "assistant"),
+        _message(3, 1, "The train leaves at noon."),
+    ]
+    assert _kept("lamp", messages, reader) == ["Which lamps did you see?", "The Nordlys costs $41."]
+
+
+def test_people_who_talk_answer_in_the_next_turn(reader):
+    """Beside a match of a talk the turns before and after it stay, those further off do not."""
+    said = ("Nice weather today.", "I bought a lamp.", "It was cheap in Bergen.", "My sister plays chess.")
+    messages = [_message(n, 1, text, "Ann" if n % 2 else "Ben") for n, text in enumerate(said, 1)]
+    assert _kept("lamp", messages, reader) == list(said[:3])
+
+
+def test_a_long_message_shows_its_matching_lines(reader):
+    """A tool's output is told by the lines that share a word with the query; one without such a line is left out."""
+    dump = "### Result 1: doc.search\n\n**Status:** success\n\nThe lamp costs $41.\n\nThe kettle costs $9."
+    other = "### Result 1: memory.query\n\n**Status:** success\n\nnothing\n\nelse"
+    assert _kept("lamp", [_message(1, 1, dump, "tool"), _message(1, 2, other, "tool")], reader) == ["The lamp costs $41."]
+
+
+def test_what_only_repeats_is_left_out(reader):
+    """`Noted: ...` after the statement itself, and a message without a word of matter."""
+    messages = [
+        _message(1, 1, "The lamp is green."),
+        _message(1, 2, "Noted: The lamp is green.", "assistant"),
+        _message(1, 3, "You are!", "tool"),
+    ]
+    assert _kept("lamp", messages, reader) == ["The lamp is green."]
+
+
+def test_a_date_a_beginning_and_a_speaker_count_as_matches(reader):
+    """What was said on a day, a word that begins alike, and all that the one who is named said where nothing else is asked."""
+    messages = [
+        _message(1, 1, "I swam.", "Ann", "2023-05-08"),
+        _message(4, 1, "Computation is hard.", "Ben", "2023-06-01"),
+        _message(8, 1, "Tea.", "Ben", "2023-07-01"),
+    ]
+    assert _kept("8 May 2023", messages, reader) == ["I swam."]
+    assert _kept("computers", messages, reader) == ["Computation is hard."]
+    assert _kept("Ann", messages, reader) == ["I swam."]

@@ -11,6 +11,7 @@ from functools import partial
 
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.ports import CountsTokens, Embeds, Meters, ModelRuntime, Tool
+from pandora_dagster.contracts.words import Priority
 from pandora_dagster.cookbook import Shelf
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.execution.allowance import Allowance
@@ -81,9 +82,17 @@ def open_runtime(settings: Settings, counter: CountsTokens, meters: Meters | Non
 
 
 def open_house(
-    settings: Settings, *, runtime: ModelRuntime | None = None, counter: TokenCounter | None = None, embeds: Embeds | None = None
+    settings: Settings,
+    *,
+    runtime: ModelRuntime | None = None,
+    counter: TokenCounter | None = None,
+    embeds: Embeds | None = None,
+    priority: Priority = Priority.LIVE,
 ) -> House:
-    """Build every adapter, around a runtime, a counter or a maker of vectors of the caller's own where given. Nothing is written yet."""
+    """Build every adapter, around a runtime, a counter or a maker of vectors of the caller's own where given. Nothing is written yet.
+
+    `priority`: of the calls of turns until their answers are out; NIGHT for a batch, for which nobody waits.
+    """
     root, counter, cookbook = settings.root, counter or open_counter(settings), open_cookbook(settings)
     metrics = MetricsFile(root, report=_told)
     runtime = runtime or open_runtime(settings, counter, metrics)
@@ -152,6 +161,7 @@ def open_house(
         sources=sources,
         notes=notes,
         vectors=vectors,
+        priority=priority,
     )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)

@@ -6,6 +6,7 @@ import pytest
 
 from pandora_dagster.contracts import calls
 from pandora_dagster.contracts.words import Priority
+from pandora_dagster.phases.flow import run_phase
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.metrics import read_metrics
@@ -40,3 +41,21 @@ def test_a_turn_tells_what_it_took_and_says_once_when_that_is_too_much(tmp_path,
     metrics = read_metrics(tmp_path / "metrics" / "pandora.prom")
     assert sum(value for series, value in metrics.items() if series.startswith("pandora_calls_total")) == len(asked)
     assert pytest.approx(len(asked)) == sum(v for s, v in metrics.items() if s.startswith("pandora_call_seconds_count"))
+
+
+def test_a_batch_asks_with_the_nights_priority(tmp_path, monkeypatch):
+    """From the first call on: nobody waits for its answers."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), priority=Priority.NIGHT)
+    asked: list[Priority] = []
+    plain = house.kit.execution.call
+
+    async def heard(request):
+        asked.append(request.site.priority)
+        return await plain(request)
+
+    monkeypatch.setattr(house.kit.execution, "call", heard)
+    key = house.start("Which chair did we order?", user="ann", session="s1")
+    for phase in ("turn_request", "query_analysis"):
+        house.run(run_phase(phase, key, house.kit))
+    assert asked == [Priority.NIGHT]
+    house.close()

@@ -139,6 +139,7 @@ def test_an_endpoint_that_is_gone_is_left_alone_and_tried_again(monkeypatch: pyt
         with pytest.raises(EndpointDownError, match=r"5 calls in a row failed, the last one so: .*; it is left alone for") as caught:
             await runtime.complete(pack(), timeout_s=5)
         assert str(caught.value).startswith(f"MIND at {server.base_url}: ") and "resume" in caught.value.hint
+        assert str(caught.value).count("expected") == 1 and await runtime.count(pack()) is None
         assert server.connections == 5 and heard.levels["pandora_server_left_alone"] == 1
         server.misbehaves = None
         await asyncio.sleep(0.4)

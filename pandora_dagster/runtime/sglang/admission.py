@@ -69,6 +69,11 @@ class Admission:
             raise
         return Admitted(reply, station.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
 
+    def address(self, server: Server) -> Server | None:
+        """The first of the server's addresses that is not left alone, for what needs no place; None where all are."""
+        known = ((one, self._breakers.get(one.base_url)) for one in server.addresses)
+        return next((one for one, breaker in known if breaker is None or breaker.allows()), None)
+
     async def _sent(self, gate: Gate, ticket: Ticket, station: Station, send: Callable[[Endpoint], Awaitable[Reply]]) -> Reply | None:
         """One try; None where the server was full and the call has to claim a place again."""
         breaker, url = station.breaker, station.server.base_url

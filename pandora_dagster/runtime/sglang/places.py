@@ -190,7 +190,7 @@ class Gate:
             self._timer = asyncio.get_running_loop().call_later(min(due), self._admit)
 
     def _too_late(self, ticket: Ticket) -> EndpointFullError:
-        told = f"; it said: {ticket.last.partition(': ')[2]}" if ticket.last else ""
+        told = f"; it said: {what_of(ticket.last)}" if ticket.last else ""
         return EndpointFullError(
             f"{ticket.endpoint}: no free place within {self._server.patience_s:g} s{told}: expected one",
             hint="Fewer calls at once help, or a larger patience_s in runtime.yaml.",
@@ -199,10 +199,15 @@ class Gate:
 
 def down(endpoint: Endpoint, stations: Sequence[Station]) -> EndpointDownError:
     """The sentence for an endpoint all of whose addresses are left alone."""
-    soonest = min(stations, key=lambda s: s.breaker.wait_s)
-    failures, wait = soonest.breaker.failures, soonest.breaker.wait_s
+    soonest = min(stations, key=lambda s: s.breaker.wait_s).breaker
+    where = "" if len(stations) == 1 else f", and at its {len(stations) - 1} other addresses too"
     return EndpointDownError(
-        f"{endpoint}: {failures} calls in a row failed, the last one so: {soonest.breaker.last.partition('/v1: ')[2]}; "
-        f"it is left alone for {wait:.0f} more s: expected a reachable SGLang server",
+        f"{endpoint}: {soonest.failures} calls in a row failed, the last one so: {what_of(soonest.last)}{where}; "
+        f"it is left alone for {soonest.wait_s:.0f} more s: expected a reachable SGLang server",
         hint="Start the server, or correct base_url in runtime.yaml; then go on with pandora resume.",
     )
+
+
+def what_of(told: str) -> str:
+    """What an error's sentence says between where it was and what was expected."""
+    return told.partition("/v1: ")[2].partition(": expected")[0]

@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports import Meters
@@ -87,7 +88,10 @@ class SglangRuntime:
 
         What is wrong with a server is the call's to tell.
         """
-        endpoint = self.endpoints[pack.layer]
+        server = self._admission.address(self.endpoints[pack.layer].server)
+        if server is None:
+            return None
+        endpoint = replace(self.endpoints[pack.layer], server=server)
         try:
             connection = await self._connections.to(endpoint)
             async with asyncio.timeout(_COUNT_S):

@@ -1,8 +1,9 @@
 """Who may call a server now: places, priorities, the limits of layers, and as many calls at once as the server takes.
 
-Knows one server's addresses and the calls that wait for them, on one event loop; sends nothing. The number of places is learned: a
-server that is full takes a fifth of them away, answers give them back one by one. A call that met a full server waits in the place in
-the queue that it had.
+Knows one server's addresses and the calls that wait for them, on one event loop; sends nothing. The number of places is learned: it
+begins small and grows with every answer until the server is full for the first time, which shows how many it takes; from then on it
+stays a tenth below, and grows by one for as many answers as there are places. A call that met a full server waits where it stood in the
+queue.
 """
 
 import asyncio
@@ -16,7 +17,8 @@ from pandora_dagster.errors import EndpointDownError, EndpointFullError
 from pandora_dagster.runtime.sglang.breaker import Breaker
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
 
-_FEWER = 0.8
+_FIRST_PLACES = 16
+_FEWER = 0.9
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 _WINDOW_S = 60.0
 
@@ -30,7 +32,9 @@ class Station:
     limit: float
     running: int = 0
     lowered_at: int = 0
-    """The number of the newest call when the limit was lowered last: what older calls meet is no news."""
+    """The number of the newest call when the server was full last; 0 before it ever was. What older calls meet is the same news."""
+    taken: int = 0
+    """How many calls were under way then without those that were refused: what the server takes."""
 
     @property
     def free(self) -> int:
@@ -67,7 +71,7 @@ class Gate:
     """The places of one server, on one event loop. `clock`: the loop's monotonic seconds; `spread`: 0 to 1, by chance."""
 
     def __init__(self, server: Server, breakers: Mapping[str, Breaker], *, clock: Callable[[], float], spread: Callable[[], float]) -> None:
-        self.stations = tuple(Station(one, breakers[one.base_url], server.max_connections) for one in server.addresses)
+        self.stations = tuple(Station(one, breakers[one.base_url], min(server.max_connections, _FIRST_PLACES)) for one in server.addresses)
         self._server, self._clock, self._spread = server, clock, spread
         self._waiting: list[Ticket] = []
         self._uses: dict[ModelLayer, _Use] = {}
@@ -113,14 +117,18 @@ class Gate:
         """The server took the call: there may be room for one more where all places were in use."""
         station = ticket.station
         if station is not None and station.running >= int(station.limit):
-            station.limit = min(self._server.max_connections, station.limit + 1 / station.limit)
+            step = 1 / station.limit if station.lowered_at else 1
+            station.limit = min(self._server.max_connections, station.limit + step)
 
     def refused(self, ticket: Ticket, error: EndpointFullError) -> None:
         """The server is full: fewer places, and the call claims one again after a pause. Raises the error when patience is over."""
         station = ticket.station
-        if station is not None and ticket.begun > station.lowered_at:
-            station.limit = max(1.0, min(station.limit, station.running * _FEWER))
-            station.lowered_at = self._begun
+        if station is not None:
+            if ticket.begun > station.lowered_at:
+                station.lowered_at, station.taken = self._begun, station.running
+                station.limit = min(station.limit, station.taken * _FEWER)
+            station.taken -= 1
+            station.limit = max(1.0, min(station.limit, station.taken))
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**ticket.refusals) * (0.5 + self._spread() / 2)
         ticket.refusals, ticket.not_before = ticket.refusals + 1, self._clock() + pause
         ticket.last = str(error)

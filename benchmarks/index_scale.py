@@ -1,7 +1,8 @@
 """How the turn index grows: search, last turns and one turn's arrival from 1,000 to 1,000,000 turns, and a rebuild in its parts.
 
 Text is made of a Zipf vocabulary. SQLite's FTS5 holds the same messages and answers the same questions. `--quick` stops at 10,000.
-Exit code 1 where the search at the largest size is more than 6 times slower than at 10,000.
+Each size has a row of times by the clock and one of processor time, which other processes do not lengthen. Exit code 1 where
+the search at the largest size takes more than 6 times the processor time of that at 10,000.
 """
 
 import argparse
@@ -9,11 +10,11 @@ import random
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from statistics import quantiles
-from time import perf_counter
+from time import perf_counter, process_time
 
 from benchmarks.index_rebuild_parts import rebuild_parts
 from pandora_dagster.contracts.turns import IndexedMessage, TurnRow
@@ -28,7 +29,10 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 BATCH = 4_000
 MOST = 60
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
+CLOCKS = {"by the clock": perf_counter, "processor": process_time}
 Sentence = list[str]
+Times = dict[str, list[float]]
+"""Milliseconds by clock."""
 
 
 class Writer:
@@ -88,6 +92,17 @@ def timed(work: Callable[[], object]) -> float:
     return 1e3 * (perf_counter() - started)
 
 
+def times_of(runs: Iterable[Callable[[], object]]) -> Times:
+    """What each run took, by every clock."""
+    found: Times = {name: [] for name in CLOCKS}
+    for run in runs:
+        started = [clock() for clock in CLOCKS.values()]
+        run()
+        for (name, clock), begin in zip(CLOCKS.items(), started, strict=True):
+            found[name].append(1e3 * (clock() - begin))
+    return found
+
+
 def spread(times: list[float]) -> str:
     return f"{p(times, 50):.1f} / {p(times, 95):.1f}"
 
@@ -114,7 +129,7 @@ class Fts5:
         ).fetchall()
 
 
-def grown(folder: Path, users: int, sizes: tuple[int, ...], asked: int) -> Iterator[tuple[int, dict[str, list[float]], float]]:
+def grown(folder: Path, users: int, sizes: tuple[int, ...], asked: int) -> Iterator[tuple[int, dict[str, Times], float]]:
     """(size, milliseconds by what was done, seconds of filling) after each size."""
     writer, index, other = Writer(), DuckTurnIndex.at(folder / f"{users}.duckdb"), Fts5(folder / f"{users}.sqlite")
     number, sample, filling = 0, list[TurnRow](), 0.0
@@ -131,17 +146,15 @@ def grown(folder: Path, users: int, sizes: tuple[int, ...], asked: int) -> Itera
     other.db.close()
 
 
-def _measured(
-    writer: Writer, index: DuckTurnIndex, other: Fts5, asked: list[tuple[str, str]], number: int, users: int
-) -> dict[str, list[float]]:
+def _measured(writer: Writer, index: DuckTurnIndex, other: Fts5, asked: list[tuple[str, str]], number: int, users: int) -> dict[str, Times]:
     new = [writer.turn((number + i) // users + 1, f"user{(number + i) % users}") for i in range(len(asked))]
     for user, query in asked[:3]:
         index.messages(user, query, limit=MOST)
     return {
-        "search": [timed(lambda u=u, q=q: index.messages(u, q, limit=MOST)) for u, q in asked],
-        "FTS5 search": [timed(lambda u=u, q=q: other.search(u, q)) for u, q in asked],
-        "last 20": [timed(lambda u=u: index.rows(u, limit=20)) for u, _ in asked],
-        "index one turn": [timed(lambda row=row: index.put([row])) for row in new],
+        "search": times_of((lambda u=u, q=q: index.messages(u, q, limit=MOST)) for u, q in asked),
+        "FTS5 search": times_of((lambda u=u, q=q: other.search(u, q)) for u, q in asked),
+        "last 20": times_of((lambda u=u: index.rows(u, limit=20)) for u, _ in asked),
+        "index one turn": times_of((lambda row=row: index.put([row])) for row in new),
     }
 
 
@@ -157,17 +170,19 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         for users in asked.users:
             print(
-                f"\n{users} user(s), milliseconds p50 / p95\n| turns | search | FTS5 search | last 20 | index one turn | MB | filled, s |"
+                f"\n{users} user(s), milliseconds p50 / p95\n| turns | | search | FTS5 search | last 20 | index one turn | MB | filled, s |"
             )
-            print("|---|---|---|---|---|---|---|", flush=True)
+            print("|---|---|---|---|---|---|---|---|", flush=True)
             found: dict[int, float] = {}
             for size, times, filling in grown(Path(folder), users, sizes, asked.searches):
                 megabytes = (Path(folder) / f"{users}.duckdb").stat().st_size / 1e6
-                cells = " | ".join(spread(v) for v in times.values())
-                print(f"| {size:,} | {cells} | {megabytes:.0f} | {filling:.0f} |", flush=True)
-                found[size] = p(times["search"], 95)
-            ratio = found[sizes[-1]] / found[min(10_000, sizes[-1])]
-            print(f"search p95 at {sizes[-1]:,} turns is {ratio:.1f} times that at {min(10_000, sizes[-1]):,}; expected at most 6")
+                for clock in CLOCKS:
+                    cells = " | ".join(spread(v[clock]) for v in times.values())
+                    print(f"| {size:,} | {clock} | {cells} | {megabytes:.0f} | {filling:.0f} |", flush=True)
+                found[size] = p(times["search"]["processor"], 95)
+            base = min(10_000, sizes[-1])
+            ratio = found[sizes[-1]] / found[base]
+            print(f"processor time of a search, p95: at {sizes[-1]:,} turns {ratio:.1f} times that at {base:,}; expected at most 6")
             missed |= ratio > 6
         rebuild_parts(Path(folder) / "store", 1_000 if asked.quick else 10_000)
     return 1 if missed else 0

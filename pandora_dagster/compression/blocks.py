@@ -1,7 +1,9 @@
 """Markdown and plain text as blocks: headings, tables, fences, list items, sentences. Knows layout; `join` keeps order and form."""
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -31,6 +33,8 @@ _LONG_ITEM = 160
 """Characters from which on an item of several sentences is read sentence by sentence."""
 _WORD = re.compile(r"[^\W\d_]{2}")
 _LONGEST = 1_200
+_LONGEST_FENCE = 2_000
+"""Lines."""
 
 
 class BlockKind(StrEnum):
@@ -129,10 +133,14 @@ def _blocks(lines: list[str], longest: int, fence_longest: int | None) -> Iterat
     heading = table = -1
     announcing: list[tuple[int, int]] = []
     writers: dict[int, int] = {}
+    closings: defaultdict[str, list[int]] = defaultdict(list)
+    for place, line in enumerate(lines):
+        if (mark := line.strip()).startswith(("```", "~~~")):
+            closings[mark].append(place)
     while at < len(lines):
         line = lines[at]
         if fence := _FENCE.match(line):
-            end = _fence_end(lines, at, fence.group(1))
+            end = _fence_end(lines, at, fence.group(1), closings)
             for block in _fence(lines, at, end, heading, number, longest, fence_longest):
                 yield block
                 number += 1
@@ -215,17 +223,17 @@ def _code(lines: list[str], start: int, end: int, head: int, number: int, longes
             number += 1
 
 
-def _fence_end(lines: list[str], start: int, mark: str) -> int:
-    """One past the closing fence; a fence that never closes is its first line only, a `_meta` block what is indented below it."""
+def _fence_end(lines: list[str], start: int, mark: str, closings: Mapping[str, Sequence[int]]) -> int:
+    """One past the closing fence; a fence that never closes is its first line only, a `_meta` block what is indented below it.
+    `closings`: the lines of each mark."""
     if _is_meta(lines, start):
         at = start + 2
         while at < len(lines) and lines[at][:1].isspace():
             at += 1
         return at + 1 if at < len(lines) and lines[at].strip() == mark else at
-    for at in range(start + 1, min(len(lines), start + 2_000)):
-        if lines[at].strip() == mark:
-            return at + 1
-    return start + 1
+    found = closings.get(mark, ())
+    at = bisect_right(found, start)
+    return found[at] + 1 if at < len(found) and found[at] < start + _LONGEST_FENCE else start + 1
 
 
 def _is_meta(lines: list[str], start: int) -> bool:

@@ -5,8 +5,9 @@ Knows lines, table headers and speakers; knows nothing of ledgers.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from math import ceil
 
 from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
@@ -16,6 +17,8 @@ from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
 
 _LOOKED_AT = 200
+_MANY = 200
+"""So many sentences of a line are worth an index."""
 _STATEMENT_END = re.compile(SENTENCE_BORDER)
 
 
@@ -26,6 +29,7 @@ class Candidate:
         self.text = redacted(text)
         self.lines = self.text.split("\n")
         self.padded = padded(self.text)
+        self._places: dict[int, Mapping[str, list[int]]] = {}
         self._split: dict[int, tuple[tuple[str, frozenset[str]], ...]] = {}
         self._keys = [padded(line) for line in self.lines]
         self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
@@ -35,9 +39,10 @@ class Candidate:
 
     def lines_of(self, value: str) -> Iterator[int]:
         """Numbers of the lines on which a key stands."""
-        first, _, rest = value.partition(" ")
-        for number in self._lines_with.get(first, ()):
-            if not rest or f" {value} " in self._keys[number]:
+        parts = value.split(" ")
+        rarest = min((self._lines_with.get(part, ()) for part in parts), key=len)
+        for number in rarest:
+            if len(parts) == 1 or f" {value} " in self._keys[number]:
                 yield number
 
     @cached_property
@@ -62,11 +67,27 @@ class Candidate:
                 found[word].append(number)
         return found
 
-    def statements_with(self, wanted: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-        """Sentences on lines with one of the two rarest of the wanted stems, each with its stems; table rows are none."""
+    def statements_with(self, wanted: frozenset[str], content: frozenset[str], least: float) -> Iterator[tuple[str, frozenset[str]]]:
+        """Sentences on lines with one of the two rarest of the wanted stems, each with its stems; table rows are none. Of a line of
+        many sentences those that have all the wanted stems or at least `least` of `content`, and perhaps others."""
         by_rarity = sorted(wanted, key=lambda word: (len(self._lines_with_stem.get(word, ())), word))
         for number in sorted({line for word in by_rarity[:2] for line in self._lines_with_stem.get(word, ())[:_LOOKED_AT]}):
-            yield from self._statements(number)
+            spoken = self._statements(number)
+            yield from spoken if len(spoken) <= _MANY or not content else self._related(number, wanted, content, least)
+
+    def _related(self, number: int, wanted: frozenset[str], content: frozenset[str], least: float) -> Iterator[tuple[str, frozenset[str]]]:
+        """What has a share of `content` has one of its rarest stems: the others are too few for the share."""
+        if number not in self._places:
+            places: defaultdict[str, list[int]] = defaultdict(list)
+            for place, (_, stems) in enumerate(self._statements(number)):
+                for word in stems:
+                    places[word].append(place)
+            self._places[number] = places
+        with_stem = self._places[number]
+        rarest = sorted(content, key=lambda word: (len(with_stem.get(word, ())), word))[: len(content) - ceil(least * len(content)) + 1]
+        one = min(wanted, key=lambda word: (len(with_stem.get(word, ())), word))
+        for place in sorted({place for word in (*rarest, one) for place in with_stem.get(word, ())}):
+            yield self._statements(number)[place]
 
     def _statements(self, number: int) -> tuple[tuple[str, frozenset[str]], ...]:
         if number not in self._split:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from pandora_dagster.compression.blocks import is_code
 from pandora_dagster.compression.detection import detect_content_type
-from pandora_dagster.compression.dialogue_lines import is_dialogue
 from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Outcome, Rank, Verdict
 from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
-from pandora_dagster.compression.restoring import restored, snippet
+from pandora_dagster.compression.normal import standing_in
+from pandora_dagster.compression.restoring import restored
 from pandora_dagster.compression.rules import Rules
 from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
 from pandora_dagster.compression.verification import Verification, absent, verify
@@ -29,6 +30,10 @@ none, and the text is no condensed text."""
 _SENTENCES = frozenset((FactKind.QUERY, FactKind.ERROR, FactKind.CONSTRAINT, FactKind.DECISION))
 _STORED = frozenset((ContentType.TOOL_RESULT, ContentType.PRIOR_TURN))
 """Contents whose original stays where their name says: their details may rest on a reference to it."""
+_MORE = (1.0, 1.4)
+"""Of what lost facts need, the room that is made for them: what goes to make room holds facts too."""
+_MARKS = 3
+"""Tokens by which a line that is put back is marked as such."""
 _RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
@@ -151,16 +156,17 @@ class _Job:
     def _critical_tokens(self) -> int:
         """Tokens of the critical facts, those inside others counted once."""
         sentences = [f for f in self.ledger.critical if f.kind in _SENTENCES]
-        spoken = " \n ".join(f.text for f in sentences)
-        alone = [f.text for f in self.ledger.critical if f not in sentences and f.text not in spoken]
-        return sum(self.counter.count(f.text) for f in sentences) + self.counter.count(" ".join(dict.fromkeys(alone)))
+        values = dict.fromkeys(f.text for f in self.ledger.critical if f.kind not in _SENTENCES)
+        inside = standing_in(values, " \n ".join(f.text for f in sentences))
+        alone = [text for text in values if text not in inside]
+        return sum(self.counter.count(f.text) for f in sentences) + self.counter.count(" ".join(alone))
 
     def _candidates(self) -> Iterator[str]:
         """Condensed texts, better ones last: with ever more room for what the one before had lost."""
         if self._shorter is not self.text and self.counter.count(self._shorter) <= self.target:
             yield self._shorter
         for share in _ROOM if self.ledger.critical else _ROOM[:2]:
-            body = self._condensed(int(self.target * share), by_clause=False)
+            body = self._condensed(int(self.target * share))
             completed = self._completed(body)
             if share == 1.0:
                 completed = self._with_important(completed)
@@ -173,24 +179,15 @@ class _Job:
         return Rules(self.text, self.content_type).shorter
 
     @cached_property
-    def _by_sentence(self) -> Method:
+    def _method(self) -> Method:
         return method(self._shorter, self.content_type, self.counter, must=self._must, query=self.query)
 
-    @cached_property
-    def _by_clause(self) -> Method:
-        return method(self._shorter, self.content_type, self.counter, must=self._must, query=self.query, by_clause=True)
-
-    @cached_property
-    def _has_clauses(self) -> bool:
-        """Whether there are smaller pieces than sentences to choose from."""
-        return is_dialogue(self.text)
-
-    def _condensed(self, room: int, *, by_clause: bool) -> str:
+    def _condensed(self, room: int) -> str:
         reference = self._reference()
         room -= self.counter.count(reference) + 1 if reference else 0
         if room < 1:
             return ""
-        body = (self._by_clause if by_clause else self._by_sentence)(room)
+        body = self._method(room)
         return f"{body}\n{reference}" if reference and body else body
 
     def _reference(self) -> str:
@@ -203,16 +200,23 @@ class _Job:
 
     def _with_important(self, body: str) -> str:
         """A body with the important values it lacks, in a little less room; as it is where they are too many."""
-        if self.query or self.content_type is ContentType.PAGE_DOC or has_sections(self.text) or is_tool_shaped(self.text):
+        if (
+            self.query
+            or self.content_type is ContentType.PAGE_DOC
+            or is_code(self.text)
+            or has_sections(self.text)
+            or is_tool_shaped(self.text)
+        ):
             return body
         lost = self._lost_values(body)
-        for by_clause in (False, True) if self._has_clauses else (False,):
-            base = self._lost_values(self._condensed(self.target, by_clause=True)) if lost and by_clause else lost
-            room = _RESTORED * self.target
-            needed = sum(self.counter.count(snippet(f, self.original)) + 3 for f in base) if 4 * len(base) <= room else room + 1
-            if not lost or needed > room:
-                continue
-            shorter = self._condensed(self.target - int(needed), by_clause=by_clause)
+        if not lost:
+            return body
+        alone = restored("", lost, self.original, int(_RESTORED * self.target), self.counter)
+        if absent(lost, self.ledger, self._source, alone):
+            return body
+        for more in _MORE:
+            room = int(more * (self.counter.count(alone) + _MARKS * (alone.count("\n") + 1)))
+            shorter = self._condensed(self.target - room)
             again = restored(self._completed(shorter), self._lost_values(shorter), self.original, self.target, self.counter)
             if len(still := self._lost_values(again)) < len(lost):
                 body, lost = again, still

@@ -1,4 +1,7 @@
-"""Sentences by which people are polite and tell nothing: greetings, thanks, good wishes, offers of help. Knows set phrases only."""
+"""Sentences that tell nothing of their own: greetings, thanks, good wishes; what stands on every page and below every mail.
+
+Knows set phrases and the form of link lists only.
+"""
 
 import re
 
@@ -7,7 +10,8 @@ _OPENING = re.compile(
     r"(?:thank(?:s| you)|many thanks|cheers|you(?:'|\u2019)?re (?:very |most )?welcome|no (?:problem|worries)|my pleasure|"
     r"don(?:'|\u2019)?t mention it|"
     r"good (?:morning|afternoon|evening|night|luck|day)|hi|hey|hello|morning|bye|goodbye|see you|take care|talk (?:soon|later)|you too|"
-    r"have (?:a |an |fun)|hope you|i hope you(?:'|\u2019)?re|dear \w+|nice to (?:meet|hear|see)|welcome (?:to|back)|(?:(?:kind|best|warm) )?regards|best,?$|yours|sincerely|"
+    r"have (?:a |an |fun)|hope you|i hope you(?:'|\u2019)?re|dear \w+|nice to (?:meet|hear|see)|welcome (?:to|back)|"
+    r"(?:(?:kind|best|warm) )?regards|best,?$|yours|sincerely|"
     r"(?:i(?:'|\u2019)?m |i am )?(?:so |very |really )?sorry to hear|congrat\w*|happy to help|glad to (?:help|hear)|"
     r"(?:just )?(?:one|a) (?:moment|second|minute)|please (?:hold|wait)|let me (?:look|check|see)\b|(?:how|what) (?:can|may|else can) i |"
     r"(?:is|was) there anything else|anything else\b|how are you|i can help with that|"
@@ -25,3 +29,17 @@ _REASON = re.compile(r"\d|\b(?:because|but|if|that|until|before|after)\b|,[^,]*\
 def is_courtesy(sentence: str) -> bool:
     """Whether a sentence is a set phrase of politeness and says nothing of its own."""
     return bool(_OPENING.match(sentence)) and len(sentence.split()) <= _LONGEST and not _REASON.search(sentence)
+
+
+_BOILERPLATE = re.compile(
+    r"\ball rights reserved\b|\bcookies?\b.{0,40}\b(?:experience|consent|accept)|\bunsubscribe\b|\bsign up and\b|\bskip to\b|"
+    r"\b(?:confidential and intended|intended solely for|received (?:it|this[\w \-]*) (?:by mistake|in error))\b|"
+    r"^\W*(?:terms|privacy|imprint|sitemap|careers)(?:(?:,| \||&| and)? ?\w+){0,8}\W*$",
+    re.IGNORECASE,
+)
+_LINKS = re.compile(r"\s*(?:[-*+] )?(?:\[[^\]\n]*\]\([^)\n]*\)[\s|\u00b7,]*)+")
+
+
+def is_boilerplate(line: str) -> bool:
+    """Whether a line stands on every page or below every mail of its kind, or is nothing but links that lead elsewhere."""
+    return bool(_BOILERPLATE.search(line) or _LINKS.fullmatch(line))

@@ -35,13 +35,21 @@ class Selection:
     openings: Mapping[Hashable, float] = field(default_factory=dict[Hashable, float])
     least: float = 0.0
     """The gain per token at and under which nothing is taken."""
-    _covered: set[Hashable] = field(default_factory=set[Hashable])
+    _worths: list[float] = field(default_factory=list[float])
+    """By the number of a fact: numbers are found faster than facts, of which there are many."""
+    _covered: bytearray = field(default_factory=bytearray)
+    _left: list[Sequence[int]] = field(default_factory=list[Sequence[int]])
+    """Of each unit the facts that were not covered when it was last looked at."""
     _open_groups: set[Hashable] = field(default_factory=set[Hashable])
     _standing: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
     _waiting: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
 
     def __post_init__(self) -> None:
-        self._waiting = [(-self._rate(unit), index) for index, unit in enumerate(self.units)]
+        numbers: dict[Hashable, int] = {}
+        self._left = [[numbers.setdefault(fact, len(numbers)) for fact in unit.facts] for unit in self.units]
+        self._worths = [self.weights[fact] for fact in numbers]
+        self._covered = bytearray(len(numbers))
+        self._waiting = [(-self._gain(index) / (self._cost(unit) or 1.0), index) for index, unit in enumerate(self.units)]
 
     @property
     def picked(self) -> list[int]:
@@ -56,7 +64,7 @@ class Selection:
             _, index = heapq.heappop(heap)
             unit = self.units[index]
             cost = self._cost(unit)
-            if cost is None or (rate := self._gain(unit) / cost) <= self.least:
+            if cost is None or (rate := self._gain(index) / cost) <= self.least:
                 continue
             if cost > budget:
                 self._waiting.append((-rate, index))
@@ -66,9 +74,6 @@ class Selection:
                 budget -= cost
                 self._take(index, unit)
         return self.picked
-
-    def _rate(self, unit: Unit) -> float:
-        return self._gain(unit) / (self._cost(unit) or 1.0)
 
     def _cost(self, unit: Unit) -> float | None:
         """Tokens that `unit` adds with what it needs; None where its slot holds as much already."""
@@ -99,18 +104,21 @@ class Selection:
             cost -= self.units[current].tokens
         return max(cost, 1.0)
 
-    def _gain(self, unit: Unit) -> float:
-        gain = self._own_gain(unit, self._covered)
+    def _gain(self, index: int) -> float:
+        unit = self.units[index]
+        gain = self._own_gain(index, ())
         if unit.needs:
-            covered = self._covered.union(unit.facts)
-            for _, other in self._needed(unit):
-                gain += self._own_gain(other, covered)
-                covered.update(other.facts)
+            covered = set(self._left[index])
+            for needed, _ in self._needed(unit):
+                gain += self._own_gain(needed, covered)
+                covered.update(self._left[needed])
         return gain
 
-    def _own_gain(self, unit: Unit, covered: Collection[Hashable]) -> float:
-        weights = self.weights
-        return unit.bonus + unit.factor * sum(weights[f] for f in unit.facts if f not in covered)
+    def _own_gain(self, index: int, brought: Collection[int]) -> float:
+        """The worth of a unit beside the facts that stand, and those `brought` by units taken with it."""
+        unit, covered, worths = self.units[index], self._covered, self._worths
+        left = self._left[index] = [fact for fact in self._left[index] if not covered[fact]]
+        return unit.bonus + unit.factor * sum([worths[fact] for fact in left if fact not in brought])
 
     def _take(self, index: int, unit: Unit) -> None:
         for needed, other in self._needed(unit) if unit.needs else ():
@@ -118,6 +126,7 @@ class Selection:
         self._take_one(index, unit)
 
     def _take_one(self, index: int, unit: Unit) -> None:
-        self._covered.update(unit.facts)
+        for fact in self._left[index]:
+            self._covered[fact] = 1
         self._open_groups.add(unit.group)
         self._standing[unit.slot if unit.slot is not None else ("unit", index)] = index

@@ -15,17 +15,13 @@ from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.finding import find_values
-from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.statements import DECISION, FORCE
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？؟])[\"')\]]*\s+|(?<=[。！？؟])")
-_CLAUSE = re.compile(
-    r"(?<=[,;:])\s+|\s+(?=(?:and|but|so|because|when|where|which|who|while|since|though|after|before)\b)"
-    r"|\s+-+\s+|(?<=\])\s+|\s+(?=\[)"
-)
 _FORM = 0.3
 """Of another form of a word (`painted` beside `painting`): it tells when, or how many."""
 _HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
@@ -79,17 +75,16 @@ class Piece:
 
 
 class Dialogue:
-    """Talk without credentials taken apart once, to be condensed to any number of targets. `must` are keys of values that come first;
-    `by_clause` chooses smaller pieces."""
+    """Talk without credentials taken apart once, to be condensed to any number of targets. `must` are keys of values that come first."""
 
-    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), by_clause: bool = False) -> None:
+    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset()) -> None:
         lines = read_lines(text)
         self._counter = counter
         names = dict.fromkeys(line.speaker for line in lines if line.speaker)
         is_long = len(lines) > _LONG_TALK and not any(line.is_stamped for line in lines)
         self._names = _short_names(names) if is_long else {}
         self._legend = "; ".join(f"{short}={name}" for name, short in self._names.items())
-        self._pieces = [piece for line in lines for piece in _pieces(line, by_clause=by_clause)]
+        self._pieces = [piece for line in lines for piece in _pieces(line)]
         own = frozenset(k for name in names for k in (key(name), *key(name).split()))
         self._units, self._weights = _units(self._pieces, own, must, counter)
         self._openings: dict[Hashable, float] = {
@@ -134,11 +129,13 @@ class Dialogue:
 def _short_names(speakers: Iterable[str]) -> dict[str, str]:
     """Speaker -> the shortest beginning that is nobody else's."""
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for speaker in speakers:
         length = 1
-        while (short := key(speaker).replace(" ", "")[:length].upper() or speaker) in names.values() and length < 31:
+        while (short := key(speaker).replace(" ", "")[:length].upper() or speaker) in taken and length < 31:
             length += 1
         names[speaker] = short
+        taken.add(short)
     return names
 
 
@@ -147,14 +144,17 @@ def _goes_on(line: Line, other: Line) -> bool:
     return bool(line.speaker) and line.speaker == other.speaker and not other.is_stamped
 
 
-def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
+def _pieces(line: Line) -> Iterable[Piece]:
     spans = [(f.start, f.end, key(f.text)) for f in find_values(line.text, is_redacted=True)]
-    ends = [*_borders(line.text, spans, by_clause=by_clause), len(line.text)]
-    start = 0
+    ends = [*_borders(line.text, spans), len(line.text)]
+    start = first = 0
     for order, end in enumerate(ends):
         raw = line.text[start:end]
-        inside = [(a - start, b - start, k) for a, b, k in spans if start <= a < end]
-        start = end
+        last = first
+        while last < len(spans) and spans[last][0] < end:
+            last += 1
+        inside = [(a - start, b - start, k) for a, b, k in spans[first:last]]
+        start, first = end, last
         if not raw.strip():
             continue
         hard = frozenset(k for _, _, k in inside if k)
@@ -164,19 +164,16 @@ def _pieces(line: Line, *, by_clause: bool) -> Iterable[Piece]:
             yield Piece(line, order, short, hard, raw.strip())
 
 
-def _borders(text: str, spans: Sequence[tuple[int, int, str]], *, by_clause: bool) -> list[int]:
-    """Where pieces end: never inside a value or behind a negation; a sentence without end is cut at white space."""
-    ends = {m.end() for m in _SENTENCE.finditer(text)}
-    found = ends | {m.end() for m in _CLAUSE.finditer(text)} if by_clause else ends
+def _borders(text: str, spans: Sequence[tuple[int, int, str]]) -> list[int]:
+    """Where sentences end: never inside a value; a sentence without end is cut at white space."""
     borders: list[int] = []
     ahead = iter([*spans, (len(text) + 1, len(text) + 1, "")])
     span = next(ahead)
     last = 0
-    for border in sorted(found):
+    for border in (m.end() for m in _SENTENCE.finditer(text)):
         while span[1] < border:
             span = next(ahead)
-        is_denied = border not in ends and any(is_negation(w) for w in text[last:border].split())
-        if border < len(text) and not span[0] < border <= span[1] - 1 and not is_denied:
+        if border < len(text) and not span[0] < border <= span[1] - 1:
             borders += _cuts(text, last, border)
             borders.append(border)
             last = border

@@ -48,7 +48,7 @@ _FORMS = (
         rf"{_SIGN}[$€£¥] ?{_NUMBER}(?: ?[kKmMbB]\b|{_SCALE}){_PER}"
         rf"|{_SIGN}{_NUMBER}{_SCALE} ?(?:USD|EUR|GBP|JPY|CHF|dollars?|euros?|pounds?|cents?)\b{_PER}",
     ),
-    (FactKind.PERCENTAGE, rf"{_SIGN}{_NUMBER} ?(?:%|per ?cent\b)"),
+    (FactKind.PERCENTAGE, rf"{_SIGN}{_NUMBER} ?(?:(?:percentage|percent|per cent|%)[ \-]points?\b|basis points?\b|bps?\b|%|per ?cent\b)"),
     (
         FactKind.IDENTIFIER,
         r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",

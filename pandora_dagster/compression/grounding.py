@@ -4,7 +4,6 @@ Knows source and candidate; knows nothing of ranks. Linear in both.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,13 +13,16 @@ from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
 from pandora_dagster.compression.language import FUNCTION_WORDS, SENTENCE_BORDER, is_negation, sentences, stem
-from pandora_dagster.compression.normal import key, padded, words
+from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
 
-_ESCAPED = re.compile(r"\\+[nrt\"/]")
+_ESCAPED = re.compile(r"(?<!\\)\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
+_RANGE = re.compile(r"(\d[\d,.]*)(?: ?(?:-|\u2013|\u2014) ?| (?:to|and|or) )$")
+_FIGURE = re.compile(r"\d[\d,.]*")
+_LONGEST_RANGE = 24
 _REACH = 8
 _NEAR, _WIDE = 4, 25
 REFERENCE = "whole text: "
@@ -36,6 +38,13 @@ class Source:
         self.text = redacted(text)
         self.padded = padded(_ESCAPED.sub(" ", self.text))
         self._spelled: dict[tuple[FactKind, str], str] = {}
+        self._latest: tuple[str, Candidate] | None = None
+
+    def candidate(self, text: str) -> Candidate:
+        """A text made ready for questions; the latest one is remembered."""
+        if self._latest is None or self._latest[0] != text:
+            self._latest = text, Candidate(text)
+        return self._latest[1]
 
     def spelling(self, fact: Fact) -> str:
         """The canonical spelling of a fact's value, worked out once for any number of candidates."""
@@ -45,19 +54,19 @@ class Source:
         return self._spelled[name]
 
     @cached_property
-    def _words(self) -> list[str]:
-        return self.padded.split()
-
-    @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        for number, word in enumerate(self._words):
-            places[word].append(number)
-        return places
+    def keys(self) -> KeyIndex:
+        return KeyIndex(self.padded)
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset(named for named, _ in self.spelled)
+        return frozenset(named for named, _ in self.spelled) | frozenset(self._ranges())
+
+    def _ranges(self) -> Iterator[Value]:
+        """The first values of ranges, which bear the unit of the second: `3 to 5 weeks`."""
+        for _, value in self.spelled:
+            before = _RANGE.search(self.text, max(0, value.start - _LONGEST_RANGE), value.start)
+            if before and (digits := _FIGURE.search(value.text)):
+                yield spelling(value.kind, value.text[: digits.start()] + before.group(1) + value.text[digits.end() :])
 
     @cached_property
     def spelled(self) -> tuple[tuple[Value, Found], ...]:
@@ -82,16 +91,22 @@ class Source:
         parts = value.split()
         if not parts:
             return found.text in self.text
-        if any(part not in self._places for part in parts):
-            return found.kind in NUMERIC and (found.kind, canonical(found.kind, found.text)) in self._spellings
-        if len(parts) == 1 or found.kind is FactKind.NAME or f" {value} " in self.padded:
-            return True
-        return self._in_order(parts) or (found.kind, canonical(found.kind, found.text)) in self._spellings
+        if found.kind in NUMERIC:
+            return spelling(found.kind, found.text) in self._spellings or self._has_number(found.text)
+        places = self.keys.places
+        if any(part not in places for part in parts):
+            return False
+        return len(parts) == 1 or found.kind is FactKind.NAME or self.keys.has(value) or self._in_order(parts)
+
+    def _has_number(self, text: str) -> bool:
+        """Whether a value stands as written, and is no part of a longer number: `5 %` is not in `4.5 %`."""
+        return bool(re.search(rf"(?<!\d)(?<!\d[.,]){re.escape(text)}(?!\d|[.,]\d)", self.text, re.IGNORECASE))
 
     def _in_order(self, parts: list[str]) -> bool:
-        rare = min(range(len(parts)), key=lambda i: len(self._places[parts[i]]))
-        for place in self._places[parts[rare]][:200]:
-            window = iter(self._words[max(0, place - _REACH * rare) : place + _REACH * (len(parts) - rare)])
+        places = self.keys.places
+        rare = min(range(len(parts)), key=lambda i: len(places[parts[i]]))
+        for place in places[parts[rare]][:200]:
+            window = iter(self.keys.words[max(0, place - _REACH * rare) : place + _REACH * (len(parts) - rare)])
             if all(part in window for part in parts):
                 return True
         return False
@@ -211,16 +226,17 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
             added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))
             content = _content(sentence)
             turned = len(content) > holds_values and not _denies(sentence) and content in theirs_denied
-            if (
-                lost or added or turned or (holds_values and "|" not in line and _unheld(sentence, source))
-            ) and f" {key(sentence)} " not in source.padded:
+            if (lost or added or turned or (holds_values and "|" not in line and _unheld(sentence, source))) and not source.keys.has(
+                key(sentence)
+            ):
                 yield sentence.strip()
 
 
 def _unheld(sentence: str, source: Source) -> bool:
-    """Whether a list of values has a `no` that the source does not have with the same name."""
+    """Whether a list of values has a `no` where the source has a `yes`."""
     parts = (part for part in re.split(r"[;,:]\s", sentence) if _denies(part) and _is_listed(part))
-    return any(len(key(part).split()) > 1 and f" {key(part)} " not in source.padded for part in parts)
+    names = ((key(part), key(part).rpartition(" ")[0]) for part in parts)
+    return any(name and not source.keys.has(said) and source.keys.has(f"{name} yes") for said, name in names)
 
 
 def _is_listed(sentence: str) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, TypeGuard
 _OPENING = re.compile(r"[\[{]")
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 _JSON_BEGINS = re.compile(r"\s*(?:\{\s*[\"}]|\[\s*[{\[\"])")
+_WINDOW, _LONGEST_WORD = 4_000, 20
+"""Characters that are decoded at once, and those at their end in which a word or a number may be cut in two."""
 _SCANS = 6
 """Broken JSON is tried again at every bracket: at most this many times the text's length is read altogether."""
 
@@ -29,23 +31,37 @@ def json_parts(text: str) -> Iterator[Part]:
     while left > 0 and (found := _OPENING.search(text, at)):
         start = found.start()
         try:
-            value, end = _DECODER.raw_decode(text, start)
+            value, read = _decoded(text, start)
         except json.JSONDecodeError as error:
-            left -= max(error.pos - start, 1)
+            left -= max(error.pos, 1)
             at = start + 1
             continue
         except (ValueError, RecursionError):
             left -= len(text) - start
             at = start + 1
             continue
-        left -= end - start
-        at = end
+        left -= read
+        at = end = start + read
         if not holds_objects(value):
             continue
         yield from _prose(text, last, start)
         yield Part(start, text[start:end], value)
         last = end
     yield from _prose(text, last, len(text))
+
+
+def _decoded(text: str, start: int) -> tuple[Any, int]:
+    """The JSON value that begins at a character, and how many it takes. Read in windows: an error costs as much as what it is found
+    in, since the decoder counts its lines. Raises JSONDecodeError with the position counted from `start`."""
+    size = _WINDOW
+    while True:
+        try:
+            return _DECODER.raw_decode(text[start : start + size])
+        except json.JSONDecodeError as error:
+            is_cut = error.pos > size - _LONGEST_WORD or error.msg.startswith("Unterminated")
+            if start + size >= len(text) or not is_cut:
+                raise
+        size *= 4
 
 
 def broken_json_line(text: str) -> int | None:

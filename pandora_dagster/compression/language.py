@@ -1,6 +1,7 @@
 """English words that carry structure rather than content, by word class. Closed classes only, made from no data set."""
 
 import re
+from functools import lru_cache
 
 from pandora_dagster.compression.normal import words
 
@@ -69,8 +70,11 @@ _SENTENCE_END = re.compile(
 SENTENCE_BORDER = r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b\u061f\u06d4])\s*"
 """Between two statements of a line; full-width ends need no blank behind them."""
 _SUFFIXES = ("ing", "ies", "ed", "es", "s")
+_KNOWN = 16_384
+"""Words whose stems are remembered: few words are most of a text."""
 
 
+@lru_cache(_KNOWN)
 def stem(word: str) -> str:
     """`word` without a common English ending; at least three letters stay."""
     for suffix in _SUFFIXES:
@@ -84,6 +88,7 @@ def content_stems(text: str) -> list[str]:
     return [stem(w) for w in words(text) if w not in STOP_WORDS]
 
 
+@lru_cache(_KNOWN)
 def is_negation(word: str) -> bool:
     """Whether a word turns what it stands in around: `not`, `never`, `without`, `don't`."""
     lowered = word.lower().replace("\u2019", "'")

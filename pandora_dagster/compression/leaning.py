@@ -6,7 +6,8 @@ Knows English cues of the beginning of a sentence; knows nothing of layout or we
 import re
 
 _LEANS = re.compile(
-    r"[\"'(*_]*(?:he|she|it(?!\s+(?:is|was|has been|would be|seems)\s+\w+\s+(?:that|to|whether|for)\b)|they|them|his|her|hers|its|their|theirs|"
+    r"[\"'(*_]*(?:he|she|it(?!\s+(?:is|was|has been|would be|seems)\s+\w+\s+(?:that|to|whether|for)\b)|they|them|his|her|hers|its|"
+    r"their|theirs|"
     r"(?:this|that|these|those|such)(?!\s+[A-Z])(?!\s+(?:agreement|contract|document|page|section|clause|policy|guide|letter|e-?mail|message|"
     r"file|report|order|notice|offer|manual|release|version)s?\b)|both|neither|either|the (?:former|latter|same|others?|second|third|rest)|"
     r"here|there(?!\s+(?:is|are|was|were|has|have|will|must|may)\b)|and|or|so|then|thus|hence|therefore|otherwise|moreover|furthermore|besides|"
@@ -15,14 +16,15 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 _TURNS = re.compile(
-    r"[\"'(*_>\-\s]*(?:(?:however|but|yet|nevertheless|nonetheless|instead|in fact|actually|in reality|on the contrary|conversely|unfortunately"
-    r"|except)\b|(?:refuted|false|wrong|untrue|incorrect|not true|correction|verdict|confirmed|true|partly true|mostly \w+|unproven|disputed"
-    r"|denied|rejected|reality|rebuttal|reply|answer|a|response|result)\W{0,3}:)",
+    r"[\"'(*_>\-\s]*(?:(?:however|but|yet|nevertheless|nonetheless|instead|in fact|actually|in reality|on the contrary|conversely|"
+    r"unfortunately|"
+    r"except)\b|(?:refuted|false|wrong|untrue|incorrect|not true|correction|verdict|confirmed|true|partly true|mostly \w+|"
+    r"unproven|disputed|denied|rejected|reality|rebuttal|reply|answer|a|response|result)\W{0,3}:)",
     re.IGNORECASE,
 )
 _DENIES = re.compile(
-    r"\b(?:is|was|are|were|has been|have been|proved|turned out) (?:\w+ly )?(?:wrong|false|untrue|incorrect|not (?:true|correct)|outdated|obsolete"
-    r"|refuted|withdrawn|superseded|retracted|cancelled|void)\b",
+    r"\b(?:is|was|are|were|has been|have been|proved|turned out) (?:\w+ly )?(?:wrong|false|untrue|incorrect|"
+    r"not (?:true|correct)|outdated|obsolete|refuted|withdrawn|superseded|retracted|cancelled|void)\b",
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"[\s>\-*+]*(?:\d{1,3}[.)] )?(?:\*\*[^*\n]{1,60}\*\*:?|\w{1,24}(?: \w{1,24}){0,3}[.:](?=\s|$))")

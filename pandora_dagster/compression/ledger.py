@@ -4,9 +4,10 @@ Knows the policy of ranks per zone; credentials never enter. Pure, linear in the
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, Rank
@@ -24,7 +25,7 @@ from pandora_dagster.text.credentials import redacted
 _PAIR = re.compile(
     r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.){2,80})"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
 )
-_META = re.compile(r"^```yaml\n_meta:\n.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_META_BEGINS, _META_ENDS = re.compile(r"^```yaml\n_meta:\n", re.MULTILINE), re.compile(r"^```[ \t]*$", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\|.+\|[ \t]*$", re.MULTILINE)
 _RULER = re.compile(r"^\|[\s:|\-]+\|$")
 _AROUND = 60
@@ -51,6 +52,8 @@ _STRICT_ZONES = {
 """Where strict constraints, and decisions in so many words, are critical: wherever no tool and no page speaks. What a person says
 binds in any words of force; in talk between named people, and in the types not named here, only that does."""
 _IDLE = re.compile(r"^\W*(?:what|who|why|how|when|where|which|did|do|does|is|are|was|were|has|have)\b[^\n]*\?\W*$", re.IGNORECASE)
+_SENTENCE_BORDER, _QUESTION = re.compile(r"[.!?] |[\n\u3002\uff1f]"), re.compile(r"\?")
+_LONGEST_QUESTION = 2_000
 _OWN = re.compile(r"\b(?:I|me|my|mine|we|us|our|please|you|your|this|that|it|there)\b", re.IGNORECASE)
 _FAILED = re.compile(r'"(?:status|state|result|outcome|level|type)"\s*:\s*"(?:error|failed|failure|fatal)"', re.IGNORECASE)
 _MESSAGE = re.compile(r'"(?:message|msg|detail|reason|description)"\s*:\s*"((?:[^"\\]|\\.){3,400})"', re.IGNORECASE)
@@ -169,8 +172,8 @@ def _leaf(value: str, zone: Zone, start: int, subject: tuple[str, ...], name: st
 
 
 def _of_prose(body: str, zone: Zone, *, is_strict: bool = False) -> Iterator[Fact]:
-    for block in _META.finditer(body):
-        yield Fact(FactKind.META, block.group(), zone.start + block.start(), zone.start + block.end(), key(block.group()))
+    for start, end in _metas(body):
+        yield Fact(FactKind.META, body[start:end], zone.start + start, zone.start + end, key(body[start:end]))
     for row in _TABLE_ROW.finditer(body):
         if not _RULER.match(row.group()):
             yield Fact(
@@ -178,10 +181,19 @@ def _of_prose(body: str, zone: Zone, *, is_strict: bool = False) -> Iterator[Fac
             )
     for statement in statements(body):
         yield _statement_fact(statement, zone, is_strict=is_strict)
+    borders = _Borders(body)
     counted = frozenset(m.start(1) for m in LEFT_OUT.finditer(body))
     for found in find_values(body):
         if found.start not in counted and (found.kind is not FactKind.NAME or bare(found.text) not in OPENERS):
-            yield _value_fact(found, body, zone)
+            yield _value_fact(found, body, zone, borders)
+
+
+def _metas(body: str) -> Iterator[tuple[int, int]]:
+    """Where `_meta` blocks stand; one that is never closed is none."""
+    at = 0
+    while (begin := _META_BEGINS.search(body, at)) and (end := _META_ENDS.search(body, begin.end())):
+        yield begin.start(), end.end()
+        at = end.end()
 
 
 def _statement_fact(statement: Statement, zone: Zone, *, is_strict: bool = False) -> Fact:
@@ -192,28 +204,45 @@ def _statement_fact(statement: Statement, zone: Zone, *, is_strict: bool = False
     return Fact(statement.kind, statement.text, start, end, key(statement.text), rank=rank)
 
 
-def _value_fact(found: Found, body: str, zone: Zone) -> Fact:
+def _value_fact(found: Found, body: str, zone: Zone, borders: "_Borders") -> Fact:
     text = found.text.removesuffix("'s").removesuffix("\u2019s") if found.kind is FactKind.NAME else found.text
     if found.kind is FactKind.QUOTE:
         text = text[1:-1]
     rank = _VALUE_RANKS[zone.kind]
-    if rank is Rank.CRITICAL and (found.kind in _ADDITIONAL or (found.kind in NUMERIC and _is_idle(found, body))):
+    if rank is Rank.CRITICAL and (found.kind in _ADDITIONAL or (found.kind in NUMERIC and borders.is_idle(found))):
         rank = Rank.IMPORTANT
     start = zone.start + found.start
     return Fact(found.kind, text, start, start + len(found.text), key(text), _subject(found, body), rank)
 
 
-def _is_idle(found: Found, body: str) -> bool:
-    """Whether a value stands in a question that asks for nothing but a piece of knowledge."""
-    begin = max(body.rfind(mark, 0, found.start) for mark in (". ", "! ", "? ", "\u3002", "\uff1f", "\n")) + 1
-    end = body.find("?", found.end)
-    sentence = body[begin : end + 1].strip()
-    return end >= 0 and bool(_IDLE.match(sentence)) and not _OWN.search(sentence)
+class _Borders:
+    """Where the sentences and the questions of a text end: looked for once, for all of its values."""
+
+    def __init__(self, body: str) -> None:
+        self._body = body
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return [0, *(mark.end() for mark in _SENTENCE_BORDER.finditer(self._body))]
+
+    @cached_property
+    def _questions(self) -> list[int]:
+        return [mark.start() for mark in _QUESTION.finditer(self._body)]
+
+    def is_idle(self, found: Found) -> bool:
+        """Whether a value stands in a question that asks for nothing but a piece of knowledge."""
+        begin = self._ends[bisect_right(self._ends, found.start) - 1]
+        at = bisect_left(self._questions, found.end)
+        end = self._questions[at] if at < len(self._questions) else -1
+        if not 0 <= end < begin + _LONGEST_QUESTION:
+            return False
+        sentence = self._body[begin : end + 1].strip()
+        return bool(_IDLE.match(sentence)) and not _OWN.search(sentence)
 
 
 def _subject(found: Found, body: str) -> tuple[str, ...]:
     """Content words around a value on its own line, nearest first."""
-    begin = max(body.rfind("\n", 0, found.start) + 1, found.start - _AROUND)
+    begin = max(body.rfind("\n", max(0, found.start - _AROUND), found.start) + 1, found.start - _AROUND)
     end = body.find("\n", found.end, found.end + _AROUND)
     before = content_stems(ungrouped(body[begin : found.start]))[::-1]
     after = content_stems(ungrouped(body[found.end : end if end >= 0 else found.end + _AROUND]))

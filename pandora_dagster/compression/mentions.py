@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pandora_dagster.compression.json_parts import leaves
 from pandora_dagster.compression.language import OPENERS
 from pandora_dagster.compression.messages import Call, Said
-from pandora_dagster.compression.normal import key, padded, stands_in
+from pandora_dagster.compression.normal import KeyIndex, key, padded
 from pandora_dagster.compression.query_words import Stemmer
 
 _VALUE = re.compile(
@@ -83,7 +83,7 @@ class Mentions:
             spoken.append(query)
         self._stemmer = Stemmer()
         self._asked = frozenset(self._stemmer.asked(query))
-        self._spoken = padded(" \n ".join(spoken))
+        self._spoken = KeyIndex(padded(" \n ".join(spoken)))
 
     def _note(self, keys: Iterable[str], strength: float, position: int | None) -> None:
         for value in keys:
@@ -107,7 +107,7 @@ class Mentions:
 
     def spoken(self, value: str) -> bool:
         """Whether a value occurs in talk or in a call, as a value or as words."""
-        return value in self._strength or stands_in(value, self._spoken)
+        return value in self._strength or self._spoken.has(value)
 
 
 def call_keys(call: Call) -> frozenset[str]:

@@ -32,7 +32,6 @@ def method(
     *,
     must: frozenset[str] = frozenset(),
     query: str = "",
-    by_clause: bool = False,
 ) -> Method:
     """The method for a text: taken apart once where that is dear, to be condensed to any number of targets."""
     if content_type is ContentType.PAGE_DOC and (page := read_page(text)):
@@ -41,17 +40,17 @@ def method(
         return lambda target: written.condensed(target, counter, must)
     if has_sections(text) and content_type in (ContentType.CONTEXT_DOC, ContentType.PRIOR_TURN):
         return lambda target: condense_context(text, target, counter, lambda body, room: by_shape(body, counter, must, query)(room))
-    return by_shape(text, counter, must, query, by_clause=by_clause)
+    return by_shape(text, counter, must, query)
 
 
-def by_shape(text: str, counter: CountsTokens, must: frozenset[str], query: str, *, by_clause: bool = False) -> Method:
+def by_shape(text: str, counter: CountsTokens, must: frozenset[str], query: str) -> Method:
     """The method for a text of no declared type: a transcript, talk, an answer to a question, or prose."""
     if is_tool_shaped(text):
         return lambda target: condense_transcript(text, target, counter, must=must, query=query)
     if query:
         return lambda target: condense_for(text, target, counter, query, must=must)
     if is_dialogue(text):
-        return Dialogue(text, counter, must=must, by_clause=by_clause).condensed
+        return Dialogue(text, counter, must=must).condensed
     return Prose(text, counter, must=must).condensed
 
 

@@ -6,6 +6,8 @@ Two spellings are one key when they differ in case and in signs other than lette
 
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 _BETWEEN = re.compile(r"(?:[^\w$%]|_)+")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -34,6 +36,8 @@ _OTHER = re.compile(f"[{''.join(_PLAIN)}{_TOUCHING}]")
 _ALONE = re.compile(f"[{_UNSPACED}]")
 _LETTER = re.compile(f"[{_TOUCHING}]")
 _TOUCH = re.compile(f"(?<=[{_TOUCHING}])(?=[a-zA-Z\\d$%])|(?<=[a-zA-Z\\d$%])(?=[{_TOUCHING}])")
+_HEAD, _MANY = 24, 200
+"""Characters by which a longer text is looked for; and so many texts of one length are worth a reading of their own."""
 
 
 def key(text: str) -> str:
@@ -71,9 +75,53 @@ def padded(text: str) -> str:
     return f" {key(text)} "
 
 
-def stands_in(value_key: str, padded_text: str) -> bool:
-    """Whether a key occurs on word borders in a text that `padded` made."""
-    return f" {value_key} " in padded_text
+def standing_in(texts: Iterable[str], text: str) -> frozenset[str]:
+    """Those of `texts` that stand in `text`, sign for sign. Many of one length are looked for in one reading of it."""
+    by_length: defaultdict[int, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for wanted in dict.fromkeys(texts):
+        by_length[min(len(wanted), _HEAD)][wanted[:_HEAD]].append(wanted)
+    found: set[str] = set()
+    for length, heads in by_length.items():
+        if len(heads) < _MANY:
+            found.update(wanted for group in heads.values() for wanted in group if wanted in text)
+            continue
+        for at in range(len(text) - length + 1):
+            if (head := text[at : at + length]) in heads:
+                found.update(wanted for wanted in heads[head] if text.startswith(wanted, at))
+    return frozenset(found)
+
+
+class KeyIndex:
+    """Where keys stand in a text that `padded` made: many can be asked for without reading it again for each."""
+
+    def __init__(self, padded_text: str) -> None:
+        self.words = padded_text.split()
+        self.places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, word in enumerate(self.words):
+            self.places[word].append(place)
+
+    def find(self, value_key: str) -> Iterator[int]:
+        """Places in `words` at which a key begins, in order; none for an empty one."""
+        parts = value_key.split()
+        if not all(part in self.places for part in parts):
+            return
+        ahead = min(range(len(parts)), key=lambda n: len(self.places[parts[n]]), default=-1)
+        for place in self.places[parts[ahead]] if parts else ():
+            begin = place - ahead
+            if begin >= 0 and self.words[begin : begin + len(parts)] == parts:
+                yield begin
+
+    def has(self, value_key: str) -> bool:
+        """Whether a key stands there on word borders."""
+        return next(self.find(value_key), None) is not None
+
+    def count(self, value_key: str) -> int:
+        """How often a key stands there; what shares a border with the one before is not counted."""
+        length, number, end = len(value_key.split()), 0, -1
+        for place in self.find(value_key):
+            if place > end:
+                number, end = number + 1, place + length
+        return number
 
 
 def words(text: str) -> list[str]:

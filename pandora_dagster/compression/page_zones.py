@@ -84,8 +84,12 @@ def _confidence(value: object) -> float:
 
 
 def dropped_spans(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Where zones stand that the confidence rule drops, as (start, end, rule)."""
-    return tuple(_dropped(text))
+    """Where zones stand that the confidence rule drops, as (start, end, rule), in order; one inside another is not told of."""
+    found: list[tuple[int, int, str]] = []
+    for span in sorted(_dropped(text)):
+        if not found or span[0] >= found[-1][1]:
+            found.append(span)
+    return tuple(found)
 
 
 def _dropped(text: str) -> Iterator[tuple[int, int, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.compression.blocks import HEADS, Block, BlockKind, blocks
-from pandora_dagster.compression.courtesy import is_courtesy
+from pandora_dagster.compression.courtesy import is_boilerplate, is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.finding import Found, find_values
@@ -32,7 +32,7 @@ _META, _FENCE = 40.0, 8.0
 """Of a fence that code reads, and of one that is small enough to stand as a whole: what a person is to run or to look at."""
 _REPEATED, _MUST = 0.4, 1_000.0
 _POLITE = 0.15
-"""Of its worth, what a set phrase of politeness counts."""
+"""Of its worth, what a set phrase of politeness counts, and what stands on every page."""
 _LEAST = 0.02
 _SHORTENED = frozenset((BlockKind.SENTENCE, BlockKind.ITEM))
 """What may stand without the words that it repeats; what is a statement or holds one stands whole."""
@@ -40,6 +40,8 @@ _SHORTEST_PIECE, _LONGEST_PIECE = 160, 1_200
 """Characters of a stretch where sentences do not end: so many that several fit in the target."""
 _FENCE_SHARE = 1
 """Characters of a fence, per token of the target, over which its lines stand or fall one by one."""
+_NEAR_TOP = 6
+"""Blocks that may stand before a title: a bar of links, a logo."""
 _ROUNDS, _SMALLEST = 4, 4
 
 
@@ -59,8 +61,10 @@ class Prose:
     def condensed(self, target: int) -> str:
         """The text in at most `target` tokens."""
         counter, apart = self._counter, self._taken_apart(target)
-        selection = Selection(apart.units, apart.weights, apart.openings, least=_LEAST)
-        title = apart.openings[0] if apart.blocks and apart.blocks[0].kind is BlockKind.HEADING else 0.0
+        place = _title(apart.blocks)
+        title = apart.openings.get(place, 0.0)
+        openings = {**apart.openings, place: 0.0} if place > 0 else apart.openings
+        selection = Selection(apart.units, apart.weights, openings, least=_LEAST)
         result, left = "", target - title - 2
         for _ in range(_ROUNDS):
             result = _fitted(apart, selection.extend(left), target, counter)
@@ -120,11 +124,12 @@ def _units(
         bonus = 0.0 if is_title else _bonus(block, must)
         group = number if number in heads else block.under if block.under >= 0 else None
         tokens = 0 if number in heads else counter.count(block.text) + 1
-        facts = () if is_title or LEFT_OUT.fullmatch(block.text) else (*values, *spoken)
+        names_others = number + 1 < len(found) and found[number + 1].label == block.text.strip()
+        facts = () if is_title or names_others or LEFT_OUT.fullmatch(block.text) else (*values, *spoken)
         if shorter and tokens and not bonus and not _is_ordinal(shorter, standing) and block.kind in _SHORTENED and not _is_code(block):
             left = (*values, *dict.fromkeys(_stems(shorter)))
             units.append(Unit(shorter, counter.count(shorter) + 1, left, number, group, slot=number))
-        factor = _POLITE if is_courtesy(block.text.lstrip(" >")) else 1.0
+        factor = _POLITE if is_courtesy(block.text.lstrip(" >")) or is_boilerplate(block.text) else 1.0
         units.append(Unit(block.text, tokens, facts, number, group, slot=number, level=1, bonus=bonus, factor=factor))
     weights.update((w, 1.0 + _REPEATED * math.log(max(n, 1))) for w, n in blocks_with.items())
     return _with_needs(units, found), weights
@@ -180,13 +185,15 @@ def _composed(apart: _Apart, picked: Iterable[int]) -> str:
     chosen = {apart.units[n].position: apart.units[n].text for n in picked}
     absent = _absent_rows(found, chosen)
     standing = {n for n in chosen if found[n].kind not in HEADS}
-    if standing and found[0].kind is BlockKind.HEADING:
-        standing.add(0)
-    for number in sorted(standing):
+    if standing and (title := _title(found)) >= 0:
+        standing.add(title)
+    heads: set[int] = set()
+    for number in standing:
         above = found[number].under
-        while above >= 0:
-            standing.add(above)
+        while above >= 0 and above not in heads:
+            heads.add(above)
             above = found[above].under
+    standing |= heads
     lines: list[str] = []
     last, open_fence, in_table, table = -1, -1, False, -1
     for number in _in_order(found, standing):
@@ -228,6 +235,14 @@ def _in_order(found: Sequence[Block], standing: Iterable[int]) -> list[int]:
             above = found[above].under
         ordered += [*writers, number]
     return ordered
+
+
+def _title(found: Sequence[Block]) -> int:
+    """The number of the heading that says what the whole text is about: its first block, or a heading of the first level near its
+    beginning; -1 for none."""
+    if found and found[0].kind is BlockKind.HEADING:
+        return 0
+    return next((n for n, block in enumerate(found[:_NEAR_TOP]) if block.kind is BlockKind.HEADING and block.text.startswith("# ")), -1)
 
 
 def _absent_rows(found: Sequence[Block], chosen: Mapping[int, str]) -> Counter[int]:

@@ -1,49 +1,234 @@
-"""Puts back what a condensed text lost: each fact on a line of its own, with the words it stood among.
+"""Puts back what a condensed text lost: each fact with the words it stood among, in its own section, behind who said it.
 
 Knows facts and their spans; adds nothing that the original does not say.
 """
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 
-from pandora_dagster.compression.dialogue_lines import ALSO
+from pandora_dagster.compression.dialogue_lines import ALSO, is_dialogue, read_lines
 from pandora_dagster.compression.facts import LINES, Fact, FactKind
 from pandora_dagster.compression.language import is_negation
+from pandora_dagster.compression.messages import heads, is_transcript
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.text.credentials import redacted
 
 _BEFORE, _AFTER = 60, 30
 _SHORTEST_LINE = 4
+_SENTENCE = 240
+"""Characters of a sentence that may be put back as a whole for the facts in it."""
+_OWN_TOKENS = 3
+"""What a fact of its own costs beside its words."""
 _SIGNS = re.compile(r"[{}\[\]\"\\]+")
 _SENTENCE_BORDER = re.compile(r"[.!?][\"')\]]*\s+|\n")
+_HEADING = re.compile(r"(#{1,6}) \S.*")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
 _WORDS_BEFORE, _WORDS_AFTER = 2, 1
+_SET_OFF = "\0\n\0"
 
 
 def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
-    """`body` with a line for each fact, as many as fit in `target` tokens, in the given order. The query of
-    context.md stands before all else, as it was."""
-    source = redacted(source)
-    lines = [body] if body.strip() else []
-    used = counter.count(body)
-    said: set[str] = set()
-    for fact in facts:
-        if fact.kind is FactKind.QUERY:
-            asked = fact.text.strip("\n")
-            if used + (tokens := counter.count(asked) + 2) <= target:
-                lines.insert(0, asked + "\n")
-                used += tokens
-            continue
+    """`body` with what it lacks, as many facts as fit in `target` tokens, in the given order: each below its own heading where that
+    stands, and behind its speaker's name; what one speaker said stands on one line. The query of context.md stands before all else, as
+    it was. Of a body without a word they are all there is."""
+    origin = _Origin(redacted(source))
+    facts = list(facts)
+    asked = [fact.text.strip("\n") for fact in facts if fact.kind is FactKind.QUERY]
+    made = _Restored(body, origin)
+    best = body
+    for question in asked:
+        if counter.count(whole := f"{question}\n\n{best}".strip("\n")) <= target:
+            best = whole
+    opening = best.removesuffix(body)
+    used = counter.count(best)
+    for group in _by_sentence([f for f in facts if f.kind is not FactKind.QUERY], origin):
         if used + _SHORTEST_LINE > target:
             break
-        line = ALSO + snippet(fact, source)
-        tokens = counter.count(line) + 1
-        if line in said or used + tokens > target:
-            continue
-        said.add(line)
-        lines.append(line)
-        used += tokens
-    return "\n".join(lines)
+        for text in _choices(group, origin.text, counter):
+            if made.add(text, group[0]):
+                tried = f"{opening}{made}"
+                if (tokens := counter.count(tried)) <= target:
+                    best, used = tried, tokens
+                    break
+                made.undo()
+    return best
+
+
+class _Origin:
+    """A text with what tells whose a place in it is: the speaker, or the headings above it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._speakers: list[tuple[int, str]] = []
+        if is_transcript(text):
+            self._speakers = [(h.start, f"{h.role} {h.tool}".strip()) for h in heads(text)]
+        elif is_dialogue(text):
+            starts = _line_starts(text)
+            shift = text.count("\n") - len(text.split("\n")) + 1
+            self._speakers = [(starts[line.number + shift], line.speaker) for line in read_lines(text)]
+        self._headings = list(_headings(text))
+        self._above: list[int] = []
+        """Of each heading the one that it stands under, -1 for none."""
+        for number, (_, line) in enumerate(self._headings):
+            above = number - 1
+            while above >= 0 and _level(self._headings[above][1]) >= _level(line):
+                above = self._above[above]
+            self._above.append(above)
+
+    def speaker(self, place: int) -> str:
+        at = bisect_right(self._speakers, place, key=lambda found: found[0])
+        return self._speakers[at - 1][1] if at else ""
+
+    def headings(self, place: int) -> list[str]:
+        """The headings a place stands under, the nearest first."""
+        found: list[str] = []
+        at = bisect_right(self._headings, place, key=lambda heading: heading[0]) - 1
+        while at >= 0:
+            found.append(self._headings[at][1])
+            at = self._above[at]
+        return found
+
+
+class _Restored:
+    """A body with lines put in; `undo` takes back what was added last."""
+
+    def __init__(self, body: str, origin: _Origin) -> None:
+        self._lines = body.split("\n") if body.strip() else []
+        self._mark = ALSO if self._lines else ""
+        self._origin = origin
+        self._known = frozenset(self._lines)
+        self._added: list[tuple[str, str, list[str]]] = []
+        """Heading, speaker, texts."""
+        self._said = ""
+        """All the texts, set off."""
+        self._last: list[str] = []
+        self._laid = self._before = 0, self._lines
+        """How many of `_added` are in the lines beside, and the same before the last was added."""
+
+    def add(self, text: str, fact: Fact) -> bool:
+        """Whether `text` was put in; not where it is said already."""
+        place = _place(fact, self._origin.text)
+        heading = next((h for h in self._origin.headings(place) if h in self._known), "") if place >= 0 else ""
+        speaker = self._origin.speaker(place) if place >= 0 else ""
+        if not text or text in self._said:
+            return False
+        at_hand = next((texts for h, s, texts in self._added if (h, s) == (heading, speaker)), None) if speaker else None
+        if at_hand is None:
+            at_hand = list[str]()
+            self._added.append((heading, speaker, at_hand))
+            self._before = self._laid
+        else:
+            self._before, self._laid = self._laid, (0, self._lines)
+        at_hand.append(text)
+        self._said += _SET_OFF + text
+        self._last = at_hand
+        return True
+
+    def undo(self) -> None:
+        self._said = self._said[: -len(_SET_OFF) - len(self._last.pop())]
+        if not self._last:
+            self._added.pop()
+        self._laid = self._before
+
+    def __str__(self) -> str:
+        laid, lines = self._laid[0], list(self._laid[1])
+        for heading, speaker, texts in self._added[laid:]:
+            line = self._mark + (f"{speaker}: " if speaker else "") + _joined(texts)
+            lines.insert(_end_of(heading, lines), line)
+        self._laid = len(self._added), lines
+        return "\n".join(lines)
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """What one speaker said: whole sentences behind one another, anything else set off."""
+    made = ""
+    for text in texts:
+        made += (" " if made[-1] in ".!?" else "; ") + text if made else text
+    return made
+
+
+def _end_of(heading: str, lines: Sequence[str]) -> int:
+    """Where a line goes in: at the end of what stands right below its heading."""
+    if not heading:
+        return _opening_end(lines)
+    at, is_code = lines.index(heading) + 1, False
+    while at < len(lines) and (is_code or not _HEADING.fullmatch(lines[at])):
+        is_code ^= bool(_FENCE.match(lines[at]))
+        at += 1
+    while not lines[at - 1].strip():
+        at -= 1
+    return at
+
+
+def _opening_end(lines: Sequence[str]) -> int:
+    """Where a line goes in that belongs to no heading that stands: below the title, before the next heading; without a title, last."""
+    if not lines or not lines[0].startswith("# "):
+        return len(lines)
+    at = next((n for n, line in enumerate(lines) if n and _HEADING.fullmatch(line)), len(lines))
+    while at > 1 and not lines[at - 1].strip():
+        at -= 1
+    return at
+
+
+def _level(heading: str) -> int:
+    return len(heading) - len(heading.lstrip("#"))
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+def _headings(text: str) -> Iterable[tuple[int, str]]:
+    at, is_code = 0, False
+    for line in text.split("\n"):
+        is_code ^= bool(_FENCE.match(line))
+        if not is_code and _HEADING.fullmatch(line):
+            yield at, line
+        at += len(line) + 1
+
+
+def _by_sentence(facts: Sequence[Fact], origin: _Origin) -> list[list[Fact]]:
+    """Facts in their order, those of one sentence together; a value inside a statement that is put back stands with it."""
+    groups: dict[tuple[int, int], list[Fact]] = {}
+    whole: list[tuple[int, int]] = []
+    for fact in facts:
+        place = _place(fact, origin.text)
+        end = place + len(fact.text)
+        if place < 0 or fact.kind in LINES:
+            whole += [(place, end)] if place >= 0 else []
+            groups[(place, -len(groups) - 1)] = [fact]
+        elif not any(start <= place and end <= stop for start, stop in whole):
+            groups.setdefault(_bounds(origin.text, place, end), []).append(fact)
+    return list(groups.values())
+
+
+def _bounds(text: str, start: int, end: int) -> tuple[int, int]:
+    """The sentence around a place, at most so far as one that is put back."""
+    before = list(_SENTENCE_BORDER.finditer(text, max(0, start - _SENTENCE), start))
+    after = _SENTENCE_BORDER.search(text, end, min(len(text), end + _SENTENCE))
+    first = before[-1].end() if before else max(0, start - _SENTENCE)
+    return first, (after.start() + (after.group()[:1] != "\n") if after else min(len(text), end + _SENTENCE))
+
+
+def _choices(group: Sequence[Fact], source: str, counter: CountsTokens) -> Iterable[str]:
+    """How a sentence's facts can be put back, the best first: the sentence without what it can spare where that costs no more than
+    its facts, else these with the words around them."""
+    snippets = list(dict.fromkeys(snippet(fact, source) for fact in group))
+    place = _place(group[0], source)
+    if group[0].kind not in LINES and place >= 0:
+        start, end = _bounds(source, place, place + len(group[0].text))
+        if end - start < _SENTENCE:
+            found = [(at - start, at - start + len(f.text)) for f in group if start <= (at := _place(f, source)) < end]
+            short = telegraph(_SIGNS.sub(" ", source[start:end]), found)
+            most = sum(counter.count(text) + _OWN_TOKENS for text in snippets)
+            if all(f.text in short for f in group) and counter.count(short) <= most:
+                yield short
+    yield "; ".join(snippets)
 
 
 def snippet(fact: Fact, source: str) -> str:

@@ -6,6 +6,7 @@ Knows English cues; knows nothing of rank.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
@@ -83,6 +84,12 @@ _AMOUNT = re.compile(r"\d")
 _FULL = "\u3002\uff01\uff1f\u061f\u06d4"
 _SENTENCE = re.compile(rf"[^\n.!?{_FULL}]*(?:[.!?](?!\s|$|\")[^\n.!?{_FULL}]*)*[.!?{_FULL}]*[\"')\u300d\u300f]*")
 _LIMIT = re.compile(rf"{FORCE.pattern}|\d+(?:[.,]\d+)*", re.IGNORECASE)
+_ENDS = word_set("by before until till")
+_WHEN = re.compile(
+    r"\b(by|before|until|till|after|since|from) (?:the )?(?=\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|"
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december)\b)",
+    re.IGNORECASE,
+)
 _SHORTEST, _LONGEST = 8, 400
 _TELLING = word_set("one once twice first second before after until only within between off")
 """Function words that tell one constraint from another."""
@@ -144,6 +151,7 @@ def _is_strict(kind: FactKind, sentence: str) -> bool:
     return kind is FactKind.CONSTRAINT and bool(STRICT.search(sentence) or IMPERATIVE.search(sentence))
 
 
+@lru_cache(8_192)
 def distinguishing(text: str) -> frozenset[str]:
     """Stems of the words by which a statement differs from others: all but function words, fillers and words of force."""
     plain = FORCE.sub(" ", ungrouped(text.replace("_", " ")))
@@ -154,7 +162,17 @@ def distinguishing(text: str) -> frozenset[str]:
 def is_same_force(one: str, other: str) -> bool:
     """Whether `other` binds as `one` does: by the same words, to the same numbers in the same order, and denies where it denies."""
     theirs = iter(_limits(other))
-    return _forces(one) == _forces(other) and _denies(one) == _denies(other) and all(limit in theirs for limit in _limits(one))
+    return (
+        not (_when(one) and _when(other) and _when(one) != _when(other))
+        and _forces(one) == _forces(other)
+        and _denies(one) == _denies(other)
+        and all(limit in theirs for limit in _limits(one))
+    )
+
+
+def _when(text: str) -> frozenset[bool]:
+    """Whether what stands before a date or a number ends with it."""
+    return frozenset(found.group(1).lower() in _ENDS for found in _WHEN.finditer(text))
 
 
 def _forces(text: str) -> frozenset[str]:

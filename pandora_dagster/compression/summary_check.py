@@ -77,7 +77,10 @@ def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> t
         found += ("inflated: longer than its source",)
     bare = sum(counter.count(part) for part in _bare_values(candidate, source))
     if tokens > _SHORTEST and bare > _VALUES_ALLOWED * tokens:
-        found += (f"bare list of values: {bare} of {tokens} tokens stand without a sentence, a row or a name",)
+        found += (
+            f"bare list of values: {bare} of {tokens} tokens stand without a sentence, a row or a name; "
+            f"at most {int(_VALUES_ALLOWED * tokens)} may: a larger target leaves room for what the values are about",
+        )
     return found
 
 
@@ -99,8 +102,9 @@ def _forms(candidate: str, source: str) -> tuple[str, ...]:
 def _repeated(candidate: str, source: str) -> str:
     """A line said over and over, more often than the source says it."""
     lines = Counter(line.strip() for line in candidate.split("\n") if len(line.strip()) > 20)
+    theirs = Counter(line.strip() for line in source.split("\n"))
     for line, times in lines.items():
-        if times >= _REPEATS and times > source.count(line.partition(": ")[2] or line):
+        if times >= _REPEATS and times > theirs[line] and times > source.count(line.partition(": ")[2] or line):
             return f"echo: one line stands {times} times"
     return ""
 
@@ -165,7 +169,6 @@ def _is_object(line: str) -> bool:
 
 
 def _only_values(part: str) -> bool:
-    rest = part
-    for value in reversed(list(find_values(part))):
-        rest = rest[: value.start] + rest[value.end :]
-    return rest != part and not words(rest)
+    values = list(find_values(part, is_redacted=True))
+    starts, ends = [v.start for v in values], [v.end for v in values]
+    return bool(values) and not words("".join(part[a:b] for a, b in zip((0, *ends), (*starts, len(part)), strict=True)))

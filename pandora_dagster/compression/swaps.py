@@ -70,7 +70,7 @@ def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> froz
 
 
 def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]], source: Source) -> Iterator[_Suspect]:
-    for value in here.keys() & theirs.keys():
+    for value in (value for value in here if value in theirs):
         own = frozenset(word for clause in theirs[value] for word in clause.order)
         for clause in here[value]:
             said = frozenset(clause.order)
@@ -84,7 +84,7 @@ def _tells(value: Value, here: _Clause, theirs: list[_Clause], source: Source) -
     if any(clause.is_member for clause in theirs) and (len(theirs) > 1 or here.is_member):
         return False
     seen = Counter(clause.written for clause in theirs)
-    return all(source.padded.count(f" {form} ") <= seen[form] for form in {here.written, key(value[1])})
+    return all(source.keys.count(form) <= seen[form] for form in {here.written, key(value[1])})
 
 
 def _changed_places(one: _Suspect, other: _Suspect) -> bool:

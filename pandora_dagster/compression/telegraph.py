@@ -16,9 +16,11 @@ _DENIED = 2
 _LETTERS = re.compile(r"[^a-z]")
 _SPARED = (
     word_set(
-        "a an the i me my mine myself im ive we us our ours weve it its itself this that these those thats theres heres of in on at for about "
-        "as am is are do does did doing have has had been being let lets and so then just really very too also even quite rather pretty "
-        "actually definitely absolutely totally super completely truly certainly especially such own there here now well around like"
+        "a an the i me my mine myself im ive we us our ours weve it its itself this that these those thats theres heres "
+        "of in on at for "
+        "about as am is are do does did doing have has had been being let lets and so then just really very too also even quite "
+        "rather pretty actually definitely absolutely totally super completely truly certainly especially such own there here now well "
+        "around like"
     )
     | (FILLERS - word_set("no nope yes yeah yep yup sorry love loved loving right kind bit way wait"))
 ) & FUNCTION_WORDS

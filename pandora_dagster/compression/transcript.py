@@ -5,6 +5,7 @@ a compaction merges instead of decaying. Weights: who mentions a value, how late
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.json_parts import shown
 from pandora_dagster.compression.mentions import Mentions, base_weight, is_word_list, recency
 from pandora_dagster.compression.messages import ANSWERS, Call, Result, Said, contents, rendered, split_messages
-from pandora_dagster.compression.normal import key, padded, stands_in
+from pandora_dagster.compression.normal import KeyIndex, key, padded, standing_in
 from pandora_dagster.compression.records import CUT, DATE, Options, Row, cell, left_out, options, rows
 from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN, Reread, reread
+from pandora_dagster.compression.statements import DECISION
 from pandora_dagster.compression.tables import Table, tables
 from pandora_dagster.compression.transcript_units import (
     Draft,
@@ -47,6 +49,10 @@ _ASKED = 10.0
 _LONE = 0.16
 """Characters, per token of the target, for single values that have neither date nor subject: about 8 % of it."""
 _MUST = 1_000.0
+_BOOKED = re.compile(r"\b(?:booked|confirmation|changed|cancelled|refunded|paid|ordered|reference|total)\b", re.IGNORECASE)
+"""What came of a request, beside the words of deciding."""
+_OUTCOME = 0.6
+"""Characters of the newest answer, per token of the target, up to which what it names stands before all else."""
 _MARGIN = 12
 _ROUNDS = 3
 """Headers end with their longest row, and values already said are not said again: what that saves is spent in further rounds."""
@@ -173,15 +179,28 @@ def _without_repeats(drafts: Sequence[Draft]) -> list[Draft]:
 
 def _weights(material: _Material, must: frozenset[str]) -> dict[Hashable, float]:
     weights: dict[Hashable, float] = {}
+    last, new = _outcome(material)
     for draft in material.drafts:
         late = recency(draft.position, material.messages)
         for fact in draft.facts:
             weight = _weight(fact, draft, late, material)
-            if fact in must:
+            if fact in must or (draft.kind == "sentence" and draft.position == last and fact in new):
                 weight += _MUST
             if weight > weights.get(fact, 0.0):
                 weights[fact] = weight
     return weights
+
+
+def _outcome(material: _Material) -> tuple[int, frozenset[str]]:
+    """The number of the newest message, and the identifiers and amounts that the assistant names where it says what came of
+    it all. None where it is long: then it is a report."""
+    talk = [d for d in material.drafts if d.kind == "sentence" and d.label in ("user", "assistant")]
+    last = max((d.position for d in talk), default=-1)
+    newest = [d for d in talk if d.position == last and d.label == "assistant"]
+    if sum(len(d.text) for d in newest) > _OUTCOME * material.target:
+        return last, frozenset()
+    settled = [d for d in newest if DECISION.search(d.text) or _BOOKED.search(d.text)]
+    return last, frozenset(f for d in settled for f in d.facts if "@" not in f and any(c.isdigit() for c in f))
 
 
 def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
@@ -203,17 +222,18 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
 
 
 def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
+    facts = tuple(sorted(draft.facts))
     tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
     bonus = material.answer(draft) + (_PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0)
     factor = 1.0
     if draft.kind == "value":
         factor = _SPOKEN_VALUE if any(material.mentions.spoken(f) for f in draft.facts) else material.loose_factor
     if draft.kind == "row":
-        return Unit(draft.text, tokens, draft.facts, draft.position, draft.table, (draft.table, draft.entry), draft.level, bonus)
+        return Unit(draft.text, tokens, facts, draft.position, draft.table, (draft.table, draft.entry), draft.level, bonus)
     if draft.is_lead or draft.lead >= 0:
         group = ("lead", draft.position, draft.line if draft.is_lead else draft.lead)
-        return Unit(draft.text, 0 if draft.is_lead else tokens, draft.facts, draft.position, group, bonus=bonus)
-    return Unit(draft.text, tokens, draft.facts, draft.position, bonus=bonus, factor=factor)
+        return Unit(draft.text, 0 if draft.is_lead else tokens, facts, draft.position, group, bonus=bonus)
+    return Unit(draft.text, tokens, facts, draft.position, bonus=bonus, factor=factor)
 
 
 def _fill(material: _Material, units: Sequence[Unit], picked: list[int], target: int, counter: CountsTokens) -> list[int]:
@@ -258,7 +278,9 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
     lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
     in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
     if loose := _loose_line(
-        [d for d in chosen if d.kind == "value" and not d.facts <= in_rows], padded("\n".join(lines)), int(_LONE * material.target)
+        [d for d in chosen if d.kind == "value" and not d.facts <= in_rows],
+        KeyIndex(padded("\n".join(lines))),
+        int(_LONE * material.target),
     ):
         lines.append(loose)
     talk = {n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")}
@@ -275,8 +297,9 @@ def _item_lines(items: Sequence[Draft], standing: str) -> list[str]:
     """Objects without a row, under the record they stand in; the first line of a name tells what the members are."""
     grouped: dict[tuple[str, str], dict[str, None]] = {}
     layouts: dict[str, str] = {}
+    there = standing_in((draft.text for draft in items), standing)
     for draft in items:
-        if draft.text not in standing:
+        if draft.text not in there:
             grouped.setdefault((draft.label, draft.subject), {})[draft.text] = None
             layouts.setdefault(draft.label, draft.layout)
     lines: list[str] = []
@@ -285,7 +308,7 @@ def _item_lines(items: Sequence[Draft], standing: str) -> list[str]:
     return lines
 
 
-def _loose_line(values: Sequence[Draft], standing: str, room: int) -> str:
+def _loose_line(values: Sequence[Draft], standing: KeyIndex, room: int) -> str:
     """Single values: identities under their name (and date), all others under the identity they belong to. Of identities without
     a date stand as many as `room` characters hold: a long list of them tells nothing."""
     grouped: dict[str, dict[str, dict[str, None]]] = {}
@@ -293,7 +316,7 @@ def _loose_line(values: Sequence[Draft], standing: str, room: int) -> str:
         has_date = bool(DATE.fullmatch(draft.label.rsplit(" ", 1)[-1]))
         if not (has_date or draft.subject):
             room -= len(draft.text) + 1
-        if (has_date or not stands_in(key(draft.text), standing)) and (room >= 0 or has_date or draft.subject):
+        if (has_date or not standing.has(key(draft.text))) and (room >= 0 or has_date or draft.subject):
             grouped.setdefault(draft.subject, {}).setdefault(draft.label, {})[draft.text] = None
     parts: list[str] = []
     for subject, labels in grouped.items():

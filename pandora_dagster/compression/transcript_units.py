@@ -3,6 +3,7 @@
 Knows rows, tables and talk; gives drafts with the keys of their facts. Knows nothing of weights or budgets.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _LONGEST_LOOSE = 40
 _NEAR = 0.8
 """A record named this lately is worth keeping together: each of its cells counts as a value of this very record."""
 _LONGEST_SENTENCE = 1_200
+_EVERY_END, _END_GROWTH = 64, 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,28 +105,28 @@ def _prefixes(
 ) -> Iterator[Draft]:
     is_mentioned = any(mentions.of(k) is not None for k in facts[0])
     near = max((mentions.nearness(k) for k in facts[0]), default=0.0)
-    covered: frozenset[str] = frozenset()
+    covered: set[str] = set()
     name = key(cells[0])
     asked = [mentions.asked(text) for text in cells]
     last = max((n for n, stems in enumerate(asked, 1) if stems), default=0)
     all_asked = frozenset[str]().union(*asked)
     states = [f"{name}~{text}" if is_mentioned and _STATE.fullmatch(text) else "" for text in cells]
     for level in range(1, len(cells) + 1):
-        covered |= facts[level - 1]
+        covered.update(facts[level - 1])
         value = key(cells[level - 1]) if level > 1 else ""
         if value and (near >= _NEAR or (any(c.isdigit() for c in value) and mentions.of(value) is not None)):
-            covered |= {f"{name}@{value}"}
+            covered.add(f"{name}@{value}")
         if level > 1 and states[level - 1]:
-            covered |= {states[level - 1]}
+            covered.add(states[level - 1])
         if bound and level >= bound[1]:
-            covered |= {bound[0]}
-        if cells[level - 1] or level == 1:
+            covered.add(bound[0])
+        if (cells[level - 1] or level == 1) and _may_end(level, len(cells)):
             text = "|".join(cells[:level])
             yield Draft(
                 "row",
                 entry.row.position,
                 text,
-                covered,
+                frozenset(covered),
                 table=number,
                 entry=index,
                 level=level,
@@ -132,6 +134,12 @@ def _prefixes(
                 nearness=near,
                 asked=all_asked if level == last else frozenset(),
             )
+
+
+def _may_end(level: int, columns: int) -> bool:
+    """Whether a row may end at a column: at each of the first, then ever more seldom, so that a wide row has not as many prefixes
+    as it has columns."""
+    return level <= _EVERY_END or level == columns or int(math.log(level, _END_GROWTH)) > int(math.log(level - 1, _END_GROWTH))
 
 
 def _single_values(table: Table, entry: Entry, bound: tuple[str, int] | None) -> Iterator[Draft]:

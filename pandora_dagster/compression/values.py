@@ -93,7 +93,8 @@ def _scaled(number: str, zeros: int) -> str:
 
 
 def _percentage(text: str) -> str:
-    return f"{_number(text)} %"
+    points = "bp" if "b" in text else "pp" if "point" in text else "%"
+    return f"{_number(text)} {points}"
 
 
 def _quantity(text: str) -> str:

@@ -15,7 +15,7 @@ from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Le
 from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import Source, flipped, invented
 from pandora_dagster.compression.language import STOP_WORDS, content_stems
-from pandora_dagster.compression.normal import key, words
+from pandora_dagster.compression.normal import key, standing_in, ungrouped, words
 from pandora_dagster.compression.relations import reversed_relations
 from pandora_dagster.compression.statements import distinguishing, is_same_force
 from pandora_dagster.compression.swaps import swapped
@@ -61,18 +61,21 @@ def verify(ledger: Ledger, source: str | Source, candidate: str, *, reference: s
 
     `reference` is the line that leads to the stored original: details may rest on that one, and on no other that says so."""
     original = source if isinstance(source, Source) else Source(source)
-    judge = _Judge(Candidate(candidate), original, ledger, reference)
+    judge = _Judge(original.candidate(candidate), original, ledger, reference)
     return Verification(tuple(judge.verdicts()))
 
 
 def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str) -> tuple[Fact, ...]:
     """Those of `facts` that neither stand in `candidate` nor have an equal there."""
-    judge = _Judge(Candidate(candidate), source, ledger)
-    return tuple(fact for fact in facts if not judge.stands(fact))
+    asked = tuple(facts)
+    judge = _Judge(source.candidate(candidate), source, ledger, asked=asked)
+    return tuple(fact for fact in asked if not judge.stands(fact))
 
 
 class _Judge:
-    def __init__(self, candidate: Candidate, source: Source, ledger: Ledger, reference: str = "") -> None:
+    def __init__(
+        self, candidate: Candidate, source: Source, ledger: Ledger, reference: str = "", asked: Iterable[Fact] | None = None
+    ) -> None:
         self._candidate = candidate
         self._ledger = ledger
         self._source = source
@@ -80,6 +83,13 @@ class _Judge:
         self._reference = reference
         self._has_reference = bool(reference) and reference in candidate.lines
         self._used: set[int] = set()
+        self._reworded: dict[str, bool] = {}
+        self._asked = ledger.facts if asked is None else asked
+
+    @cached_property
+    def _literal(self) -> frozenset[str]:
+        """Texts of sentences and of values that speak for themselves, where they stand sign for sign."""
+        return standing_in((f.text for f in self._asked if f.kind in LINES or f.kind in _SELF_EVIDENT), self._candidate.text)
 
     @cached_property
     def _invented(self) -> tuple[Found, ...]:
@@ -130,7 +140,7 @@ class _Judge:
         """Kept, equal or changed in its force; missing where it needs a closer look."""
         if self._is_same:
             return Verdict(Outcome.KEPT, fact)
-        if fact.text in self._candidate.text and (fact.kind in LINES or fact.kind in _SELF_EVIDENT):
+        if (fact.kind in LINES or fact.kind in _SELF_EVIDENT) and fact.text in self._literal:
             return Verdict(Outcome.KEPT, fact)
         if fact.kind in LINES:
             return self._line(fact)
@@ -165,9 +175,9 @@ class _Judge:
         wanted = distinguishing(fact.text)
         if not wanted:
             return Verdict(Outcome.KEPT, fact)
-        content = frozenset(content_stems(fact.text.replace("_", " ")))
+        content = frozenset(content_stems(ungrouped(fact.text.replace("_", " "))))
         changed: Verdict | None = None
-        for statement, stems in self._candidate.statements_with(wanted):
+        for statement, stems in self._candidate.statements_with(wanted, content, _PASSES_FOR):
             lacks = wanted - stems
             if not lacks and is_same_force(fact.text, statement):
                 return Verdict(Outcome.EQUAL, fact, statement)
@@ -179,9 +189,13 @@ class _Judge:
         return changed or Verdict(Outcome.MISSING, fact)
 
     def _is_reworded(self, statement: str) -> bool:
-        """Whether a statement says something in words of its own: no other sentence of the source, no list of values."""
-        said = _LABEL.sub("", statement)
-        return f" {key(said)} " not in self._source.padded and any(word in _TELLS for word in words(said))
+        """Whether a statement says something in words of its own: no other sentence of the source, no list of values. Many facts ask
+        the same of it."""
+        if (known := self._reworded.get(statement)) is None:
+            said = _LABEL.sub("", statement)
+            known = any(word in _TELLS for word in words(said)) and not self._source.keys.has(key(said))
+            self._reworded[statement] = known
+        return known
 
     def _absent(self, fact: Fact, reason: str) -> Verdict:
         if fact.rank is not Rank.CRITICAL:

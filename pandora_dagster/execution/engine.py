@@ -21,6 +21,7 @@ from pandora_dagster.execution.compression_cache import CompressionCache
 from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, Done
 from pandora_dagster.execution.ladder import Contract
 from pandora_dagster.execution.model_compression import ModelCompression, Shortened
+from pandora_dagster.text.credentials import redacted
 
 _MOST_ROWS = 200
 
@@ -78,8 +79,8 @@ class SummarizationEngine:
         """`content` in at most `target_tokens` tokens, or a HALT with its reason; unchanged where it fits.
 
         `original` is the first original where `content` is a compression: its ledger stays the contract, and a text that fits but has
-        lost a critical fact of it does not stay unchanged. Raises CallFaultError
-        where the model is down, and InputError for a target under 1.
+        lost a critical fact of it does not stay unchanged. Credentials never reach the model. Raises CallFaultError where the model is
+        down, and InputError for a target under 1.
         """
         tokens = self._counter.count(content)
         kind = content_type or detect_content_type(name, original or content)
@@ -94,6 +95,7 @@ class SummarizationEngine:
         key = _key(content, kind, target_tokens, tuple(preserve_hints), query, name, original, loaded.version)
         if (known := self._cache.get(key)) is not None:
             return known
+        contract = replace(contract, text=redacted(content))
         made = await self._made(contract, tokens, loaded, preserve_hints, site)
         if made.text is not None and not made.deferred:
             self._cache.put(key, made)

@@ -111,7 +111,7 @@ def test_a_line_of_code_comes_with_what_it_belongs_to(counter: TokenCounter, tar
     """No body stands without its function, and no method without its class; signatures come first."""
     made = compress(SOURCE, target_tokens=target, counter=counter).text or ""
     assert "class Invoice:" in made and "def __init__(self, number, lines):" in made
-    lines, above = SOURCE.split("\n"), dict[int, str]()
+    lines, above = list[str](SOURCE.split("\n")), dict[int, str]()
     for line in made.split("\n"):
         indent = len(line) - len(line.lstrip())
         holder = next((o for o in reversed(lines[: lines.index(line)]) if o.strip() and len(o) - len(o.lstrip()) < indent), "")

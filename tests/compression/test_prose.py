@@ -97,3 +97,32 @@ def test_rows_that_nobody_talks_about_have_more_than_an_id(counter: TokenCounter
     made = compress(json.dumps({"total": 60, "results": items}), target_tokens=300, counter=counter)
     rows = [line for line in (made.text or "").split("\n") if line.startswith("HUB-")]
     assert rows and all("|" in row for row in rows)
+
+
+PAGE = """[Skip to content](#main) | [Cart](/cart) | [Sign in](/login)
+
+# Aqualis K2 Kettle
+
+The kettle costs $89.00 and ships within 24 hours. It holds 0.9 litres, and keeps warm for 60 minutes.
+
+- [Filter papers](/p/1)
+- [Burr grinder](/p/2)
+
+We use cookies to improve your experience. All rights reserved. Terms, Privacy, Imprint, Careers, Press.
+"""
+
+
+def test_what_stands_on_every_page_comes_last(counter: TokenCounter) -> None:
+    """The price stands before links that lead elsewhere and before the small print."""
+    made = Prose(PAGE, counter).condensed(34)
+    assert "$89.00" in made
+    assert "cookies" not in made and "Imprint" not in made and "/cart" not in made
+
+
+def test_what_repeats_is_said_once(counter: TokenCounter) -> None:
+    """A disclaimer that stands on twenty lines is no more than one."""
+    small = "\n".join(
+        f"Disclaimer line {n}: The lamps of this shop and all their parts were made with care for the rooms of you." for n in range(20)
+    )
+    made = Prose(f"The parcel 7712 arrived broken on 3 May.\nMaria wants 80 euros back.\n\n{small}", counter).condensed(60)
+    assert made.count("Disclaimer") <= 1 and "7712" in made and "80 euros" in made

@@ -1,5 +1,6 @@
 """The graph over the real house: store, recipes, embedded runtime and Dagster's records on a disk."""
 
+import json
 import shutil
 
 import dagster as dg
@@ -47,6 +48,26 @@ def test_a_real_turn_ends_saved_and_shows_its_answer(house, asked):
     assert shown["section"] in house.kit.turns.load(asked).context
     assert shown["recipe_version"] == house.kit.cookbook.get("pipeline/phase5_synthesizer", "chat").version
     assert shown["path"] == house.kit.turns.path(asked)
+
+
+def test_a_turn_that_compresses_shows_what_became_of_every_fact(house):
+    """A prior turn over its 1,500 tokens: figures, verdict counts, the table of facts and both texts in Dagster, the checks green."""
+    filler = "We all talked about how nice the weather had been and what everybody was going to do at the weekend with their families."
+    said = "\n\n".join(f"Chair CH{n}00X was sold for ${n}49.00 at store{n}.example.com. {filler}" for n in range(1, 60))
+    messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
+    told = {"id": "s1", "user_id": "ann", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
+    house.import_conversations([json.dumps(told).encode()], where="test")
+    outcome = run_turn(house, house.start("What was chair CH3100X sold for?", user="ann", session="s1", mode="chat"))
+    report = next(r for r in outcome.reports if r.phase == "gathered_context")
+    row, shown = report.facts["compressions"][0], _shown(house, "gathered_context")
+    assert row["tokens_after"] <= 1_500 < row["tokens_before"] and row["ratio"] < 0.8
+    assert row["facts"] == sum(row[o] for o in ("kept", "equal", "recoverable", "dropped_by_rule", "missing", "mutated")) > 100
+    assert (shown["compression_tokens_before"], shown["compression_tokens_after"]) == (row["tokens_before"], row["tokens_after"])
+    assert [r.data["tokens_after"] for r in shown["compressions"].records] == [row["tokens_after"]]
+    assert len(shown["compressed_facts"].records) == len(report.facts["compressed_facts"]) > 100
+    assert filler in shown["compression_before"] and "$3149.00" in shown["compression_after"]
+    checks = {v.gate: v.passed for v in report.verdicts}
+    assert checks["facts_preserved"] and checks["within_budget"] and checks["is_a_summary"]
 
 
 def test_running_a_saved_turn_again_leaves_it_as_it_was(house, asked):

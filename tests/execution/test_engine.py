@@ -205,6 +205,15 @@ def test_section_0_headings_and_meta_blocks_never_reach_the_model(kitchen, count
     assert not any("must not cost" in document(r) or "_meta" in document(r) for r in model.asked)
 
 
+def test_a_credential_of_the_text_never_reaches_the_model(kitchen):
+    """What the model is asked to shorten has the place of the key, and not the key."""
+    key = "sk-proj-9aZ31kQv7Lw2RtYx8Bn4Mc6Df0Gh5Jp1"
+    model = FakeModel(without_filler)
+    made = kitchen(model).compress(f"{REPORT}\n\nThe api_key={key} is used by the shop.", 500)
+    assert made.text and key not in made.text and model.asked
+    assert not any(key in document(request) for request in model.asked)
+
+
 def test_critical_facts_that_exceed_the_target_halt_with_the_figures(kitchen):
     """No text, the reason with both numbers, and a record that says it failed."""
     made = (at := kitchen()).compress(LIMIT + REPORT, 5)

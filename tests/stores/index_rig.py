@@ -24,7 +24,7 @@ def message_row(number: int, *texts: str, user: str = "ann", session: str = "s1"
     """A saved turn whose messages are `D<number>:1` and so on."""
     said = enumerate(texts, 1)
     messages = tuple(IndexedMessage(id=f"D{number}:{i}", role="user", text=t, created_at=_day(number)) for i, t in said)
-    return text_row(number, user=user, session=session, **({"messages": messages} | fields))
+    return TurnRow.model_validate(text_row(number, user=user, session=session).model_dump() | {"messages": messages} | fields)
 
 
 def _day(number: int) -> str:

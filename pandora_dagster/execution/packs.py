@@ -70,6 +70,7 @@ def pack_of(packable: Packable, call_id: str, feedback: str, count: Count) -> Pr
         parts=(*packable.shared, *packable.input, *told),
         sources=packable.request.sources,
         tools=packable.tools,
+        priority=packable.request.site.priority,
     )
 
 

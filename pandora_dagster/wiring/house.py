@@ -23,6 +23,7 @@ from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
+from pandora_dagster.stores.metrics import MetricsFile
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
 from pandora_dagster.stores.sources import SourceFiles
@@ -55,6 +56,7 @@ class House:
     research_index: DuckResearchIndex
     vectors: TurnVectors | None
     """What messages mean, where embeddings are on."""
+    metrics: MetricsFile
     checked: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
 
@@ -170,3 +172,4 @@ class House:
         """Close what holds connections."""
         self.loop.run(self.runtime.aclose())
         self.loop.close()
+        self.metrics.flush()

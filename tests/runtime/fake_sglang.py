@@ -37,6 +37,7 @@ class FakeSglang:
 
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    aborted: list[str] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
     connections: int = 0
@@ -74,7 +75,7 @@ class FakeSglang:
                 headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in head[1:] if line)}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 method, path, _ = head[0].split(" ")
-                if self.misbehaves is not None:
+                if self.misbehaves is not None and path != "/abort_request":
                     await self.misbehaves(writer)
                     return
                 status, answer = await self._answer(method, path, headers, body)
@@ -101,6 +102,9 @@ class FakeSglang:
         if method == "POST" and path in ("/v1/chat/completions", "/v1/completions"):
             self.headers.append(headers)
             return await self._complete(json.loads(body), chat="chat" in path)
+        if (method, path) == ("POST", "/abort_request"):
+            self.aborted.append(json.loads(body)["rid"])
+            return 200, None
         if (method, path) == ("POST", "/v1/tokenize") and self.tokenizes:
             asked = json.loads(body)
             if "messages" in asked and not self.templated:

@@ -34,11 +34,10 @@ class _Response(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A server's client, and the places for calls under way at once."""
+    """A server's client."""
 
     client: "AsyncOpenAI"
     http: "DefaultAsyncHttpxClient"
-    places: asyncio.Semaphore
     secret: str
     """The server's key, for taking it out of messages; "" where it has none."""
 
@@ -148,7 +147,7 @@ def _connection(server: Server, secret: str) -> Connection:
         timeout=Timeout(None, connect=_CONNECT_S),
         http_client=http,
     )
-    return Connection(client, http, asyncio.Semaphore(server.max_connections), secret)
+    return Connection(client, http, secret)
 
 
 async def _refusals(response: _Response) -> None:

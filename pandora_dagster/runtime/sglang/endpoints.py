@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from pandora_dagster.contracts.calls import Price
 from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.execution.routing import Routing
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -103,6 +105,13 @@ class Server(BaseModel):
     launch: Launch | None = None
     """Absent: somebody else starts it."""
 
+    replicas: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
+    """Further addresses that serve the same model; a call goes to the one with the fewest under way."""
+    priorities: Annotated[bool, Field(strict=True)] = False
+    """Whether the server was started with --enable-priority-scheduling."""
+    patience_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 120.0
+    """Seconds that a call waits for its place: its turn here, and a server whose queue is full."""
+
     @property
     def host(self) -> str:
         return urlsplit(self.base_url).hostname or ""
@@ -128,6 +137,11 @@ class Server(BaseModel):
             raise ValueError("launch: api_key_env: expected none: a server that is launched listens on this machine alone")
         return self
 
+    @property
+    def addresses(self) -> "tuple[Server, ...]":
+        """The server at each of its addresses, alone."""
+        return tuple(self.model_copy(update={"base_url": url, "replicas": ()}) for url in dict.fromkeys((self.base_url, *self.replicas)))
+
 
 def on_this_machine(url: str) -> bool:
     """Whether `url` leads to the loopback interface."""
@@ -145,6 +159,12 @@ class Layer(BaseModel):
     server: str
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
     thinking: Annotated[bool, Field(strict=True)] = False
+    max_at_once: Annotated[int, Field(ge=1, le=1_024, strict=True)] | None = None
+    """Calls of this layer under way at once; beside the server's own `max_connections`."""
+    per_minute: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
+    """Calls of this layer begun within any 60 seconds."""
+    price: Price | None = None
+    """Of a million tokens, for the records' costs."""
 
 
 class Preset(BaseModel):
@@ -155,6 +175,8 @@ class Preset(BaseModel):
     layers: Mapping[ModelLayer, Layer]
     embeddings: str | None = None
     """The server that makes vectors (PANDORA_EMBEDDINGS=runtime)."""
+    routing: Routing | None = None
+    """The choice between two layers by the score of a call (002 section 7); absent, a recipe's layer is its layer."""
 
     @model_validator(mode="after")
     def _complete(self) -> "Preset":
@@ -209,6 +231,8 @@ class Endpoint:
     thinking: bool
     name: str = ""
     """The server's name in `runtime.yaml`."""
+    max_at_once: int | None = None
+    per_minute: int | None = None
 
     def __str__(self) -> str:
         return f"{self.layer} at {self.server.base_url}"
@@ -238,6 +262,8 @@ class Endpoints:
     embeddings: EmbeddingEndpoint | None = None
     servers: Mapping[str, Server] = field(default_factory=dict[str, Server])
     """Every server of the preset by its name, those that no layer uses among them."""
+    prices: Mapping[ModelLayer, Price] = field(default_factory=dict[ModelLayer, Price])
+    routing: Routing | None = None
 
     def __getitem__(self, layer: ModelLayer) -> Endpoint:
         return self.by_layer[layer]
@@ -251,9 +277,10 @@ def chosen(file: RuntimeFile, *, source: str) -> Endpoints:
     """The endpoints of the file's chosen preset; `source` names the file in messages."""
     preset = file.presets[file.preset]
     joined = {
-        layer: Endpoint(layer, preset.servers[use.server], use.temperature, use.thinking, use.server)
+        layer: Endpoint(layer, preset.servers[use.server], use.temperature, use.thinking, use.server, use.max_at_once, use.per_minute)
         for layer in ModelLayer
         for use in [preset.layers[layer]]
     }
     vectors = EmbeddingEndpoint(preset.servers[preset.embeddings]) if preset.embeddings is not None else None
-    return Endpoints(source, file.preset, joined, vectors, preset.servers)
+    prices = {layer: use.price for layer, use in preset.layers.items() if use.price is not None}
+    return Endpoints(source, file.preset, joined, vectors, preset.servers, prices, preset.routing)

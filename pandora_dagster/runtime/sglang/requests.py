@@ -31,6 +31,11 @@ class Request:
     extra: Mapping[str, object]
 
     @property
+    def rid(self) -> str:
+        """Our own id of the request."""
+        return str(self.extra["rid"])
+
+    @property
     def messages(self) -> "list[ChatCompletionMessageParam]":
         """The two messages, the shared prefix first; no empty system message."""
         said: list[ChatCompletionMessageParam] = [{"role": "system", "content": self.system}] if self.system else []
@@ -58,6 +63,7 @@ def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed:
             **_thinking(pack, endpoint),
             **_thinking_budget(pack, endpoint),
             **_stops(endpoint),
+            **({"priority": pack.priority.value} if server.priorities else {}),
             **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
         },
     )

@@ -14,8 +14,10 @@
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
     │   └── DamagedIndexError          an index that is damaged or of another design: it can be made again
     ├── ModelError                 a call of a model failed
-    │   ├── RuntimeUnreachableError    refused, reset, 5xx, queue full          (retryable)
-    │   │   └── RateLimitedError       429: too many calls                      (retryable)
+    │   ├── RuntimeUnreachableError    refused, reset, 5xx                      (retryable)
+    │   │   ├── RateLimitedError       429: too many calls                      (retryable)
+    │   │   ├── EndpointFullError      503: no free place, however long it was waited for (not retried: it was)
+    │   │   └── EndpointDownError      unreachable many times in a row, left alone for a while (not retried: it is known)
     │   ├── ModelTimeoutError          over the recipe's `timeout_ms`           (retryable)
     │   ├── ModelRejectedError         400: prompt too long, bad schema, auth   (never retried)
     │   └── BadAnswerError             cut, empty, refused, not parseable, over the schema (retryable)
@@ -106,17 +108,34 @@ class DamagedIndexError(StoreError):
 
 
 class ModelError(PandoraError):
-    """A call of a model failed."""
+    """A call of a model failed. What it took all the same stands in `queued_ms` and `tokens`."""
+
+    queued_ms: float = 0.0
+    """How long it waited for its place at the server."""
+    tokens: tuple[int, int, int] = (0, 0, 0)
+    """Prompt, output and cached tokens, where the server counted them in spite of the failure."""
 
 
 class RuntimeUnreachableError(ModelError):
-    """No usable answer from the endpoint: refused, reset, 5xx, queue full."""
+    """No usable answer from the endpoint: refused, reset, 5xx."""
 
     retryable = True
 
 
 class RateLimitedError(RuntimeUnreachableError):
     """The endpoint answers that there are too many calls (429)."""
+
+
+class EndpointFullError(RuntimeUnreachableError):
+    """The endpoint has no free place (503). Who waits for one raises this when its patience is over."""
+
+    retryable = False
+
+
+class EndpointDownError(RuntimeUnreachableError):
+    """The endpoint was unreachable so often that it is left alone for a while; nothing was sent."""
+
+    retryable = False
 
 
 class ModelTimeoutError(ModelError):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli import compression, documents, governance, memory, search, service, sources, transfer, turns
+from pandora_dagster.cli import calls, compression, documents, governance, memory, search, service, serving, sources, transfer, turns
 from pandora_dagster.cli.opened import Overrides
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note
 from pandora_dagster.errors import HaltError, PandoraError
@@ -31,6 +31,8 @@ transfer.register(app)
 documents.register(app)
 governance.register(app)
 service.register(app)
+serving.register(app)
+calls.register(app)
 compression.register(app)
 sources.register(app)
 memory.register(app)

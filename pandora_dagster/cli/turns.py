@@ -162,7 +162,10 @@ def show(
         note(folder)
         if spent:
             failed = f", {spent.failed} failed" if spent.failed else ""
-            note(f"{spent.calls} calls{failed}, {spent.total_tokens} tokens, {spent.latency_ms / 1000:.1f} s")
+            cost = f", cost {spent.cost:.4f}" if spent.cost else ""
+            note(f"{spent.calls} calls{failed}, {spent.used_tokens} tokens, {spent.latency_ms / 1000:.1f} s{cost}")
+            if spent.alarm:
+                note(f"pandora: {key}: {spent.alarm}")
     else:
         say_markdown(document.query() if section == 0 else document.body(section))
 

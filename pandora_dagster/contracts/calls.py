@@ -3,12 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.words import ModelLayer, OutputFormat
+from pandora_dagster.contracts.words import ModelLayer, OutputFormat, Priority
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.compression import CompressionReport
@@ -64,6 +64,7 @@ class CallSite:
     session: str = ""
     turn: TurnKey | None = None
     revision: int = 0
+    priority: Priority = Priority.LIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ class CallRequest:
     mode: Literal["chat", "code"] = "chat"
     layer: ModelLayer | None = None
     """Takes the place of the recipe's own."""
+    ambiguous: bool = False
+    """Whether the query refers to something that its analysis could not resolve."""
     halt_on_low_confidence: bool = True
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
 
@@ -132,8 +135,11 @@ class PromptPack:
     temperature: float | None
     max_output_tokens: int
     parts: tuple[Part, ...]
+    thinking_tokens: int = 0
+    """Of `max_output_tokens`: what may be spent on thinking; 0 where the recipe states no budget for it."""
     sources: tuple[Source, ...] = ()
     tools: tuple[str, ...] = ()
+    priority: Priority = Priority.LIVE
 
     @property
     def system(self) -> str:
@@ -163,6 +169,23 @@ class Usage(BaseModel):
     output: int = 0
     cached: int = 0
 
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(prompt=self.prompt + other.prompt, output=self.output + other.output, cached=self.cached + other.cached)
+
+
+class Price(BaseModel):
+    """What a million tokens of a layer cost, in whatever currency the table is in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    input: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    output: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cached: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Of prompt tokens that the server had in its cache; absent, they cost what others do."""
+
+    def of(self, usage: Usage) -> float:
+        cached = self.input if self.cached is None else self.cached
+        return ((usage.prompt - usage.cached) * self.input + usage.cached * cached + usage.output * self.output) / 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
@@ -174,6 +197,8 @@ class ModelAnswer:
     runtime: str
     model: str
     latency_ms: float
+    queued_ms: float = 0.0
+    """How long the call waited for its place at the server; not part of the latency."""
 
 
 Gate = Literal[
@@ -247,6 +272,43 @@ class CallRecord(BaseModel):
     compression_savings: int = 0
     pack_ref: str = ""
     answer_ref: str = ""
+    queue_ms: float = 0.0
+    """Of the latency, how long it waited for its place at the server, over all attempts."""
+    spent: Usage = Usage()
+    """Tokens of all attempts as the server counted them, failed ones included."""
+    cost: float = 0.0
+    """Of all attempts, by the table in `runtime.yaml`."""
+    context_sizes: Mapping[str, int] = {}
+    """Planned tokens of the pack by source: documents by name, everything else by kind (002 section 8)."""
+    routed: tuple[str, ...] = ()
+    """Why the router chose the layer; empty where it had nothing to say."""
+
+    @property
+    def used_tokens(self) -> int:
+        """What the call took: as the server counted it, or as it was planned where nobody did; 0 for the account of a compression,
+        whose calls have records of their own."""
+        if "facts_preserved" in self.gates:
+            return 0
+        return self.spent.prompt + self.spent.output or self.tokens.total
+
+
+TURN_TOKENS = 70_000
+"""What a turn is expected to take (000 section 11.2)."""
+
+
+def token_alarm(tokens: int) -> str:
+    """A sentence where a turn took more than that, else ""."""
+    return f"{tokens:,} tokens in this turn: expected about {TURN_TOKENS:,} (000 section 11.2)" if tokens > TURN_TOKENS else ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSpent:
+    """What the calls of one revision of a turn took so far."""
+
+    tokens: int = 0
+    cost: float = 0.0
+    earlier: int = 0
+    """The tokens of other phases than the one asked about."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pandora_dagster.contracts.calls import (
     ModelAnswer,
     PromptPack,
     Source,
+    TurnSpent,
 )
 from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
 from pandora_dagster.contracts.conversations import SessionRecord
@@ -68,6 +69,18 @@ class ModelRuntime(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+class Meters(Protocol):
+    """Figures of the running system under Prometheus' names. Never raises: a figure that is lost takes nothing from a call."""
+
+    def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
+        """Add to a counter, whose name ends in `_total`, `_sum` or `_count`."""
+        ...
+
+    def level(self, name: str, value: float, **labels: str) -> None:
+        """What stands at `value` now."""
+        ...
 
 
 class Embeds(Protocol):
@@ -158,6 +171,10 @@ class CallLog(Protocol):
     """Call records as JSON lines beside the turn they belong to; DuckDB is their index."""
 
     def append(self, record: CallRecord) -> None: ...
+    def spent(self, key: TurnKey, revision: int, *, phase: str) -> TurnSpent:
+        """What the turn took so far, and `phase` of it; nothing where the records can not be read."""
+        ...
+
     def settle(self, key: TurnKey, revision: int) -> None:
         """Take the records of a turn into the index. Never raises: the lines are the truth, the index can be made again."""
         ...

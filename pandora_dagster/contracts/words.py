@@ -1,6 +1,6 @@
 """The fixed words of the documents, as enums, and the section table."""
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 
 class ModelLayer(StrEnum):
@@ -11,6 +11,17 @@ class ModelLayer(StrEnum):
     MIND = "MIND"
     VOICE = "VOICE"
     EYES = "EYES"
+
+
+class Priority(IntEnum):
+    """Whose call goes first where calls wait for a model server; more is sooner, as SGLang has it."""
+
+    NIGHT = 0
+    """Nobody waits: batches, the archival at night."""
+    AFTER = 1
+    """The answer is out: summaries, facts."""
+    LIVE = 2
+    """A person waits."""
 
 
 class OutputFormat(StrEnum):

@@ -53,6 +53,8 @@ _CALL_COLUMNS = [
     dg.TableColumn("tokens", "int", description="prompt + input + output"),
     dg.TableColumn("budget", "int", description="the recipe's total"),
     dg.TableColumn("latency_ms", "float"),
+    dg.TableColumn("queue_ms", "float", description="of the latency, the wait for a place at the server"),
+    dg.TableColumn("cost", "float", description="by the prices in runtime.yaml"),
     dg.TableColumn("retries", "int"),
     dg.TableColumn("confidence", "string"),
     dg.TableColumn("runtime", "string"),
@@ -67,6 +69,8 @@ def _row(call: CallRecord) -> dict[str, str | int | float]:
         "tokens": call.tokens.total,
         "budget": call.tokens.budget,
         "latency_ms": round(call.latency_ms, 1),
+        "queue_ms": round(call.queue_ms, 1),
+        "cost": call.cost,
         "retries": call.retries,
         "confidence": "" if call.confidence is None else f"{call.confidence:.2f}",
         "runtime": call.runtime,
@@ -80,13 +84,30 @@ def _numbers(calls: Sequence[CallRecord]) -> Shown:
         "tokens_input": sum(c.tokens.input for c in calls),
         "tokens_output": sum(c.tokens.output for c in calls),
         "tokens_cached": sum(c.tokens.cached for c in calls),
+        "tokens_used": sum(c.used_tokens for c in calls),
         "tokens_budget": sum(c.tokens.budget for c in calls),
         "retries": sum(c.retries for c in calls),
     }
     if any(c.compression_applied for c in calls):
         counts["compression_savings"] = sum(c.compression_savings for c in calls)
     latency = round(sum(c.latency_ms for c in calls), 1)
-    return {**{name: dg.MetadataValue.int(n) for name, n in counts.items()}, "latency_ms": dg.MetadataValue.float(latency)}
+    amounts = {"latency_ms": latency, "queue_ms": round(sum(c.queue_ms for c in calls), 1), "cost": sum(c.cost for c in calls)}
+    return {
+        **{name: dg.MetadataValue.int(n) for name, n in counts.items()},
+        **{name: dg.MetadataValue.float(n) for name, n in amounts.items()},
+        **_sources(calls),
+    }
+
+
+def _sources(calls: Sequence[CallRecord]) -> Shown:
+    """Tokens of the packs by where they come from, each a number of its own, so that it plots."""
+    sizes: dict[str, int] = {}
+    for call in calls:
+        for source, tokens in call.context_sizes.items():
+            sizes[source] = sizes.get(source, 0) + tokens
+    routed = [f"{c.recipe}: {', '.join(c.routed)}" for c in calls if c.routed]
+    shown: Shown = {f"context/{source}": dg.MetadataValue.int(tokens) for source, tokens in sizes.items()}
+    return shown | ({"routed": dg.MetadataValue.text("; ".join(routed))} if routed else {})
 
 
 def _versions(calls: Sequence[CallRecord]) -> Shown:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallTokens, GateVerdict, ModelAnswer, PromptPack
+from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallTokens, GateVerdict, ModelAnswer, Price, PromptPack, Usage
 from pandora_dagster.contracts.compression import CompressionReport
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ModelLayer
@@ -13,7 +13,7 @@ from pandora_dagster.execution.packs import Packable
 
 @dataclass(slots=True)
 class Account:
-    """What happened so far; the numbers are those of the last attempt, `retries` counts over all of them."""
+    """What happened so far; the numbers are those of the last attempt, `retries`, `spent`, `queue_ms` and `cost` are of all of them."""
 
     call_id: str
     started: datetime
@@ -40,6 +40,11 @@ class Account:
     compressions: tuple[CompressionReport, ...] = ()
     pack_ref: str = ""
     answer_ref: str = ""
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    spent: Usage = field(default_factory=Usage)
+    queue_ms: float = 0.0
+    cost: float = 0.0
+    routed: tuple[str, ...] = ()
 
     def begin(self, packable: Packable, pack: PromptPack, pack_ref: str, model: str) -> None:
         """A new attempt: what the one before it said about its answer no longer holds."""
@@ -51,6 +56,13 @@ class Account:
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
         self.schema_valid, self.confidence = None, None
         self.gates.clear()
+        self.sizes = sizes_of(pack)
+
+    def took(self, usage: Usage, queued_ms: float, price: Price | None) -> None:
+        """What one attempt cost, failed or not, as the server counted it."""
+        self.spent += usage
+        self.queue_ms += queued_ms
+        self.cost += price.of(usage) if price else 0.0
 
     def answered(self, answer: ModelAnswer, answer_ref: str, output_tokens: int) -> None:
         """Take in a raw answer. The runtime in the record is the one that answered (DECISIONS 25)."""
@@ -93,6 +105,11 @@ class Account:
             compression_savings=self.tokens_saved,
             pack_ref=self.pack_ref,
             answer_ref=self.answer_ref,
+            queue_ms=round(self.queue_ms, 3),
+            spent=self.spent,
+            cost=round(self.cost, 9),
+            context_sizes=dict(self.sizes),
+            routed=self.routed,
         )
 
     def fields(self) -> Mapping[str, str]:
@@ -118,6 +135,15 @@ class Account:
             total=self.prompt + self.input + self.output,
             budget=self.budget or self.loaded.recipe.token_budget.total,
         )
+
+
+def sizes_of(pack: PromptPack) -> dict[str, int]:
+    """Tokens of a pack by where they come from: each document under its name, everything else by its kind."""
+    sizes: dict[str, int] = {}
+    for part in pack.parts:
+        source = part.name if part.kind == "document" else part.kind
+        sizes[source] = sizes.get(source, 0) + part.tokens
+    return sizes
 
 
 def site_fields(request: CallRequest) -> dict[str, str]:

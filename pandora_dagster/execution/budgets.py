@@ -53,7 +53,7 @@ class CallLimit:
         room = self.total - own.prompt - kept
         if room <= own.input:
             return None
-        return TokenBudget(total=self.total, prompt=own.prompt, input=room, output=own.output, response_reserve=kept - own.output)
+        return own.model_copy(update={"total": self.total, "input": room, "response_reserve": kept - own.output})
 
 
 @dataclass(frozen=True, slots=True)

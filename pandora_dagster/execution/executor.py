@@ -5,10 +5,11 @@ doing. It knows recipes, budgets and gates; it knows no phase, no disk and no se
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, GateVerdict, ModelAnswer, PromptPack
+from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, GateVerdict, ModelAnswer, Price, PromptPack, Usage
 from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, TokenRatios, Vault
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
@@ -21,11 +22,13 @@ from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.fitting import Fitting, Target
 from pandora_dagster.execution.gates import confidence_of
 from pandora_dagster.execution.inputs import Inputs, gather
-from pandora_dagster.execution.invocation import fault_of, invoke, pause_s
+from pandora_dagster.execution.invocation import fault_of, invoke
 from pandora_dagster.execution.judging import Judged, judge
 from pandora_dagster.execution.measuring import Measuring
 from pandora_dagster.execution.packs import Packable, kept_pack, pack_of
+from pandora_dagster.execution.patience import Patience
 from pandora_dagster.execution.recipe_cache import RecipeCache
+from pandora_dagster.execution.routing import Routing, routed
 
 LARGER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
 """Layer -> the next larger one, asked once where confidence is too low; MIND and EYES have none (DECISIONS 13)."""
@@ -39,6 +42,7 @@ class _Call:
     loaded: LoadedRecipe
     account: Account
     tools: tuple[str, ...]
+    patience: Patience
 
 
 class Executor:
@@ -61,11 +65,14 @@ class Executor:
         limit: CallLimit = CallLimit(),  # noqa: B008 - a frozen value
         ratios: TokenRatios | None = None,
         allowance: Allowance | None = None,
+        prices: Mapping[ModelLayer, Price] = MappingProxyType({}),
+        routing: Routing | None = None,
     ) -> None:
         self._cookbook, self._runtime, self._log = cookbook, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
+        self._prices, self._routing = prices, routing
         self._cache, self._correction, self._measuring = RecipeCache(counter.count), Correction(ratios), Measuring(runtime)
         self._fitting = Fitting(counter.count, self._cache, fitter)
 
@@ -115,10 +122,9 @@ class Executor:
 
     def _opened(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
-        account = Account(
-            self._new_call_id(), self._clock(), request, loaded, self._runtime.name, request.layer or loaded.recipe.model_layer
-        )
-        return _Call(request, loaded, account, tools)
+        layer, reasons = routed(self._routing, request, loaded.path, loaded.recipe.model_layer)
+        account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
+        return _Call(request, loaded, account, tools, Patience(account.call_id, loaded.recipe.quality_gates))
 
     async def _answered(self, call: _Call) -> Judged:
         """Steps 2 to 6: an answer that passes, or one whose low confidence the caller handles; raises CallFaultError."""
@@ -139,25 +145,22 @@ class Executor:
         return _sure_enough(call, await self._tried(call, inputs, larger, f"{layer.value} answered: {first.doubt.reason}."))
 
     async def _tried(self, call: _Call, inputs: Inputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None) -> Judged:
-        """Attempts on one layer, each told only the last error, until one passes or `max_retries` of the call are used up.
-
-        A layer that takes the call over late may still wait out one fault of the transport.
-        """
-        spare = call.account.escalated
+        """Attempts on one layer, each told only the last error, until one passes or the call's patience is over."""
         target = self._target(call, layer, budget)
         packable = await self._packable(call, inputs, target)
+        outcome: Judged | Fault | None = None
         while True:
-            outcome = await self._attempted(call, packable, feedback, target)
+            met_nobody = isinstance(outcome, Fault) and outcome.away  # then the attempt is still to be made
+            outcome = (None if met_nobody else await self._deferred(call)) or await self._attempted(call, packable, feedback, target)
             if isinstance(outcome, Judged):
                 return outcome
-            is_spent = call.account.retries >= call.loaded.recipe.quality_gates.max_retries
-            if not outcome.retryable or (is_spent and not (spare and outcome.wait)):
+            pause = call.patience.pause_before_next(outcome)
+            if pause is None:
                 raise CallFaultError(outcome)
-            spare = spare and not is_spent
-            call.account.retries += 1
+            call.account.retries = call.patience.retries
             feedback = outcome.feedback or feedback
-            if outcome.wait:
-                await self._sleep(pause_s(call.account.call_id, call.account.retries))
+            if pause:
+                await self._sleep(pause)
 
     def _target(self, call: _Call, layer: ModelLayer, budget: TokenBudget | None) -> Target:
         own = call.loaded.recipe.temperature
@@ -181,25 +184,34 @@ class Executor:
     async def _attempted(self, call: _Call, packable: Packable, feedback: str, target: Target) -> Judged | Fault:
         """Steps 4 to 6 once. Feedback that the served model has no room for is left out."""
         allowance = self._allowance_of(call)
-        if allowance and (reason := await allowance.admitted(call.request.site)):
-            return Fault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True)
         pack = pack_of(packable, call.account.call_id, feedback, self._count)
         if feedback and await self._measuring.too_many(pack, room=_served_room(call, target)):
             pack = pack_of(packable, call.account.call_id, "", self._count)
         call.account.begin(packable, pack, self._kept(call, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
-        gates = call.loaded.recipe.quality_gates
+        gates, began = call.loaded.recipe.quality_gates, self._clock()
         try:
             answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms)
         except ModelError as error:
+            call.patience.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000
+            prompt, output, cached = error.tokens
+            call.account.took(Usage(prompt=prompt, output=output, cached=cached), error.queued_ms, self._prices.get(packable.layer))
             if allowance and isinstance(error, RateLimitedError):
                 allowance.refused(call.request.site)
             fault = fault_of(error)
             if fault.type is InterventionType.TIMEOUT:
                 call.account.judged(GateVerdict("timeout_ms", False, fault.message))
             return fault
+        call.patience.spent_s += answer.latency_ms / 1_000
+        call.account.took(answer.usage, answer.queued_ms, self._prices.get(packable.layer))
         if allowance:
             allowance.succeeded(call.request.site)
         return self._judged(call, pack, answer)
+
+    async def _deferred(self, call: _Call) -> Fault | None:
+        """Why the limits of the session put the next attempt off; None where they do not."""
+        allowance = self._allowance_of(call)
+        reason = await allowance.admitted(call.request.site) if allowance else ""
+        return Fault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True) if reason else None
 
     def _allowance_of(self, call: _Call) -> Allowance | None:
         """The limits that the call comes under: only a live session has them, and only for what goes beyond a turn's own calls."""

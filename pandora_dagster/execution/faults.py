@@ -15,6 +15,8 @@ class Fault:
     feedback: str = ""
     wait: bool = False
     """Pause before the next attempt: the endpoint, not the answer, was at fault."""
+    away: bool = False
+    """It was not there at all: waited for beside the recipe's own retries."""
     hint: str = ""
     wider: bool = False
     """A layer with more room may take the call (DECISIONS 3)."""

@@ -18,6 +18,7 @@ from pandora_dagster.execution.inputs import Inputs
 from pandora_dagster.execution.packs import Packable, input_parts
 from pandora_dagster.execution.recipe_cache import RecipeCache, Shared
 
+_LONGER = "serve the layer's model with a larger context (pandora doctor says where) and raise context_length in runtime.yaml"
 _WEIGHTY = 0.25
 """Share of the input room from which a query is long for its call."""
 
@@ -50,11 +51,11 @@ class Fitting:
         budget = target.budget or loaded.recipe.token_budget
         room = room_for(budget, served=target.served, ratio=target.ratio)
         shared = self.cache.shared(loaded, inputs.prompts)
-        _check_prompt(loaded, shared, room)
+        _check_prompt(loaded, shared, room, _served(target, budget))
         input_room = room.input_beside(shared.tokens)
         inputs = self._referring(inputs, input_room)
         around = sum(part.tokens for part in input_parts(inputs.variables, (), inputs.query, self.count))
-        fitted = await self._fixed(request, loaded, inputs, input_room - around)
+        fitted = await self._fixed(request, loaded, inputs, input_room - around, _served(target, budget))
         choice = choose(fitted.documents, room=input_room - around, count=self.count)
         parts = input_parts(inputs.variables, choice.documents, inputs.query, self.count)
         return _packable(request, loaded, target, room, shared, parts, choice, fitted)
@@ -73,12 +74,12 @@ class Fitting:
         """Whether the query takes a good part of the room."""
         return self.count(inputs.query) > _WEIGHTY * max(1, room)
 
-    async def _fixed(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, room: int) -> Fitted:
+    async def _fixed(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, room: int, served: str) -> Fitted:
         """The documents, their own texts fitting `room`: as they are, or compressed, with what that saved."""
         if self._tokens(inputs.documents) <= room:
             return Fitted(inputs.documents, 0)
         if self.fitter is None or not loaded.recipe.compression.enabled or room <= 0:
-            raise self._over(loaded, inputs, room)
+            raise self._over(loaded, inputs, room, served)
         whole = [without_items(d) for d in inputs.documents if d.text]
         try:
             fitted = await self.fitter.fit(whole, room=room, recipe=loaded, request=request)
@@ -87,13 +88,13 @@ class Fitting:
             raise stop(kind, f"{loaded.name}: input: {error}", hint=error.hint, wider=True) from error
         documents = _replaced(inputs.documents, fitted.documents)
         if self._tokens(documents) > room:
-            raise self._over(loaded, Inputs(inputs.prompts, inputs.variables, documents, inputs.query), room)
+            raise self._over(loaded, Inputs(inputs.prompts, inputs.variables, documents, inputs.query), room, served)
         return replace(fitted, documents=documents)
 
     def _tokens(self, documents: Sequence[InputDocument]) -> int:
         return sum(framed_tokens(without_items(d), self.count) for d in documents)
 
-    def _over(self, loaded: LoadedRecipe, inputs: Inputs, room: int) -> CallFaultError:
+    def _over(self, loaded: LoadedRecipe, inputs: Inputs, room: int, served: str) -> CallFaultError:
         """Says what takes the tokens, largest first, and how many are too many."""
         fixed = tuple(without_items(d) for d in inputs.documents)
         parts = input_parts(inputs.variables, fixed, inputs.query, self.count)
@@ -102,17 +103,25 @@ class Fitting:
         listed = ", ".join(f"{p.name} {p.tokens}" for p in sorted(parts, key=lambda p: -p.tokens))
         return stop(
             InterventionType.BUDGET_EXCEEDED,
-            f"{loaded.name}: input: {tokens} tokens ({listed}) are {tokens - room - around} over: expected at most {max(0, room + around)}",
-            hint="Shorten the largest part, or give the recipe a larger token_budget.input or a model with a larger context.",
+            f"{loaded.name}: input: {tokens} tokens ({listed}) are {tokens - room - around} over{served}: "
+            f"expected at most {max(0, room + around)}",
+            hint=f"Shorten the largest part, give the recipe a larger token_budget.input, or {_LONGER}.",
             wider=True,
         )
 
 
-def _check_prompt(loaded: LoadedRecipe, shared: Shared, room: Room) -> None:
+def _check_prompt(loaded: LoadedRecipe, shared: Shared, room: Room, served: str) -> None:
     allowed = min(room.prompt, max(0, room.both))
     if shared.tokens > allowed:
-        message = f"{loaded.name}: prompt: {shared.tokens} tokens are {shared.tokens - allowed} over: expected at most {allowed}"
-        raise stop(InterventionType.BUDGET_EXCEEDED, message, hint="Shorten the prompt files, or use a model with a larger context.")
+        message = f"{loaded.name}: prompt: {shared.tokens} tokens are {shared.tokens - allowed} over{served}: expected at most {allowed}"
+        raise stop(InterventionType.BUDGET_EXCEEDED, message, hint=f"Shorten the prompt files, or {_LONGER}.")
+
+
+def _served(target: Target, budget: TokenBudget) -> str:
+    """Says where a served context leaves less than the budget; "" where it does not."""
+    if target.served is None or target.served >= budget.total:
+        return ""
+    return f" ({target.layer.value} serves {target.served} tokens, the budget is {budget.total})"
 
 
 def _replaced(given: Sequence[InputDocument], fitted: Sequence[InputDocument]) -> tuple[InputDocument, ...]:

@@ -1,15 +1,17 @@
 """Step 5 of 000 section 15: one attempt at a model, within its time. Knows the runtime port; knows nothing of answers."""
 
-from hashlib import sha256
-
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
 from pandora_dagster.contracts.ports import ModelRuntime
 from pandora_dagster.contracts.words import InterventionType
-from pandora_dagster.errors import BadAnswerError, ModelError, ModelRejectedError, ModelTimeoutError
+from pandora_dagster.errors import (
+    BadAnswerError,
+    ModelError,
+    ModelRejectedError,
+    ModelTimeoutError,
+    RateLimitedError,
+    RuntimeUnreachableError,
+)
 from pandora_dagster.execution.faults import Fault
-
-FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 5.0
 
 
 async def invoke(runtime: ModelRuntime, pack: PromptPack, *, timeout_ms: int) -> ModelAnswer:
@@ -29,10 +31,5 @@ def fault_of(error: ModelError) -> Fault:
         return Fault(InterventionType.CONFIG_ERROR, f"the endpoint refused the request: {error}", hint=error.hint)
     if isinstance(error, BadAnswerError):
         return Fault(InterventionType.SCHEMA_VIOLATION, str(error), retryable=True, feedback=str(error), hint=error.hint)
-    return Fault(InterventionType.RUNTIME_UNREACHABLE, str(error), retryable=error.retryable, wait=True, hint=error.hint)
-
-
-def pause_s(call_id: str, retry: int) -> float:
-    """Seconds before retry number `retry` (from 1): doubling, bounded, spread between calls by their ids."""
-    spread = int.from_bytes(sha256(f"{call_id}:{retry}".encode()).digest()[:2]) / 0xFFFF
-    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (retry - 1)) * (0.5 + spread / 2)
+    away = isinstance(error, RuntimeUnreachableError) and not isinstance(error, RateLimitedError)
+    return Fault(InterventionType.RUNTIME_UNREACHABLE, str(error), retryable=error.retryable, wait=True, away=away, hint=error.hint)

@@ -66,9 +66,11 @@ def pack_of(packable: Packable, call_id: str, feedback: str, count: Count) -> Pr
         output_schema=recipe.output_schema,
         temperature=packable.temperature,
         max_output_tokens=recipe.token_budget.output,
+        thinking_tokens=recipe.token_budget.thinking,
         parts=(*packable.shared, *packable.input, *told),
         sources=packable.request.sources,
         tools=packable.tools,
+        priority=packable.request.site.priority,
     )
 
 
@@ -91,6 +93,7 @@ def kept_pack(pack: PromptPack) -> str:
         "layer": pack.layer.value,
         "temperature": pack.temperature,
         "max_output_tokens": pack.max_output_tokens,
+        **({"thinking_tokens": pack.thinking_tokens} if pack.thinking_tokens else {}),
         "output_schema": pack.output_schema,
         "sources": {source.label: source.path for source in pack.sources},
         "system": pack.system,

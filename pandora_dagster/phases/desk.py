@@ -11,7 +11,7 @@ from pandora_dagster.contracts.answers import QueryAnalysis
 from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, GateVerdict, InputDocument, Source
 from pandora_dagster.contracts.compression import CompressionReport, Shrunk
 from pandora_dagster.contracts.turns import Turn
-from pandora_dagster.contracts.words import InterventionType, TurnState
+from pandora_dagster.contracts.words import InterventionType, Priority, TurnState
 from pandora_dagster.errors import BadAnswerError, DocumentError, HaltError
 from pandora_dagster.phases.halting import intervene
 from pandora_dagster.phases.kit import Kit
@@ -52,7 +52,9 @@ class Desk:
     def site(self) -> CallSite:
         """Who calls: stands in every record of this run."""
         manifest = self.turn.manifest
-        return CallSite(self.phase, manifest.user_id, manifest.session_id, self.turn.key, manifest.revision)
+        answered = manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
+        priority = min(self.kit.priority, Priority.AFTER) if answered else self.kit.priority
+        return CallSite(self.phase, manifest.user_id, manifest.session_id, self.turn.key, manifest.revision, priority)
 
     @property
     def context(self) -> ContextDocument:
@@ -79,6 +81,7 @@ class Desk:
         """Run the recipe of `recipe` (a stem, taken in the turn's mode) over this turn's documents."""
         manifest = self.turn.manifest
         whole = (context or self.context).render()
+        analysis = self.analysis() if "query_analysis.json" in self.turn.files else None
         request = CallRequest(
             recipe=recipe,
             query=self.query,
@@ -86,7 +89,8 @@ class Desk:
             documents=(InputDocument("context.md", whole), *documents),
             variables={"mode": self.mode, "session_id": manifest.session_id, "turn_id": manifest.turn_id},
             sources=sources,
-            intent=self.analysis().intent if "query_analysis.json" in self.turn.files else "",
+            intent=analysis.intent if analysis else "",
+            ambiguous=bool(analysis and analysis.reference_resolution.status == "unresolved"),
             policy=self.kit.policy,
             mode=self.mode,
             halt_on_low_confidence=halt_on_low_confidence,

@@ -17,6 +17,7 @@ from pandora_dagster.contracts.ports import (
     TurnStore,
 )
 from pandora_dagster.contracts.remembered import ConversationSummaries, FactBook, MemoryStore, NoteStore, SourceStore
+from pandora_dagster.contracts.words import Priority
 from pandora_dagster.selection.excerpts import Scores
 
 
@@ -51,5 +52,7 @@ class Kit:
     """Notable facts of sessions, and with consent the person's profile."""
     vectors: KeepsVectors | None = None
     """Keeps the vectors of turns for the search; None where embeddings are off."""
+    priority: Priority = Priority.LIVE
+    """Of the calls of a turn until its answer is out; NIGHT for a batch, for which nobody waits."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""

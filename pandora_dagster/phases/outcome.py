@@ -1,9 +1,10 @@
 """What a phase's run comes to: its report for people, and the part of it that the manifest keeps."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandora_dagster.contracts.calls import CallResult, GateVerdict
+from pandora_dagster.contracts.calls import CallResult, GateVerdict, token_alarm
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import InterventionType
@@ -11,6 +12,7 @@ from pandora_dagster.phases.desk import Desk, Written
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.text.sections import ContextDocument
 
+_log = logging.getLogger(__name__)
 _GATE_OF = {
     InterventionType.SCHEMA_VIOLATION: "schema_validation",
     InterventionType.LOW_CONFIDENCE: "confidence_threshold",
@@ -43,7 +45,19 @@ def made_report(
         verdicts = worst_verdicts([*verdicts, GateVerdict(gate, False, halt.message)])  # pyright: ignore[reportArgumentType] - the table holds gate names only
     shown = "\n\n".join(ContextDocument.parse(turn.context).body(n) for n in sorted(written.sections)) or written.shown
     calls = tuple(r.record for r in desk.results)
-    return PhaseReport(desk.phase, turn.key, turn.manifest, shown, calls, verdicts, dict(written.facts), halt=halt)
+    facts = {**written.facts, **(_turn_facts(desk) if calls else {})}
+    return PhaseReport(desk.phase, turn.key, turn.manifest, shown, calls, verdicts, facts, halt=halt)
+
+
+def _turn_facts(desk: Desk) -> dict[str, Any]:
+    """What the turn took so far, compressions included, and the alarm where that is over what is expected of one."""
+    spent = desk.kit.calls.spent(desk.turn.key, desk.turn.manifest.revision, phase=desk.phase)
+    facts: dict[str, Any] = {"turn_tokens": spent.tokens, **({"turn_cost": spent.cost} if spent.cost else {})}
+    if alarm := token_alarm(spent.tokens):
+        facts["turn_tokens_alarm"] = alarm
+        if not token_alarm(spent.earlier):
+            _log.warning("%s: %s: %s", desk.turn.key, desk.phase, alarm)
+    return facts
 
 
 def manifest_report(results: Sequence[CallResult], verdicts: Sequence[GateVerdict], facts: Mapping[str, Any]) -> dict[str, Any]:

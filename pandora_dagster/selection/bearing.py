@@ -1,7 +1,9 @@
 """Which of the found messages bear on a query, and which of their lines. Knows words and turns; knows nothing of scores or budgets.
 
-A search scores a message with its neighbours, so that in a short history nearly all stand beside a match. What shares no word with
-the query stays only in the turn of one that does, or next to it.
+A search scores a message with its neighbours, so that in a short history nearly all stand beside a match. A person and the assistant
+finish a matter within a turn: what shares no word with the query stays only in the turn of what does. People who talk with each other
+answer turns later in words of their own: of what they say nothing is left out (at one turn's distance recall at 3,000 tokens fell from
+93.1 to 92.2 %).
 """
 
 import re
@@ -14,9 +16,6 @@ from pandora_dagster.selection.question import Question, asked
 from pandora_dagster.text.dates import date_terms, relative_dates
 from pandora_dagster.text.words import TermReader, prefix_of
 
-BESIDE_TURNS = 1
-"""Where people talk with each other: turns on each side of a match whose messages may answer in words of their own (without them
-recall falls by 2 points at 1,000 tokens). A person and the assistant finish a matter within one turn."""
 _FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
 """Lines around a tool's output: what it was asked is no find."""
 _ROLES = frozenset(("user", "assistant", "tool", "system"))
@@ -34,19 +33,20 @@ def bearing(query: str, found: Sequence[FoundMessage], reader: TermReader) -> li
     most = max(dated.values(), default=0)
     matching = {m.place for m in found if _matches(question, m, reader) or 0 < most == dated[m.place]}
     turns = {number_of(place) for place in matching}
-    near = {turn + away for turn in turns for away in range(-BESIDE_TURNS, BESIDE_TURNS + 1)}
-    beside = {m.place for m in found if number_of(m.place) in (turns if m.speaker in _ROLES else near) and not _is_long(m.text)}
-    kept = [m for m in found if m.place in matching | beside]
-    return [replace(m, text=_lines(question, m.text, reader)) for m in kept if not _echoes(m, kept, reader)]
+    kept = [m for m in found if _is_talk(m) or m.place in matching or (number_of(m.place) in turns and not _is_long(m.text))]
+    return [m if _is_talk(m) else replace(m, text=_lines(question, m.text, reader)) for m in kept if not _echoes(m, kept, reader)]
+
+
+def _is_talk(message: FoundMessage) -> bool:
+    """Whether somebody with a name said it."""
+    return message.speaker not in _ROLES
 
 
 def _matches(question: Question, message: FoundMessage, reader: TermReader) -> bool:
-    """Whether a message shares a word with the question, the beginning of one, or where it asks for nothing else the speaker."""
+    """Whether a message shares a word with the question, or the beginning of one."""
     counts = reader.counts(message.text)
     heads = {prefix_of(term) for term in counts} & question.prefixes.keys()
-    if counts.keys() & question.words.keys() or heads:
-        return True
-    return message.speaker in question.named and not question.words
+    return bool(counts.keys() & question.words.keys() or heads)
 
 
 def _dates(message: FoundMessage) -> set[str]:
@@ -68,6 +68,8 @@ def _lines(question: Question, text: str, reader: TermReader) -> str:
 
 def _echoes(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:
     """Whether a message has no word of matter, or none that another speaker's message of its turn does not say before it."""
+    if _is_talk(message):
+        return False
     terms = reader.counts(message.text).keys()
     turn = number_of(message.place)
     before = (o for o in others if o.place < message.place and number_of(o.place) == turn and o.speaker != message.speaker)

@@ -58,6 +58,9 @@ class Settings(BaseModel):
     runtime_file: Annotated[
         Path, Variable("PANDORA_RUNTIME_FILE", "an existing file", "<root>/runtime.yaml where it exists, else the shipped one")
     ] = Field(description="Which model server answers for which layer (used with PANDORA_RUNTIME=sglang).")
+    sglang_python: Annotated[str, Field(min_length=1, max_length=4_096), Variable("PANDORA_SGLANG_PYTHON", "a Python interpreter")] = Field(
+        "python3", description="The interpreter of the environment that has SGLang, for the servers that `pandora serve` starts."
+    )
     cookbook_root: Annotated[
         Path, Variable("PANDORA_RECIPES", "an existing folder that holds recipes/ and prompts/", "the shipped recipes and prompts")
     ] = Field(description="The folder that holds `recipes/` and `prompts/`.")

@@ -7,11 +7,12 @@ from where the last reading ended, a file that shrank or was made anew is read a
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 from pydantic import ValidationError
 
-from pandora_dagster.contracts.calls import CallRecord
+from pandora_dagster.contracts.calls import CallRecord, token_alarm
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.duck import DuckFile, Schema
@@ -32,17 +33,24 @@ _COLUMNS = {
     "prompt_tokens": "BIGINT",
     "input_tokens": "BIGINT",
     "output_tokens": "BIGINT",
+    "served_tokens": "BIGINT",
     "cached_tokens": "BIGINT",
+    "used_tokens": "BIGINT",
+    "spent_prompt": "BIGINT",
+    "spent_output": "BIGINT",
+    "spent_cached": "BIGINT",
     "total_tokens": "BIGINT",
     "budget": "BIGINT",
     "latency_ms": "DOUBLE",
+    "queue_ms": "DOUBLE",
+    "cost": "DOUBLE",
     "success": "BOOLEAN",
     "retries": "INTEGER",
     "error": "VARCHAR",
     "record": "VARCHAR",
 }
 SCHEMA = Schema(
-    version=1,
+    version=2,
     statements=(
         f"CREATE TABLE calls ({', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})",
         "CREATE TABLE files_read (path VARCHAR, bytes_read BIGINT)",
@@ -52,12 +60,30 @@ _INSERT = (
     f"INSERT INTO calls SELECT * FROM (SELECT {', '.join(f'unnest(?::{kind}[]) AS {name}' for name, kind in _COLUMNS.items())}) AS given "  # noqa: S608 - names from the table above
     "ANTI JOIN calls USING (call_id)"
 )
+SumBy = Literal["layer", "recipe", "day", "phase", "model", "user", "turn"]
+_SUMMED_BY: dict[SumBy, str] = {
+    "layer": "layer",
+    "recipe": "recipe",
+    "day": "timestamp[:10]",
+    "phase": "phase",
+    "model": "model",
+    "user": "user_id",
+    "turn": "user_id || ':' || turn_id",
+}
+_SUMS = (
+    *("prompt_tokens", "input_tokens", "output_tokens", "total_tokens", "retries"),
+    *("latency_ms", "used_tokens", "cached_tokens", "queue_ms", "cost"),
+)
+_TOTALS = "count(*), count(*) FILTER (NOT success), " + ", ".join(
+    f"coalesce(sum({name}), 0)::{'DOUBLE' if _COLUMNS[name] == 'DOUBLE' else 'BIGINT'}" for name in _SUMS
+)
 _OF_TURN = "user_id = ? AND turn_id = ? AND (? IS NULL OR revision = ?)"
 
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """Sums over calls; tokens as the runtime counted them, `latency_ms` all together."""
+    """Sums over calls: `used_tokens` as servers counted them over all attempts (as planned where nobody counted), the other tokens
+    as planned; `latency_ms` and `queue_ms`, which is part of it, all together."""
 
     calls: int
     failed: int
@@ -67,6 +93,15 @@ class CallTotals:
     total_tokens: int
     retries: int
     latency_ms: float
+    used_tokens: int = 0
+    cached_tokens: int = 0
+    queue_ms: float = 0.0
+    cost: float = 0.0
+
+    @property
+    def alarm(self) -> str:
+        """A sentence where the calls are one turn's and took more than is expected of one."""
+        return token_alarm(self.used_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +156,26 @@ class DuckCallIndex:
         where, given = _filter(key, revision)
         with self.file.reading() as db:
             found = db.execute(
-                "SELECT count(*), count(*) FILTER (NOT success), coalesce(sum(prompt_tokens), 0)::BIGINT, "  # noqa: S608 - a fixed filter
-                "coalesce(sum(input_tokens), 0)::BIGINT, coalesce(sum(output_tokens), 0)::BIGINT, coalesce(sum(total_tokens), 0)::BIGINT, "
-                f"coalesce(sum(retries), 0)::BIGINT, coalesce(sum(latency_ms), 0) FROM calls WHERE {where}",
+                f"SELECT {_TOTALS} FROM calls WHERE {where}",  # noqa: S608 - a fixed filter
                 given,
             ).fetchone()
         return CallTotals(*found) if found else CallTotals(0, 0, 0, 0, 0, 0, 0, 0.0)
+
+    def calls_by_model(self) -> dict[tuple[str, str], int]:
+        """Layer and model -> how many calls it answered; raises StoreError."""
+        with self.file.reading() as db:
+            found = db.execute("SELECT layer, model, count(*) FROM calls WHERE success GROUP BY ALL").fetchall()
+        return {(layer, model): count for layer, model, count in found}
+
+    def sums(self, by: SumBy, *, user: str = "", since: str = "") -> tuple[tuple[str, CallTotals], ...]:
+        """Sums by one property of the calls, in its order; `since`: an ISO date. All users' without `user`; raises StoreError."""
+        with self.file.reading() as db:
+            found = db.execute(
+                f"SELECT {_SUMMED_BY[by]} AS what, {_TOTALS} FROM calls "  # noqa: S608 - fixed words
+                "WHERE (? = '' OR user_id = ?) AND timestamp >= ? GROUP BY what ORDER BY what",
+                [user, user, since],
+            ).fetchall()
+        return tuple((str(what), CallTotals(*sums)) for what, *sums in found)
 
     def compressions(self) -> CompressionTotals:
         """What compressions did, over all users and turns that came to rest; raises StoreError."""
@@ -204,7 +253,8 @@ def _record(line: bytes, path: Path) -> CallRecord:
 def _values(record: CallRecord) -> tuple[object, ...]:
     plain = {"layer": record.model_layer.value, "budget": record.tokens.budget, "record": record.model_dump_json()}
     tokens = {f"{name}_tokens": count for name, count in record.tokens.model_dump().items()}
-    fields = record.model_dump() | tokens | plain
+    spent = {f"spent_{name}": count for name, count in record.spent.model_dump().items()}
+    fields = record.model_dump() | tokens | spent | plain | {"used_tokens": record.used_tokens}
     return tuple(fields[name] for name in _COLUMNS)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandora_dagster.contracts.calls import CallRecord
-from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.calls import CallRecord, TurnSpent
+from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.call_index import CallTotals, DuckCallIndex
-from pandora_dagster.stores.call_log import CallFiles
+from pandora_dagster.stores.call_index import CallTotals, DuckCallIndex, SumBy
+from pandora_dagster.stores.call_log import CallFiles, records_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,29 @@ class Calls:
     index: DuckCallIndex
     report: Callable[[str], None]
     """Is told, in one sentence, what kept records out of the index."""
+    listeners: tuple[Callable[[CallRecord], None], ...] = ()
+    """Hear of every record; they never raise."""
     owed: set[Path] = field(default_factory=set[Path])
     """Files that the index refused to take in; the next turn that comes to rest brings them along."""
 
     def append(self, record: CallRecord) -> None:
-        """Write one line; raises StoreError."""
-        self.files.append(record)
+        """Write one line, and let the listeners hear of it; raises StoreError, after them."""
+        try:
+            self.files.append(record)
+        finally:
+            for hear in self.listeners:
+                hear(record)
+
+    def spent(self, key: TurnKey, revision: int, *, phase: str) -> TurnSpent:
+        """What a revision of a turn took so far, and how much of it before `phase`; nothing where its records can not be read."""
+        try:
+            records = tuple(records_in(self.files.path_of(key, revision), lambda fault: None))
+        except StoreError:
+            return TurnSpent()
+        tokens = sum(record.used_tokens for record in records)
+        return TurnSpent(
+            tokens, sum(record.cost for record in records), sum(record.used_tokens for record in records if record.phase != phase)
+        )
 
     def settle(self, key: TurnKey, revision: int) -> None:
         """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,
@@ -40,3 +57,9 @@ class Calls:
         """What one revision of a turn took, its newest calls included; raises StoreError."""
         self.index.absorb([self.files.path_of(key, revision)], report=self.report)
         return self.index.totals(key, revision=revision)
+
+    def sums(self, by: SumBy, *, user: UserId | None, since: str) -> tuple[tuple[str, CallTotals], ...]:
+        """Sums over the calls of all turns that came to rest, and of those without a turn; raises StoreError."""
+        whose = [user] if user else self.files.users()
+        self.index.absorb([path for one in whose for path in self.files.days(one)], report=self.report)
+        return self.index.sums(by, user=user or "", since=since)

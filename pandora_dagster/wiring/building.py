@@ -4,21 +4,30 @@ import asyncio
 import os
 import secrets
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pandora_dagster.contracts.ports import CountsTokens, Embeds, ModelRuntime, Tool
+from pandora_dagster.contracts.calls import CallRecord
+from pandora_dagster.contracts.ports import CountsTokens, Embeds, Meters, ModelRuntime, Tool
+from pandora_dagster.contracts.words import Priority
 from pandora_dagster.cookbook import Shelf
+from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.execution.allowance import Allowance
 from pandora_dagster.execution.budgets import CallLimit
 from pandora_dagster.execution.compression_log import EMBEDDED
 from pandora_dagster.execution.executor import Executor
+from pandora_dagster.execution.routing import Routing
 from pandora_dagster.phases.flow import SECTION_OF
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.looking_back import may_cross
 from pandora_dagster.phases.recording import RecordingDesk
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
+from pandora_dagster.runtime.otel.spans import exported, wanted
+from pandora_dagster.runtime.serving.folder import ServingFolder
+from pandora_dagster.runtime.serving.waking import Waking
+from pandora_dagster.runtime.sglang.endpoints import Endpoints
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.selection.overlap import Overlap
@@ -26,12 +35,14 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
+from pandora_dagster.stores.call_meters import metering
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.conversation_summaries import ConversationSummaryFiles
 from pandora_dagster.stores.facts import FactFiles
 from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.stores.memory import MemoryFiles
+from pandora_dagster.stores.metrics import MetricsFile
 from pandora_dagster.stores.note_index import DuckNoteIndex
 from pandora_dagster.stores.notes import NoteFiles
 from pandora_dagster.stores.research_index import DuckResearchIndex
@@ -65,24 +76,35 @@ def open_counter(settings: Settings) -> TokenCounter:
     return TokenCounter(shipped_folder() / "data" / "tokenizer" / "cl100k_base.tiktoken")
 
 
-def open_runtime(settings: Settings, counter: CountsTokens) -> ModelRuntime:
+def open_runtime(settings: Settings, counter: CountsTokens, meters: Meters | None = None) -> ModelRuntime:
     """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
     if settings.runtime == "sglang":
-        return SglangRuntime(load_endpoints(settings.runtime_file), keys=os.environ)
+        wakes = Waking(ServingFolder(settings.root))
+        return SglangRuntime(load_endpoints(settings.runtime_file), keys=os.environ, wakes=wakes, meters=meters)
     return ExtractiveRuntime(counter, now)
 
 
 def open_house(
-    settings: Settings, *, runtime: ModelRuntime | None = None, counter: TokenCounter | None = None, embeds: Embeds | None = None
+    settings: Settings,
+    *,
+    runtime: ModelRuntime | None = None,
+    counter: TokenCounter | None = None,
+    embeds: Embeds | None = None,
+    priority: Priority = Priority.LIVE,
 ) -> House:
-    """Build every adapter, around a runtime, a counter or a maker of vectors of the caller's own where given. Nothing is written yet."""
+    """Build every adapter, around a runtime, a counter or a maker of vectors of the caller's own where given. Nothing is written yet.
+
+    `priority`: of the calls of turns until their answers are out; NIGHT for a batch, for which nobody waits.
+    """
     root, counter, cookbook = settings.root, counter or open_counter(settings), open_cookbook(settings)
-    runtime = runtime or open_runtime(settings, counter)
+    metrics = MetricsFile(root, report=_told)
+    runtime = runtime or open_runtime(settings, counter, metrics)
+    served = runtime.endpoints if isinstance(runtime, SglangRuntime) else None
     turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
     vectors = open_vectors(settings, embeds or open_embedder(settings), _told)
     index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors)
     call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
-    calls = Calls(CallFiles(root), call_index, report=_told)
+    calls = Calls(CallFiles(root), call_index, report=_told, listeners=_listeners(metrics))
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
     interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
     scores = Overlap(index.reader).scores
@@ -102,6 +124,8 @@ def open_house(
         tools=frozenset(tools),
         limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
         ratios=TokenRatioFile(root),
+        prices=served.prices if served else {},
+        routing=_known_recipes(served, cookbook),
         allowance=None if runtime.name == EMBEDDED else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
     )
     compression = open_compression(
@@ -140,13 +164,42 @@ def open_house(
         sources=sources,
         notes=notes,
         vectors=vectors,
+        priority=priority,
     )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
     recording = RecordingDesk(turns, sessions, index, index.reader, vectors)
     return House(
-        settings, kit, runtime, vault, sessions, index, recording, asyncio.Runner(), compression, calls, sources, research_index, vectors
+        settings,
+        kit,
+        runtime,
+        vault,
+        sessions,
+        index,
+        recording,
+        asyncio.Runner(),
+        compression,
+        calls,
+        sources,
+        research_index,
+        vectors,
+        metrics,
     )
+
+
+def _listeners(metrics: MetricsFile) -> tuple[Callable[[CallRecord], None], ...]:
+    """Who hears of every call: the metrics, and OpenTelemetry where an exporter is configured."""
+    return (metering(metrics), *((exported(),) if wanted(os.environ) else ()))
+
+
+def _known_recipes(served: Endpoints | None, cookbook: Shelf) -> Routing | None:
+    """The routing policy; raises ConfigurationError where it names a recipe that is not there."""
+    routing = served.routing if served else None
+    if served and routing and (unknown := [name for name in routing.recipes if name not in cookbook.names()]):
+        raise ConfigurationError(
+            f"{served.source}: {served.preset}.routing.recipes: {', '.join(unknown)}: expected recipes as pandora recipes list names them"
+        )
+    return routing
 
 
 def _call_id() -> str:

@@ -2,28 +2,18 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 
 from pandora_dagster.contracts.ports import Cookbook, ModelRuntime
-from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.errors import PandoraError
-from pandora_dagster.runtime.sglang.check import LayerStatus
+from pandora_dagster.runtime.serving.folder import ServingFolder
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.duck import DuckFile
+from pandora_dagster.stores.token_ratios import TokenRatioFile
 from pandora_dagster.stores.vectors import TurnVectors
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One part and how it stands; `remedy` says what to do where it does not."""
-
-    part: str
-    ok: bool
-    says: str
-    remedy: str = ""
+from pandora_dagster.wiring.examining_servers import servers_examined
+from pandora_dagster.wiring.finding import Finding
 
 
 async def examined(
@@ -37,7 +27,7 @@ async def examined(
     """Every finding, in the order in which a person would mend them. `indexes`: the file of each by what it is an index of."""
     found = [_store(settings), *_indexes(indexes), *_recipes(cookbook)]
     if isinstance(runtime, SglangRuntime):
-        found += [_layer(status, cookbook) for status in await runtime.check()]
+        found += await servers_examined(runtime, cookbook, TokenRatioFile(settings.root), calls, ServingFolder(settings.root))
     else:
         found.append(Finding("runtime", True, f"{runtime.name}: embedded, no model; every record says so"))
     return (*found, *([_embeddings(vectors)] if vectors else []), *_compressions(calls))
@@ -96,21 +86,3 @@ def _recipes(cookbook: Cookbook) -> Iterator[Finding]:
             yield Finding(f"recipe {name}", False, str(error), "pandora recipes check names every fault")
     if not broken:
         yield Finding("recipes", True, f"{len(cookbook.names())} recipes load")
-
-
-def _layer(status: LayerStatus, cookbook: Cookbook) -> Finding:
-    part = f"layer {status.layer.value}"
-    if not status.ok:
-        return Finding(part, False, status.message, status.remedy)
-    largest = max((r.token_budget.total for r in _loadable(cookbook) if r.model_layer is status.layer), default=0)
-    if status.context is not None and status.context < largest:
-        remedy = "serve the model with a longer context, or expect the input of these calls to shrink"
-        return Finding(part, False, f"{status.endpoint}: context {status.context} is under the largest recipe budget {largest}", remedy)
-    return Finding(part, True, f"{status.endpoint}: {status.model}")
-
-
-def _loadable(cookbook: Cookbook) -> Iterator[Recipe]:
-    """The recipes that load; `_recipes` names the others."""
-    for name in cookbook.names():
-        with suppress(PandoraError):
-            yield cookbook.load(name).recipe

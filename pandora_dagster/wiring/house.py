@@ -23,6 +23,7 @@ from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
+from pandora_dagster.stores.metrics import MetricsFile
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
 from pandora_dagster.stores.sources import SourceFiles
@@ -30,7 +31,8 @@ from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.stores.vectors import TurnVectors
 from pandora_dagster.wiring.compression import Compression
-from pandora_dagster.wiring.examination import Finding, examined
+from pandora_dagster.wiring.examination import examined
+from pandora_dagster.wiring.finding import Finding
 from pandora_dagster.wiring.searching import most_messages, search_filters
 
 T = TypeVar("T")
@@ -54,6 +56,7 @@ class House:
     research_index: DuckResearchIndex
     vectors: TurnVectors | None
     """What messages mean, where embeddings are on."""
+    metrics: MetricsFile
     checked: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
 
@@ -169,3 +172,4 @@ class House:
         """Close what holds connections."""
         self.loop.run(self.runtime.aclose())
         self.loop.close()
+        self.metrics.flush()

@@ -29,6 +29,18 @@ def test_a_materialisation_shows_section_calls_and_whereabouts(graph):
     assert "left_out" not in shown
 
 
+def test_waiting_cost_and_sources_are_numbers_that_plot(report):
+    """Each source of the context is a number of its own; what the router said is text."""
+    told = {"queue_ms": 12.5, "cost": 0.25, "context_sizes": {"context.md": 90, "role": 200}, "routed": ("long +1", "score 1 < 4: REFLEX")}
+    calls = [call.model_copy(update=told) for call in (report.calls[0], report.calls[0])]
+    shown = phase_metadata(_with(report, calls=calls, facts={"turn_tokens": 80_000, "turn_tokens_alarm": "80,000 tokens"}), "/t")
+    numbers = {name: value.value for name, value in shown.items() if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue)}
+    assert numbers["queue_ms"] == 25.0 and numbers["cost"] == 0.5 and numbers["turn_tokens"] == 80_000
+    assert (numbers["context/context.md"], numbers["context/role"]) == (180, 400)
+    assert shown["turn_tokens_alarm"].value == "80,000 tokens" and "score 1 < 4: REFLEX" in shown["routed"].value
+    assert shown["calls"].records[0].data["queue_ms"] == 12.5
+
+
 def test_each_call_is_a_row_with_tokens_against_budget(report):
     """A failed call says why in its row."""
     failed = report.calls[0].model_copy(update={"success": False, "error": "cut answer", "escalated": True, "retries": 2})

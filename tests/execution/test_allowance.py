@@ -8,7 +8,7 @@ import pytest
 from pandora_dagster.compression.levels.config import SummarizationConfig
 from pandora_dagster.contracts.calls import CallSite
 from pandora_dagster.contracts.ids import SessionId, UserId
-from pandora_dagster.errors import DeferredError, RateLimitedError
+from pandora_dagster.errors import DeferredError, RateLimitedError, RuntimeUnreachableError
 from pandora_dagster.execution.allowance import LONGEST_WAIT_S, Allowance
 from pandora_dagster.execution.faults import Fault
 from pandora_dagster.stores.limiter import LimiterFiles
@@ -150,3 +150,10 @@ def test_every_attempt_counts_and_a_429_is_told(rig, summarizer, allowance, tmp_
     state = LimiterFiles(tmp_path).load(UserId("anna"), SessionId("s1"))
     assert state.session_calls == len(made.runtime.packs) == state.errors == 3
     assert time.slept == [2.0, 4.0] and state.backoff_until == time.now.timestamp() + 8
+
+
+def test_an_attempt_that_met_nobody_is_no_call(rig, summarizer, allowance, tmp_path):
+    """A server that is away is waited for without using up what a session may ask for."""
+    made = rig(RuntimeUnreachableError("refused"), recipe=summarizer, allowance=allowance())
+    asyncio.run(made.executor.attempt(request(site=SITE)))
+    assert len(made.runtime.packs) == 5 and LimiterFiles(tmp_path).load(UserId("anna"), SessionId("s1")).session_calls == 1

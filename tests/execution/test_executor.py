@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pandora_dagster.contracts.calls import InputDocument, Source, framed
 from pandora_dagster.contracts.recipes import PromptFile
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import HaltError, ModelRejectedError, RuntimeUnreachableError
-from pandora_dagster.execution.packs import LONGEST_FEEDBACK
+from pandora_dagster.execution.packs import LONGEST_FEEDBACK, kept_pack
 
 GOOD = '{"next_step": "synthesis", "confidence": 0.9}'
 UNSURE = '{"next_step": "synthesis", "confidence": 0.4}'
@@ -61,6 +62,18 @@ def test_the_pack_says_what_is_shared_first_and_the_query_last(rig: Any) -> None
     assert "which flight?" in pack.document("context.md") and "HAT136" in pack.document("context.md")
     assert "Task Plan" not in pack.document("context.md")
     assert pack.query == "which </query> flight?" and pack.user.count("</query>") == 1
+
+
+def test_a_thinking_budget_reaches_the_pack(rig: Any, make_recipe: Any) -> None:
+    """It is a part of the output's budget, and stands in the pack that is kept; a recipe without one is as it was."""
+    plain = make_recipe().recipe
+    budget = plain.token_budget.model_dump()
+    assert "thinking" not in budget
+    made = rig(GOOD, recipe=make_recipe(token_budget={**budget, "thinking": 50}))
+    made.call()
+    pack = made.runtime.packs[0]
+    assert (pack.thinking_tokens, pack.max_output_tokens) == (50, plain.token_budget.output)
+    assert '"thinking_tokens": 50' in kept_pack(pack) and "thinking" not in kept_pack(replace(pack, thinking_tokens=0))
 
 
 def test_quoted_text_can_not_close_its_frame(rig: Any) -> None:
@@ -182,7 +195,7 @@ def test_an_endpoint_that_comes_back_is_waited_for(rig: Any) -> None:
 
 @pytest.mark.parametrize(
     ("error", "intervention", "attempts"),
-    [(RuntimeUnreachableError("refused"), "runtime_unreachable", 3), (ModelRejectedError("prompt too long"), "config_error", 1)],
+    [(RuntimeUnreachableError("refused"), "runtime_unreachable", 5), (ModelRejectedError("prompt too long"), "config_error", 1)],
 )
 def test_an_endpoint_that_stays_away_halts(error: Exception, intervention: str, attempts: int, rig: Any) -> None:
     """Unreachable: after the retries. A rejected request: at once."""
@@ -282,16 +295,16 @@ def test_other_tags_stay_as_they_are() -> None:
     assert text in framed("query", "query", text)
 
 
-@pytest.mark.parametrize(("faults", "answered"), [(1, True), (2, False)])
-def test_an_escalated_call_waits_out_one_fault_of_the_transport(faults: int, answered: bool, rig: Any, make_recipe: Any) -> None:
-    """Though the smaller layer used up the retries: the larger one has one attempt more, and no second."""
+@pytest.mark.parametrize(("faults", "answered"), [(1, True), (4, True), (5, False)])
+def test_an_escalated_call_waits_for_its_endpoint_too(faults: int, answered: bool, rig: Any, make_recipe: Any) -> None:
+    """Though the smaller layer used up the recipe's retries: an endpoint that is away has its own."""
     unsure = GOOD.replace("0.9", "0.3")
     recipe = make_recipe(model_layer="REFLEX", quality_gates={"confidence_threshold": 0.7, "max_retries": 1})
     made = rig("no JSON", unsure, *[RuntimeUnreachableError("503")] * faults, GOOD, recipe=recipe)
     if answered:
         record = made.call().record
-        assert (record.success, record.escalated, record.retries) == (True, True, 2) and len(made.pauses) == 1
+        assert (record.success, record.escalated, record.retries) == (True, True, 1 + faults) and len(made.pauses) == faults
     else:
         with pytest.raises(HaltError, match="503"):
             made.call()
-    assert [p.layer for p in made.runtime.packs] == ["REFLEX", "REFLEX", "MIND", "MIND"]
+    assert [p.layer for p in made.runtime.packs] == ["REFLEX", "REFLEX", *["MIND"] * min(5, faults + 1)]

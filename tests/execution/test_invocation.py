@@ -3,7 +3,7 @@
 import pytest
 
 from pandora_dagster.errors import BadAnswerError, ModelError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
-from pandora_dagster.execution.invocation import LONGEST_PAUSE_S, fault_of, pause_s
+from pandora_dagster.execution.invocation import fault_of
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,3 @@ def test_the_error_itself_says_whether_to_try_again(error: ModelError, type: str
     """The model is told of its own answer's fault, and nothing about failures it did not see."""
     fault, told = fault_of(error), "cut" if isinstance(error, BadAnswerError) else ""
     assert (fault.type, fault.retryable, fault.wait, fault.feedback, fault.hint) == (type, retryable, wait, told, error.hint)
-
-
-def test_pauses_double_up_to_a_bound_and_differ_between_calls() -> None:
-    """The same call pauses the same; two calls spread out."""
-    assert pause_s("a", 1) == pause_s("a", 1) != pause_s("b", 1)
-    assert all(0.1 * 2**n <= pause_s("a", n + 1) <= 0.2 * 2**n for n in range(4))
-    assert pause_s("a", 40) <= LONGEST_PAUSE_S

@@ -26,12 +26,18 @@ class FakeSglang:
     reports_usage: bool = True
     reports_cache: bool = True
     tokenizes: bool = True
+    templated: bool = True
+    has_metrics: bool = True
+    caches: bool = True
+    info: Mapping[str, Any] | None = None
+    """What `/server_info` tells."""
     thinks: str = ""
     says: Callable[[Mapping[str, Any]], str | None] = lambda _: '{"answer": "yes"}'
     misbehaves: Misbehaviour | None = None
 
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    aborted: list[str] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
     connections: int = 0
@@ -69,7 +75,7 @@ class FakeSglang:
                 headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in head[1:] if line)}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 method, path, _ = head[0].split(" ")
-                if self.misbehaves is not None:
+                if self.misbehaves is not None and path != "/abort_request":
                     await self.misbehaves(writer)
                     return
                 status, answer = await self._answer(method, path, headers, body)
@@ -89,11 +95,20 @@ class FakeSglang:
         if (method, path) == ("GET", "/v1/models"):
             length = {"max_model_len": self.context} if self.lists_context else {}
             return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "sglang", **length}]}
+        if (method, path) == ("GET", "/metrics") and self.has_metrics:
+            return 200, {"sglang:num_running_reqs": 0}
+        if (method, path) == ("GET", "/server_info") and self.info is not None:
+            return 200, self.info
         if method == "POST" and path in ("/v1/chat/completions", "/v1/completions"):
             self.headers.append(headers)
             return await self._complete(json.loads(body), chat="chat" in path)
+        if (method, path) == ("POST", "/abort_request"):
+            self.aborted.append(json.loads(body)["rid"])
+            return 200, None
         if (method, path) == ("POST", "/v1/tokenize") and self.tokenizes:
             asked = json.loads(body)
+            if "messages" in asked and not self.templated:
+                return 400, error(400, "BadRequestError", "Cannot use chat template functions: tokenizer.chat_template is not set")
             words = prompt_of(asked, chat="messages" in asked).split()
             return 200, {"tokens": list(range(len(words))), "count": len(words), "max_model_len": self.context}
         return 404, {"detail": "Not Found"}
@@ -132,10 +147,10 @@ class FakeSglang:
             text, finish = " ".join(text.split()[: body["max_tokens"]]), "length"
         said = {"message": {"role": "assistant", "content": text, "reasoning_content": self.thinks or None}} if chat else {"text": text}
         words = len(prompt_of(body, chat=chat).split())
-        details = {"cached_tokens": words - 1} if self.reports_cache else None
+        details = {"cached_tokens": words - 1 if self.caches else 0} if self.reports_cache else None
         usage = {"prompt_tokens": words, "completion_tokens": len((text or "").split()), "prompt_tokens_details": details}
         return {
-            "id": body["rid"],
+            "id": body.get("rid", "chatcmpl"),
             "model": body["model"],  # whatever was asked for
             "choices": [{"index": 0, "finish_reason": finish, "matched_stop": None, **said}],
             **({"usage": usage} if self.reports_usage else {}),

@@ -66,6 +66,13 @@ def test_a_missing_key_is_told() -> None:
     assert server.connections == 0
 
 
+def test_every_copy_of_a_model_is_looked_at() -> None:
+    """One that is away is told by its own address, layer by layer."""
+    found = look(FakeSglang(), replicas=["http://127.0.0.1:9/v1"])
+    assert [s.ok for s in found] == [True, False] * len(ModelLayer)
+    assert all("127.0.0.1:9/v1: refused the connection" in s.message for s in found[1::2])
+
+
 def test_a_shared_server_is_asked_once() -> None:
     """Five layers on one server cost one connection."""
     server = FakeSglang()

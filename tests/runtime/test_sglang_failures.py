@@ -8,14 +8,21 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.errors import BadAnswerError, ModelRejectedError, ModelTimeoutError, RateLimitedError, RuntimeUnreachableError
+from pandora_dagster.errors import (
+    BadAnswerError,
+    EndpointFullError,
+    ModelRejectedError,
+    ModelTimeoutError,
+    RateLimitedError,
+    RuntimeUnreachableError,
+)
 from pandora_dagster.runtime.sglang.failures import failure
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang, drips, error, hangs, resets, response, sends
 from tests.runtime.sglang_packs import KEY, ask, endpoints, failing, pack, run
 
 HTML = b"<html><body><h1>Internal Server Error</h1></body></html>"
-FULL = json.dumps(error(503, "ServiceUnavailableError", "The request queue is full.")).encode()
+LONG = json.dumps(error(503, "ServiceUnavailableError", "Request running timeout reached.")).encode()
 
 FAILURES = {
     "cut": (FakeSglang(says=lambda _: "word " * 99), BadAnswerError, "the answer was cut"),
@@ -26,8 +33,9 @@ FAILURES = {
     "blank": (FakeSglang(says=lambda _: " \n\t"), BadAnswerError, "an empty answer: expected text"),
     "no content": (FakeSglang(says=lambda _: None), BadAnswerError, "an empty answer: expected text"),
     "thought only": (FakeSglang(says=lambda _: None, thinks="hmm"), BadAnswerError, "only thoughts and no answer"),
-    "queue full": (FakeSglang(max_running=0, max_queued=0), RuntimeUnreachableError, "status 503: The request queue is full."),
-    "503 without body": (FakeSglang(misbehaves=sends(response(503, b""))), RuntimeUnreachableError, "status 503: expected"),
+    "queue full": (FakeSglang(max_running=0, max_queued=0), EndpointFullError, "0.2 s; it said: status 503: The request queue is full."),
+    "503 without body": (FakeSglang(misbehaves=sends(response(503, b""))), EndpointFullError, "it said: status 503: expected"),
+    "ran too long": (FakeSglang(misbehaves=sends(response(503, LONG))), RuntimeUnreachableError, "status 503: Request running timeout"),
     "too many": (FakeSglang(misbehaves=sends(response(429, b"{}"))), RateLimitedError, "status 429"),
     "prompt too long": (FakeSglang(context=5), ModelRejectedError, "status 400: The input (8 tokens) is longer than the model's"),
     "answer too long": (FakeSglang(context=20), ModelRejectedError, "status 400: Requested token count exceeds"),
@@ -53,7 +61,7 @@ def test_failure_classes(case: str) -> None:
     """Each failure has its class and one sentence with layer, endpoint and what was expected."""
     server, kind, said = FAILURES[case]
     server.port = 0
-    fault = failing(server)
+    fault = failing(server, patience_s=0.2)
     assert type(fault) is kind
     assert str(fault).startswith(f"MIND at {server.base_url}: ")
     assert said in str(fault) and "expected" in str(fault) and "\n" not in str(fault)

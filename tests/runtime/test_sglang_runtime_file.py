@@ -73,6 +73,7 @@ def test_a_trailing_slash_is_no_difference(tmp_path: Path) -> None:
     assert found[ModelLayer.MIND].server.base_url == "http://127.0.0.1:30000/v1"
 
 
+ROUTING = "{recipes: [a/b], larger: MIND, smaller: MIND, threshold: 4, factors: [{name: long, score: 1, query_over: 500}]}"
 URL = "http://127.0.0.1:30000/v1"
 WRONG = {
     "other scheme": (URL, "ftp://127.0.0.1/v1", 6, "base_url: 'ftp://127.0.0.1/v1': expected a URL such as"),
@@ -90,6 +91,34 @@ WRONG = {
     "unknown server": ("MIND: {server: one", "MIND: {server: two", 3, "layers.MIND.server: 'two': expected one of one"),
     "hot": ("temperature: 0.7", "temperature: 7", 13, "VOICE.temperature: '7': expected: input should be less than or equal to 2"),
     "not a number": ("temperature: 0.7", "temperature: .nan", 13, "VOICE.temperature: 'nan': expected: input should be a finite number"),
+    "no places": ("temperature: 0.7", "temperature: 0.7, max_at_once: 0", 13, "max_at_once: '0': expected: input should be greater than"),
+    "a rate in words": (
+        "temperature: 0.7",
+        "temperature: 0.7, per_minute: many",
+        13,
+        "per_minute: 'many': expected: input should be a valid",
+    ),
+    "a price below 0": (
+        "temperature: 0.7",
+        "temperature: 0.7, price: {input: -1, output: 2}",
+        13,
+        "price.input: '-1': expected: input should",
+    ),
+    "half a price": ("temperature: 0.7", "temperature: 0.7, price: {input: 1}", 13, "price.output: missing: expected a value"),
+    "a copy that is no URL": ("model: tiny", "model: tiny\n        replicas: [here]", 8, "replicas.0: 'here': expected a URL such as"),
+    "no patience": ("model: tiny", "model: tiny\n        patience_s: 0", 8, "patience_s: '0': expected: input should be greater than 0"),
+    "a route to itself": (
+        "    servers:",
+        f"    routing: {ROUTING}\n    servers:",
+        4,
+        "larger and smaller are both MIND: expected two layers",
+    ),
+    "a factor without condition": (
+        "    servers:",
+        "    routing: " + ROUTING.replace("smaller: MIND", "smaller: VOICE").replace(", query_over: 500", "") + "\n    servers:",
+        4,
+        "long: no condition: expected one of policy, mode, intents",
+    ),
     "key twice": ("model: tiny", "model: tiny\n        model: big", 8, 'found duplicate key "model": expected valid YAML'),
     "not YAML": ("model: tiny", "model: [tiny", 8, "expected valid YAML"),
 }
@@ -146,3 +175,17 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """A missing file is told with its path."""
     with pytest.raises(ConfigurationError, match="No such file or directory: expected a readable file"):
         load_endpoints(tmp_path / "runtime.yaml")
+
+
+def test_limits_prices_copies_and_a_route(tmp_path: Path) -> None:
+    """What a file may say beside servers and layers, all optional."""
+    text = GOOD.replace("temperature: 0.7", "temperature: 0.7, max_at_once: 2, per_minute: 30, price: {input: 3, cached: 0.3, output: 15}")
+    text = text.replace("model: tiny", "model: tiny\n        replicas: [http://127.0.0.1:30001/v1/]\n        priorities: true")
+    text = text.replace("    servers:", "    routing: " + ROUTING.replace("smaller: MIND", "smaller: VOICE") + "\n    servers:")
+    found = load_endpoints(written(tmp_path, text))
+    voice = found[ModelLayer.VOICE]
+    assert (voice.max_at_once, voice.per_minute) == (2, 30) and found[ModelLayer.MIND].max_at_once is None
+    assert [one.base_url for one in voice.server.addresses] == ["http://127.0.0.1:30000/v1", "http://127.0.0.1:30001/v1"]
+    assert voice.server.priorities and all(one.replicas == () for one in voice.server.addresses)
+    assert set(found.prices) == {ModelLayer.VOICE} and found.routing is not None and found.routing.threshold == 4
+    assert load_endpoints(written(tmp_path, GOOD)).routing is None

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.calls import ModelAnswer
-from pandora_dagster.errors import BadAnswerError, ModelError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.errors import (
+    BadAnswerError,
+    EndpointFullError,
+    ModelError,
+    ModelRejectedError,
+    ModelTimeoutError,
+    RuntimeUnreachableError,
+)
 from pandora_dagster.runtime.sglang.events import events_in
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang, drips, error, event, response, sends
@@ -46,7 +53,7 @@ CASES: dict[str, tuple[FakeSglang, type[ModelError], str]] = {
     "empty": (FakeSglang(says=lambda _: ""), BadAnswerError, "an empty answer"),
     "thought only": (FakeSglang(says=lambda _: None, thinks="hmm"), BadAnswerError, "only thoughts and no answer"),
     "prompt too long": (FakeSglang(context=5), ModelRejectedError, "status 400: The input (8 tokens) is longer"),
-    "queue full": (FakeSglang(max_running=0, max_queued=0), RuntimeUnreachableError, "status 503: The request queue is full."),
+    "queue full": (FakeSglang(max_running=0, max_queued=0), EndpointFullError, "status 503: The request queue is full."),
     "refused in the stream": (
         FakeSglang(misbehaves=sends(response(200, event({"error": error(400, "BAD_REQUEST", "Failed to compile")}), kind=STREAM))),
         ModelRejectedError,
@@ -80,7 +87,7 @@ def test_failures_of_a_stream(case: str) -> None:
     server, kind, said = CASES[case]
     server.port = 0
     with pytest.raises(ModelError) as caught:
-        run(lambda: hear(server, lambda _: None))
+        run(lambda: hear(server, lambda _: None, patience_s=0.2))
     assert type(caught.value) is kind and said in str(caught.value)
     assert str(caught.value).startswith(f"MIND at {server.base_url}: ") and "expected" in str(caught.value)
 

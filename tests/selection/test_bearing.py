@@ -32,11 +32,11 @@ def test_what_shares_no_word_with_the_query_is_left_out(reader):
     assert _kept("lamp", messages, reader) == ["Which lamps did you see?", "The Nordlys costs $41."]
 
 
-def test_people_who_talk_answer_in_the_next_turn(reader):
-    """Beside a match of a talk the turns before and after it stay, those further off do not."""
+def test_what_people_say_to_each_other_stays(reader):
+    """An answer may come turns later in words of its own."""
     said = ("Nice weather today.", "I bought a lamp.", "It was cheap in Bergen.", "My sister plays chess.")
     messages = [_message(n, 1, text, "Ann" if n % 2 else "Ben") for n, text in enumerate(said, 1)]
-    assert _kept("lamp", messages, reader) == list(said[:3])
+    assert _kept("lamp", messages, reader) == list(said)
 
 
 def test_a_long_message_shows_its_matching_lines(reader):
@@ -56,13 +56,8 @@ def test_what_only_repeats_is_left_out(reader):
     assert _kept("lamp", messages, reader) == ["The lamp is green."]
 
 
-def test_a_date_a_beginning_and_a_speaker_count_as_matches(reader):
-    """What was said on a day, a word that begins alike, and all that the one who is named said where nothing else is asked."""
-    messages = [
-        _message(1, 1, "I swam.", "Ann", "2023-05-08"),
-        _message(4, 1, "Computation is hard.", "Ben", "2023-06-01"),
-        _message(8, 1, "Tea.", "Ben", "2023-07-01"),
-    ]
+def test_a_date_and_a_beginning_count_as_matches(reader):
+    """What was said on a day, and a word that begins alike."""
+    messages = [_message(1, 1, "I swam.", day="2023-05-08"), _message(4, 1, "Computation is hard.", day="2023-06-01")]
     assert _kept("8 May 2023", messages, reader) == ["I swam."]
     assert _kept("computers", messages, reader) == ["Computation is hard."]
-    assert _kept("Ann", messages, reader) == ["I swam."]

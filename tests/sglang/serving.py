@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +40,7 @@ class RealSglang:
     log: Path
     arguments: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    switches: tuple[str, ...] = ()
     port: int = 0
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -58,7 +59,7 @@ class RealSglang:
         launch = [str(ENVIRONMENT / "bin" / "python"), str(REPOSITORY / "tests" / "sglang" / "server" / "launch.py")]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*launch, *(word for pair in told.items() for word in pair), *_SWITCHES],
+                [*launch, *(word for pair in told.items() for word in pair), *_SWITCHES, *self.switches],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=_own_environment() | {"OMP_NUM_THREADS": "1"} | dict(self.environment),  # 4 times as fast on two busy cores
@@ -127,6 +128,14 @@ class RealSglang:
 
     def _said(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
+
+
+def until(true: Callable[[], bool], *, seconds: float = 60) -> None:
+    """Waits for what will be so; fails where it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not so within {seconds:g} s"
+        time.sleep(0.05)
 
 
 def _own_environment() -> dict[str, str]:

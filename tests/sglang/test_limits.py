@@ -4,17 +4,17 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from pandora_dagster.contracts.calls import ModelAnswer
-from pandora_dagster.errors import ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.errors import EndpointFullError, ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.sglang_packs import endpoints, pack, run
-from tests.sglang.conftest import RUNNING_S, WAITING_S
-from tests.sglang.serving import CONTEXT, RealSglang
+from tests.sglang.conftest import WAITING_S
+from tests.sglang.serving import CONTEXT, RealSglang, until
 
 YES = {"output_schema": {"enum": ["yes", "no"]}}
 ENDLESS = {"output_schema": {"type": "array", "minItems": 4_000, "items": {"enum": ["a chair"]}}, "max_output_tokens": 16_000}
@@ -42,15 +42,8 @@ def busy(server: RealSglang, count: int = 1) -> Iterator[None]:
         until(lambda: server.running() == 0)
 
 
-def until(true: Callable[[], bool], *, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not so within {seconds:g} s"
-        time.sleep(0.05)
-
-
-async def asked(server: RealSglang, *, timeout_s: float = PATIENT_S, **changes: object) -> ModelAnswer:
-    told = endpoints(server.base_url, model=server.model, context_length=CONTEXT, max_connections=64)
+async def asked(server: RealSglang, *, timeout_s: float = PATIENT_S, patience_s: float = PATIENT_S, **changes: object) -> ModelAnswer:
+    told = endpoints(server.base_url, model=server.model, context_length=CONTEXT, max_connections=64, patience_s=patience_s)
     runtime = SglangRuntime(told, keys={})
     try:
         return await runtime.complete(pack(call_id=f"limit-{next(_CALLS)}", temperature=1.0, **changes), timeout_s=timeout_s)
@@ -58,27 +51,54 @@ async def asked(server: RealSglang, *, timeout_s: float = PATIENT_S, **changes: 
         await runtime.aclose()
 
 
-def test_a_full_queue(small: RealSglang) -> None:
-    """Where one request runs and one waits the next is refused at once; that can be retried, and afterwards succeeds."""
+def test_a_full_queue_reaches_no_caller(small: RealSglang) -> None:
+    """Twelve calls at a server where one runs and one waits: it refuses some, each is answered, and none learns of it."""
+    heard: dict[str, float] = {}
 
-    async def together() -> list[ModelAnswer | BaseException]:
-        return await asyncio.gather(*(asked(small, **ENDLESS, timeout_s=RUNNING_S / 2) for _ in range(4)), return_exceptions=True)
+    class Meters:
+        def count(self, name: str, amount: float = 1.0, **_: str) -> None:
+            heard[name] = heard.get(name, 0.0) + amount
 
-    outcomes = run(together)
-    refused = [o for o in outcomes if isinstance(o, RuntimeUnreachableError)]
-    assert any("status 503: The request queue is full." in str(r) for r in refused) and all(r.retryable for r in refused)
-    assert {type(o) for o in outcomes} <= {RuntimeUnreachableError, ModelTimeoutError}, outcomes
-    until(lambda: small.running() + small.waiting() == 0)
-    assert run(lambda: asked(small, **YES)).text in ('"yes"', '"no"')
+        def level(self, name: str, value: float, **_: str) -> None:
+            heard[name] = value
+
+    async def together() -> list[ModelAnswer]:
+        told = endpoints(small.base_url, model=small.model, context_length=CONTEXT, max_connections=12, patience_s=PATIENT_S)
+        runtime = SglangRuntime(told, keys={}, meters=Meters())
+        calls = (runtime.complete(pack(call_id=f"limit-{next(_CALLS)}", temperature=1.0, **YES), timeout_s=PATIENT_S) for _ in range(12))
+        try:
+            return await asyncio.gather(*calls)
+        finally:
+            await runtime.aclose()
+
+    assert {answer.text for answer in run(together)} <= {'"yes"', '"no"'}
+    assert heard["pandora_server_full_total"] >= 1 and heard["pandora_server_places"] <= 6, heard
 
 
 def test_a_server_that_lets_nobody_wait_long(small: RealSglang) -> None:
-    """A request that waited too long is refused as the server's busyness, to be tried again."""
+    """A request that waited too long there is sent again; when our own patience is over, that is what is told."""
     with busy(small):
         began = time.monotonic()
-        with pytest.raises(RuntimeUnreachableError, match=r"status 503: Request waiting timeout reached\.") as caught:
-            run(lambda: asked(small, **YES))
-        assert caught.value.retryable and time.monotonic() - began >= WAITING_S
+        with pytest.raises(EndpointFullError, match=r"no free place within 1 s; it said: status 503: Request waiting timeout reached\."):
+            run(lambda: asked(small, patience_s=1, **YES))
+        assert time.monotonic() - began >= WAITING_S
+
+
+@pytest.mark.parametrize("ends", ["time-out", "cancelled"])
+def test_a_call_that_waits_at_the_server_is_taken_back(small: RealSglang, ends: str) -> None:
+    """It never runs: the queue there is empty again at once, though the server has not begun with it."""
+    with busy(small):
+
+        async def work() -> None:
+            call = asyncio.create_task(asked(small, **YES, timeout_s=1 if ends == "time-out" else PATIENT_S))
+            await asyncio.to_thread(until, lambda: small.waiting() > 0)
+            if ends == "cancelled":
+                call.cancel()
+            with pytest.raises(ModelTimeoutError if ends == "time-out" else asyncio.CancelledError):
+                await call
+
+        run(work)
+        until(lambda: small.waiting() == 0, seconds=WAITING_S)
 
 
 def test_a_server_that_lets_nobody_run_long(small: RealSglang) -> None:

@@ -8,7 +8,7 @@ from pandora_dagster.contracts.calls import CallRecord, CallTokens
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.call_index import CallTotals, DuckCallIndex
+from pandora_dagster.stores.call_index import CallTotals, DuckCallIndex, SumBy
 
 _KEY = TurnKey(UserId("ann"), 1)
 
@@ -79,9 +79,35 @@ def test_totals_of_a_turn_and_its_revisions(index: DuckCallIndex, tmp_path: Path
         _lines(_record("1"), _record("2", revision=1, success=False, retries=2), _record("3", turn_id="turn_000002", recipe="x/y"))
     )
     index.absorb([path, tmp_path / "not_there.jsonl"])
-    assert index.totals(_KEY) == CallTotals(2, 1, 20, 40, 10, 70, 2, 3.0)
+    assert index.totals(_KEY) == CallTotals(2, 1, 20, 40, 10, 70, 2, 3.0, 70)
     assert index.totals(_KEY, revision=0).calls == 1
     assert index.totals().failed == 1
+
+
+@pytest.mark.parametrize(
+    ("by", "told"),
+    [
+        ("layer", {"MIND": 2, "VOICE": 1}),
+        ("recipe", {"pipeline/planner_chat": 2, "x/y": 1}),
+        ("day", {"2026-01-04": 2, "2026-01-05": 1}),
+        ("user", {"ann": 2, "bea": 1}),
+        ("turn", {"ann:turn_000001": 2, "bea:turn_000001": 1}),
+    ],
+)
+def test_sums_by_a_property(by: SumBy, told: dict[str, int], index: DuckCallIndex, tmp_path: Path) -> None:
+    """Calls, tokens of all attempts, waiting and cost, by layer, recipe, day, person and turn; failed calls are in."""
+    taken = {"spent": {"prompt": 700, "output": 50, "cached": 600}, "queue_ms": 20.0, "cost": 0.25}
+    other = {"timestamp": "2026-01-05T09:00:00Z", "user_id": "bea", "model_layer": "VOICE", "recipe": "x/y"}
+    path = tmp_path / "calls.jsonl"
+    path.write_text(_lines(_record("1", **taken), _record("2", success=False, **taken), _record("3", **other)))
+    index.absorb([path])
+    found = dict(index.sums(by))
+    assert {what: sums.calls for what, sums in found.items()} == told
+    first = next(iter(found.values()))
+    assert (first.failed, first.used_tokens, first.queue_ms, first.cost) == (1, 1_500, 40.0, 0.5)
+    assert list(found.values())[1].used_tokens == 35  # as planned, where nobody counted
+    assert {what: s.calls for what, s in index.sums("user", since="2026-01-05")} == {"bea": 1}
+    assert {what: s.calls for what, s in index.sums("layer", user="ann")} == {"MIND": 2}
 
 
 def test_an_empty_index_has_totals(index: DuckCallIndex) -> None:

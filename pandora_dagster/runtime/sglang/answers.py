@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pandora_dagster.contracts.calls import Usage
-from pandora_dagster.errors import BadAnswerError, RuntimeUnreachableError
+from pandora_dagster.errors import BadAnswerError, ModelError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
 _WIRE = ConfigDict(extra="ignore", frozen=True)
@@ -84,25 +84,35 @@ def size_in(body: bytes) -> int | None:
 
 
 def whole(text: str, reason: str | None, *, thought: bool, usage: object, endpoint: Endpoint) -> Reply:
-    """An answer that came to its end, in one body or in pieces; raises as `reply_in` does."""
+    """An answer that came to its end, in one body or in pieces; raises as `reply_in` does, with the tokens that it took all the same."""
+    counted = _usage(usage)
+    if fault := _fault(text, reason, thought=thought, endpoint=endpoint):
+        if counted:
+            fault.tokens = (counted.prompt, counted.output, counted.cached)
+        raise fault
+    return Reply(text, reason or "", counted)
+
+
+def _fault(text: str, reason: str | None, *, thought: bool, endpoint: Endpoint) -> ModelError | None:
+    """What is wrong with an answer as such."""
     if reason == "abort":
-        raise RuntimeUnreachableError(
+        return RuntimeUnreachableError(
             f"{endpoint}: the server aborted the request: expected it to finish",
             hint="Look into the server's log; its running time-out may be too short.",
         )
     if reason == "length":
-        raise BadAnswerError(
+        return BadAnswerError(
             f"{endpoint}: the answer was cut after {len(text)} characters: expected it to end within the recipe's output budget",
             hint="Raise token_budget.output in the recipe if this happens often.",
         )
     if reason != "stop":
-        raise BadAnswerError(f"{endpoint}: the answer ended with finish_reason {str(reason)[:40]!r}: expected 'stop'")
+        return BadAnswerError(f"{endpoint}: the answer ended with finish_reason {str(reason)[:40]!r}: expected 'stop'")
     if not text.strip():
-        raise BadAnswerError(
+        return BadAnswerError(
             f"{endpoint}: {'only thoughts and no answer' if thought else 'an empty answer'}: expected text",
             hint="Set thinking: false for this layer in runtime.yaml." if thought else "",
         )
-    return Reply(text, reason, _usage(usage))
+    return None
 
 
 def _usage(wire: object) -> Usage | None:

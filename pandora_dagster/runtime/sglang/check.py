@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -45,8 +45,8 @@ class _Models(BaseModel):
 
 
 async def look_at(endpoints: Endpoints, connections: Connections, *, timeout_s: float) -> tuple[LayerStatus, ...]:
-    """Every layer's status in the stack's order; a server that several layers share is asked once."""
-    every = tuple(endpoints[layer] for layer in ModelLayer)
+    """Every layer's status in the stack's order, at each of its addresses; a server that several layers share is asked once."""
+    every = tuple(replace(endpoints[layer], server=one) for layer in ModelLayer for one in endpoints[layer].server.addresses)
     servers = {endpoint.server: endpoint for endpoint in every}
     answers = await asyncio.gather(*(_served(endpoint, connections, timeout_s) for endpoint in servers.values()))
     seen = dict(zip(servers, answers, strict=True))

@@ -6,12 +6,10 @@ openai takes half a second to import, so it is imported where the first connecti
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
 
 from pandora_dagster.errors import ModelRejectedError
-from pandora_dagster.runtime.sglang.endpoints import Place, Server
+from pandora_dagster.runtime.sglang.endpoints import Place, Server, on_this_machine
 from pandora_dagster.runtime.sglang.failures import BodyTooLargeError, EndpointRefusedError
 from pandora_dagster.runtime.sglang.requests import Request
 
@@ -36,11 +34,10 @@ class _Response(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A server's client, and the places for calls under way at once."""
+    """A server's client."""
 
     client: "AsyncOpenAI"
     http: "DefaultAsyncHttpxClient"
-    places: asyncio.Semaphore
     secret: str
     """The server's key, for taking it out of messages; "" where it has none."""
 
@@ -138,7 +135,7 @@ def _connection(server: Server, secret: str) -> Connection:
 
     http = DefaultAsyncHttpxClient(
         # a proxy of the environment is not meant for this machine's own servers
-        trust_env=not _on_this_machine(server.base_url),
+        trust_env=not on_this_machine(server.base_url),
         timeout=Timeout(None, connect=_CONNECT_S),  # the rest has one deadline, the caller's
         follow_redirects=False,
         event_hooks={"response": [_refusals]},
@@ -150,7 +147,7 @@ def _connection(server: Server, secret: str) -> Connection:
         timeout=Timeout(None, connect=_CONNECT_S),
         http_client=http,
     )
-    return Connection(client, http, asyncio.Semaphore(server.max_connections), secret)
+    return Connection(client, http, secret)
 
 
 async def _refusals(response: _Response) -> None:
@@ -183,11 +180,3 @@ def _secret(endpoint: Place, keys: Mapping[str, str]) -> str:
         state = "has characters that no key has" if secret else "is not set"
         raise ModelRejectedError(f"{endpoint}: {name} {state}: expected the server's key", hint=f"Set {name}.")
     return secret
-
-
-def _on_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

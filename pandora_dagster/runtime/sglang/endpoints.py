@@ -1,15 +1,22 @@
 """Which server answers for which layer: the shape of `runtime.yaml`. Knows its rules; opens neither file nor socket."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from pandora_dagster.contracts.calls import Price
 from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.execution.routing import Routing
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SAID_ELSEWHERE = ("--host", "--port", "--model", "--model-path", "--served-model-name", "--context-length", "--mem-fraction-static")
+_NEVER = ("--api-key", "--admin-api-key")
 
 
 def _endpoint(text: str) -> str:
@@ -36,6 +43,52 @@ def _variable_name(text: str) -> str:
     return text
 
 
+def _option(text: str) -> str:
+    """One word of `options`; what the file says in fields of their own is not said twice."""
+    flag = text.partition("=")[0]
+    if flag in _NEVER:
+        raise ValueError(f"{flag}: expected no key here: a server that is launched listens on this machine alone")
+    if flag in _SAID_ELSEWHERE:
+        raise ValueError(f"{flag}: expected in the server's own fields (base_url, model, context_length, model_path, memory_fraction)")
+    return text
+
+
+_Word = Annotated[str, Field(min_length=1, max_length=4_096, coerce_numbers_to_str=True)]
+
+
+class Launch(BaseModel):
+    """What `pandora serve` starts for a server; `{}` is SGLang with the model's own name as its path."""
+
+    model_config = _STRICT
+    python: _Word | None = None
+    """Interpreter of the environment that has SGLang; absent: the one that PANDORA_SGLANG_PYTHON names."""
+    command: Annotated[tuple[_Word, ...], Field(min_length=1)] | None = None
+    """Stands for `python -m sglang.launch_server`; the server's arguments follow it."""
+    model_path: _Word | None = None
+    """Folder or Hugging Face name; absent: `model`."""
+    memory_fraction: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | None = None
+    """Share of the whole GPU's memory for weights and KV cache."""
+    gpus: tuple[Annotated[int, Field(ge=0, le=1_023, strict=True)], ...] = ()
+    """As `nvidia-smi` numbers them; several share the model by tensor parallelism. Absent: the first visible one."""
+    options: tuple[Annotated[_Word, AfterValidator(_option)], ...] = ()
+    """Further arguments of the server."""
+    cold: Annotated[bool, Field(strict=True)] = False
+    """Started by the first call, stopped after `idle_s` without one (000 section 3: EYES)."""
+    idle_s: Annotated[float, Field(gt=0, le=604_800, allow_inf_nan=False)] = 600.0
+    start_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 900.0
+    """What a start may take; loading weights from a disk for the first time is slow."""
+    weights_gb: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] | None = None
+    """Where the weights do not lie on this machine yet, so that their files can not be measured."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Launch":
+        if self.python is not None and self.command is not None:
+            raise ValueError("python and command: expected one of them")
+        if len(set(self.gpus)) != len(self.gpus):
+            raise ValueError("gpus: expected each GPU once")
+        return self
+
+
 class Server(BaseModel):
     """One model server: one endpoint, one model, whatever number of layers it answers for."""
 
@@ -49,6 +102,54 @@ class Server(BaseModel):
     chat: Annotated[bool, Field(strict=True)] = True
     """False: no chat template, packs go as plain text (DECISIONS 26)."""
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None
+    launch: Launch | None = None
+    """Absent: somebody else starts it."""
+
+    replicas: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
+    """Further addresses that serve the same model; a call goes to the one with the fewest under way."""
+    priorities: Annotated[bool, Field(strict=True)] = False
+    """Whether the server was started with --enable-priority-scheduling."""
+    patience_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 120.0
+    """Seconds that a call waits for its place: its turn here, and a server whose queue is full."""
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.base_url).hostname or ""
+
+    @property
+    def port(self) -> int:
+        parts = urlsplit(self.base_url)
+        return parts.port or (443 if parts.scheme == "https" else 80)
+
+    @property
+    def url(self) -> str:
+        """Where its own endpoints lie: `/health`, `/metrics`."""
+        return self.base_url.removesuffix("/v1")
+
+    @model_validator(mode="after")
+    def _can_be_launched(self) -> "Server":
+        if self.launch is None:
+            return self
+        parts = urlsplit(self.base_url)
+        if parts.scheme != "http" or parts.path != "/v1" or parts.port is None or not on_this_machine(self.base_url):
+            raise ValueError(f"launch: base_url {self.base_url}: expected this machine and a port, such as http://127.0.0.1:30000/v1")
+        if self.api_key_env is not None:
+            raise ValueError("launch: api_key_env: expected none: a server that is launched listens on this machine alone")
+        return self
+
+    @property
+    def addresses(self) -> "tuple[Server, ...]":
+        """The server at each of its addresses, alone."""
+        return tuple(self.model_copy(update={"base_url": url, "replicas": ()}) for url in dict.fromkeys((self.base_url, *self.replicas)))
+
+
+def on_this_machine(url: str) -> bool:
+    """Whether `url` leads to the loopback interface."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class Layer(BaseModel):
@@ -58,6 +159,12 @@ class Layer(BaseModel):
     server: str
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
     thinking: Annotated[bool, Field(strict=True)] = False
+    max_at_once: Annotated[int, Field(ge=1, le=1_024, strict=True)] | None = None
+    """Calls of this layer under way at once; beside the server's own `max_connections`."""
+    per_minute: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
+    """Calls of this layer begun within any 60 seconds."""
+    price: Price | None = None
+    """Of a million tokens, for the records' costs."""
 
 
 class Preset(BaseModel):
@@ -68,6 +175,8 @@ class Preset(BaseModel):
     layers: Mapping[ModelLayer, Layer]
     embeddings: str | None = None
     """The server that makes vectors (PANDORA_EMBEDDINGS=runtime)."""
+    routing: Routing | None = None
+    """The choice between two layers by the score of a call (002 section 7); absent, a recipe's layer is its layer."""
 
     @model_validator(mode="after")
     def _complete(self) -> "Preset":
@@ -79,6 +188,22 @@ class Preset(BaseModel):
                 raise ValueError(f"layers.{name}.server: {layer.server!r}: expected one of {', '.join(self.servers)}")
         if self.embeddings is not None and self.embeddings not in self.servers:
             raise ValueError(f"embeddings: {self.embeddings!r}: expected one of {', '.join(self.servers)}")
+        vectors = self.servers[self.embeddings].launch if self.embeddings is not None else None
+        if vectors is not None and vectors.cold:
+            raise ValueError(f"servers.{self.embeddings}.launch.cold: expected false: a search does not wait for its vectors' server")
+        return self
+
+    @model_validator(mode="after")
+    def _launched_apart(self) -> "Preset":
+        ports: dict[int, str] = {}
+        for name, server in self.servers.items():
+            if server.launch is None:
+                continue
+            if not _FILE_NAME.fullmatch(name):
+                raise ValueError(f"servers: {name[:64]!r}: expected letters, digits, _ and -: a launched server's log is named after it")
+            if server.port in ports:
+                raise ValueError(f"servers.{name}: port {server.port} is that of {ports[server.port]}: expected one of its own")
+            ports[server.port] = name
         return self
 
 
@@ -104,6 +229,10 @@ class Endpoint:
     server: Server
     temperature: float
     thinking: bool
+    name: str = ""
+    """The server's name in `runtime.yaml`."""
+    max_at_once: int | None = None
+    per_minute: int | None = None
 
     def __str__(self) -> str:
         return f"{self.layer} at {self.server.base_url}"
@@ -131,18 +260,27 @@ class Endpoints:
     preset: str
     by_layer: Mapping[ModelLayer, Endpoint]
     embeddings: EmbeddingEndpoint | None = None
+    servers: Mapping[str, Server] = field(default_factory=dict[str, Server])
+    """Every server of the preset by its name, those that no layer uses among them."""
+    prices: Mapping[ModelLayer, Price] = field(default_factory=dict[ModelLayer, Price])
+    routing: Routing | None = None
 
     def __getitem__(self, layer: ModelLayer) -> Endpoint:
         return self.by_layer[layer]
+
+    def layers_of(self, name: str) -> tuple[Endpoint, ...]:
+        """The layers that the server of this name answers for, in the stack's order."""
+        return tuple(self.by_layer[layer] for layer in ModelLayer if self.by_layer[layer].name == name)
 
 
 def chosen(file: RuntimeFile, *, source: str) -> Endpoints:
     """The endpoints of the file's chosen preset; `source` names the file in messages."""
     preset = file.presets[file.preset]
     joined = {
-        layer: Endpoint(layer, preset.servers[use.server], use.temperature, use.thinking)
+        layer: Endpoint(layer, preset.servers[use.server], use.temperature, use.thinking, use.server, use.max_at_once, use.per_minute)
         for layer in ModelLayer
         for use in [preset.layers[layer]]
     }
     vectors = EmbeddingEndpoint(preset.servers[preset.embeddings]) if preset.embeddings is not None else None
-    return Endpoints(source, file.preset, joined, vectors)
+    prices = {layer: use.price for layer, use in preset.layers.items() if use.price is not None}
+    return Endpoints(source, file.preset, joined, vectors, preset.servers, prices, preset.routing)

@@ -59,6 +59,11 @@ class Listening:
         self._usage: object = None
         self._ended = False
 
+    @property
+    def began(self) -> bool:
+        """Whether a word has been told."""
+        return any(self._words)
+
     def take(self, data: bytes) -> str:
         """The words of one event, "" where it has none.
 

@@ -9,7 +9,14 @@ import ssl
 from collections.abc import Iterator
 from typing import cast
 
-from pandora_dagster.errors import ModelError, ModelRejectedError, ModelTimeoutError, RateLimitedError, RuntimeUnreachableError
+from pandora_dagster.errors import (
+    EndpointFullError,
+    ModelError,
+    ModelRejectedError,
+    ModelTimeoutError,
+    RateLimitedError,
+    RuntimeUnreachableError,
+)
 from pandora_dagster.runtime.sglang.endpoints import Place
 
 _BUSY = frozenset({408, 425, 429})
@@ -99,8 +106,7 @@ def _refused(refusal: EndpointRefusedError, endpoint: Place, secret: str) -> Mod
     where = f"{endpoint}: status {status}{': ' + said if said else ''}"
     if status >= 500 or status in _BUSY:
         hint = "The server is full or still starting; fewer calls at once help." if status == 503 else "Look into the server's log."
-        kind = RateLimitedError if status == 429 else RuntimeUnreachableError
-        return kind(f"{where}: expected an answer", hint=hint)
+        return _busy(status, said)(f"{where}: expected an answer", hint=hint)
     if status in (401, 403):
         return ModelRejectedError(f"{where}: expected the key to be accepted", hint=_key_hint(endpoint))
     if status == 404:
@@ -111,6 +117,13 @@ def _refused(refusal: EndpointRefusedError, endpoint: Place, secret: str) -> Mod
         f"{where}: expected a request that the server takes",
         hint="Check the recipe's budget and schema against context_length in runtime.yaml and the served model.",
     )
+
+
+def _busy(status: int, said: str) -> type[RuntimeUnreachableError]:
+    """A 503 that a request got for running too long is its own fault; every other one tells of a full or starting server."""
+    if status == 503 and "running timeout" not in said:
+        return EndpointFullError
+    return RateLimitedError if status == 429 else RuntimeUnreachableError
 
 
 def _key_hint(endpoint: Place) -> str:

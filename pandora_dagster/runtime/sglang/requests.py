@@ -31,6 +31,11 @@ class Request:
     extra: Mapping[str, object]
 
     @property
+    def rid(self) -> str:
+        """Our own id of the request."""
+        return str(self.extra["rid"])
+
+    @property
     def messages(self) -> "list[ChatCompletionMessageParam]":
         """The two messages, the shared prefix first; no empty system message."""
         said: list[ChatCompletionMessageParam] = [{"role": "system", "content": self.system}] if self.system else []
@@ -56,7 +61,9 @@ def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed:
             "rid": request_id(pack.call_id, attempt),
             **_format(pack),
             **_thinking(pack, endpoint),
+            **_thinking_budget(pack, endpoint),
             **_stops(endpoint),
+            **({"priority": pack.priority.value} if server.priorities else {}),
             **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
         },
     )
@@ -92,8 +99,18 @@ def _stops(endpoint: Endpoint) -> dict[str, object]:
 
 
 def _thinking(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
-    """Under a grammar a thinking model can spend all its tokens before the first character of JSON."""
-    if not endpoint.server.chat:
+    """What the template is told; a base model has none."""
+    return {"chat_template_kwargs": {"enable_thinking": _thinks(pack, endpoint)}} if endpoint.server.chat else {}
+
+
+def _thinking_budget(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
+    """The cap that SGLang's grammar holds under --enable-strict-thinking; without that switch it is passed over in silence."""
+    if not pack.thinking_tokens or not _thinks(pack, endpoint):
         return {}
-    allowed = endpoint.thinking and pack.output_format is not OutputFormat.JSON
-    return {"chat_template_kwargs": {"enable_thinking": allowed}}
+    return {"custom_params": {"thinking_budget": pack.thinking_tokens}}
+
+
+def _thinks(pack: PromptPack, endpoint: Endpoint) -> bool:
+    """Without a budget a thinking model can spend all its tokens before the first character of JSON."""
+    capped = pack.thinking_tokens > 0 or pack.output_format is not OutputFormat.JSON
+    return endpoint.server.chat and endpoint.thinking and capped

@@ -1,0 +1,142 @@
+"""`pandora serve`: the model servers of the runtime file, started and kept up."""
+
+import sys
+from collections.abc import Mapping
+from shlex import join
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandora_dagster.cli.opened import settings_of
+from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pandora_dagster.runtime.serving.folder import Standing
+    from pandora_dagster.runtime.serving.memory import Row
+    from pandora_dagster.wiring.serving import Serving
+
+_GB = 10**9
+
+
+def register(app: typer.Typer) -> None:
+    app.command("serve")(serve)
+
+
+def serve(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the memory and the commands; start nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The plan as one JSON document; then one JSON line for each change.")] = False,
+) -> None:
+    """Start the model servers of the runtime file and keep them up until Ctrl-C.
+
+    Those with a launch block are started (docs/serving.md), cold ones by the first call. What does not fit the memory of the GPUs is
+    said before, with what to do (exit code 2).
+
+    Example: pandora serve --dry-run
+    """
+    from pandora_dagster.wiring.serving import open_serving
+
+    settings = settings_of(context)
+    serving = open_serving(settings)
+    _tell_plan(serving, as_json=as_json, commands=dry_run)
+    if serving.plan.faults:
+        stop(EXIT_WRONG, "\n".join(serving.plan.faults))
+    if settings.runtime != "sglang":
+        note("  calls still go to the embedded runtime: PANDORA_RUNTIME=sglang sends them to these servers")
+    if not dry_run:
+        _run(serving, as_json=as_json)
+
+
+def _tell_plan(serving: "Serving", *, as_json: bool, commands: bool) -> None:
+    if as_json:
+        say_json(_plan_document(serving))
+        return
+    for gpu in serving.gpus:
+        say(f"GPU {gpu.index}: {gpu.name}, {gpu.free / _GB:.1f} of {gpu.total / _GB:.1f} GB free")
+    headers = ("Server", "Model", "Layers", "GPU", "Share", "Weights", "KV cache", "Start")
+    say_table(headers, [_row(row) for row in serving.plan.rows])
+    for fact in serving.plan.notes:
+        note(f"  {fact}")
+    if commands:
+        for service in serving.services:
+            say(f"\n{service.name}\n  {join(serving.command(service))}")
+
+
+def _row(row: "Row") -> tuple[object, ...]:
+    service = row.service
+    return (
+        service.name,
+        service.server.model,
+        ", ".join(service.layers) or "none",
+        ", ".join(map(str, service.gpus)),
+        "its own choice" if row.share is None else f"{row.share:.0%}",
+        "unknown" if row.weights is None else f"{row.weights / _GB:.1f} GB",
+        "unknown" if row.room is None else f"{'about ' if row.share is None else ''}{row.room:,} tokens",
+        f"by a call, ends after {service.launch.idle_s:g} s" if service.launch.cold else "now",
+    )
+
+
+def _plan_document(serving: "Serving") -> dict[str, object]:
+    servers = [
+        {
+            "server": row.service.name,
+            "model": row.service.server.model,
+            "base_url": row.service.server.base_url,
+            "layers": list(row.service.layers),
+            "gpus": list(row.service.gpus),
+            "memory_fraction": row.share,
+            "weights_bytes": row.weights,
+            "weights_from": row.says,
+            "kv_cache_tokens": row.room,
+            "cold": row.service.launch.cold,
+            "command": list(serving.command(row.service)),
+        }
+        for row in serving.plan.rows
+    ]
+    found = [{"index": gpu.index, "name": gpu.name, "total_bytes": gpu.total, "free_bytes": gpu.free} for gpu in serving.gpus]
+    return {"gpus": found, "servers": servers, "faults": list(serving.plan.faults), "notes": list(serving.plan.notes)}
+
+
+def _run(serving: "Serving", *, as_json: bool) -> None:
+    if as_json or not sys.stderr.isatty():
+        serving.run(_Lines(as_json=as_json).tell)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    note(f"Logs in {serving.folder.path}; Ctrl-C ends all servers.")
+    with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
+        serving.run(lambda standings: live.update(_screen(standings)))
+    note("All servers are stopped.")
+
+
+def _screen(standings: "Mapping[str, Standing]") -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("Server", "", "Says", header_style="bold")
+    for name, standing in standings.items():
+        colour = {"ready": "green", "given up": "red", "restarts": "yellow", "silent": "yellow"}.get(standing.state, "")
+        table.add_row(Text(name), Text(standing.state, style=colour), Text(standing.says))
+    return table
+
+
+class _Lines:
+    """One line for each server that came to stand otherwise: for pipes and logs."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json, self._known = as_json, dict[str, str]()
+
+    def tell(self, standings: "Mapping[str, Standing]") -> None:
+        import json
+
+        for name, standing in standings.items():
+            if self._known.get(name) == standing.state:
+                continue
+            self._known[name] = standing.state
+            if self._as_json:
+                say(json.dumps({"server": name, "state": standing.state, "says": standing.says}, ensure_ascii=False))
+            else:
+                note(f"{name}: {standing.state}{': ' + standing.says if standing.says else ''}")

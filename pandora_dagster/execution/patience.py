@@ -1,0 +1,63 @@
+"""Whether and when a call is tried again: the one place that decides it. Knows classes of faults, counts and times; waits for nothing.
+
+| fault | how often | pause |
+|---|---|---|
+| an answer that failed a gate, a time-out | the recipe's `max_retries` | none: the model is told, or asked again |
+| 429 | the same | doubling |
+| unreachable: refused, reset, 5xx | AWAY_RETRIES, beside them | doubling |
+| refused request, no free place, an endpoint left alone | never | |
+
+All of it within the time that the recipe gives to a call and its retries; waiting for a place at the server is not part of it.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pandora_dagster.contracts.recipes import QualityGates
+from pandora_dagster.execution.faults import Fault
+
+AWAY_RETRIES = 4
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+
+
+@dataclass(slots=True)
+class Patience:
+    """What is left of one call's attempts, over all layers that it is tried on."""
+
+    call_id: str
+    gates: QualityGates
+    answers: int = 0
+    """Retries of the recipe's own."""
+    away: int = 0
+    """Retries because the endpoint was unreachable."""
+    spent_s: float = 0.0
+    """At servers and in pauses."""
+
+    @property
+    def deadline_s(self) -> float:
+        """Seconds for the call as a whole."""
+        return self.gates.timeout_ms / 1_000 * (self.gates.max_retries + 1)
+
+    @property
+    def retries(self) -> int:
+        return self.answers + self.away
+
+    def pause_before_next(self, fault: Fault) -> float | None:
+        """Seconds to wait before the next attempt, which counts from now on; None where there is none."""
+        used, allowed = (self.away, AWAY_RETRIES) if fault.away else (self.answers, self.gates.max_retries)
+        pause = pause_s(self.call_id, self.retries + 1) if fault.wait else 0.0
+        if not fault.retryable or used >= allowed or self.spent_s + pause >= self.deadline_s:
+            return None
+        if fault.away:
+            self.away += 1
+        else:
+            self.answers += 1
+        self.spent_s += pause
+        return pause
+
+
+def pause_s(call_id: str, retry: int) -> float:
+    """Seconds before retry number `retry` (from 1): doubling, bounded, spread between calls by their ids."""
+    spread = int.from_bytes(sha256(f"{call_id}:{retry}".encode()).digest()[:2]) / 0xFFFF
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (retry - 1)) * (0.5 + spread / 2)

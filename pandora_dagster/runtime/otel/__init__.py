@@ -1,0 +1,1 @@
+"""Spans of model calls for OpenTelemetry. Importing this room loads nothing of it."""

@@ -1,0 +1,90 @@
+"""All servers of a store, kept up together until the end is asked for. Knows which share a GPU; each one's care is its keeper's."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+
+from pandora_dagster.errors import ConfigurationError, StoreError
+from pandora_dagster.runtime.serving.asking import is_taken
+from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
+from pandora_dagster.runtime.serving.keeper import Care, Keeper, Pace, State
+from pandora_dagster.runtime.serving.launch import Service, environment
+
+OnChange = Callable[[Mapping[str, Standing]], None]
+
+
+class Supervisor:
+    """Keeps `services` up. `command` makes each one's command when it starts; `on_change` is told how all stand.
+
+    On each of `gpus` one server starts at a time.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[Service],
+        folder: ServingFolder,
+        *,
+        command: Callable[[Service], tuple[str, ...]],
+        environ: Mapping[str, str],
+        gpus: Collection[int] = (),
+        on_change: OnChange = lambda standings: None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._services, self._folder = tuple(services), folder
+        self._command, self._environ, self._on_change = command, environ, on_change
+        self._gpus = gpus
+        self._pace = pace or Pace()
+        self._standings = {service.name: Standing(state=State.WAITS) for service in services}
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM; when it returns, nothing that it started runs.
+
+        Raises StoreError where this store is served already, ConfigurationError where a port is taken.
+        """
+        with ExitStack() as held:
+            held.callback(self._folder.lock().release)
+            self._folder.end_orphans(self._pace.grace_s, tell=self._found_orphan)
+            taken = [service for service in self._services if is_taken(service.server)]
+            if taken:
+                told = [f"{s.name}: port {s.server.port} of {s.server.base_url} is in use by something else" for s in taken]
+                raise ConfigurationError("\n".join(told), hint="End what listens there, or change base_url in the runtime file.")
+            held.callback(self._folder.leave)
+            asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        ending = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, ending.set)
+        turns = {gpu: asyncio.Lock() for gpu in self._gpus}
+        self._folder.tell(self._standings)
+        async with asyncio.TaskGroup() as group:
+            for service in self._services:
+                group.create_task(Keeper(service, self._care(service, turns, ending)).keep())
+
+    def _care(self, service: Service, turns: Mapping[int, asyncio.Lock], ending: asyncio.Event) -> Care:
+        return Care(
+            self._folder,
+            tuple(turns[gpu] for gpu in sorted(service.gpus) if gpu in turns),
+            self._command,
+            environment(service, self._environ),
+            ending,
+            self._tell,
+            self._pace,
+        )
+
+    def _tell(self, name: str, standing: Standing) -> None:
+        before = self._standings[name]
+        if before == standing:
+            return
+        self._standings[name] = standing
+        if before.state != standing.state:
+            with suppress(StoreError):  # a full disk ends no server
+                self._folder.tell(self._standings)
+        self._on_change(dict(self._standings))
+
+    def _found_orphan(self, name: str) -> None:
+        if name in self._standings:
+            self._standings[name] = Standing(state=State.WAITS, says="one of an earlier pandora serve is ended first")
+            self._on_change(dict(self._standings))

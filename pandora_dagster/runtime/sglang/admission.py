@@ -1,0 +1,124 @@
+"""A call's way to its server: waits for a place, is sent, gives the place back, and says what it learned about the server.
+
+Knows gates, breakers and what a failure means for them; knows no recipe. What a server is too full for is asked again here, because
+nobody but the queue for its places can do it in order; every other retry is the executor's.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+from pandora_dagster.contracts.ports import Meters
+from pandora_dagster.contracts.words import Priority
+from pandora_dagster.errors import EndpointFullError, ModelError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.runtime.sglang.answers import Reply
+from pandora_dagster.runtime.sglang.breaker import Breaker
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
+from pandora_dagster.runtime.sglang.places import Gate, Station, Ticket
+
+
+class Unmetered:
+    """Meters of a runtime that nobody watches."""
+
+    def count(self, name: str, amount: float = 1.0, **labels: str) -> None: ...
+    def level(self, name: str, value: float, **labels: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """An answer, the address that gave it, and the times in milliseconds."""
+
+    reply: Reply
+    server: Server
+    queued_ms: float
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Breakers hold for the process, gates for an event loop: what waits there belongs to it."""
+
+    meters: Meters = field(default_factory=Unmetered)
+    clock: Callable[[], float] = time.monotonic
+    spread: Callable[[], float] = random.random
+    _breakers: dict[str, Breaker] = field(default_factory=dict[str, Breaker])
+    _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, Gate]] = field(
+        default_factory=WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, Gate]]
+    )
+
+    async def admitted(self, endpoint: Endpoint, priority: Priority, send: Callable[[Endpoint], Awaitable[Reply]]) -> Admitted:
+        """The answer that `send` gets from one of the endpoint's addresses; raises ModelError with the time it waited for its place.
+
+        `send` raises EndpointFullError only before it has told anybody a word of an answer.
+        """
+        gate, came = self._gate(endpoint.server), self.clock()
+        ticket = gate.ticket(endpoint, priority)
+        began = came
+        try:
+            while True:
+                station = await gate.enter(ticket)
+                began = self.clock()
+                self._shown(gate, station)
+                if (reply := await self._sent(gate, ticket, station, send)) is not None:
+                    break
+        except ModelError as error:
+            error.queued_ms = ((self.clock() if ticket.begun == 0 or isinstance(error, EndpointFullError) else began) - came) * 1_000
+            raise
+        return Admitted(reply, station.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
+
+    def address(self, server: Server) -> Server | None:
+        """The first of the server's addresses that is not left alone, for what needs no place; None where all are."""
+        known = ((one, self._breakers.get(one.base_url)) for one in server.addresses)
+        return next((one for one, breaker in known if breaker is None or breaker.allows()), None)
+
+    async def _sent(self, gate: Gate, ticket: Ticket, station: Station, send: Callable[[Endpoint], Awaitable[Reply]]) -> Reply | None:
+        """One try; None where the server was full and the call has to claim a place again."""
+        breaker, url = station.breaker, station.server.base_url
+        try:
+            reply = await send(replace(ticket.endpoint, server=station.server))
+        except EndpointFullError as full:
+            self.meters.count("pandora_server_full_total", server=url)
+            breaker.answered()
+            gate.refused(ticket, full)
+            return None
+        except ModelError as error:
+            self._learned(breaker, error, url)
+            raise
+        except BaseException:
+            breaker.undecided()
+            raise
+        else:
+            breaker.answered()
+            gate.answered(ticket)
+            return reply
+        finally:
+            gate.leave(ticket)
+            self._shown(gate, station)
+
+    def _learned(self, breaker: Breaker, error: ModelError, url: str) -> None:
+        """A refusal of the request is an answer of the server; a call that ran out of time says nothing of it, unless it was the probe."""
+        if type(error) is RuntimeUnreachableError:
+            self.meters.count("pandora_server_unreachable_total", server=url)
+            breaker.failed(str(error))
+        elif isinstance(error, ModelTimeoutError):
+            breaker.timed_out(str(error))
+        else:
+            breaker.answered()
+
+    def _gate(self, server: Server) -> Gate:
+        gates = self._gates.setdefault(asyncio.get_running_loop(), {})
+        if server not in gates:
+            for one in server.addresses:
+                self._breakers.setdefault(one.base_url, Breaker(self.clock))
+            gates[server] = Gate(server, self._breakers, clock=self.clock, spread=self.spread)
+        return gates[server]
+
+    def _shown(self, gate: Gate, station: Station) -> None:
+        url = station.server.base_url
+        self.meters.level("pandora_server_places", int(station.limit), server=url)
+        self.meters.level("pandora_server_running", station.running, server=url)
+        self.meters.level("pandora_server_waiting", gate.waiting, server=url)
+        self.meters.level("pandora_server_left_alone", float(station.breaker.is_open), server=url)

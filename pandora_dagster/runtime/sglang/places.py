@@ -1,0 +1,221 @@
+"""Who may call a server now: places, priorities, the limits of layers, and as many calls at once as the server takes.
+
+Knows one server's addresses and the calls that wait for them, on one event loop; sends nothing. The number of places is learned: it
+begins small and grows with every answer until the server is full for the first time, which shows how many it takes; from then on it
+stays a tenth below, and grows by one for as many answers as there are places. A call that met a full server waits where it stood in the
+queue.
+"""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pandora_dagster.contracts.words import ModelLayer, Priority
+from pandora_dagster.errors import EndpointDownError, EndpointFullError
+from pandora_dagster.runtime.sglang.breaker import Breaker
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
+
+_FIRST_PLACES = 16
+_FEWER = 0.9
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+_WINDOW_S = 60.0
+
+
+@dataclass(slots=True)
+class Station:
+    """One address: how many calls are under way there, and how many may be."""
+
+    server: Server
+    breaker: Breaker
+    limit: float
+    running: int = 0
+    lowered_at: int = 0
+    """The number of the newest call when the server was full last; 0 before it ever was. What older calls meet is the same news."""
+    taken: int = 0
+    """How many calls were under way then without those that were refused: what the server takes."""
+
+    @property
+    def free(self) -> int:
+        return int(self.limit) - self.running
+
+
+@dataclass(slots=True)
+class _Use:
+    """What a layer has under way, and when its last calls began."""
+
+    running: int = 0
+    begun: deque[float] = field(default_factory=deque[float])
+
+
+@dataclass(slots=True)
+class Ticket:
+    """One call's claim to a place. `station` is where it has one."""
+
+    endpoint: Endpoint
+    priority: Priority
+    order: int
+    deadline: float
+    given: asyncio.Future[Station]
+    station: Station | None = None
+    not_before: float = 0.0
+    begun: int = 0
+    """Its number among the calls that got a place."""
+    refusals: int = 0
+    last: str = ""
+    """What a full server said."""
+
+
+class Gate:
+    """The places of one server, on one event loop. `clock`: the loop's monotonic seconds; `spread`: 0 to 1, by chance."""
+
+    def __init__(self, server: Server, breakers: Mapping[str, Breaker], *, clock: Callable[[], float], spread: Callable[[], float]) -> None:
+        self.stations = tuple(Station(one, breakers[one.base_url], min(server.max_connections, _FIRST_PLACES)) for one in server.addresses)
+        self._server, self._clock, self._spread = server, clock, spread
+        self._waiting: list[Ticket] = []
+        self._uses: dict[ModelLayer, _Use] = {}
+        self._orders, self._begun = itertools.count(), 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def ticket(self, endpoint: Endpoint, priority: Priority) -> Ticket:
+        """A claim for one call, which may wait as long as the server's `patience_s`."""
+        deadline = self._clock() + self._server.patience_s
+        return Ticket(endpoint, priority, next(self._orders), deadline, asyncio.get_running_loop().create_future())
+
+    async def enter(self, ticket: Ticket) -> Station:
+        """Waits for a place. Raises EndpointDownError where every address is left alone, EndpointFullError when patience is over."""
+        ticket.given = asyncio.get_running_loop().create_future()
+        self._waiting.append(ticket)
+        self._waiting.sort(key=lambda waits: (-waits.priority, waits.order))
+        self._admit()
+        try:
+            async with asyncio.timeout(max(0.0, ticket.deadline - self._clock())):
+                return await ticket.given
+        except TimeoutError:
+            self.leave(ticket)
+            raise self._too_late(ticket) from None
+        except BaseException:
+            self.leave(ticket)
+            raise
+
+    def leave(self, ticket: Ticket) -> None:
+        """Gives the place, or the claim to one, back."""
+        if ticket in self._waiting:
+            self._waiting.remove(ticket)
+        elif ticket.station is not None:
+            ticket.station.running -= 1
+            self._uses[ticket.endpoint.layer].running -= 1
+            ticket.station = None
+        self._admit()
+
+    def answered(self, ticket: Ticket) -> None:
+        """The server took the call: there may be room for one more where all places were in use."""
+        station = ticket.station
+        if station is not None and station.running >= int(station.limit):
+            step = 1 / station.limit if station.lowered_at else 1
+            station.limit = min(self._server.max_connections, station.limit + step)
+
+    def refused(self, ticket: Ticket, error: EndpointFullError) -> None:
+        """The server is full: fewer places, and the call claims one again after a pause. Raises the error when patience is over."""
+        station = ticket.station
+        if station is not None:
+            if ticket.begun > station.lowered_at:
+                station.lowered_at, station.taken = self._begun, station.running
+                station.limit = min(station.limit, station.taken * _FEWER)
+            station.taken -= 1
+            station.limit = max(1.0, min(station.limit, station.taken))
+        pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**ticket.refusals) * (0.5 + self._spread() / 2)
+        ticket.refusals, ticket.not_before = ticket.refusals + 1, self._clock() + pause
+        ticket.last = str(error)
+        self.leave(ticket)
+        if ticket.not_before >= ticket.deadline:
+            raise self._too_late(ticket)
+
+    def told(self) -> None:
+        """Something changed outside: a breaker opened or closed."""
+        self._admit()
+
+    def _admit(self) -> None:
+        """Gives places to those who may have them, in order; one that may not go yet keeps nobody else."""
+        now = self._clock()
+        for ticket in tuple(self._waiting):
+            if ticket.not_before <= now and self._layer_wait(ticket.endpoint, now) == 0.0 and (station := self._station()):
+                self._let_in(ticket, station, now)
+        if self._waiting and all(s.breaker.wait_s > 0 for s in self.stations):
+            for ticket in self._waiting:
+                if not ticket.given.done():
+                    ticket.given.set_exception(down(ticket.endpoint, self.stations))
+            self._waiting.clear()
+        self._look_again(now)
+
+    def _let_in(self, ticket: Ticket, station: Station, now: float) -> None:
+        self._waiting.remove(ticket)
+        if ticket.given.done():
+            return
+        use = self._uses.setdefault(ticket.endpoint.layer, _Use())
+        use.running += 1
+        if ticket.endpoint.per_minute is not None:
+            use.begun.append(now)
+        self._begun += 1
+        station.running += 1
+        station.breaker.begun()
+        ticket.station, ticket.begun = station, self._begun
+        ticket.given.set_result(station)
+
+    def _station(self) -> Station | None:
+        """The address with the fewest calls for its places, of those that may be called."""
+        free = [s for s in self.stations if s.free > 0 and s.breaker.allows()]
+        return min(free, key=lambda s: s.running / s.limit, default=None)
+
+    def _layer_wait(self, endpoint: Endpoint, now: float) -> float:
+        """Seconds until the layer's own limits let a call through; infinite where another call has to end first."""
+        use = self._uses.get(endpoint.layer)
+        if use is None:
+            return 0.0
+        if endpoint.max_at_once is not None and use.running >= endpoint.max_at_once:
+            return float("inf")
+        while use.begun and use.begun[0] <= now - _WINDOW_S:
+            use.begun.popleft()
+        if endpoint.per_minute is None or len(use.begun) < endpoint.per_minute:
+            return 0.0
+        return use.begun[len(use.begun) - endpoint.per_minute] + _WINDOW_S - now
+
+    def _look_again(self, now: float) -> None:
+        """A timer for the first moment at which time alone lets somebody in."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._waiting:
+            return
+        waits = [max(t.not_before - now, self._layer_wait(t.endpoint, now)) for t in self._waiting]
+        waits += [s.breaker.wait_s for s in self.stations]
+        if due := [wait for wait in waits if 0 < wait < float("inf")]:
+            self._timer = asyncio.get_running_loop().call_later(min(due), self._admit)
+
+    def _too_late(self, ticket: Ticket) -> EndpointFullError:
+        told = f"; it said: {what_of(ticket.last)}" if ticket.last else ""
+        return EndpointFullError(
+            f"{ticket.endpoint}: no free place within {self._server.patience_s:g} s{told}: expected one",
+            hint="Fewer calls at once help, or a larger patience_s in runtime.yaml.",
+        )
+
+
+def down(endpoint: Endpoint, stations: Sequence[Station]) -> EndpointDownError:
+    """The sentence for an endpoint all of whose addresses are left alone."""
+    soonest = min(stations, key=lambda s: s.breaker.wait_s).breaker
+    where = "" if len(stations) == 1 else f", and at its {len(stations) - 1} other addresses too"
+    return EndpointDownError(
+        f"{endpoint}: {soonest.failures} calls in a row failed, the last one so: {what_of(soonest.last)}{where}; "
+        f"it is left alone for {soonest.wait_s:.0f} more s: expected a reachable SGLang server",
+        hint="Start the server, or correct base_url in runtime.yaml; then go on with pandora resume.",
+    )
+
+
+def what_of(told: str) -> str:
+    """What an error's sentence says between where it was and what was expected."""
+    return told.partition("/v1: ")[2].partition(": expected")[0]

@@ -1,0 +1,68 @@
+"""Whether and when a call is tried again."""
+
+import pytest
+
+from pandora_dagster.contracts.recipes import QualityGates
+from pandora_dagster.errors import (
+    BadAnswerError,
+    EndpointDownError,
+    EndpointFullError,
+    ModelError,
+    ModelRejectedError,
+    ModelTimeoutError,
+    RateLimitedError,
+    RuntimeUnreachableError,
+)
+from pandora_dagster.execution.invocation import fault_of
+from pandora_dagster.execution.patience import AWAY_RETRIES, LONGEST_PAUSE_S, Patience, pause_s
+
+
+def pauses(error: ModelError, **gates: int) -> list[float]:
+    """The pauses before each retry of a call that always ends with `error`."""
+    patience, found = Patience("call", QualityGates(**gates)), list[float]()
+    while (pause := patience.pause_before_next(fault_of(error))) is not None:
+        found.append(pause)
+    assert patience.retries == len(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("error", "retries", "waits"),
+    [
+        (BadAnswerError("cut"), 2, False),
+        (ModelTimeoutError("late"), 2, False),
+        (RateLimitedError("429"), 2, True),
+        (RuntimeUnreachableError("refused"), AWAY_RETRIES, True),
+        (ModelRejectedError("400"), 0, False),
+        (EndpointFullError("no free place"), 0, True),
+        (EndpointDownError("left alone"), 0, True),
+    ],
+)
+def test_each_class_of_error_has_its_own_patience(error: ModelError, retries: int, waits: bool) -> None:
+    """How often, and whether a pause comes before it."""
+    found = pauses(error, max_retries=2)
+    assert len(found) == retries and all((pause > 0) == waits for pause in found)
+
+
+def test_an_endpoint_that_is_away_does_not_use_up_the_recipes_retries() -> None:
+    """And the other way round: each has its own count."""
+    patience = Patience("call", QualityGates(max_retries=1))
+    away, bad = fault_of(RuntimeUnreachableError("refused")), fault_of(BadAnswerError("cut"))
+    told = [patience.pause_before_next(fault) is not None for fault in (away, bad, away, bad, away, away, away)]
+    assert told == [True, True, True, False, True, True, False] and (patience.answers, patience.away) == (1, AWAY_RETRIES)
+
+
+def test_all_attempts_together_have_a_deadline() -> None:
+    """What was spent at servers and in pauses counts; the recipe's time for a call and its retries is the end."""
+    assert Patience("call", QualityGates(timeout_ms=30_000, max_retries=2)).deadline_s == 90
+    patience = Patience("call", QualityGates(timeout_ms=1_000, max_retries=2), spent_s=2.95)
+    assert patience.pause_before_next(fault_of(RuntimeUnreachableError("reset"))) is None
+    assert patience.pause_before_next(fault_of(BadAnswerError("cut"))) == 0.0
+    assert sum(pauses(RuntimeUnreachableError("refused"), timeout_ms=100, max_retries=2)) < 0.3
+
+
+def test_pauses_double_up_to_a_bound_and_differ_between_calls() -> None:
+    """The same call pauses the same; two calls spread out."""
+    assert pause_s("a", 1) == pause_s("a", 1) != pause_s("b", 1)
+    assert all(0.1 * 2**n <= pause_s("a", n + 1) <= 0.2 * 2**n for n in range(4))
+    assert pause_s("a", 40) <= LONGEST_PAUSE_S

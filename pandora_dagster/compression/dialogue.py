@@ -17,7 +17,7 @@ from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
 from pandora_dagster.compression.normal import key, words
-from pandora_dagster.compression.statements import DECISION, FORCE
+from pandora_dagster.compression.statements import DECISION, forced
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
@@ -158,10 +158,11 @@ def _pieces(line: Line) -> Iterable[Piece]:
         if not raw.strip():
             continue
         hard = frozenset(k for _, _, k in inside if k)
-        short = telegraph(raw, [*((a, b) for a, b, _ in inside), *(m.span() for m in FORCE.finditer(raw))])
-        yield Piece(line, order, raw.strip(), hard, raw.strip())
-        if short and short != raw.strip():
-            yield Piece(line, order, short, hard, raw.strip())
+        spoken, ahead = raw.strip(), len(raw) - len(raw.lstrip())
+        short = telegraph(raw, [*((a, b) for a, b, _ in inside), *((a + ahead, b + ahead) for a, b in forced(spoken))])
+        yield Piece(line, order, spoken, hard, spoken)
+        if short and short != spoken:
+            yield Piece(line, order, short, hard, spoken)
 
 
 def _borders(text: str, spans: Sequence[tuple[int, int, str]]) -> list[int]:
@@ -228,5 +229,5 @@ def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: Count
         factor = _GENERAL
     if facts and factor >= _GENERAL:
         settles = DECISION.search(piece.spoken) or _PROMISED.search(piece.spoken)
-        bonus = _LIMIT * bool(FORCE.search(piece.text)) + _SETTLED * bool(settles)
+        bonus = _LIMIT * bool(forced(piece.text)) + _SETTLED * bool(settles)
     return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus, factor=factor)

@@ -121,3 +121,14 @@ def test_a_set_phrase_is_courtesy(said: str) -> None:
 def test_a_phrase_with_a_statement_is_none(said: str) -> None:
     """What is said besides counts."""
     assert not is_courtesy(said)
+
+
+@pytest.mark.parametrize("target", [200, 400, 800, 1_200])
+def test_talk_of_long_names_fills_its_target(target: int, counter: TokenCounter) -> None:
+    """A line costs its speaker's whole name; what had to be cut back once is not cut back again and again."""
+    names = ("Professor Alexandra Montgomery-Hill", "User Interface Designer Bartholomew", "Project Manager Konstantinopoulos")
+    places = ("garden", "harbour", "library", "station", "theatre", "market", "museum", "bakery", "chapel", "stadium", "bridge")
+    deeds = ("painted", "measured", "closed", "repaired", "visited", "sketched", "cleaned", "insured")
+    lines = [f"{names[n % 3]}: {deeds[n % 8]} the {places[n % 11]} near gate {n}." for n in range(140)]
+    made = Dialogue("\n".join(lines), counter).condensed(target)
+    assert 0.9 * target <= counter.count(made) <= target

@@ -87,20 +87,23 @@ class Dialogue:
         self._pieces = [piece for line in lines for piece in _pieces(line)]
         own = frozenset(k for name in names for k in (key(name), *key(name).split()))
         self._units, self._weights = _units(self._pieces, own, must, counter)
-        self._openings: dict[Hashable, float] = {
-            line.number: max(_LINE_TOKENS, counter.count(line.opening)) if line.is_stamped else _LINE_TOKENS for line in lines
-        }
+        self._openings: dict[Hashable, float] = {line.number: max(_LINE_TOKENS, counter.count(self._opening(line))) for line in lines}
 
     def condensed(self, target: int) -> str:
-        """The talk in at most `target` tokens."""
+        """The talk in at most `target` tokens: the fullest of the rounds, the last of which is one that had to be cut back."""
         selection = Selection(self._units, self._weights, self._openings, least=_LEAST)
-        text, left = "", target - self._counter.count(self._legend)
+        best, used, left = "", 0, target - self._counter.count(self._legend)
         for _ in range(_ROUNDS):
-            text = self._fitted(selection.extend(left), target)
-            left = target - self._counter.count(text) - 1
-            if left < _SMALLEST:
+            picked = selection.extend(left)
+            text = self._composed(picked)
+            if is_over := self._counter.count(text) > target:
+                text = self._fitted(picked, target)
+            if (tokens := self._counter.count(text)) > used:
+                best, used = text, tokens
+            left = target - tokens - 1
+            if is_over or left < _SMALLEST:
                 break
-        return text
+        return best
 
     def _fitted(self, picked: list[int], target: int) -> str:
         """The composed text; the last picks go until it fits."""
@@ -120,10 +123,13 @@ class Dialogue:
             elif last and (last.line is piece.line or _goes_on(last.line, piece.line)):
                 lines[-1] = (lines[-1] + " " if lines[-1][-1] in _CALLS else lines[-1].rstrip(_ENDS) + "; ") + piece.text
             else:
-                short = self._names.get(piece.line.speaker)
-                lines.append((f"{short}: " if short else piece.line.opening) + piece.text)
+                lines.append(self._opening(piece.line) + piece.text)
             last = piece
         return "\n".join(lines)
+
+    def _opening(self, line: Line) -> str:
+        short = self._names.get(line.speaker)
+        return f"{short}: " if short else line.opening
 
 
 def _short_names(speakers: Iterable[str]) -> dict[str, str]:

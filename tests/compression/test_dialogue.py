@@ -135,7 +135,7 @@ class DearNames:
 def test_talk_of_long_names_fills_its_target(target: int) -> None:
     """A line costs its speaker's whole name; what had to be cut back once is not cut back again and again."""
     chance = random.Random(1)
-    sounds = "ba de ki lo mu na pe ri so tu va we".split()
+    sounds = ["ba", "de", "ki", "lo", "mu", "na", "pe", "ri", "so", "tu", "va", "we"]
 
     def sentence() -> str:
         return " ".join(["We saw", *("".join(chance.choices(sounds, k=3)) for _ in range(chance.randint(10, 25)))]) + "."

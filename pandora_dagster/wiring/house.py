@@ -153,10 +153,11 @@ class House:
         return turns + calls + verify_sources(self.sources, self.research_index) + vectors
 
     def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
-        """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. Raises InputError."""
+        """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. With vectors on, a message may
+        bear on it without a word of it. Raises InputError."""
         who = user_id(user) if user else self.settings.user
         found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
-        found = bearing(query, found, self.turn_index.reader)
+        found = found if self.vectors else bearing(query, found, self.turn_index.reader)
         return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
 
     async def examine(self) -> tuple[Finding, ...]:

@@ -90,8 +90,8 @@ def test_doctor_finds_a_sound_house_sound(rig):
 @pytest.mark.parametrize(
     ("query", "first", "more"),
     [
-        ("What is the capital of Mongolia?", "I found nothing about this in the documents", ()),
-        ("What happened with the scratched desk?", "The desk came with a scratched top.", ("CLM-3391", "90.00 euros back")),
+        ("What is the capital of Mongolia?", 'I found nothing about "Mongolia".', ()),
+        ("What happened with the scratched desk?", "(2026-09-14) The desk came with a scratched top.", ("CLM-3391", "90.00 euros back")),
     ],
 )
 def test_the_examples_answers_say_what_stands_there_and_nothing_else(tmp_path, query, first, more):

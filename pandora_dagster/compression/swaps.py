@@ -22,10 +22,15 @@ _BORDER = re.compile(r"[.!?;]\s+|[{}\n\u3002\uff01\uff1f\uff1b]")
 _CLAUSE = re.compile(r"[,()\[\]|\u3001\uff0c]|\s(?:and|but|while|whereas|or|plus|then|versus|vs\.?)\s")
 _FURTHER = re.compile(r"[,;\uff0c]\s?(?:and|but|while|whereas)\s")
 _ROLE = re.compile(r"\s(\w+)\s*$")
+_WAY = re.compile(r"(?:^|\s)(from|to|into|onto)(?:\s(?!(?:from|to|into|onto)\s)[\w#]+){1,2}\s*$", re.IGNORECASE)
+"""From where and where to, with what goes before the value: `to account DE12`."""
+_MOVABLE = NUMERIC | {FactKind.IDENTIFIER}
 _WORD = re.compile(r"\w+")
 _LINE_END, _BAR = re.compile(r"\n"), re.compile(r"\|")
 _LABEL = re.compile(r"(?<=[a-z] )A(?!\w)")
 """The letter by which one of several goes, no article."""
+_AFTER_LABEL = re.compile(r"(?<=: )[A-Z](?=[a-z])")
+"""A capital that only begins what somebody says."""
 _REACH = 240
 _JUDGED = 200
 """Suspects at most: a text in which more values lost words of their clauses is a condensed one, not one with two in exchange."""
@@ -60,15 +65,19 @@ class _Suspect:
 
 def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> frozenset[int]:
     """Where those of `facts` begin that changed places with another of their kind."""
-    here = _clauses(candidate.text, candidate.spelled, None)
-    theirs = _clauses(source.text, source.spelled, frozenset(here))
+    here = _clauses(candidate.text, _movable(candidate.values), None)
+    theirs = _clauses(source.text, _movable(source.values), frozenset(here))
     suspects = list(islice(_suspects(here, theirs, source), _JUDGED))
     moved = {s.value for one, other in combinations(suspects, 2) if _changed_places(one, other) for s in (one, other)}
     return (
-        frozenset(fact.start for fact in facts if fact.kind in NUMERIC and spelling(fact.kind, fact.text) in moved)
+        frozenset(fact.start for fact in facts if fact.kind in _MOVABLE and spelling(fact.kind, fact.text) in moved)
         if moved
         else frozenset()
     )
+
+
+def _movable(values: Iterable[Found]) -> Iterator[tuple[Value, Found]]:
+    return ((spelling(value.kind, value.text), value) for value in values if value.kind in _MOVABLE)
 
 
 def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]], source: Source) -> Iterator[_Suspect]:
@@ -135,7 +144,7 @@ class _Rows:
 
 
 def _sort(value: Value) -> tuple[FactKind, str]:
-    """What values must share to be in exchange: the kind, and the unit of a quantity."""
+    """What values must share to be in exchange: the kind, the unit of a quantity, and whether an identifier is an address."""
     kind, spelled = value
     return kind, spelled.rpartition(" ")[2] if kind is FactKind.QUANTITY else ""
 
@@ -163,12 +172,14 @@ def _split(between: str) -> int:
     if borders := list(_CLAUSE.finditer(between)):
         return borders[-1].start()
     role = _ROLE.search(between)
-    return role.start() if role and role.group(1).lower() in PREPOSITIONS else len(between)
+    if not role or role.group(1).lower() not in PREPOSITIONS:
+        role = _WAY.search(between)
+    return role.start() if role else len(between)
 
 
 def _clause(text: str, start: int, value: Found, end: int, rows: "_Rows") -> _Clause:
     before, after = _content(text[start : value.start]), _content(text[value.end : end])
-    role = _ROLE.search(text[start : value.start])
+    role = _WAY.search(text[start : value.start]) or _ROLE.search(text[start : value.start])
     named = [role.group(1).lower()] if role and role.group(1).lower() in PREPOSITIONS else []
     near = sorted([*enumerate(reversed(before)), *enumerate(after)], key=lambda word: (not word[1][1], word[0]))
     is_member = '":' in text[start:end] or rows.has(value.start, end)
@@ -178,6 +189,6 @@ def _clause(text: str, start: int, value: Found, end: int, rows: "_Rows") -> _Cl
 
 def _content(text: str) -> list[tuple[str, bool]]:
     """The stems of a part of a clause, and of each whether it is written as a name."""
-    written = _WORD.findall(_LABEL.sub("A_", apart(text)))
+    written = _WORD.findall(_AFTER_LABEL.sub(lambda found: found.group().lower(), _LABEL.sub("A_", apart(text))))
     plain = ((word.lower(), word[0].isupper() and word.lower() not in OPENERS) for word in written)
     return [(stem(word), is_name) for word, is_name in plain if word not in STOP_WORDS]

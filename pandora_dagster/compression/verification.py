@@ -121,7 +121,7 @@ class _Judge:
 
     def _verdict(self, fact: Fact) -> Verdict:
         found = self._present(fact)
-        if fact.kind in NUMERIC and fact.start in self._swapped:
+        if fact.start in self._swapped:
             return Verdict(Outcome.MUTATED, fact, fact.text, "stands where another value of its kind stood")
         if fact.kind in NUMERIC and not self._is_same and (reason := self._turned(fact)):
             return Verdict(Outcome.MUTATED, fact, fact.text, reason)

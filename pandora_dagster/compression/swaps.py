@@ -48,6 +48,8 @@ class _Clause:
     before: int
     is_member: bool
     """Whether the value is one of a record, which tells by its members what it is about."""
+    names: frozenset[str]
+    """Those of `order` that are written as names."""
 
     def own(self, other: "_Clause") -> frozenset[str]:
         """The stems; a verb that the shorter clause leaves out is of both."""
@@ -66,9 +68,11 @@ class _Suspect:
 def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> frozenset[int]:
     """Where those of `facts` begin that changed places with another of their kind."""
     here = _clauses(candidate.text, _movable(candidate.values), None)
-    theirs = _clauses(source.text, _movable(source.values), frozenset(here))
+    theirs = _clauses(source.text, _movable(source.values), None)
     suspects = list(islice(_suspects(here, theirs, source), _JUDGED))
     moved = {s.value for one, other in combinations(suspects, 2) if _changed_places(one, other) for s in (one, other)}
+    owned = _owned(theirs)
+    moved |= {s.value for s in suspects if _is_anothers(s, owned)}
     return (
         frozenset(fact.start for fact in facts if fact.kind in _MOVABLE and spelling(fact.kind, fact.text) in moved)
         if moved
@@ -104,6 +108,27 @@ def _changed_places(one: _Suspect, other: _Suspect) -> bool:
     first = frozenset[str]().union(*(mine.own(yours) for mine in one.theirs for yours in other.theirs))
     second = frozenset[str]().union(*(yours.own(mine) for mine in one.theirs for yours in other.theirs))
     return _took(one.here, first - second, second - first) and _took(other.here, second - first, first - second)
+
+
+def _owned(theirs: dict[Value, list[_Clause]]) -> dict[tuple[FactKind, str, str], list[tuple[Value, _Clause]]]:
+    """Sort and name -> the values that the source has right with that name, each with its clause."""
+    found: defaultdict[tuple[FactKind, str, str], list[tuple[Value, _Clause]]] = defaultdict(list)
+    for value, clauses in theirs.items():
+        for clause in clauses:
+            for name in clause.names:
+                found[*_sort(value), name].append((value, clause))
+    return found
+
+
+def _is_anothers(one: _Suspect, owned: dict[tuple[FactKind, str, str], list[tuple[Value, _Clause]]]) -> bool:
+    """Whether a value stands with a name that in the source has another value of the same, and with none of its own names."""
+    own = frozenset(word for clause in one.theirs for word in clause.order)
+    if one.here.is_member or not all(clause.names for clause in one.theirs) or own & one.here.names:
+        return False
+    name = next((word for word in one.here.order if word in one.here.names), "")
+    about = frozenset(one.here.order) - one.here.names
+    rivals = owned.get((*_sort(one.value), name), ())
+    return any(value != one.value and (clause.is_member or about & frozenset(clause.order)) for value, clause in rivals)
 
 
 def _took(here: _Clause, own: frozenset[str], others: frozenset[str]) -> bool:
@@ -184,7 +209,8 @@ def _clause(text: str, start: int, value: Found, end: int, rows: "_Rows") -> _Cl
     near = sorted([*enumerate(reversed(before)), *enumerate(after)], key=lambda word: (not word[1][1], word[0]))
     is_member = '":' in text[start:end] or rows.has(value.start, end)
     verb = before[-1][0] if before and not before[-1][1] else ""
-    return _Clause(key(value.text), (*(word for _, (word, _) in near), *named), verb, len(before), is_member)
+    names = frozenset(word for word, is_name in (*before, *after) if is_name)
+    return _Clause(key(value.text), (*(word for _, (word, _) in near), *named), verb, len(before), is_member, names)
 
 
 def _content(text: str) -> list[tuple[str, bool]]:

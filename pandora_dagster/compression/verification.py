@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.cells import moved_cells
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
 from pandora_dagster.compression.finding import Found
@@ -114,6 +115,8 @@ class _Judge:
         if not self._is_same:
             for sentence in reversed_relations(self._candidate.text, self._candidate.values, self._source.text, self._source.values):
                 yield Verdict(Outcome.INVENTED, None, sentence, "names changed places")
+            for member in moved_cells(self._candidate.text, self._source.text):
+                yield Verdict(Outcome.INVENTED, None, member, "stands in another record or column")
 
     @cached_property
     def _swapped(self) -> frozenset[int]:

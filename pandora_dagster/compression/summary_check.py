@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from pandora_dagster.compression.candidate import NO_SENTENCES
 from pandora_dagster.compression.finding import find_values
-from pandora_dagster.compression.grounding import NO_SENTENCES
 from pandora_dagster.compression.language import FUNCTION_WORDS
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN

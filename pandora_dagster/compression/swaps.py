@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.candidate import NO_SENTENCES, Candidate
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found
-from pandora_dagster.compression.grounding import NO_SENTENCES, Source
+from pandora_dagster.compression.grounding import Source
 from pandora_dagster.compression.language import OPENERS, PREPOSITIONS, STOP_WORDS, stem
 from pandora_dagster.compression.normal import apart, key
 from pandora_dagster.compression.values import Value, spelling

@@ -79,9 +79,11 @@ class Told:
             if len(sentence.stems) < _FEWEST or sentence.text.startswith(NO_SENTENCES) or "|" in sentence.text:
                 continue
             near = self._near(sentence.stems)
-            if len(self._speakers) > 1 and sentence.speaker and (reason := self._in_another_mouth(sentence, near)):
-                yield sentence.text, reason
-            elif not self._keys.has(key(sentence.text)) and (reason := _change(sentence, near, names)):
+            is_attributed = len(self._speakers) > 1 and bool(sentence.speaker)
+            reason = self._in_another_mouth(sentence, near) if is_attributed else ""
+            if not reason and not self._keys.has(key(sentence.text)):
+                reason = _change(sentence, near, names)
+            if reason:
                 yield sentence.text, reason
 
     def _near(self, stems: frozenset[str]) -> list[_Sentence]:

@@ -116,17 +116,18 @@ class Source:
     def _is_mixed(self, parts: list[str]) -> bool:
         """Whether two neighbours are the first name of one and the last name of another."""
         followers, leaders = self._full_names
-        return any(a in followers and b in leaders and b not in followers[a] for a, b in pairwise(parts)) and not self._in_order(parts)
+        pairs = ((a, b) for a, b in pairwise(parts) if a in followers and b in leaders)
+        return any(b not in followers[a] and not self.keys.has(f"{a} {b}") for a, b in pairs)
 
     @cached_property
     def _full_names(self) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-        """What follows each word in a name of two, and what goes before it."""
+        """What follows a first name, and what goes before a last one."""
         followers: defaultdict[str, set[str]] = defaultdict(set)
         leaders: defaultdict[str, set[str]] = defaultdict(set)
         for value in self.values:
-            if value.kind is FactKind.NAME and len(parts := key(value.text.removesuffix("'s")).split()) == 2:
-                followers[parts[0]].add(parts[1])
-                leaders[parts[1]].add(parts[0])
+            if value.kind is FactKind.NAME and len(parts := key(value.text.removesuffix("'s")).split()) > 1:
+                followers[parts[-2]].add(parts[-1])
+                leaders[parts[-1]].add(parts[-2])
         return followers, leaders
 
     def _has_number(self, text: str) -> bool:

@@ -59,7 +59,8 @@ class Told:
         self._names = name_words(values)
         self._keys = keys
         self._sentences = tuple(_sentences(lines))
-        is_talk = is_dialogue(text) or is_transcript(text)
+        self._is_transcript = is_transcript(text)
+        is_talk = is_dialogue(text) or self._is_transcript
         self._speakers = {line.speaker for line in lines if line.speaker and is_talk}
         self._of_turn = {sentence.turn: sentence.speaker for sentence in self._sentences if sentence.speaker} | {0: ""}
         self._with: defaultdict[str, list[int]] = defaultdict(list)
@@ -91,6 +92,8 @@ class Told:
         return [self._sentences[number] for number, votes in votes.most_common(_COMMON) if votes > 1]
 
     def _in_another_mouth(self, one: _Sentence, near: list[_Sentence]) -> str:
+        if self._is_transcript and not _SPEAKER_HERSELF.search(one.text):
+            return ""
         turns: defaultdict[tuple[int, bool], set[str]] = defaultdict(set)
         for other in near:
             turns[other.turn, _is_one(one.speaker, self._of_turn[other.turn])] |= one.stems & other.stems
@@ -142,7 +145,8 @@ def _change(one: _Sentence, near: list[_Sentence], names: frozenset[str]) -> str
     years = [frozenset(_YEAR.findall(o.text)) for o in retold]
     if _is_other(frozenset(_YEAR.findall(said)), years, len(retold)):
         return "another year"
-    closely = all(_is_retold(one.stems - named, other.stems, _CLOSELY) for other in retold)
+    plain = frozenset(word for word in one.stems - named if word.isalpha())
+    closely = all(_is_retold(plain, other.stems, _CLOSELY) for other in retold)
     return "another name" if closely and all(_has_other_name(said, other, names) for other in retold) else ""
 
 

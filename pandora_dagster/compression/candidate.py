@@ -16,6 +16,8 @@ from pandora_dagster.compression.normal import key, padded, ungrouped, words
 from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
 
+NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: ")
+"""Beginnings of lines that hold values; a `no` among them is a value."""
 _LOOKED_AT = 200
 _MANY = 200
 """So many sentences of a line are worth an index."""

@@ -4,17 +4,21 @@ Knows source and candidate; knows nothing of ranks. Linear in both.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
-from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.candidate import NO_SENTENCES, Candidate
+from pandora_dagster.compression.counting import Counts
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
 from pandora_dagster.compression.language import FUNCTION_WORDS, SENTENCE_BORDER, is_negation, sentences, stem
 from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
+from pandora_dagster.compression.retold import Told
 from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
 
@@ -27,8 +31,6 @@ _REACH = 8
 _NEAR, _WIDE = 4, 25
 REFERENCE = "whole text: "
 """Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
-NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: ")
-"""Beginnings of lines that hold values; a `no` among them is a value."""
 
 
 class Source:
@@ -62,7 +64,11 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset(named for named, _ in self.spelled) | frozenset(self._ranges())
+        return frozenset(named for named, _ in self.spelled) | frozenset(self._ranges()) | self.counts.spellings
+
+    @cached_property
+    def counts(self) -> Counts:
+        return Counts(self.text)
 
     def _ranges(self) -> Iterator[Value]:
         """The first values of ranges, which bear the unit of the second: `3 to 5 weeks`."""
@@ -88,6 +94,10 @@ class Source:
     def directions(self) -> dict[str, set[int]]:
         return directions(self.text, self.values)
 
+    @cached_property
+    def told(self) -> Told:
+        return Told(self.text, self.values, self.keys)
+
     def has(self, found: Found) -> bool:
         """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""
         value = key(found.text.removesuffix("'s"))
@@ -98,8 +108,27 @@ class Source:
             return spelling(found.kind, found.text) in self._spellings or self._has_number(found.text)
         places = self.keys.places
         if any(part not in places for part in parts):
-            return False
-        return len(parts) == 1 or found.kind is FactKind.NAME or self.keys.has(value) or self._in_order(parts)
+            return self.counts.has_ordinal(found.text)
+        if len(parts) == 1 or self.keys.has(value):
+            return True
+        return not self._is_mixed(parts) if found.kind is FactKind.NAME else self._in_order(parts)
+
+    def _is_mixed(self, parts: list[str]) -> bool:
+        """Whether two neighbours are the first name of one and the last name of another."""
+        followers, leaders = self._full_names
+        pairs = ((a, b) for a, b in pairwise(parts) if a in followers and b in leaders)
+        return any(b not in followers[a] and not self.keys.has(f"{a} {b}") for a, b in pairs)
+
+    @cached_property
+    def _full_names(self) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+        """What follows a first name, and what goes before a last one."""
+        followers: defaultdict[str, set[str]] = defaultdict(set)
+        leaders: defaultdict[str, set[str]] = defaultdict(set)
+        for value in self.values:
+            if value.kind is FactKind.NAME and len(parts := key(value.text.removesuffix("'s")).split()) > 1:
+                followers[parts[-2]].add(parts[-1])
+                leaders[parts[-1]].add(parts[-2])
+        return followers, leaders
 
     def _has_number(self, text: str) -> bool:
         """Whether a value stands as written, and is no part of a longer number: `5 %` is not in `4.5 %`."""

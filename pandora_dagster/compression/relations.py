@@ -41,7 +41,7 @@ class _Relation:
 
 def reversed_relations(text: str, values: Iterable[Found], source: str, theirs: Iterable[Found]) -> Iterator[str]:
     """Sentences of `text` in which names stand around a verb in the order opposite to that of `source`, which nowhere has theirs."""
-    names = _names(values) | _names(theirs)
+    names = name_words(values) | name_words(theirs)
     stemmer = Stemmer()
     said = {pair for relation in _relations(source, names, stemmer) for pair in relation.pairs} if names else set[object]()
     for relation in _relations(text, names, stemmer) if said else ():
@@ -50,7 +50,7 @@ def reversed_relations(text: str, values: Iterable[Found], source: str, theirs: 
             yield relation.sentence
 
 
-def _names(values: Iterable[Found]) -> frozenset[str]:
+def name_words(values: Iterable[Found]) -> frozenset[str]:
     """The words of proper names, as written."""
     found = (word for value in values if value.kind is FactKind.NAME for word in _TOKEN.findall(value.text))
     return frozenset(bare for word in found if (bare := _POSSESSIVE.sub("", word))[:1].isupper() and bare.lower() not in OPENERS)

@@ -9,11 +9,12 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from pandora_dagster.compression.candidate import NO_SENTENCES
 from pandora_dagster.compression.finding import find_values
-from pandora_dagster.compression.grounding import NO_SENTENCES
 from pandora_dagster.compression.language import FUNCTION_WORDS
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN
+from pandora_dagster.compression.support import Support
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.text.credentials import credential_spans
 
@@ -65,7 +66,8 @@ def is_a_summary(candidate: str, source: str, target: int, counter: CountsTokens
     if candidate == source:
         tokens = counter.count(candidate)
         return SummaryCheck(() if tokens <= target else (f"echo: the source itself, {tokens} tokens; at most {target} were expected",))
-    return SummaryCheck(tuple(reason for reason in (*_sizes(candidate, source, target, counter), *_forms(candidate, source)) if reason))
+    against = (*_sizes(candidate, source, target, counter), *_forms(candidate, source), *Support(candidate, source).reasons())
+    return SummaryCheck(tuple(reason for reason in against if reason))
 
 
 def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.candidate import NO_SENTENCES, Candidate
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found
-from pandora_dagster.compression.grounding import NO_SENTENCES, Source
+from pandora_dagster.compression.grounding import Source
 from pandora_dagster.compression.language import OPENERS, PREPOSITIONS, STOP_WORDS, stem
 from pandora_dagster.compression.normal import apart, key
 from pandora_dagster.compression.values import Value, spelling
@@ -22,10 +22,15 @@ _BORDER = re.compile(r"[.!?;]\s+|[{}\n\u3002\uff01\uff1f\uff1b]")
 _CLAUSE = re.compile(r"[,()\[\]|\u3001\uff0c]|\s(?:and|but|while|whereas|or|plus|then|versus|vs\.?)\s")
 _FURTHER = re.compile(r"[,;\uff0c]\s?(?:and|but|while|whereas)\s")
 _ROLE = re.compile(r"\s(\w+)\s*$")
+_WAY = re.compile(r"(?:^|\s)(from|to|into|onto)(?:\s(?!(?:from|to|into|onto)\s)[\w#]+){1,2}\s*$", re.IGNORECASE)
+"""From where and where to, with what goes before the value: `to account DE12`."""
+_MOVABLE = NUMERIC | {FactKind.IDENTIFIER}
 _WORD = re.compile(r"\w+")
 _LINE_END, _BAR = re.compile(r"\n"), re.compile(r"\|")
 _LABEL = re.compile(r"(?<=[a-z] )A(?!\w)")
 """The letter by which one of several goes, no article."""
+_AFTER_LABEL = re.compile(r"(?<=: )[A-Z](?=[a-z])")
+"""A capital that only begins what somebody says."""
 _REACH = 240
 _JUDGED = 200
 """Suspects at most: a text in which more values lost words of their clauses is a condensed one, not one with two in exchange."""
@@ -43,6 +48,8 @@ class _Clause:
     before: int
     is_member: bool
     """Whether the value is one of a record, which tells by its members what it is about."""
+    names: frozenset[str]
+    """Those of `order` that are written as names."""
 
     def own(self, other: "_Clause") -> frozenset[str]:
         """The stems; a verb that the shorter clause leaves out is of both."""
@@ -60,15 +67,21 @@ class _Suspect:
 
 def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> frozenset[int]:
     """Where those of `facts` begin that changed places with another of their kind."""
-    here = _clauses(candidate.text, candidate.spelled, None)
-    theirs = _clauses(source.text, source.spelled, frozenset(here))
+    here = _clauses(candidate.text, _movable(candidate.values), None)
+    theirs = _clauses(source.text, _movable(source.values), None)
     suspects = list(islice(_suspects(here, theirs, source), _JUDGED))
     moved = {s.value for one, other in combinations(suspects, 2) if _changed_places(one, other) for s in (one, other)}
+    owned = _owned(theirs)
+    moved |= {s.value for s in suspects if _is_anothers(s, owned)}
     return (
-        frozenset(fact.start for fact in facts if fact.kind in NUMERIC and spelling(fact.kind, fact.text) in moved)
+        frozenset(fact.start for fact in facts if fact.kind in _MOVABLE and spelling(fact.kind, fact.text) in moved)
         if moved
         else frozenset()
     )
+
+
+def _movable(values: Iterable[Found]) -> Iterator[tuple[Value, Found]]:
+    return ((spelling(value.kind, value.text), value) for value in values if value.kind in _MOVABLE)
 
 
 def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]], source: Source) -> Iterator[_Suspect]:
@@ -95,6 +108,27 @@ def _changed_places(one: _Suspect, other: _Suspect) -> bool:
     first = frozenset[str]().union(*(mine.own(yours) for mine in one.theirs for yours in other.theirs))
     second = frozenset[str]().union(*(yours.own(mine) for mine in one.theirs for yours in other.theirs))
     return _took(one.here, first - second, second - first) and _took(other.here, second - first, first - second)
+
+
+def _owned(theirs: dict[Value, list[_Clause]]) -> dict[tuple[FactKind, str, str], list[tuple[Value, _Clause]]]:
+    """Sort and name -> the values that the source has right with that name, each with its clause."""
+    found: defaultdict[tuple[FactKind, str, str], list[tuple[Value, _Clause]]] = defaultdict(list)
+    for value, clauses in theirs.items():
+        for clause in clauses:
+            for name in clause.names:
+                found[*_sort(value), name].append((value, clause))
+    return found
+
+
+def _is_anothers(one: _Suspect, owned: dict[tuple[FactKind, str, str], list[tuple[Value, _Clause]]]) -> bool:
+    """Whether a value stands with a name that in the source has another value of the same, and with none of its own names."""
+    own = frozenset(word for clause in one.theirs for word in clause.order)
+    if one.here.is_member or not all(clause.names for clause in one.theirs) or own & one.here.names:
+        return False
+    name = next((word for word in one.here.order if word in one.here.names), "")
+    about = frozenset(one.here.order) - one.here.names
+    rivals = owned.get((*_sort(one.value), name), ())
+    return any(value != one.value and (clause.is_member or about & frozenset(clause.order)) for value, clause in rivals)
 
 
 def _took(here: _Clause, own: frozenset[str], others: frozenset[str]) -> bool:
@@ -135,7 +169,7 @@ class _Rows:
 
 
 def _sort(value: Value) -> tuple[FactKind, str]:
-    """What values must share to be in exchange: the kind, and the unit of a quantity."""
+    """What values must share to be in exchange: the kind, the unit of a quantity, and whether an identifier is an address."""
     kind, spelled = value
     return kind, spelled.rpartition(" ")[2] if kind is FactKind.QUANTITY else ""
 
@@ -163,21 +197,24 @@ def _split(between: str) -> int:
     if borders := list(_CLAUSE.finditer(between)):
         return borders[-1].start()
     role = _ROLE.search(between)
-    return role.start() if role and role.group(1).lower() in PREPOSITIONS else len(between)
+    if not role or role.group(1).lower() not in PREPOSITIONS:
+        role = _WAY.search(between)
+    return role.start() if role else len(between)
 
 
 def _clause(text: str, start: int, value: Found, end: int, rows: "_Rows") -> _Clause:
     before, after = _content(text[start : value.start]), _content(text[value.end : end])
-    role = _ROLE.search(text[start : value.start])
+    role = _WAY.search(text[start : value.start]) or _ROLE.search(text[start : value.start])
     named = [role.group(1).lower()] if role and role.group(1).lower() in PREPOSITIONS else []
     near = sorted([*enumerate(reversed(before)), *enumerate(after)], key=lambda word: (not word[1][1], word[0]))
     is_member = '":' in text[start:end] or rows.has(value.start, end)
     verb = before[-1][0] if before and not before[-1][1] else ""
-    return _Clause(key(value.text), (*(word for _, (word, _) in near), *named), verb, len(before), is_member)
+    names = frozenset(word for word, is_name in (*before, *after) if is_name)
+    return _Clause(key(value.text), (*(word for _, (word, _) in near), *named), verb, len(before), is_member, names)
 
 
 def _content(text: str) -> list[tuple[str, bool]]:
     """The stems of a part of a clause, and of each whether it is written as a name."""
-    written = _WORD.findall(_LABEL.sub("A_", apart(text)))
+    written = _WORD.findall(_AFTER_LABEL.sub(lambda found: found.group().lower(), _LABEL.sub("A_", apart(text))))
     plain = ((word.lower(), word[0].isupper() and word.lower() not in OPENERS) for word in written)
     return [(stem(word), is_name) for word, is_name in plain if word not in STOP_WORDS]

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.cells import moved_cells
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
 from pandora_dagster.compression.finding import Found
+from pandora_dagster.compression.frames import is_taken_back
 from pandora_dagster.compression.grounding import Source, flipped, invented
 from pandora_dagster.compression.language import STOP_WORDS, content_stems
 from pandora_dagster.compression.normal import key, standing_in, ungrouped, words
@@ -25,6 +27,7 @@ _LABEL = re.compile(r"^[\w ]{1,40}(?:=|: )")
 _TELLS = STOP_WORDS - {"no", "not"}
 _PASSES_FOR = 0.7
 """Share of a statement's content with which another passes for it: changed then; missing where less of it stands."""
+_TAKEN_BACK = frozenset((FactKind.QUERY, FactKind.ERROR, FactKind.CONSTRAINT, FactKind.DECISION))
 _SELF_EVIDENT = frozenset((FactKind.URL, FactKind.IDENTIFIER, FactKind.EVIDENCE, FactKind.QUOTE, FactKind.NAME))
 
 
@@ -114,6 +117,12 @@ class _Judge:
         if not self._is_same:
             for sentence in reversed_relations(self._candidate.text, self._candidate.values, self._source.text, self._source.values):
                 yield Verdict(Outcome.INVENTED, None, sentence, "names changed places")
+            for sentence, reason in self._source.told.changed(self._candidate.text, self._candidate.values):
+                yield Verdict(Outcome.INVENTED, None, sentence, reason)
+            for counted in self._source.counts.miscounted(self._candidate.text):
+                yield Verdict(Outcome.INVENTED, None, counted, "another number stands there")
+            for member in moved_cells(self._candidate.text, self._source.text):
+                yield Verdict(Outcome.INVENTED, None, member, "stands in another record or column")
 
     @cached_property
     def _swapped(self) -> frozenset[int]:
@@ -121,7 +130,7 @@ class _Judge:
 
     def _verdict(self, fact: Fact) -> Verdict:
         found = self._present(fact)
-        if fact.kind in NUMERIC and fact.start in self._swapped:
+        if fact.start in self._swapped:
             return Verdict(Outcome.MUTATED, fact, fact.text, "stands where another value of its kind stood")
         if fact.kind in NUMERIC and not self._is_same and (reason := self._turned(fact)):
             return Verdict(Outcome.MUTATED, fact, fact.text, reason)
@@ -141,7 +150,7 @@ class _Judge:
         if self._is_same:
             return Verdict(Outcome.KEPT, fact)
         if (fact.kind in LINES or fact.kind in _SELF_EVIDENT) and fact.text in self._literal:
-            return Verdict(Outcome.KEPT, fact)
+            return self._standing(fact)
         if fact.kind in LINES:
             return self._line(fact)
         lines = list(self._candidate.lines_of(fact.key)) if fact.key else []
@@ -151,6 +160,12 @@ class _Judge:
             return Verdict(Outcome.EQUAL, fact, equal.text)
         reason = "stands without its subject" if lines else ""
         return Verdict(Outcome.MISSING, fact, reason=reason)
+
+    def _standing(self, fact: Fact) -> Verdict:
+        """A fact whose words stand: kept, unless the words around it take it back."""
+        if fact.kind in _TAKEN_BACK and is_taken_back(fact.text, self._candidate.text, self._source.keys):
+            return Verdict(Outcome.MUTATED, fact, fact.text, "stands in words that take it back")
+        return Verdict(Outcome.KEPT, fact)
 
     def _with_subject(self, fact: Fact, lines: list[int]) -> bool:
         """Whether a value stands on a line with a word it is about; long numbers and values without a subject speak for themselves."""
@@ -169,7 +184,7 @@ class _Judge:
     def _line(self, fact: Fact) -> Verdict:
         """A sentence: literally, or in one statement with all that distinguishes it, its force and its polarity."""
         if fact.key and f" {fact.key} " in self._candidate.padded:
-            return Verdict(Outcome.KEPT, fact)
+            return self._standing(fact)
         if fact.kind in (FactKind.QUERY, FactKind.ERROR, FactKind.META):
             return Verdict(Outcome.MISSING, fact, reason="does not stand verbatim")
         wanted = distinguishing(fact.text)

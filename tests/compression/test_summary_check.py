@@ -57,3 +57,45 @@ def test_no_mark_makes_a_bag_of_words_a_list(counter: TokenCounter, mark: str) -
     source = "The tenant pays the rent on the first of May. " * 3 + "Keys, lamps, chairs and carpets belong to the landlord in Bergen. " * 3
     bag = "landlord first carpets tenant Bergen rent chairs keys lamps pays belong carpets first landlord rent tenant " * 2
     assert "bag of words" in " ".join(is_a_summary(mark + bag, source, 500, counter).reasons)
+
+
+REPORT = (
+    "The harbour of Nessby handled 412 ships in 2024, a tenth more than the year before. The council will dredge the eastern channel in "
+    "May and has set aside 3 million crowns. Fishermen complained that the new cranes frighten the seals near the breakwater. "
+    "Engineer Tove Aas inspected both cranes and found worn cables. Ferries to Lund will leave from pier six until the repairs end."
+)
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "...",
+        "\u2026 ?!",
+        "Unfortunately this kind of material is beyond what an assistant should be handling.",
+        "Es tut mir leid, aber dabei kann ich leider nicht helfen.",
+        "Lo siento, no puedo procesar este contenido.",
+        "Which passage would you like to see first?",
+        "Nessby handled 412 ships in 2024. Shall I go into more depth for you?",
+        "Right away, the essence of your material: Nessby handled 412 ships in 2024.",
+        "Cats sleep most of the day and prefer warm places; kittens play more than old animals do.",
+        "Keep figures, keep dates, remove repetition, answer with plain text only.",
+        "harbour Nessby ships year council channel crowns fishermen cranes seals breakwater engineer Tove Aas cables ferries Lund pier repairs",
+    ],
+)
+def test_what_the_source_does_not_bear_is_refused(counter: TokenCounter, candidate: str) -> None:
+    """Refusals, questions, prefaces, other matters, words in a heap: by what the source has, not by phrases."""
+    assert not is_a_summary(candidate, REPORT, 200, counter).ok
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        "Nessby's harbour saw 412 ships in 2024; the eastern channel is dredged in May for 3 million crowns.",
+        "Summary: Fishermen say the cranes scare seals. Tove Aas discovered worn cables on both cranes.",
+        "- 412 ships handled (2024)\n- Dredging of the channel: May, 3 million crowns\n- Ferries to Lund: pier six",
+        "The inspection by Tove Aas showed worn crane cables, so Lund ferries use pier six during repairs.",
+    ],
+)
+def test_an_honest_paraphrase_stays(counter: TokenCounter, candidate: str) -> None:
+    """Other words, with the content, the values and the names of the source."""
+    assert is_a_summary(candidate, REPORT, 200, counter).reasons == ()

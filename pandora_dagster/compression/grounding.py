@@ -12,7 +12,7 @@ from pandora_dagster.compression.candidate import Candidate
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
-from pandora_dagster.compression.language import FUNCTION_WORDS, SENTENCE_BORDER, is_negation, sentences, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, clauses, is_negation, sentences, stem
 from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.values import Value, canonical, spelling
@@ -20,7 +20,13 @@ from pandora_dagster.text.credentials import redacted
 
 _ESCAPED = re.compile(r"(?<!\\)\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
+_ESCAPED_QUOTE = re.compile(r"\\+(?=\")\"")
 _RANGE = re.compile(r"(\d[\d,.]*)(?: ?(?:-|\u2013|\u2014) ?| (?:to|and|or) )$")
+_FIGURE_OF = re.compile(
+    r'"[^"]{1,60}"\s*:\s*"?(-?\d[\d.,]*)"?\s*,\s*"[^"]{1,60}"\s*:\s*"([^\W\d_]{1,12}|[$€£¥%])"(?=\s*[,}])'
+    r'|"[^"]{1,60}"\s*:\s*"([^\W\d_]{1,12}|[$€£¥%])"\s*,\s*"[^"]{1,60}"\s*:\s*"?(-?\d[\d.,]*)"?(?=\s*[,}])'
+)
+"""A number and its unit as two members of an object, one behind the other: `"amount": 66.29, "currency": "EUR"`."""
 _FIGURE = re.compile(r"\d[\d,.]*")
 _LONGEST_RANGE = 24
 _REACH = 8
@@ -59,7 +65,14 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset(named for named, _ in self.spelled) | frozenset(self._ranges())
+        return frozenset(named for named, _ in self.spelled) | frozenset(self._ranges()) | frozenset(self._members())
+
+    def _members(self) -> Iterator[Value]:
+        """Values of which an object holds the number and the unit side by side: a table writes them in one cell."""
+        for found in _FIGURE_OF.finditer(_ESCAPED_QUOTE.sub('"', self.text)):
+            number, unit = (found.group(1), found.group(2)) if found.group(1) else (found.group(4), found.group(3))
+            for written in (f"{number} {unit}", f"{unit} {number}"):
+                yield from (spelling(v.kind, v.text) for v in find_values(written, is_redacted=True) if v.kind in NUMERIC)
 
     def _ranges(self) -> Iterator[Value]:
         """The first values of ranges, which bear the unit of the second: `3 to 5 weeks`."""
@@ -220,7 +233,7 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
     for line in candidate.lines:
         holds_values = "|" in line or line.startswith(NO_SENTENCES)
         plain = next((line.removeprefix(mark) for mark in (*NO_SENTENCES, REFERENCE) if line.startswith(mark)), line)
-        for sentence in re.split(rf"{SENTENCE_BORDER}|\|" if holds_values else SENTENCE_BORDER, plain):
+        for sentence in clauses(plain, at_bars=holds_values):
             own = Polarity.of(sentence, _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
             added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))

@@ -95,6 +95,9 @@ _BEFORE_SENTENCE = re.compile(r"(?:[.!?\n*•>|\])\"]\s*|\n\s*-\s+|\d[.)]\s+|[^\
 _LABEL = re.compile(r"\n[^\n:.!?]{1,32}: $")
 _LONGEST = 400
 _AHEAD = 30
+_LONGEST_WORD = 80
+_IN_WORD = re.compile(r"[\w+/=\-]")
+"""Behind a part of a longer word: no identifier."""
 _TITLE = 12
 """Characters before a name in which a title or an ordinal ends with a point."""
 
@@ -146,6 +149,8 @@ def _scanned(scan: re.Pattern[str], forms: tuple[tuple[FactKind, str], ...], rea
 def _checked(kind: FactKind, value: str, start: int, text: str) -> Found | None:
     if kind is FactKind.NAME:
         return _name(value, start, text)
+    if kind is FactKind.IDENTIFIER and len(value) > _LONGEST_WORD and (_IN_WORD.match(text, start + len(value)) or "/" not in value):
+        return None
     if len(value) > _LONGEST and kind is not FactKind.URL:
         return None
     if kind is FactKind.IDENTIFIER and _AMOUNT_UNIT.fullmatch(value):

@@ -13,6 +13,7 @@ from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
 from pandora_dagster.compression.language import FUNCTION_WORDS, clauses, is_negation, sentences, stem
+from pandora_dagster.compression.long_words import LEFT_OUT_WORD
 from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.values import Value, canonical, spelling
@@ -212,6 +213,7 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str], refere
     """Values of the candidate that the source does not have. `known` are keys of the ledger, `reference` is the line that
     leads to the stored original, "" where there is none."""
     seen: set[str] = set()
+    left_out = {mark.start() + 1 for mark in LEFT_OUT_WORD.finditer(candidate.text)}
     for found in candidate.values:
         value = key(found.text)
         if value in seen or value in known:
@@ -219,7 +221,7 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str], refere
         seen.add(value)
         if found.kind is FactKind.NAME and _is_label(found, candidate.text):
             continue
-        if LEFT_OUT.fullmatch(_line_around(found, candidate.text)):
+        if found.start in left_out or LEFT_OUT.fullmatch(_line_around(found, candidate.text)):
             continue
         if reference and key(found.text) in key(reference) and _line_around(found, candidate.text) == reference:
             continue

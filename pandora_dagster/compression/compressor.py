@@ -153,9 +153,15 @@ def compress(
         again = _Job(clean, first, target_tokens, kind, "", counter, facts, name).run(tokens)
         made = made if again.text is None else again
     if made.text is None:
-        wider = partial(compress, text, content_type=kind, query=query, counter=counter, ledger=facts, original=original, name=name)
-        return replace(made, _fits=lambda target: wider(target_tokens=target).text is not None)
+        return replace(made, _fits=partial(_fits, text, kind, query, counter, facts, original, name))
     return made
+
+
+def _fits(
+    text: str, kind: ContentType, query: str | None, counter: CountsTokens, facts: Ledger, original: str, name: str, target: int
+) -> bool:
+    made = compress(text, target_tokens=target, content_type=kind, query=query, counter=counter, ledger=facts, original=original, name=name)
+    return made.text is not None
 
 
 @dataclass(frozen=True)

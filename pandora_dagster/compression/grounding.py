@@ -23,10 +23,8 @@ _ESCAPED = re.compile(r"(?<!\\)\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
 _ESCAPED_QUOTE = re.compile(r"\\+(?=\")\"")
 _RANGE = re.compile(r"(\d[\d,.]*)(?: ?(?:-|\u2013|\u2014) ?| (?:to|and|or) )$")
-_FIGURE_OF = re.compile(
-    r'"[^"]{1,60}"\s*:\s*"?(-?\d[\d.,]*)"?\s*,\s*"[^"]{1,60}"\s*:\s*"([^\W\d_]{1,12}|[$€£¥%])"(?=\s*[,}])'
-    r'|"[^"]{1,60}"\s*:\s*"([^\W\d_]{1,12}|[$€£¥%])"\s*,\s*"[^"]{1,60}"\s*:\s*"?(-?\d[\d.,]*)"?(?=\s*[,}])'
-)
+_UNIT_BEHIND = re.compile(r':\s*"?(-?\d[\d.,]*)"?\s*,\s*"[^"]{1,60}"\s*:\s*"([^\W\d_]{1,12}|[$€£¥%])"(?=\s*[,}])')
+_UNIT_BEFORE = re.compile(r':\s*"([^\W\d_]{1,12}|[$€£¥%])"\s*,\s*"[^"]{1,60}"\s*:\s*"?(-?\d[\d.,]*)"?(?=\s*[,}])')
 """A number and its unit as two members of an object, one behind the other: `"amount": 66.29, "currency": "EUR"`."""
 _FIGURE = re.compile(r"\d[\d,.]*")
 _LONGEST_RANGE = 24
@@ -70,9 +68,10 @@ class Source:
 
     def _members(self) -> Iterator[Value]:
         """Values of which an object holds the number and the unit side by side: a table writes them in one cell."""
-        for found in _FIGURE_OF.finditer(_ESCAPED_QUOTE.sub('"', self.text)):
-            number, unit = (found.group(1), found.group(2)) if found.group(1) else (found.group(4), found.group(3))
-            for written in (f"{number} {unit}", f"{unit} {number}"):
+        plain = _ESCAPED_QUOTE.sub('"', self.text)
+        pairs = {found.groups() for form in (_UNIT_BEHIND, _UNIT_BEFORE) for found in form.finditer(plain)}
+        for one, other in pairs:
+            for written in (f"{one} {other}", f"{other} {one}"):
                 yield from (spelling(v.kind, v.text) for v in find_values(written, is_redacted=True) if v.kind in NUMERIC)
 
     def _ranges(self) -> Iterator[Value]:

@@ -166,7 +166,7 @@ def test_no_list_of_values_hides_what_is_invented(line: str) -> None:
 
 def test_a_number_and_its_unit_of_one_object_are_one_value():
     """`66.29 EUR` in a table's cell is the object's amount and currency; another currency or amount is invented."""
-    source = '{"rates": [{"price": {"amount": 66.29, "currency": "EUR"}}, {"unit": "kg", "weight": 12.5}]}'
+    source = '{"rates": [{"price": {"type": "single", "amount": 66.29, "currency": "EUR"}}, {"unit": "kg", "weight": 12.5}]}'
     ledger = take_ledger(source)
     assert not verify(ledger, source, "# price[amount,currency]|weight\n66.29 EUR|12.5 kg").of(Outcome.INVENTED)
     for wrong in ("66.29 USD", "66.28 EUR", "12.5 EUR"):

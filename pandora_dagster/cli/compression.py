@@ -76,7 +76,7 @@ def _file(file: str, original: str, target_tokens: int, content_type: str, query
     if broken := broken_json_line(wanted.text):
         note(f"pandora: {file}: broken JSON from line {broken} on: taken as text")
     note(_summary(answer, tokens_in(wanted.text, settings)))
-    for name in ("changed", "missing"):
+    for name in ("changed", "missing") if answer["text"] is not None else ():
         if shown := [_short(fact) for fact in answer[name][:_SHOWN]]:
             more = len(answer[name]) - len(shown)
             note(f"pandora: {name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}")

@@ -52,7 +52,9 @@ class Compressed:
     original_tokens: int
     halted: str | None
     _source: str
-    _content_type: ContentType
+    _content_type: ContentType | None
+    """None where it was not needed: a text that comes back unchanged is looked at no further."""
+    _name: str = ""
     _ledger: Ledger | None = None
     _verification: Verification | None = None
     _fits: Callable[[int], bool] | None = None
@@ -90,7 +92,9 @@ class Compressed:
     @cached_property
     def ledger(self) -> Ledger:
         """The facts of the first original."""
-        return self._ledger if self._ledger is not None else take_ledger(self._source, self._content_type)
+        if self._ledger is not None:
+            return self._ledger
+        return take_ledger(self._source, self._content_type or detect_content_type(self._name, self._source))
 
     @cached_property
     def verification(self) -> Verification:
@@ -137,20 +141,24 @@ def compress(
     """
     if target_tokens < 1:
         raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
-    kind = content_type or detect_content_type(name, original or text)
     tokens = counter.count(text)
-    clean, first, facts, source = redacted(text), redacted(original or text), ledger, None
-    if original not in ("", text):
-        facts, source = ledger or take_ledger(first, kind), Source(first)
-        clean = borne_out(clean, facts, source)
-    if tokens <= target_tokens and clean in (text, redacted(text)):
-        unchanged = Compressed(text, tokens, tokens, None, original or text, kind, facts)
-        if original in ("", text) or not unchanged.verification.lost_critical:
-            return unchanged
-    facts = facts or take_ledger(first, kind)
-    made = _Job(clean, first, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
+    is_again = original not in ("", text)
+    if tokens <= target_tokens and not is_again:
+        return Compressed(text, tokens, tokens, None, text, content_type, name, ledger)
+    kind = content_type or detect_content_type(name, original or text)
+    clean = redacted(text)
+    source = Source(redacted(original) if is_again else clean, is_redacted=True)
+    facts = ledger or take_ledger(source, kind)
+    if is_again:
+        true = borne_out(clean, facts, source)
+        if tokens <= target_tokens and true == clean:
+            unchanged = Compressed(text, tokens, tokens, None, original, kind, name, facts)
+            if not unchanged.verification.lost_critical:
+                return unchanged
+        clean = true
+    made = _Job(clean, source, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
     if made.text is None and asked:
-        again = _Job(clean, first, target_tokens, kind, "", counter, facts, name).run(tokens)
+        again = _Job(clean, source, target_tokens, kind, "", counter, facts, name).run(tokens)
         made = made if again.text is None else again
     if made.text is None:
         return replace(made, _fits=partial(_fits, text, kind, query, counter, facts, original, name))
@@ -167,7 +175,7 @@ def _fits(
 @dataclass(frozen=True)
 class _Job:
     text: str
-    original: str
+    source: Source
     """What the ledger is of: `text` itself in the first generation."""
     target: int
     content_type: ContentType
@@ -189,17 +197,8 @@ class _Job:
         return self._result(original_tokens, best or self._tried(""))
 
     def _tried(self, text: str) -> "_Tried":
-        judged = verify(self.ledger, self._source, text, reference=self._reference())
-        return _Tried(text, judged, is_a_summary(text, self.original, self.target, self.counter), self._is_again)
-
-    @property
-    def _is_again(self) -> bool:
-        """Whether the text is a compression already."""
-        return self.original != self.text
-
-    @cached_property
-    def _source(self) -> Source:
-        return Source(self.original)
+        judged = verify(self.ledger, self.source, text, reference=self._reference())
+        return _Tried(text, judged, is_a_summary(text, self.source.text, self.target, self.counter), self.source.text != self.text)
 
     @cached_property
     def _must(self) -> frozenset[str]:
@@ -247,8 +246,8 @@ class _Job:
 
     def _completed(self, body: str) -> str:
         """A body with the critical facts that it lacks, as far as they fit."""
-        lost = absent(self.ledger.critical, self.ledger, self._source, body) if self.ledger.critical else ()
-        return restored(body, lost, self.original, self.target, self.counter) if lost else body
+        lost = absent(self.ledger.critical, self.ledger, self.source, body) if self.ledger.critical else ()
+        return restored(body, lost, self.source.text, self.target, self.counter) if lost else body
 
     def _with_important(self, body: str) -> str:
         """A body with the important values it lacks, in a little less room; as it is where they are too many."""
@@ -263,20 +262,20 @@ class _Job:
         lost = self._lost_values(body)
         if not lost:
             return body
-        alone = restored("", lost, self.original, int(_RESTORED * self.target), self.counter)
-        if absent(lost, self.ledger, self._source, alone):
+        alone = restored("", lost, self.source.text, int(_RESTORED * self.target), self.counter)
+        if absent(lost, self.ledger, self.source, alone):
             return body
         for more in _MORE:
             room = int(more * (self.counter.count(alone) + _MARKS * (alone.count("\n") + 1)))
             shorter = self._condensed(self.target - room)
-            again = restored(self._completed(shorter), self._lost_values(shorter), self.original, self.target, self.counter)
+            again = restored(self._completed(shorter), self._lost_values(shorter), self.source.text, self.target, self.counter)
             if len(still := self._lost_values(again)) < len(lost):
                 body, lost = again, still
         return body
 
     def _lost_values(self, body: str) -> tuple[Fact, ...]:
         values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
-        return absent(values, self.ledger, self._source, body)
+        return absent(values, self.ledger, self.source, body)
 
     def _result(self, original_tokens: int, best: "_Tried") -> Compressed:
         if lost := best.verification.lost_critical:
@@ -292,7 +291,9 @@ class _Job:
         if not best.check.ok:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)
-        return Compressed(best.text, tokens, original_tokens, None, self.original, self.content_type, self.ledger, best.verification)
+        return Compressed(
+            best.text, tokens, original_tokens, None, self.source.text, self.content_type, self.name, self.ledger, best.verification
+        )
 
     def _halted(self, original_tokens: int, reason: str) -> Compressed:
         return Compressed(
@@ -300,8 +301,9 @@ class _Job:
             0,
             original_tokens,
             f"compress: {self.name or self.content_type.value}: {reason}",
-            self.original,
+            self.source.text,
             self.content_type,
+            self.name,
             self.ledger,
             _needed=max(self._critical_tokens(), self.target + 1),
         )

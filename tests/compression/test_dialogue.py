@@ -1,5 +1,6 @@
 """Talk between named people."""
 
+import random
 import re
 
 import pytest
@@ -121,3 +122,24 @@ def test_a_set_phrase_is_courtesy(said: str) -> None:
 def test_a_phrase_with_a_statement_is_none(said: str) -> None:
     """What is said besides counts."""
     assert not is_courtesy(said)
+
+
+class DearNames:
+    """Counts as if every speaker's name were as long as a line."""
+
+    def count(self, text: str) -> int:
+        return len(text.split()) + 40 * text.count(": ")
+
+
+@pytest.mark.parametrize("target", [1_000, 2_000, 4_000, 8_000])
+def test_talk_of_long_names_fills_its_target(target: int) -> None:
+    """A line costs its speaker's whole name; what had to be cut back once is not cut back again and again."""
+    chance = random.Random(1)
+    sounds = ["ba", "de", "ki", "lo", "mu", "na", "pe", "ri", "so", "tu", "va", "we"]
+
+    def sentence() -> str:
+        return " ".join(["We saw", *("".join(chance.choices(sounds, k=3)) for _ in range(chance.randint(10, 25)))]) + "."
+
+    lines = [f"{chance.choice(('Ada', 'Ivo', 'Eve'))}: {' '.join(sentence() for _ in range(chance.randint(1, 4)))}" for _ in range(120)]
+    made = Dialogue("\n".join(lines), DearNames()).condensed(target)
+    assert 0.9 * target <= DearNames().count(made) <= target

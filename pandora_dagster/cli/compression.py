@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _TYPES = "context.md, research.md, page_doc, tool_result, prior_turn or generic; detected without."
 
+_SHOWN, _SHOWN_SIGNS = 5, 100
+"""Facts that the plain report names, and characters of each."""
+
 
 def register(app: typer.Typer) -> None:
     app.command("compress")(compress)
@@ -37,11 +40,11 @@ def compress(
 ) -> None:
     """Compress a text; nothing that must be kept is lost, or the command says why it HALTs. Exit code 1 for a HALT, 2 for bad input.
 
-    Each line of --jsonl gives one line, in order: id, text (null for a HALT), tokens, facts, missing, halted (null, or why). A line
-    that can not be read gives one too, with its number as line; the exit code is 1 then.
+    Each line of --jsonl gives one line, in order: id, text (null for a HALT), tokens, facts, missing, changed, halted (null, or why). A
+    line that can not be read gives one too, with its number as line; the exit code is 1 then.
 
     With --original the contract is with that text, over any number of generations: facts are counted and named missing by it, and what
-    must be kept of it is put back where the compression to be compressed again has lost it.
+    must be kept of it is put back where the compression to be compressed again has lost it. A sentence that contradicts it is left out.
 
     Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
     """
@@ -73,8 +76,18 @@ def _file(file: str, original: str, target_tokens: int, content_type: str, query
     if broken := broken_json_line(wanted.text):
         note(f"pandora: {file}: broken JSON from line {broken} on: taken as text")
     note(_summary(answer, tokens_in(wanted.text, settings)))
+    for name in ("changed", "missing") if answer["text"] is not None else ():
+        if shown := [_short(fact) for fact in answer[name][:_SHOWN]]:
+            more = len(answer[name]) - len(shown)
+            note(f"pandora: {name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}")
     if answer["halted"]:
         raise typer.Exit(EXIT_HALTED)
+
+
+def _short(fact: str) -> str:
+    """The beginning of a fact, on one line."""
+    line = " ".join(fact.split())
+    return line if len(line) <= _SHOWN_SIGNS else f"{line[:_SHOWN_SIGNS]}\u2026"
 
 
 def _lines(jsonl: str, settings: "Settings") -> None:

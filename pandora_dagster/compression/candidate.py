@@ -3,7 +3,6 @@
 Knows lines, table headers and speakers; knows nothing of ledgers.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -11,7 +10,7 @@ from math import ceil
 
 from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
-from pandora_dagster.compression.language import SENTENCE_BORDER, content_stems, stem
+from pandora_dagster.compression.language import clauses, content_stems, stem
 from pandora_dagster.compression.normal import key, padded, ungrouped, words
 from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted
@@ -21,7 +20,6 @@ NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: "
 _LOOKED_AT = 200
 _MANY = 200
 """So many sentences of a line are worth an index."""
-_STATEMENT_END = re.compile(SENTENCE_BORDER)
 
 
 class Candidate:
@@ -94,7 +92,7 @@ class Candidate:
     def _statements(self, number: int) -> tuple[tuple[str, frozenset[str]], ...]:
         if number not in self._split:
             line = "" if "|" in self.lines[number] else self.lines[number]
-            spoken = (sentence for sentence in _STATEMENT_END.split(line) if sentence)
+            spoken = (sentence for sentence in clauses(line) if sentence)
             self._split[number] = tuple((s, frozenset(stem(word) for word in words(ungrouped(s.replace("_", " "))))) for s in spoken)
         return self._split[number]
 

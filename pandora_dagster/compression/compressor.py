@@ -4,15 +4,17 @@ Order: within budget, nothing changes; else the method of the content condenses,
 back within the target; where a critical fact can not be kept, the result says so and holds no text (a HALT).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
+from pandora_dagster.compression.bearing import borne_out
 from pandora_dagster.compression.blocks import is_code
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Outcome, Rank, Verdict
 from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.long_words import without_long_words
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.normal import standing_in
 from pandora_dagster.compression.restoring import restored
@@ -34,6 +36,8 @@ _MORE = (1.0, 1.4)
 """Of what lost facts need, the room that is made for them: what goes to make room holds facts too."""
 _MARKS = 3
 """Tokens by which a line that is put back is marked as such."""
+_TRIES, _FEW_TRIES, _LARGE, _WIDER = 8, 3, 20_000, 1.12
+"""How often a larger target is tried after a HALT, of a large text (in tokens) less often, and by how much larger than the one before."""
 _RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
@@ -53,6 +57,37 @@ class Compressed:
     _name: str = ""
     _ledger: Ledger | None = None
     _verification: Verification | None = None
+    _fits: Callable[[int], bool] | None = None
+    """Whether a larger target would have worked."""
+    _needed: int = 0
+    """Tokens below which nothing has to be tried."""
+
+    @cached_property
+    def smallest_target(self) -> int:
+        """Of a HALT: a target near the smallest that works, found by a few tries; 0 where none of them did."""
+        if self._fits is None:
+            return 0
+        last, few = self.original_tokens, _FEW_TRIES if self.original_tokens > _LARGE else _TRIES
+        fails, tried = self._needed - 1, self._needed
+        for _ in range(few):
+            if tried >= last or self._fits(tried):
+                break
+            fails, tried = tried, int(tried * _WIDER) + 2
+        else:
+            tried = last
+        tried = min(tried, max(last, self._needed))
+        if not self._fits(tried):
+            return 0
+        for _ in range(few // 2):
+            middle = (fails + tried) // 2
+            if fails < middle < tried:
+                fails, tried = (fails, middle) if self._fits(middle) else (middle, tried)
+        return tried
+
+    @cached_property
+    def advice(self) -> str | None:
+        """Why there is no text, and with how many tokens there would be one; None where there is one."""
+        return f"{self.halted}; with {self.smallest_target} tokens they fit" if self.halted and self.smallest_target else self.halted
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -99,28 +134,42 @@ def compress(
 ) -> Compressed:
     """`text` in at most `target_tokens` tokens, each fact judged (000 section 24, 001 whole).
 
-    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. Where `text` is a
-    compression already, `original` is the first original: its facts are judged, and a critical one that `text` has lost is put
-    back; `ledger` is that original's, where it has been taken. `name` is the document's name, and where it is a path, details of
-    a tool result may rest on a reference to it. Raises InputError for a target under 1.
+    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. Where `text` is a compression
+    already, `original` is the first original: its facts are judged, and a critical one that `text` has lost is put back, and a sentence
+    that contradicts it is left out; `ledger` is that original's, where it has been taken. `name` is the document's name, and where it
+    is a path, details of a tool result may rest on a reference to it. Raises InputError for a target under 1.
     """
     if target_tokens < 1:
         raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
     tokens = counter.count(text)
-    if tokens <= target_tokens:
-        unchanged = Compressed(text, tokens, tokens, None, original or text, content_type, name, ledger)
-        if original in ("", text) or not unchanged.verification.lost_critical:
-            return unchanged
+    is_again = original not in ("", text)
+    if tokens <= target_tokens and not is_again:
+        return Compressed(text, tokens, tokens, None, text, content_type, name, ledger)
     kind = content_type or detect_content_type(name, original or text)
     clean = redacted(text)
-    first = clean if original in ("", text) else redacted(original)
-    source = Source(first, is_redacted=True)
+    source = Source(redacted(original) if is_again else clean, is_redacted=True)
     facts = ledger or take_ledger(source, kind)
+    if is_again:
+        true = borne_out(clean, facts, source)
+        if tokens <= target_tokens and true == clean:
+            unchanged = Compressed(text, tokens, tokens, None, original, kind, name, facts)
+            if not unchanged.verification.lost_critical:
+                return unchanged
+        clean = true
     made = _Job(clean, source, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
     if made.text is None and asked:
         again = _Job(clean, source, target_tokens, kind, "", counter, facts, name).run(tokens)
-        return made if again.text is None else again
+        made = made if again.text is None else again
+    if made.text is None:
+        return replace(made, _fits=partial(_fits, text, kind, query, counter, facts, original, name))
     return made
+
+
+def _fits(
+    text: str, kind: ContentType, query: str | None, counter: CountsTokens, facts: Ledger, original: str, name: str, target: int
+) -> bool:
+    made = compress(text, target_tokens=target, content_type=kind, query=query, counter=counter, ledger=facts, original=original, name=name)
+    return made.text is not None
 
 
 @dataclass(frozen=True)
@@ -149,7 +198,7 @@ class _Job:
 
     def _tried(self, text: str) -> "_Tried":
         judged = verify(self.ledger, self.source, text, reference=self._reference())
-        return _Tried(text, judged, is_a_summary(text, self.source.text, self.target, self.counter))
+        return _Tried(text, judged, is_a_summary(text, self.source.text, self.target, self.counter), self.source.text != self.text)
 
     @cached_property
     def _must(self) -> frozenset[str]:
@@ -178,7 +227,7 @@ class _Job:
     @cached_property
     def _shorter(self) -> str:
         """The text without what rules let go before anything is chosen (DECISIONS 5)."""
-        return Rules(self.text, self.content_type).shorter
+        return without_long_words(Rules(self.text, self.content_type).shorter, self.target)
 
     @cached_property
     def _method(self) -> Method:
@@ -234,6 +283,9 @@ class _Job:
             return self._halted(
                 original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}"
             )
+        if best.is_again and (untrue := best.changed):
+            shown = "; ".join(v.evidence or v.text for v in untrue[:5])
+            return self._halted(original_tokens, f"the text says what its original does not bear out: {shown}")
         if not best.text:
             return self._halted(original_tokens, f"no sentence, line or value can stand for the text in {self.target} tokens")
         if not best.check.ok:
@@ -253,6 +305,7 @@ class _Job:
             self.content_type,
             self.name,
             self.ledger,
+            _needed=max(self._critical_tokens(), self.target + 1),
         )
 
 
@@ -263,12 +316,17 @@ class _Tried:
     text: str
     verification: Verification
     check: SummaryCheck
+    is_again: bool
+
+    @property
+    def changed(self) -> tuple[Verdict, ...]:
+        return self.verification.of(Outcome.MUTATED, Outcome.INVENTED)
 
     @property
     def is_sound(self) -> bool:
-        return self.check.ok and not self.verification.lost_critical
+        return self.check.ok and not self.verification.lost_critical and not (self.is_again and self.changed)
 
     @property
     def loss(self) -> tuple[int, bool, int, int]:
         found = self.verification
-        return len(found.lost_critical), not self.check.ok, len(found.of(Outcome.MUTATED, Outcome.INVENTED)), len(found.lost)
+        return len(found.lost_critical), not self.check.ok, len(self.changed), len(found.lost)

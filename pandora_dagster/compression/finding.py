@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pandora_dagster.compression.european import DAY_AND_MONTH, DECIMAL_COMMA, NAMED_DATE, UNITS, unended
 from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.language import FALLING, OPENERS, RISING
 from pandora_dagster.compression.normal import has_other_script, key, plain, unlettered, words
@@ -18,15 +19,19 @@ _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|"
     r"Aug(?:ust)?|Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
 )
-_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_ENGLISH = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_NUMBER = rf"(?:{DECIMAL_COMMA}|{_ENGLISH})"
 _SIGN = r"(?:[\-\u2212](?=[$€£¥\d]))?"
 _SCALE = r"(?: ?(?:hundred|thousand|million|billion|trillion)\b)?"
-_PER = r"(?: ?(?:per |an? |/ ?)(?:second|minute|hour|night|day|week|month|quarter|year|person|user|seat)\b)?"
+_PER = (
+    r"(?: ?(?:per |an? |/ ?|pro |im |je |par |por |al )(?:second|minute|hour|night|day|week|month|quarter|year|person|user|seat|"
+    r"Stunde|Tag|Nacht|Woche|Monat|Jahr|Person|jour|mois|an|día|mes|año|mese|anno)\b)?"
+)
 """What an amount is for is a part of it: `$4,200 per month`."""
 _UNIT = (
     r"(?:tokens?|bytes?|[kKMGT]i?B|GHz|MHz|Hz|ms|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|months?|years?|km|cm|mm|nm|"
     r"miles?|meters?|metres?|feet|ft|inch(?:es)?|kg|mg|g|lbs?|pounds?|ounces?|oz|liters?|litres?|ml|watts?|kW|W|V|people|persons?|users?|"
-    r"items?|bags?|pieces?|times|pages?|rows?|lines?|calls?|points?|stars?|degrees?|x)\b"
+    rf"items?|bags?|pieces?|times|pages?|rows?|lines?|calls?|points?|stars?|degrees?|x|{UNITS})(?!\w)"
 )
 _FORMS = (
     (FactKind.URL, r"(?:https?://|www\.)[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?)\]}]"),
@@ -35,26 +40,31 @@ _FORMS = (
     (
         FactKind.DATE,
         r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+\-]\d\d:?\d\d)?)?(?!\w)"
-        r"|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}(?!\w)|\d\d/\d\d(?![\w/])",
+        rf"|\d{{1,2}}[/.]\d{{1,2}}[/.]\d{{2,4}}(?!\w)|\d\d/\d\d(?![\w/])|{DAY_AND_MONTH}",
     ),
     (
         FactKind.DATE,
         rf"{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?(?!\w)"
-        rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{4}})?(?!\w)|{_MONTH},? \d{{4}}(?!\w)",
+        rf"|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}(?:,? \d{{4}})?(?!\w)|{_MONTH},? \d{{4}}(?!\w)|{NAMED_DATE}",
     ),
     (FactKind.TIME, r"\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]\.?m\b\.?)?(?!\w)|\d{1,2} ?[ap]\.?m\b"),
     (
         FactKind.MONEY,
         rf"{_SIGN}[$€£¥] ?{_NUMBER}(?: ?[kKmMbB]\b|{_SCALE}){_PER}"
-        rf"|{_SIGN}{_NUMBER}{_SCALE} ?(?:USD|EUR|GBP|JPY|CHF|dollars?|euros?|pounds?|cents?)\b{_PER}",
+        rf"|{_SIGN}(?:\d{{1,3}}(?: \d{{3}})+(?:,\d{{1,2}})?(?= ?(?:€|EUR|euros?\b))|{_NUMBER}){_SCALE}"
+        rf" ?(?:(?:USD|EUR|GBP|JPY|CHF|dollars?|[Ee]uros?|EURO|pounds?|cents?|Cent)\b|[€£](?!\d)){_PER}",
     ),
-    (FactKind.PERCENTAGE, rf"{_SIGN}{_NUMBER} ?(?:(?:percentage|percent|per cent|%)[ \-]points?\b|basis points?\b|bps?\b|%|per ?cent\b)"),
+    (
+        FactKind.PERCENTAGE,
+        rf"{_SIGN}{_NUMBER} ?(?:(?:percentage|percent|per cent|%)[ \-]points?\b|basis points?\b|bps?\b|%|"
+        r"per ?cent\b|[Pp]rozent\b|pour cent\b|por ciento\b)",
+    ),
     (
         FactKind.IDENTIFIER,
         r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|(?=[\w\-/]{0,161}+\.)[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",
     ),
     (FactKind.QUANTITY, rf"{_SIGN}{_NUMBER}{_SCALE}[ \-]?{_UNIT}"),
-    (FactKind.NUMBER, rf"{_SIGN}{_NUMBER}{_SCALE}(?!\w)"),
+    (FactKind.NUMBER, rf"{_SIGN}(?:(?<![\[(,:])(?:{DECIMAL_COMMA})|{_ENGLISH}){_SCALE}(?!\w)"),
     (
         FactKind.QUOTE,
         r"\"[^\"\n]{2,120}\"|\u201c[^\u201d\n]{2,120}\u201d|\u00ab[^\u00bb\n]{2,120}\u00bb"
@@ -87,6 +97,11 @@ _BEFORE_SENTENCE = re.compile(r"(?:[.!?\n*•>|\])\"]\s*|\n\s*-\s+|\d[.)]\s+|[^\
 _LABEL = re.compile(r"\n[^\n:.!?]{1,32}: $")
 _LONGEST = 400
 _AHEAD = 30
+_LONGEST_WORD = 80
+_IN_WORD = re.compile(r"[\w+/=\-]")
+"""Behind a part of a longer word: no identifier."""
+_TITLE = 12
+"""Characters before a name in which a title or an ordinal ends with a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +151,8 @@ def _scanned(scan: re.Pattern[str], forms: tuple[tuple[FactKind, str], ...], rea
 def _checked(kind: FactKind, value: str, start: int, text: str) -> Found | None:
     if kind is FactKind.NAME:
         return _name(value, start, text)
+    if kind is FactKind.IDENTIFIER and len(value) > _LONGEST_WORD and (_IN_WORD.match(text, start + len(value)) or "/" not in value):
+        return None
     if len(value) > _LONGEST and kind is not FactKind.URL:
         return None
     if kind is FactKind.IDENTIFIER and _AMOUNT_UNIT.fullmatch(value):
@@ -159,7 +176,8 @@ def _name(value: str, start: int, text: str) -> Found | None:
 
 
 def _begins_sentence(text: str, start: int) -> bool:
-    if start == 0 or _BEFORE_SENTENCE.search(text[max(0, start - 4) : start]):
+    before = unended(text[max(0, start - _TITLE) : start + 1])[:-1]
+    if start == 0 or _BEFORE_SENTENCE.search(before[-4:]):
         return True
     return text[start - 2 : start] == ": " and bool(_LABEL.search("\n" + text[max(0, start - 36) : start]))
 

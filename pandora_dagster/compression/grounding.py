@@ -15,7 +15,8 @@ from pandora_dagster.compression.counting import Counts
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
-from pandora_dagster.compression.language import FUNCTION_WORDS, SENTENCE_BORDER, is_negation, sentences, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, clauses, is_negation, sentences, stem
+from pandora_dagster.compression.long_words import LEFT_OUT_WORD
 from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.retold import Told
@@ -24,7 +25,11 @@ from pandora_dagster.text.credentials import redacted
 
 _ESCAPED = re.compile(r"(?<!\\)\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
+_ESCAPED_QUOTE = re.compile(r"\\+(?=\")\"")
 _RANGE = re.compile(r"(\d[\d,.]*)(?: ?(?:-|\u2013|\u2014) ?| (?:to|and|or) )$")
+_UNIT_BEHIND = re.compile(r':\s*"?(-?\d[\d.,]*)"?\s*,\s*"[^"]{1,60}"\s*:\s*"([^\W\d_]{1,12}|[$€£¥%])"(?=\s*[,}])')
+_UNIT_BEFORE = re.compile(r':\s*"([^\W\d_]{1,12}|[$€£¥%])"\s*,\s*"[^"]{1,60}"\s*:\s*"?(-?\d[\d.,]*)"?(?=\s*[,}])')
+"""A number and its unit as two members of an object, one behind the other: `"amount": 66.29, "currency": "EUR"`."""
 _FIGURE = re.compile(r"\d[\d,.]*")
 _LONGEST_RANGE = 24
 _REACH = 8
@@ -64,11 +69,21 @@ class Source:
 
     @cached_property
     def _spellings(self) -> frozenset[tuple[FactKind, str]]:
-        return frozenset(named for named, _ in self.spelled) | frozenset(self._ranges()) | self.counts.spellings
+        return (
+            frozenset(named for named, _ in self.spelled) | frozenset(self._ranges()) | frozenset(self._members()) | self.counts.spellings
+        )
 
     @cached_property
     def counts(self) -> Counts:
         return Counts(self.text)
+
+    def _members(self) -> Iterator[Value]:
+        """Values of which an object holds the number and the unit side by side: a table writes them in one cell."""
+        plain = _ESCAPED_QUOTE.sub('"', self.text)
+        pairs = {found.groups() for form in (_UNIT_BEHIND, _UNIT_BEFORE) for found in form.finditer(plain)}
+        for one, other in pairs:
+            for written in (f"{one} {other}", f"{other} {one}"):
+                yield from (spelling(v.kind, v.text) for v in find_values(written, is_redacted=True) if v.kind in NUMERIC)
 
     def _ranges(self) -> Iterator[Value]:
         """The first values of ranges, which bear the unit of the second: `3 to 5 weeks`."""
@@ -231,6 +246,7 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str], refere
     """Values of the candidate that the source does not have. `known` are keys of the ledger, `reference` is the line that
     leads to the stored original, "" where there is none."""
     seen: set[str] = set()
+    left_out = {mark.start() + 1 for mark in LEFT_OUT_WORD.finditer(candidate.text)}
     for found in candidate.values:
         value = key(found.text)
         if value in seen or value in known:
@@ -238,7 +254,7 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str], refere
         seen.add(value)
         if found.kind is FactKind.NAME and _is_label(found, candidate.text):
             continue
-        if LEFT_OUT.fullmatch(_line_around(found, candidate.text)):
+        if found.start in left_out or LEFT_OUT.fullmatch(_line_around(found, candidate.text)):
             continue
         if reference and key(found.text) in key(reference) and _line_around(found, candidate.text) == reference:
             continue
@@ -252,7 +268,7 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
     for line in candidate.lines:
         holds_values = "|" in line or line.startswith(NO_SENTENCES)
         plain = next((line.removeprefix(mark) for mark in (*NO_SENTENCES, REFERENCE) if line.startswith(mark)), line)
-        for sentence in re.split(rf"{SENTENCE_BORDER}|\|" if holds_values else SENTENCE_BORDER, plain):
+        for sentence in clauses(plain, at_bars=holds_values):
             own = Polarity.of(sentence, _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
             added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))

@@ -1,8 +1,10 @@
-"""English words that carry structure rather than content, by word class. Closed classes only, made from no data set."""
+"""Words that carry structure rather than content, by word class, and where sentences end. Closed classes only, made from no data set."""
 
 import re
 from functools import lru_cache
 
+from pandora_dagster.compression import european
+from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.normal import words
 
 
@@ -50,7 +52,7 @@ FILLERS = word_set(
 )
 NEGATIONS = word_set(
     "no not never none neither nor without cannot cant dont doesnt didnt wont wouldnt isnt arent wasnt werent hasnt havent shouldnt couldnt"
-)
+) | word_set(european.NEGATIONS)
 
 RISING = word_set("rise rises rose risen rising increase increases increased increasing grow grows grew grown growing gain gained climbed")
 FALLING = word_set("fall falls fell fallen falling decrease decreases decreased decreasing drop drops dropped shrank shrunk declined lost")
@@ -64,11 +66,12 @@ OPENERS = FUNCTION_WORDS | word_set(
 """Words that begin sentences with a capital and name nothing."""
 
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)([\"')\]]*)\s+(?=[\"'(*#\[A-Z\d])|(?<=[。！？؟])|\n+"
+    r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)([\"')\]]*)\s+(?=[\"'(*#\[A-Z\d\u00c0-\u00de¿¡„«])|(?<=[。！？؟])|\n+"
 )
 """A number before its item (`1. Change of plan`) ends nothing."""
-SENTENCE_BORDER = r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b\u061f\u06d4])\s*"
+_STATEMENT_BORDER = r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b\u061f\u06d4])\s*"
 """Between two statements of a line; full-width ends need no blank behind them."""
+_BORDER, _BORDER_OR_BAR = re.compile(_STATEMENT_BORDER), re.compile(rf"{_STATEMENT_BORDER}|\|")
 _SUFFIXES = ("ing", "ies", "ed", "es", "s")
 _KNOWN = 16_384
 """Words whose stems are remembered: few words are most of a text."""
@@ -97,6 +100,14 @@ def is_negation(word: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """Sentences and lines of `text`, trimmed, none empty."""
-    ends = [(m.start() if m.group(1) is None else m.end(1), m.end()) for m in _SENTENCE_END.finditer(text)]
+    ends = [(m.start() if m.group(1) is None else m.end(1), m.end()) for m in _SENTENCE_END.finditer(unended(text))]
     starts = [0, *(after for _, after in ends)]
     return [s for start, (end, _) in zip(starts, [*ends, (len(text), 0)], strict=True) if (s := text[start:end].strip())]
+
+
+def clauses(line: str, *, at_bars: bool = False) -> list[str]:
+    """What a line says, one statement after the other; of a table's row each cell where `at_bars`."""
+    borders = list((_BORDER_OR_BAR if at_bars else _BORDER).finditer(unended(line)))
+    starts = [0, *(border.end() for border in borders)]
+    ends = [*(border.start() for border in borders), len(line)]
+    return [line[start:end] for start, end in zip(starts, ends, strict=True)]

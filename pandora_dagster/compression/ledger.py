@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
+from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, Rank
 from pandora_dagster.compression.finding import Found, bare, find_values
 from pandora_dagster.compression.grounding import Source
@@ -225,7 +226,7 @@ class _Borders:
 
     @cached_property
     def _ends(self) -> list[int]:
-        return [0, *(mark.end() for mark in _SENTENCE_BORDER.finditer(self._body))]
+        return [0, *(mark.end() for mark in _SENTENCE_BORDER.finditer(unended(self._body)))]
 
     @cached_property
     def _questions(self) -> list[int]:

@@ -1,6 +1,6 @@
 """Sentences that are facts as a whole: errors, constraints with their force, decisions, claims with their source.
 
-Knows English cues; knows nothing of rank.
+Knows English cues, and those of four languages beside; knows nothing of rank.
 """
 
 import re
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pandora_dagster.compression import european
+from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
 from pandora_dagster.compression.normal import ungrouped, words
@@ -37,7 +39,7 @@ _DEONTIC = (
     r"(?! be (?:so|such|really|very|nice|great|hard|tough|scary|proud|excit\w*|amaz\w*|fun|lovely|awesome|\w+ing)\b)|"
     r"shall|forbidden|prohibited|not (?:allowed|permitted|to exceed)|mandatory|obligatory|(?:are|is|be|am) (?:required|obliged) to|"
     r"(?<!\bI )(?<!\bwe )(?<!\bit )(?<!this )(?<!that )(?<!there )may not(?! (?:be|have|know|seem|look|want|need|like|get|feel|mean)\b)|"
-    r"only (?:\w+ ){1,4}(?:may|must|shall)"
+    rf"only (?:\w+ ){{1,4}}(?:may|must|shall)|{european.BINDING}"
 )
 _FIGURE = r"(?= (?:[$€£¥] ?|(?:USD|EUR|GBP|JPY|CHF) )?\d)"
 """Looked at, not taken: the figure is compared by itself."""
@@ -46,7 +48,8 @@ IMPERATIVE = re.compile(
     r"(?:^\W{0,4}(?:and |but )?(?:please,? |kindly )?|\bplease |[;:] )(?:do not|don't|don\u2019t) "
     rf"(?!(?:{_STATES}|worry|mind|hesitate|mention|even|let|be|you|I|we|they|really|forget)\b)[a-z]"
     r"|^\W{0,4}no (?!(?:one|idea|problem|need|doubt|way|matter|sign|news|thanks)\b)(?:\w+ ){1,4}(?:until|before|after|unless|without)\b"
-    r"|^\W{0,4}no (?!kidding|thing)\w{2,}ing(?: (?:in|on|at|inside|near) [\w ]{1,40})?[.!]*$",
+    r"|^\W{0,4}no (?!kidding|thing)\w{2,}ing(?: (?:in|on|at|inside|near) [\w ]{1,40})?[.!]*$"
+    rf"|{european.IMPERATIVE}",
     re.IGNORECASE,
 )
 """Prohibitions without a modal verb: negated imperatives that are no set phrase and no verb of state, `No hiring until ...`."""
@@ -55,7 +58,7 @@ STRICT = re.compile(rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only)\b", re.IGNORECASE
 FORCE = re.compile(
     rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only|have to|has to|need to be|never|"
     rf"only (?:if|when|with|on|in|the|a)|less than|(?:under|below|within|up to|more than){_FIGURE}|"
-    r"without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b",
+    rf"{european.FORCE}|without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
@@ -64,7 +67,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """A limit by its name, where no word of force stands: `My budget is 500`."""
-PREFERENCE = re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r)\b", re.IGNORECASE)
+PREFERENCE = re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r|" + european.PREFERENCE + r")\b", re.IGNORECASE)
 DECISION = re.compile(
     r"\b(?:decided|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved|"
     r"(?:has|have) been (?:successfully )?\w+ed|"
@@ -84,9 +87,10 @@ _AMOUNT = re.compile(r"\d")
 _FULL = "\u3002\uff01\uff1f\u061f\u06d4"
 _SENTENCE = re.compile(rf"[^\n.!?{_FULL}]*(?:[.!?](?!\s|$|\")[^\n.!?{_FULL}]*)*[.!?{_FULL}]*[\"')\u300d\u300f]*")
 _LIMIT = re.compile(rf"{FORCE.pattern}|\d+(?:[.,]\d+)*", re.IGNORECASE)
-_ENDS = word_set("by before until till")
+_ENDS = word_set("by before until till") | frozenset(european.ENDS)
 _WHEN = re.compile(
-    r"\b(by|before|until|till|after|since|from) (?:the )?(?=\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|"
+    rf"\b(by|before|until|till|after|since|from|{'|'.join((*european.ENDS, *european.BEGINS))}) (?:the |zum |dem )?(?=\d|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|"
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december)\b)",
     re.IGNORECASE,
 )
@@ -123,11 +127,12 @@ def _of_line(line: str, at: int) -> Iterator[Statement]:
             start = at + line.index(trimmed, stamp.end() if stamp else 0)
             yield Statement(FactKind.ERROR, trimmed, start, start + len(trimmed))
         return
-    for found in _SENTENCE.finditer(line):
-        sentence = found.group().strip()
+    for found in _SENTENCE.finditer(unended(line)):
+        whole = line[found.start() : found.end()]
+        sentence = whole.strip()
         if not _SHORTEST <= len(sentence) <= _LONGEST:
             continue
-        start = at + found.start() + found.group().index(sentence[0])
+        start = at + found.start() + whole.index(sentence[0])
         if kind := _kind(sentence):
             is_binding = not PREFERENCE.search(sentence)
             yield Statement(kind, sentence, start, start + len(sentence), is_binding, is_binding and _is_strict(kind, sentence))

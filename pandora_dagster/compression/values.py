@@ -6,10 +6,11 @@ Knows amounts, dates, times, units; gives one canonical spelling, or "" where it
 import re
 from collections.abc import Callable
 
+from pandora_dagster.compression.european import DECIMAL_COMMA, english, is_unclear, month_of
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.normal import key, plain
 
-_DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_DIGITS = re.compile(rf"\d{{1,3}}(?: \d{{3}})+(?:,\d{{1,2}})?(?!\d)|{DECIMAL_COMMA}|\d+(?:,\d{{3}})*(?:\.\d+)?")
 _CURRENCIES = {
     "$": "usd", "usd": "usd", "dollar": "usd", "dollars": "usd", "€": "eur", "eur": "eur", "euro": "eur", "euros": "eur",
     "£": "gbp", "gbp": "gbp", "pound": "gbp", "pounds": "gbp", "¥": "jpy", "jpy": "jpy", "chf": "chf", "cent": "cent", "cents": "cent",
@@ -20,8 +21,8 @@ _CURRENCIES = {
 _SCALES = {"hundred": 2, "thousand": 3, "k": 3, "m": 6, "million": 6, "b": 9, "billion": 9, "trillion": 12}
 _ZEROS = {"百": 2, "千": 3, "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8}
 _SCALE_WORD = re.compile(r"\b(?:hundred|thousand|million|billion|trillion)\b")
-_PER = re.compile(r"(?:\bper |\ban? |/ ?)([a-z]+)$")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_PER = re.compile(r"(?:\b(?:per|pro|im|je|par|por|al) |\ban? |/ ?)([^\W\d_]+)$")
+_DOTTED_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})?")
 _OTHER_DATE = re.compile(r"(?:(\d{4}) ?[年년] ?)?(?:(\d{1,2}) ?[月월])?(?: ?(\d{1,2}) ?[日号號일])?")
 _UNITS = {
     "sec": "s",
@@ -55,8 +56,10 @@ def spelling(kind: FactKind, text: str) -> Value:
 
 
 def plain_number(text: str) -> str:
-    """`1,299.00` -> `1299`: without separators and trailing zeros."""
-    whole, _, fraction = text.replace(",", "").partition(".")
+    """`1,299.00` and `1.299,00` -> `1299`: without separators and trailing zeros."""
+    if is_unclear(text):
+        return text
+    whole, _, fraction = english(text).replace(",", "").partition(".")
     fraction = fraction.rstrip("0")
     return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction else "")
 
@@ -98,7 +101,7 @@ def _percentage(text: str) -> str:
 
 
 def _quantity(text: str) -> str:
-    unit = re.sub(r"[^a-z]", "", _SCALE_WORD.sub("", text))
+    unit = re.sub(r"[\W\d_]", "", _SCALE_WORD.sub("", text))
     bare = unit.removesuffix("s") if len(unit) > 2 else unit
     return f"{_number(text)} {_UNITS.get(bare, bare)}"
 
@@ -109,7 +112,10 @@ def _date(text: str) -> str:
     if other := _OTHER_DATE.fullmatch(text):
         year, month, day = other.groups()
         return f"{year or '-'}-{month.zfill(2) if month else '-'}-{day.zfill(2) if day else '-'}"
-    month = next((n for n, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", text)), 0)
+    if (dotted := _DOTTED_DATE.fullmatch(text)) and 0 < int(dotted.group(2)) <= 12:
+        day, month, year = dotted.groups()
+        return f"{year or '-'}-{month.zfill(2)}-{day.zfill(2)}"
+    month = month_of(text)
     numbers = re.findall(r"\d+", text)
     if not month or not numbers:
         return ""

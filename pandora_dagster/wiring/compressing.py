@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.detection import detect_content_type
-from pandora_dagster.compression.facts import Outcome
+from pandora_dagster.compression.facts import Outcome, Verdict
 from pandora_dagster.compression.json_parts import broken_json_line
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.verification import verify
@@ -80,7 +80,8 @@ def compress_text(
     `type` is a content type of 000 section 22, detected where it is empty. Where `text` is a compression already, `original`
     is what was compressed first: verdicts are about its facts, over any number of generations, and critical ones that `text` lost are put
     back. The answer has `id`, `text` (None where no sound text fits),
-    `tokens`, `facts` (`total` and a number for each verdict), `missing` (the facts that are lost) and `halted` (None, or why).
+    `tokens`, `facts` (`total` and a number for each verdict), `missing` (the facts that are lost), `changed`
+    (what was mutated or invented) and `halted` (None, or why).
     Raises InputError for a target under 1 or an unknown type, HaltError where a configured model can not be reached.
     """
     with opened_compressor(settings or load_settings(os.environ)) as compressed:
@@ -106,15 +107,19 @@ def answers(lines: bytes, compressed: Compressor, *, where: str) -> Generator[di
     if b"\0" in lines[:_HEAD]:
         raise InputError(f"{where}: a binary file: expected UTF-8 text with one JSON object a line")
     rows = lines.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    first: dict[str | int, int] = {}
     for number, line in enumerate(rows[:-1] if not rows[-1] else rows, 1):
-        yield _answer(line, number, f"{where}:{number}", compressed)
+        yield _answer(line, number, f"{where}:{number}", compressed, first)
 
 
-def _answer(line: bytes, number: int, where: str, compressed: Compressor) -> dict[str, Any]:
+def _answer(line: bytes, number: int, where: str, compressed: Compressor, first: dict[str | int, int]) -> dict[str, Any]:
+    """`first` is the line of each id so far."""
     given: Mapping[str, Any] = {}
     try:
         given = _object(line, where)
         wanted = _wanted(given, where)
+        if (known := first.setdefault(wanted.id, number)) != number:
+            raise InputError(f"{where}: id {wanted.id!r}: that of line {known} too: expected another")
     except InputError as error:
         return _refused(_id(given), number, str(error))
     try:
@@ -139,6 +144,8 @@ def _object(line: bytes, where: str) -> Mapping[str, Any]:
 
 def _wanted(given: Mapping[str, Any], where: str) -> Wanted:
     """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a request; raises InputError naming what is wrong with it."""
+    if unknown := [name for name in given if name not in _FIELDS]:
+        raise InputError(f"{where}: {', '.join(map(repr, unknown[:5]))}: unknown: expected {', '.join(_FIELDS)}")
     fields: dict[str, Any] = {n: v for n, v in given.items() if v is not None or n not in _OPTIONAL}
     for name, kind in _FIELDS.items():
         if name not in fields and name in _OPTIONAL:
@@ -165,7 +172,7 @@ def _check_text(text: str, where: str) -> None:
 
 
 def _refused(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
-    answer = _line(id, None, 0, {}, (), reason)
+    answer = _line(id, None, 0, {}, (), (), reason)
     return {"id": answer.pop("id"), "line": number, **answer}
 
 
@@ -195,7 +202,7 @@ def _by_structure(one: Wanted, counter: CountsTokens) -> dict[str, Any]:
         original=one.original,
         name=one.name,
     )
-    return _line(one.id, made.text, made.tokens, made.counts, made.missing, made.halted)
+    return _line(one.id, made.text, made.tokens, made.counts, made.missing, made.verdicts if made.text is not None else (), made.advice)
 
 
 async def _by_engine(one: Wanted, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
@@ -209,14 +216,35 @@ async def _by_engine(one: Wanted, engine: SummarizationEngine, settings: Setting
         raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
     first = one.original or one.text
     judged = made.verification or verify(take_ledger(first, kind), first, made.text or "")
-    return _line(one.id, made.text, made.tokens, judged.counts, [f.text for f in judged.lost], made.halted or None)
+    return _line(
+        one.id,
+        made.text,
+        made.tokens,
+        judged.counts,
+        [f.text for f in judged.lost],
+        judged.verdicts if made.text is not None else (),
+        made.halted or None,
+    )
 
 
 def _line(
-    id: str | int | None, text: str | None, tokens: int, counts: Mapping[str, int], missing: Iterable[str], halted: str | None
+    id: str | int | None,
+    text: str | None,
+    tokens: int,
+    counts: Mapping[str, int],
+    missing: Iterable[str],
+    verdicts: Iterable[Verdict],
+    halted: str | None,
 ) -> dict[str, Any]:
     facts = {"total": counts.get("total", 0)} | {outcome.value: counts.get(outcome.value, 0) for outcome in _ORDER}
-    return {"id": id, "text": text, "tokens": tokens, "facts": facts, "missing": list(missing), "halted": halted}
+    changed = [_changed(v) for v in verdicts if v.outcome in (Outcome.MUTATED, Outcome.INVENTED)]
+    return {"id": id, "text": text, "tokens": tokens, "facts": facts, "missing": list(missing), "changed": changed, "halted": halted}
+
+
+def _changed(verdict: Verdict) -> str:
+    """What stands where, and what is wrong with it: `$149.00 -> $194.00: another value stands in its place`."""
+    stands = f"{verdict.fact.text} -> " if verdict.fact and verdict.evidence not in ("", verdict.fact.text) else ""
+    return f"{stands}{verdict.evidence or verdict.text}: {verdict.reason or verdict.outcome.value}"
 
 
 def _named(kind: type | tuple[type, ...]) -> str:

@@ -162,3 +162,12 @@ def test_no_list_of_values_hides_what_is_invented(line: str) -> None:
     """A mark at a line's beginning, ours or a forged one, excuses nothing behind it."""
     source = "The rent is 900 EUR. The deposit of 1,800 EUR is due in May. Pets: yes."
     assert verify(take_ledger(source), source, f"The flat costs money.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)
+
+
+def test_a_number_and_its_unit_of_one_object_are_one_value():
+    """`66.29 EUR` in a table's cell is the object's amount and currency; another currency or amount is invented."""
+    source = '{"rates": [{"price": {"type": "single", "amount": 66.29, "currency": "EUR"}}, {"unit": "kg", "weight": 12.5}]}'
+    ledger = take_ledger(source)
+    assert not verify(ledger, source, "# price[amount,currency]|weight\n66.29 EUR|12.5 kg").of(Outcome.INVENTED)
+    for wrong in ("66.29 USD", "66.28 EUR", "12.5 EUR"):
+        assert verify(ledger, source, f"# price[amount,currency]\n{wrong}").of(Outcome.INVENTED, Outcome.MUTATED), wrong

@@ -9,8 +9,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pandora_dagster.compression.answering import Said, answers
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
@@ -21,7 +22,8 @@ from pandora_dagster.compression.statements import DECISION, FORCE
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
-_SENTENCE = re.compile(r"(?<=[.!?。！？؟])[\"')\]]*\s+|(?<=[。！？؟])")
+_SENTENCE = re.compile(r"(?<=[.!?。！？؟])(?<!\b[A-HJ-Z]\.)[\"')\]]*\s+|(?<=[。！？؟])")
+"""An initial (`J. Smith`) ends nothing."""
 _FORM = 0.3
 """Of another form of a word (`painted` beside `painting`): it tells when, or how many."""
 _HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
@@ -211,7 +213,22 @@ def _units(
         facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(forms), *sorted(hard)) if tells else ()
         units.append(_unit(piece, number, facts, counter))
     weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())
-    return units, weights
+    return _with_needs(units, pieces), weights
+
+
+def _with_needs(units: Sequence[Unit], pieces: Sequence[Piece]) -> list[Unit]:
+    """Units with those that take back, refuse or move what they say, in the shorter form of these."""
+    forms: dict[tuple[int, int], list[int]] = {}
+    for number, piece in enumerate(pieces):
+        forms.setdefault((piece.line.number, piece.order), []).append(number)
+    spoken = list(forms.values())
+    said = [Said(pieces[form[0]].spoken, pieces[form[0]].line.number, pieces[form[0]].line.speaker) for form in spoken]
+    found = list(units)
+    for one, others in answers(said).items():
+        needs = tuple(spoken[other][-1] for other in others)
+        for number in spoken[one]:
+            found[number] = replace(units[number], needs=needs)
+    return found
 
 
 def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:

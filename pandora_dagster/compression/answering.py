@@ -17,14 +17,22 @@ from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.statements import ERROR
 
 _DENIES = re.compile(
-    r"\W*(?:(?:sorry|well|oh|hm+|but|and|ok(?:ay)?|yes|then|so)\b[,.\u2013\u2014 ]+)*(?:"
-    r"no(?! (?:problem|worr|doubt|wonder|kidding|idea|way|need|matter|one\b))|nope|nah|not(?! (?:at all|bad|only|sure))|never(?! mind)|"
+    r"\W*(?:(?:sorry|well|hm+|but|and|ok(?:ay)?|yes|then|so)\b[,.\u2013\u2014 ]+)*(?:"
+    r"no(?! (?:prob|worr|doubt|wonder|kidding|idea|way|need|matter|one\b))|nope|nah|not(?! (?:at all|bad|only|sure))|never(?! mind)|"
     r"neither|actually|rather|correction|instead|wrong|on the contrary|(?:i(?:'|\u2019)m|i am) afraid|unfortunately|make (?:it|that))\b",
     re.IGNORECASE,
 )
 """Begins what turns the sentence before it around."""
-_CORRECTS = re.compile(r"\W*(?:no[, ]+(?:wait|sorry)|correction|rather|i mean|sorry, (?:i|it|that)|scratch that|make (?:it|that))\b", re.IGNORECASE)
+_CORRECTS = re.compile(
+    r"\W*(?:no[, ]+(?:wait|sorry)|correction|rather|i mean|sorry, (?:i|it|that)|scratch that|make (?:it|that))\b", re.IGNORECASE
+)
 """Begins what a speaker says to correct their own last sentence."""
+_OFFERS = re.compile(
+    r"\b(?:I|we)(?:(?:'|\u2019)d)? (?:(?:can|could|would|will|do) )?(?:offer|propose|suggest|want|demand|request|like to|ask (?:for|that|you))\b|"
+    r"\b(?:how about|what about|shall (?:we|I)|can (?:we|I|you)|could (?:we|I|you)|may (?:we|I))\b",
+    re.IGNORECASE,
+)
+"""Asks or offers what may be refused."""
 _MOVES = re.compile(
     r"\b(?:moved|postponed|changed|shifted|rescheduled|brought forward|put (?:off|back)|delayed|raised|lowered|reduced|increased|cut|"
     r"extended|shortened|replaced|corrected|revised|updated|amended|adjusted)\b (?:\w+ ){0,4}?(?:to|by|until|till|from|on|with)\b|"
@@ -93,7 +101,7 @@ def _replies(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
             opens = place == 0 and bool(_DENIES.match(said[number].text))
             if is_courtesy(said[number].text) or not (opens or _negates(said[number].text)):
                 continue
-            target = _shared(said, before, number)
+            target = _shared(said, before if opens else [n for n in before if _is_open(said[n].text)], number)
             target = before[-1] if target < 0 and opens else target
             if target >= 0 and not is_courtesy(said[target].text):
                 yield target, number
@@ -122,6 +130,11 @@ def _turns(said: Sequence[Said]) -> list[list[int]]:
             turns.append([number])
             last = sentence.speaker
     return turns
+
+
+def _is_open(text: str) -> bool:
+    """Whether a sentence may be refused without a `No`: it offers or asks for something, or gives a date or an amount."""
+    return bool(_OFFERS.search(text) or _kinds(text).keys() - {FactKind.NUMBER})
 
 
 def _shared(said: Sequence[Said], before: Sequence[int], number: int) -> int:

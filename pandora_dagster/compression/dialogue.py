@@ -57,6 +57,8 @@ _LEAST = 0.02
 _ROUNDS, _SMALLEST = 5, 4
 """Joining pieces saves tokens: what was saved is spent in further rounds, while more than this is left."""
 _LONGEST_SENTENCE = 1_200
+_WHOLE = 25
+"""Words of a sentence that stands rather as it was said, where there is room."""
 _LEAST_WORDS = 2
 """Words of content, other than the speakers' names, that a piece without a hard fact needs to tell anything."""
 _ENDS, _CALLS = " .,;!", "?"
@@ -96,16 +98,32 @@ class Dialogue:
     def condensed(self, target: int) -> str:
         """The talk in at most `target` tokens."""
         selection = Selection(self._units, self._weights, self._openings, least=_LEAST)
-        text, left = "", target - self._counter.count(self._legend)
+        text, left, picked = "", target - self._counter.count(self._legend), list[int]()
         for _ in range(_ROUNDS):
-            text = self._fitted(selection.extend(left), target)
+            picked = selection.extend(left)
+            text = self._fitted(picked, target)
             left = target - self._counter.count(text) - 1
             if left < _SMALLEST:
                 break
-        return text
+        return self._widened(picked, text, target)
+
+    def _widened(self, picked: list[int], text: str, target: int) -> str:
+        """The text in which sentences that lost words have them again, the dearest picks first, while there is room."""
+        whole = {(piece.line.number, piece.order): number for number, piece in reversed(list(enumerate(self._pieces)))}
+        left = target - self._counter.count(text)
+        wider = list(picked)
+        for place, number in enumerate(picked):
+            piece = self._pieces[number]
+            other = whole[piece.line.number, piece.order]
+            more = self._units[other].tokens - self._units[number].tokens
+            if other != number and more <= left and len(piece.spoken.split()) <= _WHOLE:
+                wider[place] = other
+                left -= more
+        tried = self._composed(wider) if wider != picked else text
+        return tried if text and self._counter.count(tried) <= target else text
 
     def _fitted(self, picked: list[int], target: int) -> str:
-        """The composed text; the last picks go until it fits."""
+        """The composed text; the last of `picked` go until it fits."""
         text = self._composed(picked)
         while picked and (over := self._counter.count(text) - target) > 0:
             del picked[-max(1, over // 8) :]

@@ -242,9 +242,7 @@ def _fitted(
         budget -= max(tokens - target, 1)
 
 
-def _sound(
-    kept: set[int], scores: Sequence[float], costs: Sequence[int], budget: float, answered: Mapping[int, Sequence[int]]
-) -> set[int]:
+def _sound(kept: set[int], scores: Sequence[float], costs: Sequence[int], budget: float, answered: Mapping[int, Sequence[int]]) -> set[int]:
     """Units of which none misleads: with what answers it where there is room, else without it."""
     if not answered.keys() & kept:
         return kept

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 
 from pandora_dagster.compression.answering import Said, answers, with_answers
 from pandora_dagster.compression.dialogue_lines import ALSO, SPEAKER_LINE, is_dialogue, read_lines
@@ -39,7 +40,8 @@ _SET_OFF = "\0\n\0"
 
 def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
     """`body` with what it lacks, as many facts as fit in `target` tokens, in the given order: each below its own heading where that
-    stands, and behind its speaker's name; what one speaker said stands on one line. The query of context.md stands before all else, as
+    stands, and behind its speaker's name; what one speaker said stands on one line. What was taken back or moved comes with that, or (unless it is
+    critical) not at all. The query of context.md stands before all else, as
     it was. Of a body without a word they are all there is."""
     origin = _Origin(redacted(source))
     facts = list(facts)
@@ -54,8 +56,10 @@ def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter
     for group in _by_sentence([f for f in facts if f.kind is not FactKind.QUERY], origin):
         if used + _SHORTEST_LINE > target:
             break
-        for text in _choices(group, origin, counter):
-            if made.add([(text, _place(group[0], origin.text)), *_answering(group[0], body, origin)]):
+        answering = _answering(group[0], body, origin)
+        with_less = [answering] if group[0].rank is not Rank.CRITICAL or not answering else [answering, []]
+        for text, others in product(_choices(group, origin, counter), with_less):
+            if made.add([(text, _place(group[0], origin.text)), *others]):
                 tried = f"{opening}{made}"
                 if (tokens := counter.count(tried)) <= target:
                     best, used = tried, tokens
@@ -65,10 +69,7 @@ def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter
 
 
 def _answering(fact: Fact, body: str, origin: "_Origin") -> list[tuple[str, int]]:
-    """What the sentence of a fact misleads without, where it does not stand yet; of a statement that stands as it is, nothing: it
-    may be all there is room for."""
-    if fact.rank is Rank.CRITICAL:
-        return []
+    """What the sentence of a fact misleads without, where it does not stand yet."""
     return [(text, place) for text, place in origin.answers(_place(fact, origin.text)) if not origin.is_said(text, body)]
 
 

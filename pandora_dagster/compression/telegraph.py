@@ -42,7 +42,12 @@ def telegraph(sentence: str, protected: Sequence[tuple[int, int]]) -> str:
     for at, match in enumerate(found):
         word, after = match.group(), found[at + 1].group() if at + 1 < len(found) else ""
         denied = 0 if word.lower() in CONJUNCTIONS else denied
-        if denied or _joins(word, kept, after) or _stays(word, after, match.span(), protected) or (kept and _is_object(word, kept[-1], after)):
+        if (
+            denied
+            or _joins(word, kept, after)
+            or _stays(word, after, match.span(), protected)
+            or (kept and _is_object(word, kept[-1], after))
+        ):
             kept.append(word)
             denied = _DENIED if is_negation(word) else max(denied - 1, 0)
             denied = 0 if word[-1] in ".,;:!?" else denied

@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.facts import FactKind
@@ -28,7 +29,8 @@ _CORRECTS = re.compile(
 )
 """Begins what a speaker says to correct their own last sentence."""
 _OFFERS = re.compile(
-    r"\b(?:I|we)(?:(?:'|\u2019)d)? (?:(?:can|could|would|will|do) )?(?:offer|propose|suggest|want|demand|request|like to|ask (?:for|that|you))\b|"
+    r"\b(?:I|we)(?:(?:'|\u2019)d)? (?:(?:can|could|would|will|do) )?"
+    r"(?:offer|propose|suggest|want|demand|request|like to|ask (?:for|that|you))\b|"
     r"\b(?:how about|what about|shall (?:we|I)|can (?:we|I|you)|could (?:we|I|you)|may (?:we|I))\b",
     re.IGNORECASE,
 )
@@ -96,7 +98,7 @@ def _replies(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
     turns = _turns(said)
     refused: dict[int, int] = {}
     """A refusal -> what it refuses."""
-    for before, turn in zip(turns, turns[1:], strict=False):
+    for before, turn in pairwise(turns):
         for place, number in enumerate(turn[:_FIRST]):
             opens = place == 0 and bool(_DENIES.match(said[number].text))
             if is_courtesy(said[number].text) or not (opens or _negates(said[number].text)):
@@ -109,9 +111,9 @@ def _replies(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
                 if len(said[number].text.split()) <= _FRAGMENT and place + 1 < len(turn):
                     yield number, turn[place + 1]
                     refused[turn[place + 1]] = target
-        if (settled := turn[0]) not in refused and (open_ := [number for number in before if number in refused]):
-            if _shared(said, [*(refused[number] for number in open_), *open_], settled) >= 0 and _kinds(said[settled].text):
-                yield open_[-1], settled
+        settled, open_ = turn[0], [number for number in before if number in refused]
+        if open_ and settled not in refused and _shared(said, [*(refused[n] for n in open_), *open_], settled) >= 0:
+            yield from [(open_[-1], settled)] if _kinds(said[settled].text) else []
     for number in range(1, len(said)):
         if said[number].line == said[number - 1].line and _CORRECTS.match(said[number].text):
             yield number - 1, number
@@ -165,7 +167,7 @@ def _agrees(word: str, text: str) -> bool:
 def _opposed(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
     """Neighbours whose labels stand against each other, both ways."""
     labels = [key(found.group(1)) if (found := _LABEL.match(sentence.text)) else "" for sentence in said]
-    for number, (one, other) in enumerate(zip(labels, labels[1:], strict=False)):
+    for number, (one, other) in enumerate(pairwise(labels)):
         if one and other and said[number + 1].line - said[number].line <= 2:
             for pair in _OPPOSITES:
                 if (one in pair[0] and other in pair[1]) or (one in pair[1] and other in pair[0]):

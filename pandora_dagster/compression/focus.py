@@ -43,7 +43,8 @@ _CHARACTERS = 12
 @dataclass(frozen=True, slots=True)
 class _Turn:
     """A line or a sentence of one; `number` is the line's, `opening` what the line begins with (`Ann: `), `head` the two lines of the
-    table above a row. `goes_on` where a line of talk lacks its speaker, who speaks already: it stands behind the name all the same."""
+    table above a row. `goes_on` where a line of talk lacks its speaker, who speaks already: it stands behind the name all the same.
+    `text` is what is compared with the question: outside of talk an opening is no name, but a part of the line."""
 
     speaker: str
     text: str
@@ -125,7 +126,7 @@ def condense_for(text: str, target: int, counter: CountsTokens, query: str, *, e
     if must and length < 1:
         scores = _with_must(turns, scores, must, 1 - length)
     costs = [counter.count(turn.opening + turn.line + "\n") + 1 for turn in turns]
-    answered = answers([Said(turn.line, turn.number, turn.speaker) for turn in turns]) if length < 1 else {}
+    answered = answers([Said(turn.text, turn.number, turn.speaker) for turn in turns]) if length < 1 else {}
     return _fitted(turns, _with_later(scores, answered), costs, target, counter, _START_PENALTY * length, answered)
 
 
@@ -143,7 +144,8 @@ def _turns(text: str, *, by_sentence: bool) -> list[_Turn]:
     length."""
     found: list[_Turn] = []
     lines = text.split("\n")
-    owners = {line.number: line.speaker for line in read_lines(text)} if is_dialogue(text) else {}
+    is_talk = is_dialogue(text)
+    owners = {line.number: line.speaker for line in read_lines(text)} if is_talk else {}
     head = ""
     for number, line in enumerate(lines):
         if not line.strip():
@@ -155,14 +157,15 @@ def _turns(text: str, *, by_sentence: bool) -> list[_Turn]:
         head = head if is_row else ""
         match = SPEAKER_LINE.match(line)
         opening = match.group() if match else ""
-        owner = match.group(1) if match else owners.get(number, "")
+        owner = match.group(1) if match and is_talk else owners.get(number, "")
         pieces = _parts(line[len(opening) :]) if len(line) > _LONGEST_LINE or (by_sentence and not is_row) else [line[len(opening) :]]
         indent = line[: len(line) - len(line.lstrip())] if len(pieces) > 1 or by_sentence else ""
-        for piece in pieces:
+        for place, piece in enumerate(pieces):
             if is_row and line in head.split("\n"):
                 continue
             begins = f"{owner}: " if owner and not match else opening or ("" if is_row else indent)
-            found.append(_Turn(owner, piece, piece, number, begins, head, goes_on=bool(owner and not match)))
+            said = piece if is_talk or place else opening + piece
+            found.append(_Turn(owner, said, piece, number, begins, head, goes_on=bool(owner and not match)))
     return found
 
 
@@ -235,7 +238,7 @@ def _fitted(
 ) -> str:
     budget = float(target)
     while True:
-        kept = _sound(best_spans(scores, costs, budget, penalty), scores, costs, target, answered)
+        kept = _sound(best_spans(scores, costs, budget, penalty), scores, costs, budget, answered)
         text = _composed(turns, kept)
         if not text or (tokens := counter.count(text)) <= target:
             return text
@@ -246,13 +249,14 @@ def _sound(kept: set[int], scores: Sequence[float], costs: Sequence[int], budget
     """Units of which none misleads: with what answers it where there is room, else without it."""
     if not answered.keys() & kept:
         return kept
-    sound = {number for number in kept if number not in answered}
-    spent = sum(costs[number] for number in sound)
-    for number in sorted(kept - sound, key=lambda n: (-scores[n], n)):
+    sound: set[int] = set()
+    spent = 0
+    for number in sorted(kept, key=lambda n: (-scores[n], n)):
         more = with_answers([number], answered) - sound
-        if spent + sum(costs[n] for n in more) <= budget:
+        cost = sum(costs[n] for n in more)
+        if spent + cost <= budget:
             sound |= more
-            spent += sum(costs[n] for n in more)
+            spent += cost
     return sound
 
 
@@ -275,7 +279,7 @@ def _composed(turns: Sequence[_Turn], kept: set[int]) -> str:
             lines[-1] += " " + turn.line
         else:
             is_named = turn.goes_on and lines and i == last + 1 and turns[last].speaker == turn.speaker
-            lines.append((turn.line if is_named else turn.opening + turn.line))
+            lines.append(turn.line if is_named else turn.opening + turn.line)
         last = i
     if head:
         lines += left_out(rows[head] - standing)

@@ -40,9 +40,9 @@ _SET_OFF = "\0\n\0"
 
 def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
     """`body` with what it lacks, as many facts as fit in `target` tokens, in the given order: each below its own heading where that
-    stands, and behind its speaker's name; what one speaker said stands on one line. What was taken back or moved comes with that, or (unless it is
-    critical) not at all. The query of context.md stands before all else, as
-    it was. Of a body without a word they are all there is."""
+    stands, and behind its speaker's name; what one speaker said stands on one line. What was taken back or
+    moved comes with that, or (unless it is critical) not at all. The query of context.md stands before all else, as it was. Of a body
+    without a word they are all there is."""
     origin = _Origin(redacted(source))
     facts = list(facts)
     asked = [fact.text.strip("\n") for fact in facts if fact.kind is FactKind.QUERY]

@@ -48,14 +48,18 @@ class Compressed:
     original_tokens: int
     halted: str | None
     _source: str
-    _content_type: ContentType
+    _content_type: ContentType | None
+    """None where it was not needed: a text that comes back unchanged is looked at no further."""
+    _name: str = ""
     _ledger: Ledger | None = None
     _verification: Verification | None = None
 
     @cached_property
     def ledger(self) -> Ledger:
         """The facts of the first original."""
-        return self._ledger if self._ledger is not None else take_ledger(self._source, self._content_type)
+        if self._ledger is not None:
+            return self._ledger
+        return take_ledger(self._source, self._content_type or detect_content_type(self._name, self._source))
 
     @cached_property
     def verification(self) -> Verification:
@@ -102,17 +106,19 @@ def compress(
     """
     if target_tokens < 1:
         raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
-    kind = content_type or detect_content_type(name, original or text)
     tokens = counter.count(text)
     if tokens <= target_tokens:
-        unchanged = Compressed(text, tokens, tokens, None, original or text, kind, ledger)
+        unchanged = Compressed(text, tokens, tokens, None, original or text, content_type, name, ledger)
         if original in ("", text) or not unchanged.verification.lost_critical:
             return unchanged
-    clean, first = redacted(text), redacted(original or text)
-    facts = ledger or take_ledger(first, kind)
-    made = _Job(clean, first, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
+    kind = content_type or detect_content_type(name, original or text)
+    clean = redacted(text)
+    first = clean if original in ("", text) else redacted(original)
+    source = Source(first, is_redacted=True)
+    facts = ledger or take_ledger(source, kind)
+    made = _Job(clean, source, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
     if made.text is None and asked:
-        again = _Job(clean, first, target_tokens, kind, "", counter, facts, name).run(tokens)
+        again = _Job(clean, source, target_tokens, kind, "", counter, facts, name).run(tokens)
         return made if again.text is None else again
     return made
 
@@ -120,7 +126,7 @@ def compress(
 @dataclass(frozen=True)
 class _Job:
     text: str
-    original: str
+    source: Source
     """What the ledger is of: `text` itself in the first generation."""
     target: int
     content_type: ContentType
@@ -142,12 +148,8 @@ class _Job:
         return self._result(original_tokens, best or self._tried(""))
 
     def _tried(self, text: str) -> "_Tried":
-        judged = verify(self.ledger, self._source, text, reference=self._reference())
-        return _Tried(text, judged, is_a_summary(text, self.original, self.target, self.counter))
-
-    @cached_property
-    def _source(self) -> Source:
-        return Source(self.original)
+        judged = verify(self.ledger, self.source, text, reference=self._reference())
+        return _Tried(text, judged, is_a_summary(text, self.source.text, self.target, self.counter))
 
     @cached_property
     def _must(self) -> frozenset[str]:
@@ -195,8 +197,8 @@ class _Job:
 
     def _completed(self, body: str) -> str:
         """A body with the critical facts that it lacks, as far as they fit."""
-        lost = absent(self.ledger.critical, self.ledger, self._source, body) if self.ledger.critical else ()
-        return restored(body, lost, self.original, self.target, self.counter) if lost else body
+        lost = absent(self.ledger.critical, self.ledger, self.source, body) if self.ledger.critical else ()
+        return restored(body, lost, self.source.text, self.target, self.counter) if lost else body
 
     def _with_important(self, body: str) -> str:
         """A body with the important values it lacks, in a little less room; as it is where they are too many."""
@@ -211,20 +213,20 @@ class _Job:
         lost = self._lost_values(body)
         if not lost:
             return body
-        alone = restored("", lost, self.original, int(_RESTORED * self.target), self.counter)
-        if absent(lost, self.ledger, self._source, alone):
+        alone = restored("", lost, self.source.text, int(_RESTORED * self.target), self.counter)
+        if absent(lost, self.ledger, self.source, alone):
             return body
         for more in _MORE:
             room = int(more * (self.counter.count(alone) + _MARKS * (alone.count("\n") + 1)))
             shorter = self._condensed(self.target - room)
-            again = restored(self._completed(shorter), self._lost_values(shorter), self.original, self.target, self.counter)
+            again = restored(self._completed(shorter), self._lost_values(shorter), self.source.text, self.target, self.counter)
             if len(still := self._lost_values(again)) < len(lost):
                 body, lost = again, still
         return body
 
     def _lost_values(self, body: str) -> tuple[Fact, ...]:
         values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
-        return absent(values, self.ledger, self._source, body)
+        return absent(values, self.ledger, self.source, body)
 
     def _result(self, original_tokens: int, best: "_Tried") -> Compressed:
         if lost := best.verification.lost_critical:
@@ -237,7 +239,9 @@ class _Job:
         if not best.check.ok:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)
-        return Compressed(best.text, tokens, original_tokens, None, self.original, self.content_type, self.ledger, best.verification)
+        return Compressed(
+            best.text, tokens, original_tokens, None, self.source.text, self.content_type, self.name, self.ledger, best.verification
+        )
 
     def _halted(self, original_tokens: int, reason: str) -> Compressed:
         return Compressed(
@@ -245,8 +249,9 @@ class _Job:
             0,
             original_tokens,
             f"compress: {self.name or self.content_type.value}: {reason}",
-            self.original,
+            self.source.text,
             self.content_type,
+            self.name,
             self.ledger,
         )
 

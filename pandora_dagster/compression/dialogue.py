@@ -18,7 +18,7 @@ from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
 from pandora_dagster.compression.normal import key, words
-from pandora_dagster.compression.statements import DECISION, FORCE
+from pandora_dagster.compression.statements import DECISION, forced
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
@@ -91,21 +91,23 @@ class Dialogue:
         self._pieces = [piece for line in lines for piece in _pieces(line)]
         own = frozenset(k for name in names for k in (key(name), *key(name).split()))
         self._units, self._weights = _units(self._pieces, own, must, counter)
-        self._openings: dict[Hashable, float] = {
-            line.number: max(_LINE_TOKENS, counter.count(line.opening)) if line.is_stamped else _LINE_TOKENS for line in lines
-        }
+        self._openings: dict[Hashable, float] = {line.number: max(_LINE_TOKENS, counter.count(self._opening(line))) for line in lines}
 
     def condensed(self, target: int) -> str:
-        """The talk in at most `target` tokens."""
+        """The talk in at most `target` tokens: the fullest of the rounds, the last of which is one that had to be cut back."""
         selection = Selection(self._units, self._weights, self._openings, least=_LEAST)
-        text, left, picked = "", target - self._counter.count(self._legend), list[int]()
+        best, used, left, standing = "", 0, target - self._counter.count(self._legend), list[int]()
         for _ in range(_ROUNDS):
             picked = selection.extend(left)
-            text = self._fitted(picked, target)
-            left = target - self._counter.count(text) - 1
-            if left < _SMALLEST:
+            text = self._composed(picked)
+            if is_over := self._counter.count(text) > target:
+                text = self._fitted(picked, target)
+            if (tokens := self._counter.count(text)) > used:
+                best, used, standing = text, tokens, picked
+            left = target - tokens - 1
+            if is_over or left < _SMALLEST:
                 break
-        return self._widened(picked, text, target)
+        return self._widened(standing, best, target)
 
     def _widened(self, picked: list[int], text: str, target: int) -> str:
         """The text in which sentences that lost words have them again, the dearest picks first, while there is room."""
@@ -140,10 +142,13 @@ class Dialogue:
             elif last and (last.line is piece.line or _goes_on(last.line, piece.line)):
                 lines[-1] = (lines[-1] + " " if lines[-1][-1] in _CALLS else lines[-1].rstrip(_ENDS) + "; ") + piece.text
             else:
-                short = self._names.get(piece.line.speaker)
-                lines.append((f"{short}: " if short else piece.line.opening) + piece.text)
+                lines.append(self._opening(piece.line) + piece.text)
             last = piece
         return "\n".join(lines)
+
+    def _opening(self, line: Line) -> str:
+        short = self._names.get(line.speaker)
+        return f"{short}: " if short else line.opening
 
 
 def _short_names(speakers: Iterable[str]) -> dict[str, str]:
@@ -178,10 +183,11 @@ def _pieces(line: Line) -> Iterable[Piece]:
         if not raw.strip():
             continue
         hard = frozenset(k for _, _, k in inside if k)
-        short = telegraph(raw, [*((a, b) for a, b, _ in inside), *(m.span() for m in FORCE.finditer(raw))])
-        yield Piece(line, order, raw.strip(), hard, raw.strip())
-        if short and short != raw.strip():
-            yield Piece(line, order, short, hard, raw.strip())
+        spoken, ahead = raw.strip(), len(raw) - len(raw.lstrip())
+        short = telegraph(raw, [*((a, b) for a, b, _ in inside), *((a + ahead, b + ahead) for a, b in forced(spoken))])
+        yield Piece(line, order, spoken, hard, spoken)
+        if short and short != spoken:
+            yield Piece(line, order, short, hard, spoken)
 
 
 def _borders(text: str, spans: Sequence[tuple[int, int, str]]) -> list[int]:
@@ -218,16 +224,17 @@ def _units(
     pieces_with: Counter[str] = Counter()
     own_stems = {stem(k) for k in own}
     for number, piece in enumerate(pieces):
-        spoken = [stem(w) for w in words(piece.text) if w not in STOP_WORDS]
+        written = words(piece.text)
+        spoken = [stem(w) for w in written if w not in STOP_WORDS]
         strong = [w for w in spoken if w not in _STEMMED_FUNCTION_WORDS and len(w) > 1]
-        pairs = {(min(a, b), max(a, b)) for i, a in enumerate(strong) for b in strong[i + 1 : i + 4] if a != b}
+        pairs = {(a, b) if a < b else (b, a) for i, a in enumerate(strong) for b in strong[i + 1 : i + 4] if a != b}
         hard = {("hard", k) for k in piece.hard if k not in own}
-        weights.update((p, _PAIR) for p in pairs)
+        weights.update(dict.fromkeys(pairs, _PAIR))
         weights.update((h, _HARD + (_MUST if h[1] in must else 0.0)) for h in hard)
         pieces_with.update(set(spoken))
         tells = hard or len({w for w in strong if w not in own_stems}) >= _LEAST_WORDS
-        forms = {("form", w) for w in words(piece.text) if w not in FUNCTION_WORDS}
-        weights.update((f, _FORM) for f in forms)
+        forms = {("form", w) for w in written if w not in FUNCTION_WORDS}
+        weights.update(dict.fromkeys(forms, _FORM))
         facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(forms), *sorted(hard)) if tells else ()
         units.append(_unit(piece, number, facts, counter))
     weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())
@@ -262,5 +269,5 @@ def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: Count
         factor = _GENERAL
     if facts and factor >= _GENERAL:
         settles = DECISION.search(piece.spoken) or _PROMISED.search(piece.spoken)
-        bonus = _LIMIT * bool(FORCE.search(piece.text)) + _SETTLED * bool(settles)
+        bonus = _LIMIT * bool(forced(piece.text)) + _SETTLED * bool(settles)
     return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus, factor=factor)

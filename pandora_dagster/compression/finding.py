@@ -51,7 +51,7 @@ _FORMS = (
     (FactKind.PERCENTAGE, rf"{_SIGN}{_NUMBER} ?(?:(?:percentage|percent|per cent|%)[ \-]points?\b|basis points?\b|bps?\b|%|per ?cent\b)"),
     (
         FactKind.IDENTIFIER,
-        r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",
+        r"#?(?=[\w\-./]{0,80}\d)(?=[\w\-./]{0,80}[A-Za-z_])\w[\w\-./]{0,120}\w|#\d+|\b[a-z]+(?:_[a-z]+)+\b|(?=[\w\-/]{0,161}+\.)[\w\-./]{0,80}/[\w\-./]{0,80}\.\w{1,5}\b",
     ),
     (FactKind.QUANTITY, rf"{_SIGN}{_NUMBER}{_SCALE}[ \-]?{_UNIT}"),
     (FactKind.NUMBER, rf"{_SIGN}{_NUMBER}{_SCALE}(?!\w)"),
@@ -62,7 +62,9 @@ _FORMS = (
     ),
     (FactKind.NAME, r"[A-Z][\w'\u2019&\-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'\u2019&\-]+){0,4}"),
 )
-_SCAN = re.compile("|".join(f"(?P<f{n}>(?<!\\w){form})" for n, (_, form) in enumerate(_FORMS)))
+_PLAIN = r"[\s,;:!?)'*]|[a-z]++(?:\.?(?:\s|\Z)|[^\w.+\-@/:])"
+"""No form begins there: at a blank, at a sign between words, anywhere in a word of small letters. Most of a text is such."""
+_SCAN = re.compile(f"(?!{_PLAIN})(?:" + "|".join(f"(?P<f{n}>(?<!\\w){form})" for n, (_, form) in enumerate(_FORMS)) + ")")
 _MONEY_NAMES = (
     r"人民币|人民幣|元|円|圓|원|美元|美金|欧元|英镑|ドル|ユーロ|ポンド|달러|유로|"
     r"دولار|يورو|ريال|درهم|جنيه|₪|ש\"ח"

@@ -34,9 +34,8 @@ NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: "
 class Source:
     """An original, indexed once for any number of candidates; its credentials are left out."""
 
-    def __init__(self, text: str) -> None:
-        self.text = redacted(text)
-        self.padded = padded(_ESCAPED.sub(" ", self.text))
+    def __init__(self, text: str, *, is_redacted: bool = False) -> None:
+        self.text = text if is_redacted else redacted(text)
         self._spelled: dict[tuple[FactKind, str], str] = {}
         self._latest: tuple[str, Candidate] | None = None
 
@@ -52,6 +51,10 @@ class Source:
         if name not in self._spelled:
             self._spelled[name] = canonical(*name)
         return self._spelled[name]
+
+    @cached_property
+    def padded(self) -> str:
+        return padded(_ESCAPED.sub(" ", self.text))
 
     @cached_property
     def keys(self) -> KeyIndex:

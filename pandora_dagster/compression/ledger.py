@@ -12,6 +12,7 @@ from functools import cached_property
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, Rank
 from pandora_dagster.compression.finding import Found, bare, find_values
+from pandora_dagster.compression.grounding import Source
 from pandora_dagster.compression.language import OPENERS, content_stems
 from pandora_dagster.compression.messages import is_transcript
 from pandora_dagster.compression.normal import key, ungrouped
@@ -20,7 +21,6 @@ from pandora_dagster.compression.rules import Ruled, Rules
 from pandora_dagster.compression.statements import Statement, statements
 from pandora_dagster.compression.zones import Zone, ZoneKind, zones
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.text.credentials import redacted
 
 _PAIR = re.compile(
     r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.){2,80})"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
@@ -62,16 +62,17 @@ _NO_ERROR = frozenset(("none", "null", "false", "no", "0", "ok", "n/a"))
 _ADDITIONAL = frozenset((FactKind.NAME, FactKind.QUOTE))
 
 
-def take_ledger(text: str, content_type: ContentType = ContentType.GENERIC) -> Ledger:
+def take_ledger(text: str | Source, content_type: ContentType = ContentType.GENERIC) -> Ledger:
     """The facts of `text`, each value once with its highest rank and all its subjects, in order of first appearance.
 
     Credentials are taken out first: spans are those of the redacted text, the same as `text` where it has none."""
-    rules = Rules(redacted(text), content_type)
+    source = text if isinstance(text, Source) else Source(text)
+    rules = Rules(source.text, content_type)
     text = rules.plain
     speakers = speakers_of(text) if is_dialogue(text) else frozenset[str]()
     merged: dict[tuple[FactKind, str], Fact] = {}
     strict = () if speakers and not is_transcript(text) else _STRICT_ZONES.get(content_type, ())
-    for fact in (*_ruled(_facts(text, content_type, strict), rules.zones), *_in_markup(rules)):
+    for fact in (*_ruled(_facts(text, content_type, strict, source), rules.zones), *_in_markup(rules)):
         if not fact.key or fact.key in speakers:
             continue
         known = merged.get((fact.kind, fact.key))
@@ -109,7 +110,7 @@ def _promoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
     return tuple(replace(f, rank=said[f.key]) if f.rank is Rank.DETAIL and not f.rule and f.key in said else f for f in facts)
 
 
-def _facts(text: str, content_type: ContentType, strict: tuple[ZoneKind, ...]) -> Iterator[Fact]:
+def _facts(text: str, content_type: ContentType, strict: tuple[ZoneKind, ...], source: Source) -> Iterator[Fact]:
     for zone in zones(text, content_type):
         body = text[zone.start : zone.end]
         if zone.kind is ZoneKind.QUERY:
@@ -117,7 +118,8 @@ def _facts(text: str, content_type: ContentType, strict: tuple[ZoneKind, ...]) -
         elif zone.is_json:
             yield from _of_json(body, zone)
         else:
-            yield from _of_prose(body, zone, is_strict=zone.kind in strict)
+            values = source.values if body == source.text else find_values(body, is_redacted=True)
+            yield from _of_prose(body, zone, values, is_strict=zone.kind in strict)
 
 
 def _of_json(body: str, zone: Zone) -> Iterator[Fact]:
@@ -156,7 +158,7 @@ def _error(text: str, start: int) -> Fact:
 
 def _of_text(value: str, zone: Zone) -> Iterator[Fact]:
     """A string inside JSON that holds JSON itself, or prose."""
-    yield from _of_json(value, zone) if value.startswith(("{", "[")) else _of_prose(value, zone)
+    yield from _of_json(value, zone) if value.startswith(("{", "[")) else _of_prose(value, zone, find_values(value))
 
 
 def _leaf(value: str, zone: Zone, start: int, subject: tuple[str, ...], name: str) -> Iterator[Fact]:
@@ -171,7 +173,7 @@ def _leaf(value: str, zone: Zone, start: int, subject: tuple[str, ...], name: st
     yield Fact(kind or FactKind.NAME, value, at, at + len(value), key(value), subject, rank)
 
 
-def _of_prose(body: str, zone: Zone, *, is_strict: bool = False) -> Iterator[Fact]:
+def _of_prose(body: str, zone: Zone, values: Iterable[Found], *, is_strict: bool = False) -> Iterator[Fact]:
     for start, end in _metas(body):
         yield Fact(FactKind.META, body[start:end], zone.start + start, zone.start + end, key(body[start:end]))
     for row in _TABLE_ROW.finditer(body):
@@ -183,7 +185,7 @@ def _of_prose(body: str, zone: Zone, *, is_strict: bool = False) -> Iterator[Fac
         yield _statement_fact(statement, zone, is_strict=is_strict)
     borders = _Borders(body)
     counted = frozenset(m.start(1) for m in LEFT_OUT.finditer(body))
-    for found in find_values(body):
+    for found in values:
         if found.start not in counted and (found.kind is not FactKind.NAME or bare(found.text) not in OPENERS):
             yield _value_fact(found, body, zone, borders)
 

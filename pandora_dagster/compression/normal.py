@@ -33,6 +33,7 @@ _PLAIN = _DIGITS | {
 """Digits and signs of numbers of other scripts, each as one sign of ours."""
 _SPELLED = re.compile(f"[{''.join(_PLAIN)}]")
 _OTHER = re.compile(f"[{''.join(_PLAIN)}{_TOUCHING}]")
+_ASCII = bytes(range(0x80))
 _ALONE = re.compile(f"[{_UNSPACED}]")
 _LETTER = re.compile(f"[{_TOUCHING}]")
 _TOUCH = re.compile(f"(?<=[{_TOUCHING}])(?=[a-zA-Z\\d$%])|(?<=[a-zA-Z\\d$%])(?=[{_TOUCHING}])")
@@ -52,7 +53,12 @@ def key(text: str) -> str:
 
 def has_other_script(text: str) -> bool:
     """Whether a text has letters that touch numbers, or numbers in other signs than ours."""
-    return not text.isascii() and bool(_OTHER.search(text))
+    return not text.isascii() and bool(_OTHER.search(_beyond_ascii(text)))
+
+
+def _beyond_ascii(text: str) -> str:
+    """The characters of a text beyond ASCII, in order: few, where it is written in Latin letters."""
+    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
 def plain(text: str) -> str:
@@ -126,7 +132,8 @@ class KeyIndex:
 
 def words(text: str) -> list[str]:
     """Lower-cased runs of letters and digits, in order."""
-    return _WORD.findall(apart(text.lower()))
+    lowered = text.lower()
+    return _WORD.findall(lowered if lowered.isascii() else apart(lowered))
 
 
 def ungrouped(text: str) -> str:

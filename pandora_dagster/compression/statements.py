@@ -138,7 +138,7 @@ def _kind(sentence: str) -> FactKind | None:
         return None
     if SETTLED.search(sentence) and not STRICT.search(sentence):
         return FactKind.DECISION
-    if any(form.search(sentence) for form in (FORCE, IMPERATIVE, _NAMED, PREFERENCE)):
+    if forced(sentence) or any(form.search(sentence) for form in (IMPERATIVE, _NAMED, PREFERENCE)):
         return FactKind.CONSTRAINT
     if CLAIM_SOURCE.search(sentence) and _AMOUNT.search(CLAIM_SOURCE.sub("", sentence)):
         return FactKind.CLAIM
@@ -149,6 +149,12 @@ def _is_strict(kind: FactKind, sentence: str) -> bool:
     if kind is FactKind.DECISION:
         return bool(SETTLED.search(sentence))
     return kind is FactKind.CONSTRAINT and bool(STRICT.search(sentence) or IMPERATIVE.search(sentence))
+
+
+@lru_cache(8_192)
+def forced(sentence: str) -> tuple[tuple[int, int], ...]:
+    """Where words of force stand in a sentence. It is asked for statements, and again where talk is shortened."""
+    return tuple(found.span() for found in FORCE.finditer(sentence))
 
 
 @lru_cache(8_192)

@@ -4,6 +4,7 @@ Knows facts, source and candidate. A value said more than once is about all that
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _CLAUSE = re.compile(r"[,()\[\]|\u3001\uff0c]|\s(?:and|but|while|whereas|or|plus
 _FURTHER = re.compile(r"[,;\uff0c]\s?(?:and|but|while|whereas)\s")
 _ROLE = re.compile(r"\s(\w+)\s*$")
 _WORD = re.compile(r"\w+")
+_LINE_END, _BAR = re.compile(r"\n"), re.compile(r"\|")
 _LABEL = re.compile(r"(?<=[a-z] )A(?!\w)")
 """The letter by which one of several goes, no article."""
 _REACH = 240
@@ -103,6 +105,7 @@ def _took(here: _Clause, own: frozenset[str], others: frozenset[str]) -> bool:
 def _clauses(text: str, values: Iterable[tuple[Value, Found]], wanted: frozenset[Value] | None) -> dict[Value, list[_Clause]]:
     """Each of the wanted values (all where None) -> every clause that it stands in; a clause has one value of a kind."""
     found: defaultdict[Value, list[_Clause]] = defaultdict(list)
+    rows = _Rows(text)
     sorts: defaultdict[tuple[FactKind, str], list[tuple[Value, Found]]] = defaultdict(list)
     for named, value in values:
         sorts[_sort(named)].append((named, value))
@@ -112,8 +115,23 @@ def _clauses(text: str, values: Iterable[tuple[Value, Found]], wanted: frozenset
         for number, (named, value) in enumerate(own):
             if wanted is None or named in wanted:
                 start, end = _begin(text, ends[number], value.start), _end(text, value.end, starts[number + 1])
-                found[named].append(_clause(text, start, value, end))
+                found[named].append(_clause(text, start, value, end, rows))
     return dict(found)
+
+
+class _Rows:
+    """Which lines of a text hold values, and are no sentences."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = [0, *(mark.end() for mark in _LINE_END.finditer(text))]
+        self._bars = [mark.start() for mark in _BAR.finditer(text)]
+
+    def has(self, place: int, end: int) -> bool:
+        """Whether the line of a place shows before `end` that it is one."""
+        begin = self._starts[bisect_right(self._starts, place) - 1]
+        bar = bisect_left(self._bars, begin)
+        return (bar < len(self._bars) and self._bars[bar] < end) or self._text.startswith(NO_SENTENCES, begin, end)
 
 
 def _sort(value: Value) -> tuple[FactKind, str]:
@@ -148,13 +166,12 @@ def _split(between: str) -> int:
     return role.start() if role and role.group(1).lower() in PREPOSITIONS else len(between)
 
 
-def _clause(text: str, start: int, value: Found, end: int) -> _Clause:
+def _clause(text: str, start: int, value: Found, end: int, rows: "_Rows") -> _Clause:
     before, after = _content(text[start : value.start]), _content(text[value.end : end])
     role = _ROLE.search(text[start : value.start])
     named = [role.group(1).lower()] if role and role.group(1).lower() in PREPOSITIONS else []
     near = sorted([*enumerate(reversed(before)), *enumerate(after)], key=lambda word: (not word[1][1], word[0]))
-    line = text[text.rfind("\n", 0, value.start) + 1 : end]
-    is_member = '":' in text[start:end] or "|" in line or line.startswith(NO_SENTENCES)
+    is_member = '":' in text[start:end] or rows.has(value.start, end)
     verb = before[-1][0] if before and not before[-1][1] else ""
     return _Clause(key(value.text), (*(word for _, (word, _) in near), *named), verb, len(before), is_member)
 

@@ -6,21 +6,22 @@ and what they stand before, digits and every protected span. The speaker's own `
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pandora_dagster.compression.language import CONJUNCTIONS, FILLERS, FUNCTION_WORDS, PREPOSITIONS, is_negation, word_set
 
 _WORD = re.compile(r"\S+")
+_KNOWN = 16_384
+"""Words of which it is remembered what they are: few words are most of a text."""
 _CLOSING = "])"
 _DENIED = 2
 """Words behind a negation that stay, up to the end of their clause: they are what it denies."""
 _LETTERS = re.compile(r"[^a-z]")
 _SPARED = (
     word_set(
-        "a an the i me my mine myself im ive we us our ours weve it its itself this that these those thats theres heres "
-        "of in on at for "
-        "about as am is are do does did doing have has had been being let lets and so then just really very too also even quite "
-        "rather pretty actually definitely absolutely totally super completely truly certainly especially such own there here now well "
-        "around like"
+        "a an the i me my mine myself im ive we us our ours weve it its itself this that these those thats theres heres of in on at for "
+        "about as am is are do does did doing have has had been being let lets and so then just really very too also even quite rather "
+        "pretty actually definitely absolutely totally super completely truly certainly especially such own there here now well around like"
     )
     | (FILLERS - word_set("no nope yes yeah yep yup sorry love loved loving right kind bit way wait"))
 ) & FUNCTION_WORDS
@@ -89,5 +90,11 @@ def _is_object(word: str, before: str, after: str) -> bool:
     return _bare(word) in _OBJECTS and is_end and before[-1].isalnum() and _bare(before) not in CONJUNCTIONS
 
 
+@lru_cache(_KNOWN)
+def _has_digit(word: str) -> bool:
+    return any(c.isdigit() for c in word)
+
+
+@lru_cache(_KNOWN)
 def _bare(word: str) -> str:
     return _LETTERS.sub("", word.lower().replace("\u2019", "'"))

@@ -6,9 +6,9 @@ Fills the `Fitter` port: the executor comes here where a call's fixed documents 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, InputDocument
+from pandora_dagster.contracts.calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.contracts.compression import CompressionReport
-from pandora_dagster.contracts.ports import CountsTokens, Executes, Fitted
+from pandora_dagster.contracts.ports import CountsTokens, Fitted
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import BudgetError, FactLossError
@@ -23,14 +23,11 @@ _LONGEST_QUERY = 200
 
 
 class SmartSummarizer:
-    """Transparent compression of calls. `execution` is the only room that triggers it (DECISIONS 8)."""
+    """Transparent compression of calls. `execution` is the only room that triggers it (DECISIONS 8): what 000 calls
+    `invoke_with_budget` is the executor's own `call`, which comes here by itself."""
 
     def __init__(self, engine: SummarizationEngine, checker: BudgetChecker, counter: CountsTokens, log: CompressionLog) -> None:
         self._engine, self._checker, self._counter, self._log = engine, checker, counter, log
-
-    async def invoke_with_budget(self, execution: Executes, request: CallRequest) -> CallResult:
-        """One call within its budget: the executor's own way, under the name of 000."""
-        return await execution.call(request)
 
     async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> Fitted:
         """`documents` in `room` tokens with their frames; raises BudgetError, FactLossError where only facts stand in the way.

@@ -1,4 +1,4 @@
-"""How like a question messages are by their vectors, as signals of the ranking. Knows cosines; knows no model.
+"""How like a question messages are by their vectors, as a signal of the ranking. Knows cosines; knows no model.
 
 A cosine says little by itself: any two texts about daily life are somewhat alike. What counts is how far a message stands out
 from the others looked at, in standard deviations. Less like than the mean counts as nothing; nothing else is taken away.
@@ -9,23 +9,25 @@ from math import sqrt
 
 from pandora_dagster.selection.ranking import WINDOW, Neighbourhood, Signal, Unit
 
-LIKENESS_WEIGHT = 0.5
-"""For the message itself, and once more for what stands around it: together as much as the words."""
+LIKENESS_WEIGHT = 1.0
+"""As much as the words."""
 _FULL = 4.0
 """Standard deviations that earn the whole weight."""
 
 
-def likeness_signals(units: Sequence[Unit], cosines: Mapping[int, float]) -> tuple[Signal, ...]:
-    """Two signals, of each message's own vector and of its window's; `cosines`: document -> cosine with the question, -1 to 1.
+def likeness_signal(units: Sequence[Unit], cosines: Mapping[int, float]) -> Signal:
+    """A message stands out as far as itself or its window does, whichever is farther; `cosines`: document -> cosine with the
+    question, -1 to 1.
 
-    A message without a vector has no such signal. None at all where nothing stands out.
+    A message without a vector has no such score. No message has one where nothing stands out.
     """
     around = Neighbourhood.of(units)
     own = {doc: cosines[doc] for doc in around.seats if doc in cosines}
     weights = around.windowed(dict.fromkeys(own, 1.0), WINDOW)
     lent = around.windowed(own, WINDOW)
-    signals = (_standing_out(own), _standing_out({doc: lent[doc] / weights[doc] for doc in own}))
-    return tuple(Signal(LIKENESS_WEIGHT, scores, _FULL) for scores in signals if scores)
+    alone, window = _standing_out(own), _standing_out({doc: lent[doc] / weights[doc] for doc in own})
+    farther = {doc: max(alone.get(doc, 0.0), window.get(doc, 0.0)) for doc in own if doc in alone or doc in window}
+    return Signal(LIKENESS_WEIGHT, farther, _FULL)
 
 
 def _standing_out(values: Mapping[int, float]) -> dict[int, float]:

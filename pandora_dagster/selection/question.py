@@ -14,6 +14,7 @@ _SHORT_NAME = 3
 """A name may be shortened to this many letters: `Mel` is Melanie."""
 _WHEN = re.compile(r"\A\s*when\b|\bhow long\b|\b(?:what|which) (?:date|day|week|month|year)\b", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d_]+")
+_OWNING = re.compile(rf"({_NAME.pattern})(?:['’]s\b)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,12 @@ def asked(query: str, reader: TermReader, *, speakers: Iterable[str] = ()) -> Qu
             weights.setdefault(reader.stem(date[1:]), 1.0)
     prefixes = {prefix: prefix[1:] for word in words if (prefix := prefix_of(word) or _as_prefix(word))}
     return Question(weights, prefixes, dates, tuple(named), bool(_WHEN.search(query)))
+
+
+def without_names(query: str, speakers: Iterable[str]) -> str:
+    """The query without the words that name the user's speakers: what it asks, whoever it is asked of."""
+    names = {word for words in _named(query, speakers).values() for word in words}
+    return " ".join(_OWNING.sub(lambda found: "" if found[1].lower() in names else found[0], query).split())
 
 
 def _as_prefix(word: str) -> str:

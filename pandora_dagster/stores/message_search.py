@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from pandora_dagster.contracts.turns import FoundMessage, SearchFilters
-from pandora_dagster.selection.likeness import likeness_signals
+from pandora_dagster.selection.likeness import likeness_signal
 from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, is_turn, number_of
 from pandora_dagster.selection.question import Question, asked
 from pandora_dagster.selection.ranking import DATE_WEIGHT, K1, PREFIX_WEIGHT, B, Matches, Scored, Unit, idf, ranked_messages
@@ -53,6 +53,7 @@ _NEAR = "(SELECT unnest(?::BIGINT[]))"
 _UNITS = f"""
     SELECT doc, session_id, speaker, length, manner FROM {ALL_MESSAGES} WHERE {_TURN_OF} IN {_NEAR} AND doc >= ? AND doc < ?
 """  # noqa: S608
+_SPEAKERS = "SELECT speaker, sum(messages), sum(length) FROM speakers WHERE no = ? GROUP BY speaker HAVING sum(messages) > 0 ORDER BY 1"
 _MATCHES = f"SELECT place, doc, tf FROM hits WHERE {_TURN_OF} IN {_NEAR}"  # noqa: S608
 _TEXTS = """
     SELECT doc, message_id, role, speaker, created_at, text FROM {table}
@@ -74,7 +75,7 @@ class MessageSearch:
 
     def ranked(self, query: str) -> tuple[Scored, ...]:
         """Messages and turns that share something with the query or stand beside one that does, best first."""
-        speakers, messages, length = self._totals()
+        speakers, messages, length = speakers_of(self.db, self.base)
         question = asked(query, self.reader, speakers=speakers)
         terms = question.terms()
         if not messages or not (terms or question.named or self.likeness):
@@ -84,8 +85,8 @@ class MessageSearch:
         pool = self._pool(question, terms, rarity, length / messages or 1.0)
         near = sorted({(number_of(doc) + away) << PLACE_BITS for doc in pool for away in range(-_AROUND, _AROUND + 1)})
         units = self._units(near)
-        signals = likeness_signals(units, self.likeness) if self.likeness else ()
-        scored = ranked_messages(question, units, self._matches(terms, rarity, near), signals)
+        signal = likeness_signal(units, self.likeness)
+        scored = ranked_messages(question, units, self._matches(terms, rarity, near), (signal,))
         return self._within(scored, {number_of(doc) for doc in pool})
 
     def texts(self, scored: Sequence[Scored]) -> tuple[FoundMessage, ...]:
@@ -100,13 +101,6 @@ class MessageSearch:
     @property
     def _user(self) -> int:
         return self.base >> (NUMBER_BITS + PLACE_BITS)
-
-    def _totals(self) -> tuple[list[str], int, int]:
-        rows = self.db.execute(
-            "SELECT speaker, sum(messages), sum(length) FROM speakers WHERE no = ? GROUP BY speaker HAVING sum(messages) > 0 ORDER BY 1",
-            [self._user],
-        ).fetchall()
-        return [row[0] for row in rows if row[0]], sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
 
     def _rarity(self, terms: tuple[str, ...], messages: int) -> dict[str, float]:
         counts = dict(self.db.execute("SELECT place, count(*) FROM hits GROUP BY place").fetchall())
@@ -153,6 +147,12 @@ class MessageSearch:
     def _within(self, scored: tuple[Scored, ...], matched: set[int]) -> tuple[Scored, ...]:
         """Where a filter narrows the search, what stands beside a match must pass it too: only the matched turns did."""
         return scored if self.filters == SearchFilters() else tuple(s for s in scored if s.unit.number in matched)
+
+
+def speakers_of(db: duckdb.DuckDBPyConnection, base: int) -> tuple[list[str], int, int]:
+    """Who speaks in the messages of the user whose documents are counted from `base`, how many these are, and their terms."""
+    rows = db.execute(_SPEAKERS, [base >> (NUMBER_BITS + PLACE_BITS)]).fetchall()
+    return [row[0] for row in rows if row[0]], sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
 
 
 def messages_only(scored: Sequence[Scored]) -> tuple[Scored, ...]:

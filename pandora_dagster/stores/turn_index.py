@@ -12,8 +12,9 @@ import duckdb
 
 from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, SearchFilters, TurnRow
 from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, doc_of, number_of
+from pandora_dagster.selection.question import without_names
 from pandora_dagster.stores.duck import DuckFile
-from pandora_dagster.stores.message_search import MessageSearch, messages_only
+from pandora_dagster.stores.message_search import MessageSearch, messages_only, speakers_of
 from pandora_dagster.stores.postings import posted, session_term
 from pandora_dagster.stores.turn_tables import (
     ALL_MESSAGES,
@@ -52,9 +53,9 @@ _SAID = f"""
 
 
 class Likens(Protocol):
-    """Where vectors are kept: they say what is like a query. Never raises; `{}` where they can not."""
+    """Where vectors are kept: they say what is like a query, given in one wording or more. Never raises; `{}` where they can not."""
 
-    def likeness(self, user: str, query: str) -> Mapping[int, float]: ...
+    def likeness(self, user: str, *wordings: str) -> Mapping[int, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,14 @@ class DuckTurnIndex:
             return search.texts(messages_only(search.ranked(query))[:limit])
 
     def _likeness(self, user: str, query: str) -> Mapping[int, float]:
-        """Asked before the file is opened: nobody waits at the lock for a model."""
-        return self.vectors.likeness(user, query) if self.vectors else {}
+        """To the query as it stands and without the names in it together: a name makes all alike that its bearer said, and the
+        ranking counts it already. Asked while the file is closed: nobody waits at the lock for a model."""
+        if not self.vectors:
+            return {}
+        with self.file.reading() as db:
+            base = base_of(db, user)
+            speakers = [] if base is None else speakers_of(db, base)[0]
+        return self.vectors.likeness(user, query, without_names(query, speakers))
 
     def remove(self, user: str, numbers: Sequence[int]) -> None:
         """Take turns out of the index; those it does not hold are passed over."""

@@ -102,16 +102,20 @@ class TurnVectors:
         except PandoraError as error:
             self._tell(error)
 
-    def likeness(self, user: str, query: str) -> Mapping[int, float]:
-        """The user's own document -> cosine of its vector with the query's, -1 to 1; {} where that can not be told."""
+    def likeness(self, user: str, *wordings: str) -> Mapping[int, float]:
+        """The user's own document -> cosine of its vector with the query's, -1 to 1; {} where that can not be told.
+
+        Of a query in several wordings the vector is the direction that stands between theirs.
+        """
         try:
-            if not query.strip() or not self._any_of(user):
+            said = list(dict.fromkeys(_readable(wording) for wording in wordings if wording.strip()))
+            if not said or not self._any_of(user):
                 return {}
-            vectors = self._embedded([_readable(query)], QUERY_S)
-            if not vectors:
+            query = _unit([sum(values) for values in zip(*self._embedded(said, QUERY_S), strict=True)])
+            if not query:
                 return {}
             with self.file.reading() as db:
-                return dict(db.execute(_LIKE, [vectors[0], user]).fetchall())
+                return dict(db.execute(_LIKE, [query, user]).fetchall())
         except PandoraError as error:
             self._tell(error)
             return {}

@@ -67,7 +67,7 @@ _RULES = (
     ),
     _rule("cookie", r"(?i)\b(?:set-)?cookie:[ \t]*(?P<secret>[^\r\n\"]+)"),
     _rule("bearer", r"(?i)\bbearer\s+(?P<secret>(?=[A-Za-z0-9._~+/=-]*[0-9._~+/=-])[A-Za-z0-9._~+/=-]{16,})"),
-    _rule("sk- rk- pk-", r"\b(?P<secret>(?:sk|rk|pk)-(?=[A-Za-z_-]*[0-9])(?:[A-Za-z]{2,12}[-_])*[A-Za-z0-9_-]{16,})"),
+    _rule("sk- rk- pk-", r"\b(?P<secret>(?:sk|rk|pk)-(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,})"),
     _rule("sk-", r"\b(?P<secret>sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,})"),
     _rule("k_live_ k_test_", r"\b(?P<secret>[sr]k_(?:live|test)_[A-Za-z0-9]{16,})"),
     _rule("npm_", r"\b(?P<secret>npm_[A-Za-z0-9]{30,})\b"),
@@ -79,7 +79,7 @@ _RULES = (
     _rule("hf_", r"\b(?P<secret>hf_[A-Za-z0-9]{30,})\b"),
     _rule("aiza", r"\b(?P<secret>AIza[0-9A-Za-z_-]{35})"),
     _rule("xox", r"\b(?P<secret>xox[abeoprs]-[A-Za-z0-9-]{10,})"),
-    _rule("eyj", r"\b(?P<secret>eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})"),
+    _rule("eyj", r"\b(?P<secret>eyJ[A-Za-z0-9_-]{8,4000}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,})"),
     _rule("://", r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,100}:(?P<secret>[^\s/@\"']{1,200})(?=@)"),
     _rule("token", rf"(?i)(?:\b|_)token\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<secret>{_RANDOM})"),
     _rule("ya29.", r"\b(?P<secret>ya29\.[A-Za-z0-9_-]{16,})"),
@@ -137,6 +137,7 @@ _RULES = (
         ),
     ),
 )
+_HINTS = frozenset(hint for rule in _RULES for hint in rule.hints)
 _CARD = re.compile(r"(?<![\w\-.])(?:\d{4}([ \-])\d{4}\1\d{4}\1\d{4}|3\d{3}([ \-])\d{6}\2\d{5}|[3-6]\d{12,18})(?![\w\-])")
 _CARD_DIGITS = re.compile(r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6(?:011|4[4-9]|5)\d{12,13}")
 _CARD_WORDS = re.compile(r"card|visa|master|amex|\bpan\b|\bcc\b", re.IGNORECASE)
@@ -175,8 +176,9 @@ def redacted(text: str) -> str:
 
 def _found(text: str) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
+    at_hand = frozenset(hint for hint in _HINTS if hint in lowered)
     for rule in _RULES:
-        if any(hint in lowered for hint in rule.hints):
+        if not at_hand.isdisjoint(rule.hints):
             yield from (found.span("secret") for found in rule.pattern.finditer(text) if found.group("secret") != REDACTED)
     if _MANY_DIGITS.search(text):
         yield from (found.span() for found in _CARD.finditer(text) if _is_card(found, text))

@@ -1,5 +1,6 @@
 """Talk between named people."""
 
+import random
 import re
 
 import pytest
@@ -143,3 +144,24 @@ def test_a_value_is_put_back_with_the_values_it_stands_in_one_with(counter: Toke
     source = "The fitter comes, weather permitting, on Wednesday 11 March, 14:00 to 17:00, with two colleagues."
     facts = [f for f in take_ledger(source, ContentType.GENERIC).facts if f.text == "14:00"]
     assert "Wednesday 11 March, 14:00 to 17:00" in restored("", facts, source, 60, counter)
+
+
+class DearNames:
+    """Counts as if every speaker's name were as long as a line."""
+
+    def count(self, text: str) -> int:
+        return len(text.split()) + 40 * text.count(": ")
+
+
+@pytest.mark.parametrize("target", [1_000, 2_000, 4_000, 8_000])
+def test_talk_of_long_names_fills_its_target(target: int) -> None:
+    """A line costs its speaker's whole name; what had to be cut back once is not cut back again and again."""
+    chance = random.Random(1)
+    sounds = ["ba", "de", "ki", "lo", "mu", "na", "pe", "ri", "so", "tu", "va", "we"]
+
+    def sentence() -> str:
+        return " ".join(["We saw", *("".join(chance.choices(sounds, k=3)) for _ in range(chance.randint(10, 25)))]) + "."
+
+    lines = [f"{chance.choice(('Ada', 'Ivo', 'Eve'))}: {' '.join(sentence() for _ in range(chance.randint(1, 4)))}" for _ in range(120)]
+    made = Dialogue("\n".join(lines), DearNames()).condensed(target)
+    assert 0.9 * target <= DearNames().count(made) <= target

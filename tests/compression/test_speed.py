@@ -42,6 +42,10 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
     "blanks in talk": (1_500, lambda n: "\n".join(f"{who}: well{' ' * n}then, it is so." for who in ("Ann", "Bob") * 4)),
     "denials in talk": (600, lambda n: "\n".join(f"{who}: I do not like " + "it, or that, " * n for who in ("Ann", "Bob") * 3)),
     "speakers": (500, lambda n: "Ann: yes\nBob: no\n" * 100 + _lines(lambda i: f"Person{i}: I am number {i}.", n)),
+    "keys without a digit": (10_000, lambda n: "sk-" * n),
+    "tokens without a second part": (3_000, lambda n: "eyJaaaaaaaa-" * n),
+    "paths without an ending": (6_000, lambda n: "a/" * n),
+    "values under a title": (1_500, lambda n: "# Orders\n\n" + " ".join(f"Order {i * 7_919} is sent." for i in range(n))),
     "nested list": (12_000, lambda n: _lines(lambda i: " " * i + f"- item {i} holds", int(n**0.5))),
     "questions on one line": (1_500, lambda n: "user: " + ", ".join(f"what of {i * 31} " for i in range(n)) + "\nassistant: yes"),
 }

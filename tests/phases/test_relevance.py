@@ -129,3 +129,49 @@ def test_a_note_is_found_by_its_body_alone(stocked):
     key = stocked.ask("When is the service of the boiler due?")
     assert [k["note"] for k in stocked.gathered(key)["forever_knowledge"]] == ["House.md"] and "May" in stocked.section(key, 5)
     assert not stocked.gathered(stocked.ask("Syrian hamsters"))["forever_knowledge"]
+
+
+def _notes(anna) -> None:
+    anna.note("Home/furniture.md", "# Furniture\n\nThe dining table is made of walnut wood.")
+    anna.note("Food/places.md", "# Places to eat\n\nLuigi keeps us a table by the window on Fridays.")
+
+
+def _research(anna) -> None:
+    claim = {"claim": "Hotel Alfama in Lisbon costs 90 EUR a night", "confidence": 0.9, "source": "https://stay.example/lisbon"}
+    anna.research(topic="travel.lisbon", cache_key="hotel_lisbon", claims=[claim], summary="Hotels in Lisbon")
+    other = {"claim": "Hotel Ribeira in Porto costs 80 EUR a night", "confidence": 0.9, "source": "https://stay.example/porto"}
+    anna.research(topic="travel.porto", cache_key="hotel_porto", claims=[other], summary="Hotels in Porto")
+
+
+def _visits(anna) -> None:
+    anna.visit(visit_id="visit_kettle", url="https://shop.example/kettle", extracted_data={"title": "Copper kettle", "price": "$59"})
+    anna.visit(visit_id="visit_pan", url="https://shop.example/pan", extracted_data={"title": "Copper pan", "price": "$89"})
+
+
+def _memory(anna) -> None:
+    anna.remember("favorite_tea", "jasmine")
+    anna.remember("favorite_airline", "TAP")
+
+
+def _turns(anna) -> None:
+    anna.ask("Note that the orchids get water every Sunday.", session="plants")
+    anna.ask("Note that the tomatoes get compost every spring.", session="garden")
+
+
+ROWS = {
+    "notes": (_notes, "What wood is the dining table made of?", "walnut", "Luigi"),
+    "research": (_research, "What does a hotel in Lisbon cost?", "Alfama", "Ribeira"),
+    "visits": (_visits, "What was the price of the copper kettle?", "$59", "$89"),
+    "memory": (_memory, "What is my favorite tea?", "jasmine", "TAP"),
+    "prior turns": (_turns, "When do the orchids get water?", "Sunday", "compost"),
+}
+"""Source -> what fills it, a query, words of what bears on it, words of a near miss that shares a word with the query."""
+
+
+@pytest.mark.parametrize("source", ROWS)
+def test_of_each_source_what_bears_enters_and_a_near_miss_stays_out(anna, source):
+    """A row of one's own for every source of 004 section 13.2's table."""
+    fill, query, bears, misses = ROWS[source]
+    fill(anna)
+    section = anna.section(anna.ask(query), 2)
+    assert bears in section and misses not in section

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.selection.question import asked
+from pandora_dagster.selection.question import asked, without_names
 from pandora_dagster.text.words import MONEY, TermReader
 
 
@@ -49,3 +49,18 @@ def test_a_price_question_asks_for_an_amount(query: str, asks: bool) -> None:
 def test_a_question_of_time(query: str, asks: bool) -> None:
     """It opens with `when`, or asks for a date or a length of time."""
     assert asked(query, TermReader()).asks_when is asks
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("What did Ann's brother tell Ben Lee?", "What did brother tell Lee?"),
+        ("when did bennett call?", "when did bennett call?"),
+        ("What did Mel paint?", "What did paint?"),
+        ("ANN’s desk", "desk"),
+        ("Ann?", "?"),
+    ],
+)
+def test_a_question_without_the_names_of_its_speakers(query: str, left: str) -> None:
+    """Whole words and beginnings of names, in any case, with what makes them own something."""
+    assert without_names(query, ("Ann", "Ben", "Melanie")) == left

@@ -147,6 +147,19 @@ def test_a_rebuild_drops_turns_that_are_gone_and_takes_a_damaged_file_away(rig: 
     assert rig.vectors.rebuild([_row(2, "another thing")]) == 1 and rig.vectors.likeness("ann", "doctor")
 
 
+def test_a_query_is_compared_with_the_names_in_it_and_without(rig: _Rig) -> None:
+    """A name alone does not lead to all that its bearer said: what is asked weighs the more."""
+    said = IndexedMessage(id="D1:1", role="user", name="Rita", text="Rita is here", created_at="2026-01-01T10:00:00Z")
+    row = _row(1, *_FILLER, "my physician called")
+    rig.put(row.model_copy(update={"messages": (said, *row.messages)}))
+    rig.embeds.asked.clear()
+    found = rig.ids("Rita doctor")
+    assert rig.embeds.asked == ["Rita doctor", "doctor"] and "D1:8" in found
+    with_name, both = rig.vectors.likeness("ann", "Rita doctor"), rig.vectors.likeness("ann", "Rita doctor", "doctor")
+    assert both[(1 << 20) + 9] > with_name[(1 << 20) + 9] and both[(1 << 20) + 1] < with_name[(1 << 20) + 1]
+    assert rig.vectors.likeness("ann", "doctor", " ", "doctor") == rig.vectors.likeness("ann", "doctor")
+
+
 def test_credentials_are_never_given_to_the_model(rig: _Rig) -> None:
     """Neither from messages nor from queries."""
     secret = "sk-proj-" + "a1" * 20

@@ -121,8 +121,14 @@ def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping
     turns = [t for h in headers if isinstance(t := h.get("turn"), int)]
     if referred is None and pointer(query):
         referred = max(turns, default=None)
-    kept = (h for h in headers if (referred is not None and h.get("turn") == referred) or shared(f"{query} {title}", _page(h)))
+    named = [(h, frozenset(shared(f"{query} {title}", _page(h)))) for h in headers]
+    kept = (h for h, words in named if (referred is not None and h.get("turn") == referred) or _names(words, [w for _, w in named]))
     return tuple(str(h["visit_id"]) for h in kept if h.get("visit_id"))
+
+
+def _names(words: frozenset[str], of_pages: list[frozenset[str]]) -> bool:
+    """Whether a page shares words with the query, and no other page shares the same ones and more: that one is meant."""
+    return bool(words) and not any(words < others for others in of_pages)
 
 
 def _page(header: Mapping[str, Any]) -> str:

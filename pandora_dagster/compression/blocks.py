@@ -70,7 +70,7 @@ class Block:
     """Of a line of code: whether it names what the lines below it belong to."""
 
 
-_SPOKEN = frozenset((BlockKind.SENTENCE, BlockKind.ITEM))
+SPOKEN = frozenset((BlockKind.SENTENCE, BlockKind.ITEM))
 HEADS = frozenset((BlockKind.HEADING, BlockKind.TABLE_HEAD, BlockKind.FENCE_HEAD, BlockKind.WRITER))
 """Blocks that stand only above others."""
 
@@ -95,13 +95,13 @@ def _related(found: list[Block]) -> list[Block]:
     """Each sentence with the one it takes up, on its line or on the line above."""
     first = -1
     for number, block in enumerate(found):
-        if block.kind not in _SPOKEN:
+        if block.kind not in SPOKEN:
             continue
         above = number - 1
-        while above >= 0 and found[above].line > block.line - 2 and found[above].kind not in _SPOKEN:
+        while above >= 0 and found[above].line > block.line - 2 and found[above].kind not in SPOKEN:
             above -= 1
         is_near = (
-            above >= 0 and found[above].kind in _SPOKEN and found[above].line >= block.line - 1 and _level(found[above]) == _level(block)
+            above >= 0 and found[above].kind in SPOKEN and found[above].line >= block.line - 1 and _level(found[above]) == _level(block)
         )
         first = first if is_near and found[first].line == block.line else number
         if is_near and (turns(block.text) or (found[above].line < block.line and goes_on(found[above].text, block.text))):
@@ -119,7 +119,7 @@ def _related(found: list[Block]) -> list[Block]:
 def _is_reply(found: Sequence[Block], number: int) -> bool:
     """Whether a line of a mail stands right below what is quoted and answered in it."""
     above = found[number - 1] if number else found[number]
-    return above.kind in _SPOKEN and _level(above) > _level(found[number])
+    return above.kind in SPOKEN and _level(above) > _level(found[number])
 
 
 def _level(block: Block) -> int:
@@ -180,7 +180,7 @@ def _announced(block: Block, number: int, announcing: list[tuple[int, int]]) -> 
 def _written(block: Block, number: int, writers: dict[int, int]) -> Block:
     """A line of a mail under the line that says who wrote it; `writers` are those lines by how often they are quoted, kept up to
     date."""
-    if block.kind not in _SPOKEN:
+    if block.kind not in SPOKEN:
         return block
     level = _level(block)
     if _FROM.match(block.text):

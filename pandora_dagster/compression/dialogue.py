@@ -9,8 +9,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pandora_dagster.compression.answering import Said, answers
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
@@ -21,7 +22,8 @@ from pandora_dagster.compression.statements import DECISION, forced
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
 
-_SENTENCE = re.compile(r"(?<=[.!?。！？؟])[\"')\]]*\s+|(?<=[。！？؟])")
+_SENTENCE = re.compile(r"(?<=[.!?。！？؟])(?<!\b[A-HJ-Z]\.)[\"')\]]*\s+|(?<=[。！？؟])")
+"""An initial (`J. Smith`) ends nothing."""
 _FORM = 0.3
 """Of another form of a word (`painted` beside `painting`): it tells when, or how many."""
 _HARD, _PAIR, _REPEATED, _MUST = 12.0, 0.2, 0.4, 1_000.0
@@ -55,6 +57,8 @@ _LEAST = 0.02
 _ROUNDS, _SMALLEST = 5, 4
 """Joining pieces saves tokens: what was saved is spent in further rounds, while more than this is left."""
 _LONGEST_SENTENCE = 1_200
+_WHOLE = 25
+"""Words of a sentence that stands rather as it was said, where there is room."""
 _LEAST_WORDS = 2
 """Words of content, other than the speakers' names, that a piece without a hard fact needs to tell anything."""
 _ENDS, _CALLS = " .,;!", "?"
@@ -92,21 +96,36 @@ class Dialogue:
     def condensed(self, target: int) -> str:
         """The talk in at most `target` tokens: the fullest of the rounds, the last of which is one that had to be cut back."""
         selection = Selection(self._units, self._weights, self._openings, least=_LEAST)
-        best, used, left = "", 0, target - self._counter.count(self._legend)
+        best, used, left, standing = "", 0, target - self._counter.count(self._legend), list[int]()
         for _ in range(_ROUNDS):
             picked = selection.extend(left)
             text = self._composed(picked)
             if is_over := self._counter.count(text) > target:
                 text = self._fitted(picked, target)
             if (tokens := self._counter.count(text)) > used:
-                best, used = text, tokens
+                best, used, standing = text, tokens, picked
             left = target - tokens - 1
             if is_over or left < _SMALLEST:
                 break
-        return best
+        return self._widened(standing, best, target)
+
+    def _widened(self, picked: list[int], text: str, target: int) -> str:
+        """The text in which sentences that lost words have them again, the dearest picks first, while there is room."""
+        whole = {(piece.line.number, piece.order): number for number, piece in reversed(list(enumerate(self._pieces)))}
+        left = target - self._counter.count(text)
+        wider = list(picked)
+        for place, number in enumerate(picked):
+            piece = self._pieces[number]
+            other = whole[piece.line.number, piece.order]
+            more = self._units[other].tokens - self._units[number].tokens
+            if other != number and more <= left and len(piece.spoken.split()) <= _WHOLE:
+                wider[place] = other
+                left -= more
+        tried = self._composed(wider) if wider != picked else text
+        return tried if text and self._counter.count(tried) <= target else text
 
     def _fitted(self, picked: list[int], target: int) -> str:
-        """The composed text; the last picks go until it fits."""
+        """The composed text; the last of `picked` go until it fits."""
         text = self._composed(picked)
         while picked and (over := self._counter.count(text) - target) > 0:
             del picked[-max(1, over // 8) :]
@@ -219,7 +238,22 @@ def _units(
         facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(forms), *sorted(hard)) if tells else ()
         units.append(_unit(piece, number, facts, counter))
     weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())
-    return units, weights
+    return _with_needs(units, pieces), weights
+
+
+def _with_needs(units: Sequence[Unit], pieces: Sequence[Piece]) -> list[Unit]:
+    """Units with those that take back, refuse or move what they say, in the shorter form of these."""
+    forms: dict[tuple[int, int], list[int]] = {}
+    for number, piece in enumerate(pieces):
+        forms.setdefault((piece.line.number, piece.order), []).append(number)
+    spoken = list(forms.values())
+    said = [Said(pieces[form[0]].spoken, pieces[form[0]].line.number, pieces[form[0]].line.speaker) for form in spoken]
+    found = list(units)
+    for one, others in answers(said).items():
+        needs = tuple(spoken[other][-1] for other in others)
+        for number in spoken[one]:
+            found[number] = replace(units[number], needs=needs)
+    return found
 
 
 def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:

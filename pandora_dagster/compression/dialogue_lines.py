@@ -1,6 +1,6 @@
 """Lines of talk between named people: who speaks in each.
 
-Knows `Name: text`, the stamps of chat programs before and behind the name (`[09:01] Ann: ...`, `Ann (09:01): ...`), and lines
+Knows `Name: text`, the stamps of chat programs before and behind the name (`[09:01] Ann: ...`, `**Ann** [09:01]: ...`), and lines
 that go on with what the speaker of the line above said.
 """
 
@@ -11,9 +11,11 @@ from pandora_dagster.compression.normal import key
 
 _DAY = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
-_STAMP = rf"[\[(]?(?:{_DAY}(?:,? |T))?{_CLOCK}Z?[\])]?(?: ?[-\u2013\u2014])? "
+_TIME = rf"(?:{_DAY}(?:,? |T))?{_CLOCK}Z?"
+_STAMP = rf"[\[(]?{_TIME}[\])]?(?: ?[-\u2013\u2014])? "
 SPEAKER_LINE = re.compile(
-    rf"^(?:{_STAMP})?(?:\*\*|<)?([^\W\d_][\w .'\u2019\-]{{0,30}}?)(?: \([^()\n]{{1,24}}\))?(?::\*\*|(?:\*\*|>)?:|>) *(?=\S)"
+    rf"^(?:{_STAMP})?(?:\*\*|<)?([^\W\d_][\w .'\u2019\-]{{0,30}}?)(?: \([^()\n]{{1,24}}\))?"
+    rf"(?::\*\*|(?:\*\*|>)?(?:(?:,? [\[(]|, ){_TIME}[\])]?)?:|>) *(?=\S)"
 )
 ALSO = "also: "
 """Begins a line that puts back what a condensed text had lost."""

@@ -9,8 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pandora_dagster.compression.answering import Said, answers, with_answers
 from pandora_dagster.compression.blocks import is_table_head
-from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
+from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE, is_dialogue, read_lines
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.normal import padded
 from pandora_dagster.compression.query_words import Question, Stemmer, read_question
@@ -42,7 +43,8 @@ _CHARACTERS = 12
 @dataclass(frozen=True, slots=True)
 class _Turn:
     """A line or a sentence of one; `number` is the line's, `opening` what the line begins with (`Ann: `), `head` the two lines of the
-    table above a row."""
+    table above a row. `goes_on` where a line of talk lacks its speaker, who speaks already: it stands behind the name all the same.
+    `text` is what is compared with the question: outside of talk an opening is no name, but a part of the line."""
 
     speaker: str
     text: str
@@ -50,6 +52,7 @@ class _Turn:
     number: int
     opening: str = ""
     head: str = ""
+    goes_on: bool = False
 
 
 class _Body:
@@ -123,7 +126,17 @@ def condense_for(text: str, target: int, counter: CountsTokens, query: str, *, e
     if must and length < 1:
         scores = _with_must(turns, scores, must, 1 - length)
     costs = [counter.count(turn.opening + turn.line + "\n") + 1 for turn in turns]
-    return _fitted(turns, scores, costs, target, counter, _START_PENALTY * length)
+    answered = answers([Said(turn.text, turn.number, turn.speaker) for turn in turns]) if length < 1 else {}
+    return _fitted(turns, _with_later(scores, answered), costs, target, counter, _START_PENALTY * length, answered)
+
+
+def _with_later(scores: Sequence[float], answered: Mapping[int, Sequence[int]]) -> list[float]:
+    """Scores in which what takes a sentence back, or moves what it says, is worth as much as that."""
+    raised = list(scores)
+    for number in sorted(answered):
+        for other in with_answers([number], answered):
+            raised[other] = max(raised[other], scores[number])
+    return raised
 
 
 def _turns(text: str, *, by_sentence: bool) -> list[_Turn]:
@@ -131,6 +144,8 @@ def _turns(text: str, *, by_sentence: bool) -> list[_Turn]:
     length."""
     found: list[_Turn] = []
     lines = text.split("\n")
+    is_talk = is_dialogue(text)
+    owners = {line.number: line.speaker for line in read_lines(text)} if is_talk else {}
     head = ""
     for number, line in enumerate(lines):
         if not line.strip():
@@ -142,12 +157,15 @@ def _turns(text: str, *, by_sentence: bool) -> list[_Turn]:
         head = head if is_row else ""
         match = SPEAKER_LINE.match(line)
         opening = match.group() if match else ""
+        owner = match.group(1) if match and is_talk else owners.get(number, "")
         pieces = _parts(line[len(opening) :]) if len(line) > _LONGEST_LINE or (by_sentence and not is_row) else [line[len(opening) :]]
         indent = line[: len(line) - len(line.lstrip())] if len(pieces) > 1 or by_sentence else ""
-        for piece in pieces:
+        for place, piece in enumerate(pieces):
             if is_row and line in head.split("\n"):
                 continue
-            found.append(_Turn(match.group(1) if match else "", piece, piece, number, opening or ("" if is_row else indent), head))
+            begins = f"{owner}: " if owner and not match else opening or ("" if is_row else indent)
+            said = piece if is_talk or place else opening + piece
+            found.append(_Turn(owner, said, piece, number, begins, head, goes_on=bool(owner and not match)))
     return found
 
 
@@ -210,14 +228,36 @@ def _near_speakers(body: _Body, speakers: frozenset[str], scores: Sequence[float
 
 
 def _fitted(
-    turns: Sequence[_Turn], scores: Sequence[float], costs: Sequence[int], target: int, counter: CountsTokens, penalty: float
+    turns: Sequence[_Turn],
+    scores: Sequence[float],
+    costs: Sequence[int],
+    target: int,
+    counter: CountsTokens,
+    penalty: float,
+    answered: Mapping[int, Sequence[int]],
 ) -> str:
     budget = float(target)
     while True:
-        text = _composed(turns, best_spans(scores, costs, budget, penalty))
+        kept = _sound(best_spans(scores, costs, budget, penalty), scores, costs, budget, answered)
+        text = _composed(turns, kept)
         if not text or (tokens := counter.count(text)) <= target:
             return text
         budget -= max(tokens - target, 1)
+
+
+def _sound(kept: set[int], scores: Sequence[float], costs: Sequence[int], budget: float, answered: Mapping[int, Sequence[int]]) -> set[int]:
+    """Units of which none misleads: with what answers it where there is room, else without it."""
+    if not answered.keys() & kept:
+        return kept
+    sound: set[int] = set()
+    spent = 0
+    for number in sorted(kept, key=lambda n: (-scores[n], n)):
+        more = with_answers([number], answered) - sound
+        cost = sum(costs[n] for n in more)
+        if spent + cost <= budget:
+            sound |= more
+            spent += cost
+    return sound
 
 
 def _composed(turns: Sequence[_Turn], kept: set[int]) -> str:
@@ -238,7 +278,8 @@ def _composed(turns: Sequence[_Turn], kept: set[int]) -> str:
         if lines and last >= 0 and turn.number == turns[last].number:
             lines[-1] += " " + turn.line
         else:
-            lines.append(turn.opening + turn.line)
+            is_named = turn.goes_on and lines and i == last + 1 and turns[last].speaker == turn.speaker
+            lines.append(turn.line if is_named else turn.opening + turn.line)
         last = i
     if head:
         lines += left_out(rows[head] - standing)

@@ -8,18 +8,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from pandora_dagster.compression.json_parts import leaves
-from pandora_dagster.compression.language import OPENERS
+from pandora_dagster.compression.language import OPENERS, word_set
 from pandora_dagster.compression.messages import Call, Said
-from pandora_dagster.compression.normal import KeyIndex, key, padded
+from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.query_words import Stemmer
 
 _VALUE = re.compile(
     r"(?<![\w.+\-])[\w.+\-]{1,64}@[\w\-]{1,64}\.[\w.\-]{1,64}|(?<!\w)(?:\w[\w\-:./,]{0,80}?\d[\w\-:.,]{0,80}[\w%]|\$?\d[\d,.]*\d%?|\d+%?|\w+_\w+\b|[A-Z][\w'\u2019]+)"
 )
 _DATE = re.compile(r"\d{4} \d\d \d\d")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ENUM = re.compile(r"[a-z]+(?: [a-z]+)*")
 _HALF_AFTER = 4
 """Messages after which a mention is half as near to what is talked about now."""
+_MEASURES = {
+    "price": word_set("cheap cheaper cheapest expensive dear dearest cost costs pay"),
+    "cost": word_set("cheap cheaper cheapest expensive price pay"),
+    "distance": word_set("close closer closest near nearer nearest far farther farthest"),
+    "duration": word_set("long longer longest short shorter shortest fast faster fastest"),
+    "date": word_set("when early earlier earliest late later latest old older oldest new newer newest"),
+    "time": word_set("when early earlier earliest late later latest"),
+    "size": word_set("big bigger biggest large larger largest small smaller smallest"),
+    "rating": word_set("good better best bad worse worst"),
+}
+"""What a column is called -> the words by which one asks for it."""
 PERSON, ANSWER = 3.0, 2.0
 """Strength of a mention by a person or in a call, and by anyone else."""
 
@@ -83,6 +95,7 @@ class Mentions:
             spoken.append(query)
         self._stemmer = Stemmer()
         self._asked = frozenset(self._stemmer.asked(query))
+        self._asking = frozenset(words(query))
         self._spoken = KeyIndex(padded(" \n ".join(spoken)))
 
     def _note(self, keys: Iterable[str], strength: float, position: int | None) -> None:
@@ -98,6 +111,14 @@ class Mentions:
     def asked(self, text: str) -> frozenset[str]:
         """The stems of the question's words that stand in a text."""
         return self._asked & frozenset(self._stemmer.terms(text)) if self._asked else frozenset()
+
+    def asked_column(self, name: str) -> frozenset[str]:
+        """The stems of the question's words that name a column, or ask for what it measures."""
+        if not self._asked:
+            return frozenset()
+        parts = frozenset(words(_CAMEL.sub(" ", name.replace("_", " "))))
+        measured = (word for part in parts for word in _MEASURES.get(part, frozenset()) & self._asking)
+        return self.asked(" ".join(parts)) | frozenset(stem for word in measured for stem in self._stemmer.all_terms(word))
 
     def nearness(self, value: str) -> float:
         """How late a person or a call named a value last: 1 at the end, half of it some messages before, 0 where none did."""

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pandora_dagster.compression.blocks import HEADS, Block, BlockKind, blocks
+from pandora_dagster.compression.answering import Said, answers
+from pandora_dagster.compression.blocks import HEADS, SPOKEN, Block, BlockKind, blocks
 from pandora_dagster.compression.courtesy import is_boilerplate, is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.facts import FactKind
@@ -136,7 +137,7 @@ def _units(
 
 
 def _with_needs(units: Sequence[Unit], found: Sequence[Block]) -> list[Unit]:
-    """Units with those that they need: what a sentence takes up, and what takes a sentence back."""
+    """Units with those that they need: what a sentence takes up, and what takes a sentence back or moves what it says."""
     whole = {unit.position: n for n, unit in enumerate(units) if unit.level == 1}
     needed: dict[int, list[int]] = {}
     for number, block in enumerate(found):
@@ -144,6 +145,9 @@ def _with_needs(units: Sequence[Unit], found: Sequence[Block]) -> list[Unit]:
             needed.setdefault(number, []).append(whole[block.needs])
             if found[block.needs].is_turned and block.needs == number - 1:
                 needed.setdefault(block.needs, []).append(whole[number])
+    spoken = [number for number, block in enumerate(found) if block.kind in SPOKEN]
+    for one, others in answers([Said(found[number].text, found[number].line) for number in spoken]).items():
+        needed.setdefault(spoken[one], []).extend(whole[spoken[other]] for other in others)
     return [replace(unit, needs=tuple(needed[unit.position])) if unit.position in needed else unit for unit in units]
 
 

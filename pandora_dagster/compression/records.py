@@ -99,12 +99,14 @@ def _dated(value: dict[str, Any], date: object) -> dict[str, Any]:
 
 
 def _unfolded(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """An object, and the objects of its long lists, each with its parent's identity."""
+    """An object, and the objects of its long lists, each with its parent's identity where it has more than lists."""
     long = {name: inner for name, item in value.items() if (inner := _inner(item)) and len(inner) > _OWN_TABLE}
-    yield {name: item for name, item in value.items() if name not in long} if long else value
+    own = {name: item for name, item in value.items() if name not in long}
+    if own or not long:
+        yield own
     for name, inner in long.items():
         for item in inner:
-            yield {**item, f"{name} of": identity(value)}
+            yield {**item, f"{name} of": identity(value)} if own else item
 
 
 def _inner(value: object) -> list[dict[str, Any]]:

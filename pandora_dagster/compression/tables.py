@@ -85,7 +85,9 @@ def _table(entries: Sequence[Entry], mentions: Mentions, layouts: Mapping[str, s
     varying = [name for name in names if name not in constants] or names[:1]
     constants = {name: value for name, value in constants.items() if name not in varying}
     worth = {
-        name: round(_mentioned(name, values, mentions) + _IDENTIFIER_BONUS * _identifying(name, values), 1) + _asked(name, values, mentions)
+        name: round(_mentioned(name, values, mentions) + _IDENTIFIER_BONUS * _identifying(name, values), 1)
+        + _asked(name, values, mentions)
+        + len(mentions.asked_column(name + _layout(name, values, layouts)))
         for name in varying
     }
     order = (varying[0], *sorted(varying[1:], key=lambda name: -worth[name]))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pandora_dagster.compression.language import CONJUNCTIONS, FILLERS, FUNCTION_WORDS, is_negation, word_set
+from pandora_dagster.compression.language import CONJUNCTIONS, FILLERS, FUNCTION_WORDS, PREPOSITIONS, is_negation, word_set
 
 _WORD = re.compile(r"\S+")
 _KNOWN = 16_384
@@ -27,6 +27,8 @@ _SPARED = (
 ) & FUNCTION_WORDS
 _OBJECTS = word_set("it this that these those")
 _BOUNDS = word_set("before after until since because if unless when while by from without")
+_JOINING = PREPOSITIONS | CONJUNCTIONS
+"""Between two values: `8 to 12`, `10 euros for 6 March`."""
 _PAUSES = ",;:?"
 _BE = word_set("am is are been being")
 _PARTICIPLE = re.compile(r"\w+(?:ed|[^aeiou]en|wn|ght|elt)$")
@@ -41,7 +43,12 @@ def telegraph(sentence: str, protected: Sequence[tuple[int, int]]) -> str:
     for at, match in enumerate(found):
         word, after = match.group(), found[at + 1].group() if at + 1 < len(found) else ""
         denied = 0 if word.lower() in CONJUNCTIONS else denied
-        if denied or _stays(word, after, match.span(), protected) or (kept and _is_object(word, kept[-1], after)):
+        if (
+            denied
+            or _joins(word, kept, after)
+            or _stays(word, after, match.span(), protected)
+            or (kept and _is_object(word, kept[-1], after))
+        ):
             kept.append(word)
             denied = _DENIED if is_negation(word) else max(denied - 1, 0)
             denied = 0 if word[-1] in ".,;:!?" else denied
@@ -61,6 +68,15 @@ def _stays(word: str, after: str, span: tuple[int, int], protected: Sequence[tup
     if bare in _BE and _PARTICIPLE.match(_bare(after)):
         return True
     return bare not in _SPARED or is_negation(word)
+
+
+def _joins(word: str, kept: Sequence[str], after: str) -> bool:
+    """Whether a word stands between two values, which are one without it, or another."""
+    return word.lower() in _JOINING and _has_digit(after) and any(_has_digit(before) for before in kept[-2:])
+
+
+def _has_digit(word: str) -> bool:
+    return any(c.isdigit() for c in word)
 
 
 def _leaves_its_mark(mark: str, before: str) -> bool:

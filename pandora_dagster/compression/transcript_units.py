@@ -107,7 +107,7 @@ def _prefixes(
     near = max((mentions.nearness(k) for k in facts[0]), default=0.0)
     covered: set[str] = set()
     name = key(cells[0])
-    asked = [mentions.asked(text) for text in cells]
+    asked = [mentions.asked(text) | mentions.asked_column(name) for text, name in zip(cells, table.names, strict=True)]
     last = max((n for n, stems in enumerate(asked, 1) if stems), default=0)
     all_asked = frozenset[str]().union(*asked)
     states = [f"{name}~{text}" if is_mentioned and _STATE.fullmatch(text) else "" for text in cells]

@@ -9,7 +9,10 @@ from pandora_dagster.compression import compress
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.dialogue import Dialogue
 from pandora_dagster.compression.dialogue_lines import is_dialogue, read_lines
+from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.restoring import restored
 from pandora_dagster.compression.telegraph import telegraph
+from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.text.tokens import TokenCounter
 
 TALK = "\n".join(
@@ -122,6 +125,25 @@ def test_a_set_phrase_is_courtesy(said: str) -> None:
 def test_a_phrase_with_a_statement_is_none(said: str) -> None:
     """What is said besides counts."""
     assert not is_courtesy(said)
+
+
+def test_values_keep_what_joins_them() -> None:
+    """A span of hours stays one, and an amount does not run into a date."""
+    assert telegraph("I can come on Tuesday between 8 and 12.", ()) == "can come Tuesday between 8 and 12."
+    assert telegraph("That makes 10 euros for 6 March.", ()) == "makes 10 euros for 6 March."
+
+
+def test_a_sentence_stands_whole_where_there_is_room(counter: TokenCounter) -> None:
+    talk = "Ann: That makes 10 euros for the cheese that I bought.\nBen: I have paid it on 3 May.\nAnn: Hey there!\nBen: Hello!\n" * 3
+    out = Dialogue(talk, counter).condensed(60)
+    assert counter.count(out) <= 60
+    assert "That makes 10 euros for the cheese that I bought." in out
+
+
+def test_a_value_is_put_back_with_the_values_it_stands_in_one_with(counter: TokenCounter) -> None:
+    source = "The fitter comes, weather permitting, on Wednesday 11 March, 14:00 to 17:00, with two colleagues."
+    facts = [f for f in take_ledger(source, ContentType.GENERIC).facts if f.text == "14:00"]
+    assert "Wednesday 11 March, 14:00 to 17:00" in restored("", facts, source, 60, counter)
 
 
 class DearNames:

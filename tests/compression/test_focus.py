@@ -72,3 +72,35 @@ def test_rows_that_match_the_question_come_first(counter: TokenCounter) -> None:
     made = compress(json.dumps(flights), target_tokens=80, query="Which flights are delayed?", counter=counter)
     assert made.text
     assert [n for n in range(50) if f"HAT{100 + n}|delayed" in made.text] == [0, 10, 20, 30, 40]
+
+
+STAMPED = "\n".join(
+    f"**{name}** [09:{n:02}]: {text}"
+    for n, (name, text) in enumerate(
+        [
+            ("Mara Vogt (agent)", "Hello, what can I do? You reach the night shift."),
+            ("Timo Rau", "My line is dead. The modem blinks red since Tuesday."),
+            ("Mara Vogt (agent)", "I see a fault. A new modem costs 45 euros. It ships today."),
+            ("Timo Rau", "That is dear. I pay 20 euros at most."),
+            ("Mara Vogt (agent)", "Then 20 euros. The modem arrives on Friday."),
+            ("Timo Rau", "Good. Please ring twice. The bell is weak."),
+        ]
+    )
+)
+
+
+@pytest.mark.parametrize("target", [40, 70, 100, 140])
+def test_every_passage_of_stamped_talk_has_its_own_speaker(target: int, counter: TokenCounter) -> None:
+    out = condense_for(STAMPED, target, counter, "What does the modem cost?")
+    whole = {line.partition("]: ")[2]: line.partition("]: ")[0] for line in STAMPED.split("\n")}
+    for line in filter(None, out.split("\n")):
+        name, _, text = line.partition("]: ")
+        source = next(said for said in whole if text.split(". ")[0].rstrip(".") in said)
+        assert name == whole[source], line
+    assert "euros" in out
+
+
+def test_a_line_that_goes_on_stands_behind_its_speaker(counter: TokenCounter) -> None:
+    talk = "Ann: I went to the market.\nThe cheese there costs 9 euros.\nBen: I was at home.\nIt rained.\nAnn: Poor you.\nBen: Well.\n" * 2
+    out = condense_for(talk, 20, counter, "What does the cheese cost?")
+    assert "Ann: The cheese there costs 9 euros." in out

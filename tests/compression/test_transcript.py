@@ -63,3 +63,22 @@ def test_what_of_a_list_is_left_out_is_counted(counter: TokenCounter) -> None:
         assert "# orders of C-77: id" in text
         assert f"({60 - len(rows)} more rows left out)" in text
         assert 0 < len(rows) < 60
+
+
+def test_rows_hold_the_columns_that_a_question_asks_about_by_their_names(counter: TokenCounter) -> None:
+    """`cheapest` asks for a price and `nearest` for a distance, though no cell has these words; what is left out is counted."""
+    records = [
+        {"cabin_id": f"CAB-{200 + n}", "keeper": f"Keeper {n}", "remarks": f"remark {n} about the view and the stove",
+         "opened": f"20{10 + n}-04-01", "price_per_night": 40.5 + n, "distance_km": 1.5 + n}
+        for n in range(12)
+    ]  # fmt: skip
+    text = json.dumps({"results": records}, indent=1)
+    out = condense_transcript(text, 160, counter, query="Which cabin is nearest and which one is the cheapest?")
+    assert counter.count(out) <= 160
+    header = next(line for line in out.split("\n") if "cabin_id|" in line)
+    names = header.partition("cabin_id|")[2].split("|")
+    assert set(names[:2]) == {"price_per_night", "distance_km"}
+    standing = [line for line in out.split("\n") if line.startswith("CAB-")]
+    assert standing
+    assert all(len(line.split("|")) >= 3 for line in standing)
+    assert len(standing) == 12 or f"({12 - len(standing)} more row" in out

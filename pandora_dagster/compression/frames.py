@@ -5,7 +5,7 @@ Knows English cues of taking back; knows nothing of facts. What the source itsel
 
 import re
 
-from pandora_dagster.compression.language import SENTENCE_BORDER, is_negation
+from pandora_dagster.compression.language import clauses, is_negation
 from pandora_dagster.compression.normal import KeyIndex, key
 
 _CUE = re.compile(
@@ -16,7 +16,6 @@ _CUE = re.compile(
 )
 _OPENS = re.compile(r"(?:[:\u2013\u2014\"\u201c\u00ab'(]|\bthat)\s*$")
 _BACK = re.compile(r"^\W*(?:(?:but|and|now|actually|however|yet),? )?(?:that|this|it|which|these|those|not)\b", re.IGNORECASE)
-_BORDER = re.compile(SENTENCE_BORDER)
 _LOOKED_AT = 20
 _REACH = 160
 
@@ -39,13 +38,13 @@ def _denies_before(before: str, said: str, source: KeyIndex) -> bool:
     above, _, line = before.rpartition("\n")
     if not line.strip() and above.rstrip().endswith(":"):
         line = above.rpartition("\n")[2]
-    frame = _BORDER.split(line)[-1]
+    frame = clauses(line)[-1]
     return bool(_OPENS.search(frame)) and _denies(frame) and not source.has(key(f"{frame} {said}"))
 
 
 def _denies_behind(behind: str, said: str, source: KeyIndex) -> bool:
     """What is said right behind of the sentence before."""
-    after = _BORDER.split(behind.lstrip(" .!?\"'\u201d)\n"))[0].split("\n")[0]
+    after = clauses(behind.lstrip(" .!?\"'\u201d)\n"))[0].split("\n")[0]
     return bool(_BACK.match(after)) and _denies(after) and not source.has(key(after))
 
 

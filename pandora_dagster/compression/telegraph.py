@@ -75,10 +75,6 @@ def _joins(word: str, kept: Sequence[str], after: str) -> bool:
     return word.lower() in _JOINING and _has_digit(after) and any(_has_digit(before) for before in kept[-2:])
 
 
-def _has_digit(word: str) -> bool:
-    return any(c.isdigit() for c in word)
-
-
 def _leaves_its_mark(mark: str, before: str) -> bool:
     """Whether what ends a deleted word passes to the word before: brackets close, pauses and questions stay what they are."""
     return (mark in _CLOSING and mark not in before) or (mark in _PAUSES and before[-1].isalnum())

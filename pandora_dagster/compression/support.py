@@ -7,6 +7,7 @@ import re
 from itertools import islice, pairwise
 
 from pandora_dagster.compression.candidate import NO_SENTENCES
+from pandora_dagster.compression.grounding import REFERENCE
 from pandora_dagster.compression.language import FUNCTION_WORDS, sentences
 from pandora_dagster.compression.normal import key
 
@@ -58,7 +59,7 @@ class Support:
 
     def _beside(self) -> str:
         """A first or last sentence that is said to the reader instead of by the source."""
-        lines = [line for line in self._candidate.split("\n") if line.strip()]
+        lines = [line for line in self._candidate.split("\n") if line.strip() and not line.startswith(REFERENCE)]
         if not lines:
             return ""
         opening = _OPENING.match(lines[0])

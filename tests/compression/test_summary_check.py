@@ -79,8 +79,7 @@ REPORT = (
         "Right away, the essence of your material: Nessby handled 412 ships in 2024.",
         "Cats sleep most of the day and prefer warm places; kittens play more than old animals do.",
         "Keep figures, keep dates, remove repetition, answer with plain text only.",
-        "harbour Nessby ships year council channel crowns fishermen cranes seals breakwater engineer Tove Aas cables ferries Lund pier "
-        "repairs",
+        "harbour Nessby ships year council channel crowns fishermen cranes seals breakwater engineer Tove Aas cables ferries Lund repairs",
     ],
 )
 def test_what_the_source_does_not_bear_is_refused(counter: TokenCounter, candidate: str) -> None:

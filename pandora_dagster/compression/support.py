@@ -10,6 +10,7 @@ from pandora_dagster.compression.candidate import NO_SENTENCES
 from pandora_dagster.compression.grounding import REFERENCE
 from pandora_dagster.compression.language import FUNCTION_WORDS, sentences
 from pandora_dagster.compression.normal import key
+from pandora_dagster.compression.records import LEFT_OUT
 
 _LEAST = 0.5
 """Share of the content words that the source has."""
@@ -59,7 +60,9 @@ class Support:
 
     def _beside(self) -> str:
         """A first or last sentence that is said to the reader instead of by the source."""
-        lines = [line for line in self._candidate.split("\n") if line.strip() and not line.startswith(REFERENCE)]
+        lines = [
+            line for line in self._candidate.split("\n") if line.strip() and not line.startswith(REFERENCE) and not LEFT_OUT.fullmatch(line)
+        ]
         if not lines:
             return ""
         opening = _OPENING.match(lines[0])

@@ -289,7 +289,7 @@ def test_a_model_that_is_down_is_a_halt_of_each_line(pandora, tmp_path):
     """With servers configured and none there: the reason in the answer, exit code 1, the text untouched."""
     runtime = tmp_path / "runtime.yaml"
     shipped = (shipped_folder() / "data" / "runtime.yaml").read_text(encoding="utf-8")
-    runtime.write_text(re.sub(r"http://[^/\s]+", "http://127.0.0.1:9", shipped), encoding="utf-8")
+    runtime.write_text(shipped.replace("http://127.0.0.1:300", "http://127.0.0.1:10"), encoding="utf-8")
     env = {"PANDORA_RUNTIME": "sglang", "PANDORA_RUNTIME_FILE": str(runtime), "PANDORA_ROOT": str(tmp_path / "store")}
     line = json.dumps({"id": "a", "text": TEXT, "target_tokens": 400})
     done = pandora("compress", "--jsonl", "-", text=line, env=env)

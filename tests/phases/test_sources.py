@@ -80,7 +80,7 @@ def test_headers_of_all_sources_are_offered(rig, sources):
     assert {h["visit_id"]: h["topic"] for h in lines(rig, "visit_headers")} == dict.fromkeys(
         ("visit_abc123", "visit_def456"), "commerce.laptop"
     )
-    assert lines(rig, "note_headers") == [{"note": "a/laptops.md", "title": "Laptops I like", "tags": ["gear"], "says": ["laptop"]}]
+    assert lines(rig, "note_headers") == [{"note": "a/laptops.md", "title": "Laptops I like", "tags": ["gear"]}]
 
 
 def test_each_kind_of_header_keeps_to_its_tokens_and_prefers_what_bears(rig, sources):

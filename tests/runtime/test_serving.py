@@ -164,7 +164,7 @@ def test_a_program_that_is_not_there(world: Open) -> None:
     """The log says what was not found."""
     one = world(first={"command": ["/nowhere/python"]}).serve()
     one.until("first", "given up")
-    assert "/nowhere/python: No such file or directory" in one.said() and one.ended() == 0
+    assert one.ended() == 0 and "/nowhere/python: No such file or directory" in one.said()
 
 
 def test_a_cold_server_sleeps_until_it_is_called(world: Open) -> None:

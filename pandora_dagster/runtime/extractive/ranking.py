@@ -97,13 +97,15 @@ def _has_field(kind: str, span: Span) -> bool:
 
 def telling(ranked: Sequence[tuple[float, Span]], asked: Question) -> list[tuple[float, Span]]:
     """Where the best span holds every word of the question that any span holds, those that hold little of them are left out.
-    What people say to each other stays: there an answer often stands beside the words that it answers."""
+    What stands in the best one's document stays, and what people say to each other: there an answer often stands beside the words that
+    it answers."""
     if not ranked:
         return []
     held = frozenset[str]().union(*(s.stems for _, s in ranked)).intersection(asked.stems)
     if not held or not held <= ranked[0][1].stems:
         return list(ranked)
-    return [(score, s) for score, s in ranked if s.speaker or len(held & s.stems) >= TELLING_SHARE * len(held)]
+    best = ranked[0][1].label
+    return [(score, s) for score, s in ranked if s.speaker or s.label == best or len(held & s.stems) >= TELLING_SHARE * len(held)]
 
 
 def once(ranked: Sequence[tuple[float, Span]]) -> list[tuple[float, Span]]:

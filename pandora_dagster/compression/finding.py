@@ -73,8 +73,8 @@ _FORMS = (
     (FactKind.NAME, r"[A-Z][\w'\u2019&\-]+(?: (?:(?:of|the|de|von|van|and) )?[A-Z][\w'\u2019&\-]+){0,4}"),
 )
 _PLAIN = r"[\s,;:!?)'*]|[a-z]++(?:\.?(?:\s|\Z)|[^\w.+\-@/:])"
-"""No form begins there: at a blank, at a sign between words, anywhere in a word of small letters. Most of a text is such."""
-_SCAN = re.compile(f"(?!{_PLAIN})(?:" + "|".join(f"(?P<f{n}>(?<!\\w){form})" for n, (_, form) in enumerate(_FORMS)) + ")")
+"""No form begins there: at a blank, at a sign between words, at a word of small letters. Most of a text is such."""
+_SCAN = re.compile(rf"(?<!\w)(?!{_PLAIN})(?:" + "|".join(f"(?P<f{n}>{form})" for n, (_, form) in enumerate(_FORMS)) + ")")
 _MONEY_NAMES = (
     r"人民币|人民幣|元|円|圓|원|美元|美金|欧元|英镑|ドル|ユーロ|ポンド|달러|유로|"
     r"دولار|يورو|ريال|درهم|جنيه|₪|ש\"ח"

@@ -9,6 +9,7 @@ from itertools import islice, pairwise
 from pandora_dagster.compression.candidate import NO_SENTENCES
 from pandora_dagster.compression.grounding import REFERENCE
 from pandora_dagster.compression.language import FUNCTION_WORDS, sentences
+from pandora_dagster.compression.long_words import LEFT_OUT_WORD
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.records import LEFT_OUT
 
@@ -40,7 +41,7 @@ class Support:
 
     def reasons(self) -> tuple[str, ...]:
         """What speaks against the candidate."""
-        content = _content(self._candidate)
+        content = _content(LEFT_OUT_WORD.sub("", self._candidate))
         if not key(self._candidate):
             return ("no words: a text was expected",)
         found: tuple[str, ...] = ()
@@ -60,9 +61,7 @@ class Support:
 
     def _beside(self) -> str:
         """A first or last sentence that is said to the reader instead of by the source."""
-        lines = [
-            line for line in self._candidate.split("\n") if line.strip() and not line.startswith(REFERENCE) and not LEFT_OUT.fullmatch(line)
-        ]
+        lines = [line for line in self._candidate.split("\n") if line.strip() and not _is_mark(line)]
         if not lines:
             return ""
         opening = _OPENING.match(lines[0])
@@ -100,6 +99,11 @@ class Support:
         places = (at for at, word in enumerate(theirs) if word == spoken[0])
         windows = (iter(theirs[at : at + _WIDTH * len(spoken)]) for at in islice(places, _LOOKED_AT))
         return any(all(word in window for word in spoken) for window in windows)
+
+
+def _is_mark(line: str) -> bool:
+    """Whether a line says where the rest is, or how much was left out."""
+    return line.startswith(REFERENCE) or bool(LEFT_OUT.fullmatch(line) or LEFT_OUT_WORD.fullmatch(line))
 
 
 def _content(text: str) -> list[str]:

@@ -91,8 +91,9 @@ def test_the_version_is_the_packages(pandora: Pandora) -> None:
         (("interventions", "show", "int_20260101_000000_0000"), "int_20260101_000000_0000"),
     ],
 )
-def test_what_is_wrong_is_said_with_exit_code_2(arguments: tuple[str, ...], said: str, pandora: Pandora) -> None:
+def test_what_is_wrong_is_said_with_exit_code_2(arguments: tuple[str, ...], said: str, pandora: Pandora, tmp_path: Path) -> None:
     """A wrong command line or file: exit code 2, a sentence on stderr, nothing on stdout, no traceback."""
+    (tmp_path / "data/panda-system-docs/users").mkdir(parents=True)
     result = pandora(*arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert said in result.stderr

@@ -1,4 +1,4 @@
-"""A compression of a compression, rid of the sentences that its first original does not bear out.
+"""A condensed text, rid of the sentences that its original does not bear out.
 
 Knows ledger, original and text; only leaves out. Pure.
 """
@@ -16,10 +16,12 @@ _ROUNDS = 4
 """What contradicts may show only when another contradiction is gone."""
 
 
-def borne_out(text: str, ledger: Ledger, source: Source) -> str:
-    """`text` without the sentences in which a value of the original is changed, one is made up, or a denial is turned around."""
+def borne_out(text: str, ledger: Ledger, source: Source, *, reference: str = "") -> str:
+    """`text` without the sentences in which a value of the original is changed, one is made up, or a denial is turned around.
+
+    `reference` is the line that leads to the stored original, "" where there is none."""
     for _ in range(_ROUNDS):
-        untrue = verify(ledger, source, text).of(Outcome.MUTATED, Outcome.INVENTED)
+        untrue = verify(ledger, source, text, reference=reference).of(Outcome.MUTATED, Outcome.INVENTED)
         shorter = _without(text, untrue) if untrue else text
         if shorter == text:
             break

@@ -189,7 +189,7 @@ class _Job:
             return self._halted(original_tokens, f"critical facts alone need {needed} tokens, the target is {self.target}")
         best: _Tried | None = None
         for candidate in self._candidates():
-            tried = self._tried(candidate)
+            tried = self._borne_out(self._tried(candidate))
             if best is None or tried.loss < best.loss:
                 best = tried
             if tried.is_sound:
@@ -198,7 +198,15 @@ class _Job:
 
     def _tried(self, text: str) -> "_Tried":
         judged = verify(self.ledger, self.source, text, reference=self._reference())
-        return _Tried(text, judged, is_a_summary(text, self.source.text, self.target, self.counter), self.source.text != self.text)
+        return _Tried(text, judged, is_a_summary(text, self.source.text, self.target, self.counter))
+
+    def _borne_out(self, tried: "_Tried") -> "_Tried":
+        """A candidate rid of what the original does not bear out, with the critical facts that went with it put back."""
+        if not tried.changed:
+            return tried
+        true = borne_out(tried.text, self.ledger, self.source, reference=self._reference())
+        again = self._tried(self._completed(true))
+        return again if again.loss < tried.loss else tried
 
     @cached_property
     def _must(self) -> frozenset[str]:
@@ -283,7 +291,7 @@ class _Job:
             return self._halted(
                 original_tokens, f"{len(lost)} of {len(self.ledger.critical)} critical facts do not fit in {self.target} tokens: {shown}"
             )
-        if best.is_again and (untrue := best.changed):
+        if untrue := best.changed:
             shown = "; ".join(v.evidence or v.text for v in untrue[:5])
             return self._halted(original_tokens, f"the text says what its original does not bear out: {shown}")
         if not best.text:
@@ -316,7 +324,6 @@ class _Tried:
     text: str
     verification: Verification
     check: SummaryCheck
-    is_again: bool
 
     @property
     def changed(self) -> tuple[Verdict, ...]:
@@ -324,9 +331,9 @@ class _Tried:
 
     @property
     def is_sound(self) -> bool:
-        return self.check.ok and not self.verification.lost_critical and not (self.is_again and self.changed)
+        return self.check.ok and self.verification.facts_preserved
 
     @property
     def loss(self) -> tuple[int, bool, int, int]:
         found = self.verification
-        return len(found.lost_critical), not self.check.ok, len(self.changed), len(found.lost)
+        return len(found.lost_critical) + len(self.changed), not self.check.ok, len(self.changed), len(found.lost)

@@ -56,12 +56,14 @@ _SPANS = (
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """A number with the stems of what may be counted by it, nearest first; `written` is the number as it stands."""
+    """A number with the stems of what may be counted by it, nearest first; `written` is the number as it stands, `text` all from it to
+    the nearest."""
 
     number: str
     is_ordinal: bool
     nouns: tuple[str, ...]
     written: str
+    text: str
 
 
 class Counts:
@@ -108,7 +110,7 @@ class Counts:
 
     def miscounted(self, text: str) -> Iterator[str]:
         """What `text` counts or measures in words, or gives as a part or a range, where this text has another number."""
-        yield from (f"{c.written} {c.nouns[0]}" for c in _read(text, stops=".;:!?\n|,") if self._is_other(c))
+        yield from (c.text for c in _read(text, stops=".;:!?\n|,") if self._is_other(c))
         known = frozenset(part for _, part in self.parts)
         for found in _PART.finditer(text):
             said = _bound(found.group(1)), _part(found)
@@ -137,10 +139,12 @@ def _length(number: str, noun: str) -> tuple[str, float] | None:
 
 
 def _read(text: str, stops: str) -> Iterator[_Counted]:
-    tokens = [token.group() for token in _TOKEN.finditer(text)]
+    tokens = list(_TOKEN.finditer(text))
     for at, token in enumerate(tokens):
-        if read := _number(token.lower()):
-            yield _Counted(*read, tuple(_nouns(tokens[at + 1 : at + 1 + _REACH], stops)), token.lower())
+        if read := _number(token.group().lower()):
+            nouns = list(_nouns(tokens[at + 1 : at + 1 + _REACH], stops))
+            end = nouns[0].end() if nouns else token.end()
+            yield _Counted(*read, tuple(stem(n.group().lower()) for n in nouns), token.group().lower(), text[token.start() : end])
 
 
 def _number(token: str) -> tuple[str, bool] | None:
@@ -154,15 +158,16 @@ def _number(token: str) -> tuple[str, bool] | None:
     return (plain_number(token), False) if token[0].isdigit() else None
 
 
-def _nouns(tokens: list[str], stops: str) -> Iterator[str]:
+def _nouns(tokens: list[re.Match[str]], stops: str) -> Iterator[re.Match[str]]:
     left = _NOUNS
-    for token in tokens:
+    for found in tokens:
+        token = found.group()
         if token in stops or not left:
             return
         lowered = token.lower()
         if token[0].isalpha() and lowered not in FUNCTION_WORDS and lowered not in _WORDS:
             left -= 1
-            yield stem(lowered)
+            yield found
 
 
 def _bound(written: str | None) -> str:

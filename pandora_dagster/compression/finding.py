@@ -95,6 +95,8 @@ _OTHER_SCAN = re.compile("|".join(f"(?P<f{n}>(?<![\\d.,]){form})" for n, (_, for
 _AMOUNT_UNIT = re.compile(rf"{_NUMBER}[ \-]?{_UNIT}")
 _BEFORE_SENTENCE = re.compile(r"(?:[.!?\n*•>|\])\"]\s*|\n\s*-\s+|\d[.)]\s+|[^\w,;:\-\u2019' ] *)$")
 _LABEL = re.compile(r"\n[^\n:.!?]{1,32}: $")
+_BETWEEN_MEMBERS = re.compile(r"\"[\s,:{}\[\]\d.\-]*\"")
+"""What stands between two strings of a JSON text: no quotation."""
 _LONGEST = 400
 _AHEAD = 30
 _LONGEST_WORD = 80
@@ -151,6 +153,8 @@ def _scanned(scan: re.Pattern[str], forms: tuple[tuple[FactKind, str], ...], rea
 def _checked(kind: FactKind, value: str, start: int, text: str) -> Found | None:
     if kind is FactKind.NAME:
         return _name(value, start, text)
+    if kind is FactKind.QUOTE and _BETWEEN_MEMBERS.fullmatch(value):
+        return None
     if kind is FactKind.IDENTIFIER and len(value) > _LONGEST_WORD and (_IN_WORD.match(text, start + len(value)) or "/" not in value):
         return None
     if len(value) > _LONGEST and kind is not FactKind.URL:

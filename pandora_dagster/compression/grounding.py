@@ -5,7 +5,7 @@ Knows source and candidate; knows nothing of ranks. Linear in both.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,14 +25,19 @@ from pandora_dagster.text.credentials import redacted
 
 _ESCAPED = re.compile(r"(?<!\\)\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
+_CODE = re.compile(r"\d|\b[A-Z]{2,}\b")
+"""In what is written like a name and is none: `SEA LAS HAT018`."""
 _ESCAPED_QUOTE = re.compile(r"\\+(?=\")\"")
 _RANGE = re.compile(r"(\d[\d,.]*)(?: ?(?:-|\u2013|\u2014) ?| (?:to|and|or) )$")
 _UNIT_BEHIND = re.compile(r':\s*"?(-?\d[\d.,]*)"?\s*,\s*"[^"]{1,60}"\s*:\s*"([^\W\d_]{1,12}|[$€£¥%])"(?=\s*[,}])')
+_DAY_AND_TIME = re.compile(r':\s*"(\d{4}-\d\d-\d\d)"\s*,\s*"[^"]{1,60}"\s*:\s*"(\d\d:\d\d(?::\d\d)?)"(?=\s*[,}])')
 _UNIT_BEFORE = re.compile(r':\s*"([^\W\d_]{1,12}|[$€£¥%])"\s*,\s*"[^"]{1,60}"\s*:\s*"?(-?\d[\d.,]*)"?(?=\s*[,}])')
 """A number and its unit as two members of an object, one behind the other: `"amount": 66.29, "currency": "EUR"`."""
 _FIGURE = re.compile(r"\d[\d,.]*")
 _LONGEST_RANGE = 24
 _REACH = 8
+_LOOKED_AT, _WIDTH = 200, 3
+"""Of passages: how many beginnings are tried, and how many words of the source there may be for one that is left."""
 _NEAR, _WIDE = 4, 25
 REFERENCE = "whole text: "
 """Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
@@ -78,9 +83,9 @@ class Source:
         return Counts(self.text)
 
     def _members(self) -> Iterator[Value]:
-        """Values of which an object holds the number and the unit side by side: a table writes them in one cell."""
+        """Values of which an object holds number and unit, or day and time, side by side: a table writes them in one cell."""
         plain = _ESCAPED_QUOTE.sub('"', self.text)
-        pairs = {found.groups() for form in (_UNIT_BEHIND, _UNIT_BEFORE) for found in form.finditer(plain)}
+        pairs = {found.groups() for form in (_UNIT_BEHIND, _UNIT_BEFORE, _DAY_AND_TIME) for found in form.finditer(plain)}
         for one, other in pairs:
             for written in (f"{one} {other}", f"{other} {one}"):
                 yield from (spelling(v.kind, v.text) for v in find_values(written, is_redacted=True) if v.kind in NUMERIC)
@@ -128,6 +133,11 @@ class Source:
             return True
         return not self._is_mixed(parts) if found.kind is FactKind.NAME else self._in_order(parts)
 
+    def has_row(self, record: str, cell: str) -> bool:
+        """Whether a table has a row that names a record and has a cell of just this text."""
+        rows = (row for row in self.text.split("\n") if "|" in row)
+        return any(f" {record} " in padded(row) and cell in row.strip("| ").replace(" ", "").split("|") for row in rows)
+
     def _is_mixed(self, parts: list[str]) -> bool:
         """Whether two neighbours are the first name of one and the last name of another."""
         followers, leaders = self._full_names
@@ -140,7 +150,7 @@ class Source:
         followers: defaultdict[str, set[str]] = defaultdict(set)
         leaders: defaultdict[str, set[str]] = defaultdict(set)
         for value in self.values:
-            if value.kind is FactKind.NAME and len(parts := key(value.text.removesuffix("'s")).split()) > 1:
+            if value.kind is FactKind.NAME and not _CODE.search(value.text) and len(parts := key(value.text.removesuffix("'s")).split()) > 1:
                 followers[parts[-2]].add(parts[-1])
                 leaders[parts[-1]].add(parts[-2])
         return followers, leaders
@@ -157,6 +167,14 @@ class Source:
             if all(part in window for part in parts):
                 return True
         return False
+
+    def passages(self, parts: Sequence[str]) -> Iterator[str]:
+        """The passages that have all of `parts` in order, from the first to the last, with no more left out than shortening leaves out."""
+        for place in self.keys.places.get(parts[0], ())[:_LOOKED_AT] if parts else ():
+            window = enumerate(self.keys.words[place : place + _WIDTH * len(parts)], place + 1)
+            ends = [next((end for end, word in window if word == part), 0) for part in parts]
+            if all(ends):
+                yield " ".join(self.keys.words[place : ends[-1]])
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -281,10 +299,11 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
 
 
 def _unheld(sentence: str, source: Source) -> bool:
-    """Whether a list of values has a `no` where the source has a `yes`."""
+    """Whether a list of values has a `no` where the source has a `yes`: next to its name, and in no row of the record."""
     parts = (part for part in re.split(r"[;,:]\s", sentence) if _denies(part) and _is_listed(part))
     names = ((key(part), key(part).rpartition(" ")[0]) for part in parts)
-    return any(name and not source.keys.has(said) and source.keys.has(f"{name} yes") for said, name in names)
+    turned = [said for said, name in names if name and not source.keys.has(said) and source.keys.has(f"{name} yes")]
+    return bool(turned) and not source.has_row(key(sentence.partition(":")[0]), "no")
 
 
 def _is_listed(sentence: str) -> bool:

@@ -76,8 +76,8 @@ class Told:
     def changed(self, text: str, values: Iterable[Found]) -> Iterator[tuple[str, str]]:
         """Sentences of `text` that are retold with a change, each with what it is."""
         names = name_words(values) | self._names
-        for sentence in _sentences(_labelled(text)):
-            if len(sentence.stems) < _FEWEST or sentence.text.startswith(NO_SENTENCES) or "|" in sentence.text:
+        for sentence in _sentences(line for line in _labelled(text) if not line.text.startswith(NO_SENTENCES)):
+            if len(sentence.stems) < _FEWEST or "|" in sentence.text:
                 continue
             near = self._near(sentence.stems)
             is_attributed = len(self._speakers) > 1 and bool(sentence.speaker)

@@ -120,7 +120,8 @@ class _Judge:
             for sentence, reason in self._source.told.changed(self._candidate.text, self._candidate.values):
                 yield Verdict(Outcome.INVENTED, None, sentence, reason)
             for counted in self._source.counts.miscounted(self._candidate.text):
-                yield Verdict(Outcome.INVENTED, None, counted, "another number stands there")
+                if not any(self._source.passages(key(counted).split())):
+                    yield Verdict(Outcome.INVENTED, None, counted, "another number stands there")
             for member in moved_cells(self._candidate.text, self._source.text):
                 yield Verdict(Outcome.INVENTED, None, member, "stands in another record or column")
 
@@ -204,11 +205,13 @@ class _Judge:
         return changed or Verdict(Outcome.MISSING, fact)
 
     def _is_reworded(self, statement: str) -> bool:
-        """Whether a statement says something in words of its own: no other sentence of the source, no list of values. Many facts ask
-        the same of it."""
+        """Whether a statement says something in words of its own: no other sentence of the source, whole or shortened, no list of values.
+        Many facts ask the same of it."""
         if (known := self._reworded.get(statement)) is None:
             said = _LABEL.sub("", statement)
-            known = any(word in _TELLS for word in words(said)) and not self._source.keys.has(key(said))
+            spoken = key(said)
+            known = any(word in _TELLS for word in words(said)) and not self._source.keys.has(spoken)
+            known = known and not any(is_same_force(passage, spoken) for passage in self._source.passages(spoken.split()))
             self._reworded[statement] = known
         return known
 

@@ -57,6 +57,8 @@ class Compressed:
     _name: str = ""
     _ledger: Ledger | None = None
     _verification: Verification | None = None
+    check: SummaryCheck | None = None
+    """Whether the text is one; None where there is none, and where it came back unchanged."""
     _fits: Callable[[int], bool] | None = None
     """Whether a larger target would have worked."""
     _needed: int = 0
@@ -300,7 +302,16 @@ class _Job:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)
         return Compressed(
-            best.text, tokens, original_tokens, None, self.source.text, self.content_type, self.name, self.ledger, best.verification
+            best.text,
+            tokens,
+            original_tokens,
+            None,
+            self.source.text,
+            self.content_type,
+            self.name,
+            self.ledger,
+            best.verification,
+            best.check,
         )
 
     def _halted(self, original_tokens: int, reason: str) -> Compressed:

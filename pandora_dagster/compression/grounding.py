@@ -150,7 +150,11 @@ class Source:
         followers: defaultdict[str, set[str]] = defaultdict(set)
         leaders: defaultdict[str, set[str]] = defaultdict(set)
         for value in self.values:
-            if value.kind is FactKind.NAME and not _CODE.search(value.text) and len(parts := key(value.text.removesuffix("'s")).split()) > 1:
+            if (
+                value.kind is FactKind.NAME
+                and not _CODE.search(value.text)
+                and len(parts := key(value.text.removesuffix("'s")).split()) > 1
+            ):
                 followers[parts[-2]].add(parts[-1])
                 leaders[parts[-1]].add(parts[-2])
         return followers, leaders

@@ -41,6 +41,8 @@ class CompressionReport:
     """Rows `outcome`, `rank`, `kind`, `fact`, `reason`; those that were not kept first."""
     before: str
     after: str
+    verdicts: tuple[GateVerdict, ...]
+    """The three checks: `facts_preserved`, `within_budget`, `is_a_summary`."""
     deferred: str = ""
     """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
 
@@ -48,15 +50,6 @@ class CompressionReport:
     def ratio(self) -> float:
         """Tokens after per token before."""
         return round(self.tokens_after / self.tokens_before, 4) if self.tokens_before else 1.0
-
-    @property
-    def verdicts(self) -> tuple[GateVerdict, ...]:
-        """The three checks; what they stand for has been proven before a report is made."""
-        return (
-            GateVerdict("facts_preserved", True, value=float(self.counts["total"])),
-            GateVerdict("within_budget", self.tokens_after <= self.target, value=float(self.tokens_after)),
-            GateVerdict("is_a_summary", True),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from pandora_dagster.contracts.calls import CallRecord, CallSite, CallTokens
+from pandora_dagster.contracts.calls import CallRecord, CallSite, CallTokens, Gate, GateVerdict
 from pandora_dagster.contracts.ports import CallLog, Clock
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, ModelLayer
@@ -16,6 +16,7 @@ from pandora_dagster.errors import StoreError
 
 EMBEDDED = "extractive"
 """What a compression without a model is recorded under (DECISIONS 25)."""
+_NO_TEXT: dict[Gate, bool] = dict.fromkeys(("facts_preserved", "within_budget", "is_a_summary"), False)
 Say = Callable[..., Any]
 """`say(event, **fields)`: one structured line."""
 
@@ -59,6 +60,8 @@ class Done:
     halted: str = ""
     deferred: str = ""
     """Why a model was not asked for all of it."""
+    gates: tuple[GateVerdict, ...] = ()
+    """The three checks of its text; empty where it HALTed."""
 
 
 def json_lines() -> Say:
@@ -143,7 +146,7 @@ def _record(what: Done, latency: float, call_id: str) -> CallRecord:
         latency_ms=latency,
         success=done,
         error=what.halted or what.deferred,
-        gates=dict.fromkeys(("facts_preserved", "within_budget", "is_a_summary"), done),
+        gates=_NO_TEXT | {verdict.gate: verdict.passed for verdict in what.gates},
         finish_reason="stop" if done else "",
         compression_applied=done,
         compression_savings=what.tokens_before - what.tokens_after if done else 0,

@@ -12,14 +12,14 @@ from hashlib import sha256
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import Outcome, Rank, Verdict
 from pandora_dagster.compression.verification import Verification
-from pandora_dagster.contracts.calls import CallSite
+from pandora_dagster.contracts.calls import CallSite, GateVerdict
 from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
 from pandora_dagster.contracts.ports import Clock, Cookbook, CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, ModelLayer
 from pandora_dagster.execution.compression_cache import CompressionCache
 from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, Done
-from pandora_dagster.execution.ladder import Contract
+from pandora_dagster.execution.ladder import Contract, Judged, compression_gates
 from pandora_dagster.execution.model_compression import ModelCompression, Shortened
 from pandora_dagster.text.credentials import redacted
 
@@ -39,6 +39,8 @@ class Outcomes:
     """Who shortened it; both names with a `+` where some pieces are a model's and others verbatim spans."""
     deferred: str = ""
     """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
+    gates: tuple[GateVerdict, ...] = ()
+    """The three checks of a text that was shortened."""
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -104,7 +106,7 @@ class SummarizationEngine:
     async def _made(self, contract: Contract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> Outcomes:
         started = self._clock()
         asked = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
-        made = self._by_model(asked, tokens) if asked and asked.judged.ok else self._by_structure(contract, tokens)
+        made = self._by_model(asked, contract, tokens) if asked and asked.judged.ok else self._by_structure(contract, tokens)
         made = replace(made, deferred=asked.deferred if asked else "")
         self._log.done(
             Done(
@@ -118,31 +120,36 @@ class SummarizationEngine:
                 self._layer,
                 made.halted,
                 made.deferred,
+                made.gates,
             )
         )
         return made
 
-    def _by_model(self, made: Shortened, tokens: int) -> Outcomes:
+    def _by_model(self, made: Shortened, contract: Contract, tokens: int) -> Outcomes:
         names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
-        text, judged = made.judged.text, made.judged.verification
-        return Outcomes(text, self._counter.count(text), tokens, judged, runtime="+".join(names) or self._runtime)
+        return self._proven(made.judged, contract, tokens, runtime="+".join(names) or self._runtime)
+
+    def _proven(self, judged: Judged, contract: Contract, tokens: int, *, runtime: str, deferred: str = "") -> Outcomes:
+        after = self._counter.count(judged.text)
+        gates = compression_gates(judged.verification, judged.check, after, contract.target)
+        return Outcomes(judged.text, after, tokens, judged.verification, runtime=runtime, deferred=deferred, gates=gates)
 
     def _by_structure(self, contract: Contract, tokens: int) -> Outcomes:
         made = contract.spans()
-        if made.text is None:
-            return Outcomes(None, 0, tokens, halted=made.halted or "", runtime=EMBEDDED)
-        return Outcomes(made.text, made.tokens, tokens, made.verification, runtime=EMBEDDED)
+        if made.text is None or made.check is None:
+            return Outcomes(made.text, made.tokens, tokens, halted=made.halted or "", runtime=EMBEDDED)
+        return self._proven(Judged(made.text, made.verification, made.check, ()), contract, tokens, runtime=EMBEDDED)
 
     def verified(self, content: Content, text: str, target: int, parts: Sequence[CompressionReport]) -> Shrunk:
         """`content` shortened to `text` by compressions of its `parts`, judged as a whole; unchanged, with the reasons, where unsound."""
         kind = content.content_type or detect_content_type(content.name, content.text)
-        judged = Contract(content.text, target, kind, self._counter, name=content.name, original=content.original).judge(text)
+        contract = Contract(content.text, target, kind, self._counter, name=content.name, original=content.original)
+        judged = contract.judge(text)
         if not judged.ok:
             return Shrunk(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
-        before, after = self._counter.count(content.text), self._counter.count(text)
         runtime = "+".join(dict.fromkeys(name for part in parts for name in part.runtime.split("+")))
         deferred = next((part.deferred for part in parts if part.deferred), "")
-        made = Outcomes(text, after, before, judged.verification, runtime=runtime, deferred=deferred)
+        made = self._proven(judged, contract, self._counter.count(content.text), runtime=runtime, deferred=deferred)
         return Shrunk(text, self.report(content.text, made, document=content.name, content_type=kind, target=target))
 
     def recipe(self, content_type: ContentType) -> LoadedRecipe:
@@ -167,6 +174,7 @@ class SummarizationEngine:
             before=before,
             after=made.text,
             deferred=made.deferred,
+            verdicts=made.gates,
         )
 
 

@@ -12,10 +12,13 @@ from pandora_dagster.compression.facts import Fact, Ledger, Outcome, Rank
 from pandora_dagster.compression.grounding import Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.restoring import restored
-from pandora_dagster.compression.summary_check import is_a_summary
+from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
 from pandora_dagster.compression.verification import Verification, verify
+from pandora_dagster.contracts.calls import GateVerdict
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.words import ContentType
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Judged:
 
     text: str
     verification: Verification
+    check: SummaryCheck
     reasons: tuple[str, ...]
 
     @property
@@ -64,7 +68,7 @@ class Contract:
         check = is_a_summary(candidate, self.original or self.text, self.target, self.counter)
         lost = [f"critical fact missing: {f.text[:80]}" for f in found.lost_critical]
         wrong = [f"{v.outcome.value}: {v.text[:80]}" for v in found.of(Outcome.MUTATED, Outcome.INVENTED)]
-        return Judged(candidate, found, (*check.reasons, *lost, *wrong))
+        return Judged(candidate, found, check, (*check.reasons, *lost, *wrong))
 
     def mended(self, judged: Judged) -> Judged:
         """Missing facts put back, each with its subject, within the target. What was invented can not be mended."""
@@ -85,6 +89,18 @@ class Contract:
             original=self.original,
             name=self.name,
         )
+
+
+def compression_gates(found: Verification, check: SummaryCheck, tokens: int, target: int) -> tuple[GateVerdict, ...]:
+    """The three checks of a text that a compression made, from what was found about it."""
+    lost = [f"lost: {f.text[:80]}" for f in found.lost_critical]
+    wrong = [f"{v.outcome.value}: {v.text[:80]}" for v in found.of(Outcome.MUTATED, Outcome.INVENTED)]
+    over = "" if tokens <= target else f"{tokens} tokens: expected at most {target}"
+    return (
+        GateVerdict("facts_preserved", found.facts_preserved, "; ".join([*lost, *wrong][:_SHOWN]), float(found.counts["total"])),
+        GateVerdict("within_budget", not over, over, float(tokens)),
+        GateVerdict("is_a_summary", check.ok, "; ".join(check.reasons)),
+    )
 
 
 def wanted(judged: Judged, hints: Sequence[str], *, room: int, counter: CountsTokens) -> tuple[str, ...]:

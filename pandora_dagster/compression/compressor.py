@@ -19,7 +19,7 @@ from pandora_dagster.compression.methods import Method, has_sections, is_tool_sh
 from pandora_dagster.compression.normal import standing_in
 from pandora_dagster.compression.restoring import restored
 from pandora_dagster.compression.rules import Rules
-from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
+from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary, without_echoes
 from pandora_dagster.compression.verification import Verification, absent, verify
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.words import ContentType
@@ -248,7 +248,7 @@ class _Job:
         room -= self.counter.count(reference) + 1 if reference else 0
         if room < 1:
             return ""
-        body = self._method(room)
+        body = without_echoes(self._method(room), self.source.text)
         return f"{body}\n{reference}" if reference and body else body
 
     def _reference(self) -> str:

@@ -4,6 +4,7 @@ Closed word classes and forms of writing only, made from no data set; knows noth
 """
 
 import re
+from collections.abc import Iterator
 
 DECIMAL_COMMA = r"\d{1,3}(?:[.\u00a0\u202f]\d{3})+(?:,\d+)?(?!\d|[.,]\d)|(?<!\d,)\d+,(?:\d{1,2}|\d{4,9})(?!\d|[.,]\d)"
 """`1.738,92`, `11.400`, `3,42`: points or narrow blanks between thousands, a comma before the fraction."""
@@ -89,6 +90,9 @@ _ABBREVIATIONS = (
     r"Dr|Mr|Mrs|Ms|Prof|Dipl|Ing|Hr|Fr|Fa|St|Nr|Abs|Ziff|Tel|Str|bzw|ca|evtl|ggf|inkl|incl|exkl|excl|zzgl|vgl|gem|lt|max|min|approx|vs|cf|"
     r"Mme|Mlle|Sr|Sra|Srta|Sig|Dott|Avv|Ing|resp|sog|Mio|Mrd|pp|Art(?=\.\s\d)|No(?=\.\s\d)|Fig(?=\.\s\d)|Sec(?=\.\s\d)|S(?=\.\s\d)"
 )
+_ABBREVIATED = re.compile("(?:" + _ABBREVIATIONS.replace(r"(?=\.\s\d)", "") + ")$")
+_LONGEST_ABBREVIATION, _AROUND = 8, 40
+"""Characters of the longest abbreviation, and those on each side of a point that tell what it is."""
 _INSIDE = re.compile(
     rf"(?<![\w.])(?:{_ABBREVIATIONS})(?P<a>\.)(?=\s)"
     r"|(?<![\w.])(?!(?:a|p)\. ?m\.)[a-z](?P<b>\.)(?= ?[A-Za-z]\.)"
@@ -104,15 +108,24 @@ _ONE_DOT = "\u2024"
 
 def unended(text: str) -> str:
     """`text`, of the same length, with another sign for each point that ends no sentence: `31. Oktober`, `Dr. Aigner`, `z. B.`"""
-    if ". " not in text and ".\n" not in text:
-        return text
     parts: list[str] = []
     at = 0
-    for found in _INSIDE.finditer(text):
-        place = found.start(found.lastgroup or 0)
-        parts += (text[at:place], _ONE_DOT)
-        at = place + 1
+    for place in _suspicious_points(text):
+        start = max(0, place - _AROUND)
+        if any(start + found.start(found.lastgroup or 0) == place for found in _INSIDE.finditer(text[start : place + _AROUND])):
+            parts += (text[at:place], _ONE_DOT)
+            at = place + 1
     return "".join((*parts, text[at:])) if parts else text
+
+
+def _suspicious_points(text: str) -> Iterator[int]:
+    """Points behind a digit, a single letter or an abbreviation: no other has to be looked at."""
+    at = text.find(".")
+    while at >= 0:
+        before = text[max(0, at - _LONGEST_ABBREVIATION) : at]
+        if before[-1:].isdigit() or not before[-2:-1].isalpha() or _ABBREVIATED.search(before):
+            yield at
+        at = text.find(".", at + 1)
 
 
 def month_of(text: str) -> int:

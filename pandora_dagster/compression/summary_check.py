@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pandora_dagster.compression.candidate import NO_SENTENCES
@@ -101,14 +102,31 @@ def _forms(candidate: str, source: str) -> tuple[str, ...]:
     )
 
 
-def _repeated(candidate: str, source: str) -> str:
-    """A line said over and over, more often than the source says it."""
+def without_echoes(candidate: str, source: str) -> str:
+    """`candidate` with each line once that it says over and over, more often than the source says it."""
+    again = {line for line, _ in _echoes(candidate, source)}
+    if not again:
+        return candidate
+    kept: list[str] = []
+    seen: set[str] = set()
+    for line in candidate.split("\n"):
+        if line.strip() not in seen:
+            kept.append(line)
+        seen |= again & {line.strip()}
+    return "\n".join(kept)
+
+
+def _echoes(candidate: str, source: str) -> Iterator[tuple[str, int]]:
     lines = Counter(line.strip() for line in candidate.split("\n") if len(line.strip()) > 20)
-    theirs = Counter(line.strip() for line in source.split("\n"))
-    for line, times in lines.items():
-        if times >= _REPEATS and times > theirs[line] and times > source.count(line.partition(": ")[2] or line):
-            return f"echo: one line stands {times} times"
-    return ""
+    often = {line: times for line, times in lines.items() if times >= _REPEATS}
+    theirs = Counter(line.strip() for line in source.split("\n")) if often else Counter[str]()
+    for line, times in often.items():
+        if times > theirs[line] and times > source.count(line.partition(": ")[2] or line):
+            yield line, times
+
+
+def _repeated(candidate: str, source: str) -> str:
+    return next((f"echo: one line stands {times} times" for _, times in _echoes(candidate, source)), "")
 
 
 def _shuffled(candidate: str, source: str, theirs_key: str) -> str:

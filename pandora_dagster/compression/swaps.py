@@ -32,6 +32,8 @@ _LABEL = re.compile(r"(?<=[a-z] )A(?!\w)")
 _AFTER_LABEL = re.compile(r"(?<=: )[A-Z](?=[a-z])")
 """A capital that only begins what somebody says."""
 _REACH = 240
+_PLACES = 12
+"""Clauses at most in which a value stands that can be told to belong to one."""
 _JUDGED = 200
 """Suspects at most: a text in which more values lost words of their clauses is a condensed one, not one with two in exchange."""
 
@@ -85,7 +87,7 @@ def _movable(values: Iterable[Found]) -> Iterator[tuple[Value, Found]]:
 
 
 def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]], source: Source) -> Iterator[_Suspect]:
-    for value in (value for value in here if value in theirs):
+    for value in (value for value in here if value in theirs and len(theirs[value]) <= _PLACES):
         own = frozenset(word for clause in theirs[value] for word in clause.order)
         for clause in here[value]:
             said = frozenset(clause.order)

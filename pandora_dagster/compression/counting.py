@@ -5,9 +5,10 @@ Knows the number words of English; knows nothing of facts. Linear in the text.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.language import FUNCTION_WORDS, stem
@@ -27,6 +28,10 @@ _VAGUE = frozenset(("zero", "one", "first", "both"))
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "year": 12}
 _TOKEN = re.compile(r"\d+(?:st|nd|rd|th)\b|\d[\d,]*(?:\.\d+)?|[^\W\d_]+|[.;:!?\n,|]")
+_NUMBERED = re.compile(
+    rf"\b(?:{'|'.join(sorted({*_WORDS, *_ORDINALS}, key=len, reverse=True))})(?![^\W\d_])|\d+(?:st|nd|rd|th)\b|\d[\d,]*(?:\.\d+)?",
+    re.IGNORECASE,
+)
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _QUARTER = re.compile(r"Q([1-4])")
 _REACH, _NOUNS = 6, 2
@@ -139,12 +144,12 @@ def _length(number: str, noun: str) -> tuple[str, float] | None:
 
 
 def _read(text: str, stops: str) -> Iterator[_Counted]:
-    tokens = list(_TOKEN.finditer(text))
-    for at, token in enumerate(tokens):
-        if read := _number(token.group().lower()):
-            nouns = list(_nouns(tokens[at + 1 : at + 1 + _REACH], stops))
-            end = nouns[0].end() if nouns else token.end()
-            yield _Counted(*read, tuple(stem(n.group().lower()) for n in nouns), token.group().lower(), text[token.start() : end])
+    for found in _NUMBERED.finditer(text):
+        written = found.group().lower()
+        if read := _number(written):
+            nouns = list(_nouns(islice(_TOKEN.finditer(text, found.end()), _REACH), stops))
+            end = nouns[0].end() if nouns else found.end()
+            yield _Counted(*read, tuple(stem(n.group().lower()) for n in nouns), written, text[found.start() : end])
 
 
 def _number(token: str) -> tuple[str, bool] | None:
@@ -158,7 +163,7 @@ def _number(token: str) -> tuple[str, bool] | None:
     return (plain_number(token), False) if token[0].isdigit() else None
 
 
-def _nouns(tokens: list[re.Match[str]], stops: str) -> Iterator[re.Match[str]]:
+def _nouns(tokens: Iterable[re.Match[str]], stops: str) -> Iterator[re.Match[str]]:
     left = _NOUNS
     for found in tokens:
         token = found.group()

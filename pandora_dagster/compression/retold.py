@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pandora_dagster.compression.candidate import NO_SENTENCES
 from pandora_dagster.compression.dialogue_lines import ALSO, Line, is_dialogue, read_lines
@@ -107,6 +107,7 @@ class Told:
         return "a speaker that the source does not have" if _SPEAKER_HERSELF.search(one.text) else ""
 
 
+@lru_cache(4_096)
 def _is_one(one: str, other: str) -> bool:
     """Whether two names of speakers are one: alike, or one a part of the other; who is not named may be anyone."""
     mine, theirs = frozenset(key(one).split()), frozenset(key(other).split())

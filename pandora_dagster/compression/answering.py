@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from pandora_dagster.compression.courtesy import is_courtesy
@@ -177,6 +178,8 @@ def _opposed(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
 
 def _same_errand(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
     """A line that logs an error -> the later lines about the same thing, where these are few."""
+    if not ERROR.search("\n".join(sentence.text for sentence in said)):
+        return
     errors = {number: _named(sentence.text) for number, sentence in enumerate(said) if ERROR.search(sentence.text)}
     wanted = {name for names in errors.values() for name in names}
     lines: defaultdict[str, list[int]] = defaultdict(list)
@@ -197,6 +200,7 @@ def _negates(text: str) -> bool:
     return any(is_negation(word) for word in text.split())
 
 
+@lru_cache(4_096)
 def _words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words(text) if word not in FUNCTION_WORDS)
 

@@ -58,7 +58,10 @@ def telegraph(sentence: str, protected: Sequence[tuple[int, int]]) -> str:
 
 
 def _stays(word: str, after: str, span: tuple[int, int], protected: Sequence[tuple[int, int]]) -> bool:
-    if any(start < span[1] and span[0] < end for start, end in protected) or _has_digit(word):
+    for start, end in protected:
+        if start < span[1] and span[0] < end:
+            return True
+    if _has_digit(word):
         return True
     bare = _bare(word)
     if not bare:

@@ -208,7 +208,7 @@ def test_shortened_speech_is_no_other_statement(candidate: str, is_changed: bool
 def test_a_count_is_what_the_source_counts(candidate: str, is_invented: bool) -> None:
     """A number word with what it counts stands in the source in this order, or the source counts otherwise."""
     source = (
-        "Six and four is ten. Divided by four is two and a half. Some six nice people came, with ten chairs, and nine is divided by three.\n"
+        "Six and four is ten. Divided by four is two and a half. Some six nice people came, with ten chairs; nine is divided by three.\n"
         + "We went on and on about it.\n" * 3
     )
     assert bool(verify(take_ledger(source), source, candidate).of(Outcome.INVENTED)) is is_invented

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.finding import find_values
+from pandora_dagster.compression.hinted import hinted
 from pandora_dagster.compression.language import FUNCTION_WORDS, is_negation, stem, word_set
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.statements import ERROR
@@ -36,11 +37,14 @@ _OFFERS = re.compile(
     re.IGNORECASE,
 )
 """Asks or offers what may be refused."""
-_MOVES = re.compile(
-    r"\b(?:moved|postponed|changed|shifted|rescheduled|brought forward|put (?:off|back)|delayed|raised|lowered|reduced|increased|cut|"
-    r"extended|shortened|replaced|corrected|revised|updated|amended|adjusted)\b (?:\w+ ){0,4}?(?:to|by|until|till|from|on|with)\b|"
-    r"\b(?:instead of|rather than|no longer|(?:is|are) now)\b",
-    re.IGNORECASE,
+_MOVES = hinted(
+    re.compile(
+        r"\b(?:moved|postponed|changed|shifted|rescheduled|brought forward|put (?:off|back)|delayed|raised|lowered|reduced|increased|cut|"
+        r"extended|shortened|replaced|corrected|revised|updated|amended|adjusted)\b (?:\w+ ){0,4}?(?:to|by|until|till|from|on|with)\b|"
+        r"\b(?:instead of|rather than|no longer|(?:is|are) now)\b",
+        re.IGNORECASE,
+    ),
+    "ed |brought forward|put off|put back|cut |instead of|rather than|no longer|is now|are now",
 )
 """Gives a matter another date, amount or name than it had."""
 _CALENDAR = word_set(
@@ -178,8 +182,6 @@ def _opposed(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
 
 def _same_errand(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
     """A line that logs an error -> the later lines about the same thing, where these are few."""
-    if not ERROR.search("\n".join(sentence.text for sentence in said)):
-        return
     errors = {number: _named(sentence.text) for number, sentence in enumerate(said) if ERROR.search(sentence.text)}
     wanted = {name for names in errors.values() for name in names}
     lines: defaultdict[str, list[int]] = defaultdict(list)

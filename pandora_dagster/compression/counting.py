@@ -28,8 +28,10 @@ _VAGUE = frozenset(("zero", "one", "first", "both"))
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "year": 12}
 _TOKEN = re.compile(r"\d+(?:st|nd|rd|th)\b|\d[\d,]*(?:\.\d+)?|[^\W\d_]+|[.;:!?\n,|]")
+_INITIALS = "".join(sorted({word[0] for word in (*_WORDS, *_ORDINALS)}))
 _NUMBERED = re.compile(
-    rf"\b(?:{'|'.join(sorted({*_WORDS, *_ORDINALS}, key=len, reverse=True))})(?![^\W\d_])|\d+(?:st|nd|rd|th)\b|\d[\d,]*(?:\.\d+)?",
+    rf"\b(?=[{_INITIALS}])(?:{'|'.join(sorted({*_WORDS, *_ORDINALS}, key=len, reverse=True))})(?![^\W\d_])"
+    r"|\d+(?:st|nd|rd|th)\b|\d[\d,]*(?:\.\d+)?",
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
@@ -41,10 +43,11 @@ _BOUNDS = {
     "~": "about|around|nearly|almost|roughly|approximately",
 }
 _PART = re.compile(
-    rf"(?:\b({'|'.join(_BOUNDS.values())})\s+)?\b(?:(?:an?|one|two|three)[ \-](half|thirds?|quarters?|fifths?|tenths?)|(half))"
-    r"(?=\s+(?:of|the|their|its|our|all)\b)",
-    re.IGNORECASE,
+    r"\b(?:(?:an?|one|two|three)[ \-](half|thirds?|quarters?|fifths?|tenths?)|(half))(?=\s+(?:of|the|their|its|our|all)\b)", re.IGNORECASE
 )
+_BOUND = re.compile(rf"\b({'|'.join(_BOUNDS.values())})\s+$", re.IGNORECASE)
+_LONGEST_BOUND = 24
+"""Characters before a part in which its bound stands."""
 _PERCENT = {"half": "50", "third": "33", "quarter": "25", "fifth": "20", "tenth": "10"}
 _AMOUNT, _UNIT = r"\d[\d,]*(?:\.\d+)?", r"(?: ?%| [a-z]+)?"
 _SPANS = (
@@ -107,7 +110,7 @@ class Counts:
     @cached_property
     def parts(self) -> frozenset[tuple[str, str]]:
         """Parts of a whole, each with the bound before it."""
-        return frozenset((_bound(found.group(1)), _part(found)) for found in _PART.finditer(self._text))
+        return frozenset(part for part, _ in _parts(self._text))
 
     @cached_property
     def spans(self) -> frozenset[tuple[str, str]]:
@@ -117,10 +120,9 @@ class Counts:
         """What `text` counts or measures in words, or gives as a part or a range, where this text has another number."""
         yield from (c.text for c in _read(text, stops=".;:!?\n|,") if self._is_other(c))
         known = frozenset(part for _, part in self.parts)
-        for found in _PART.finditer(text):
-            said = _bound(found.group(1)), _part(found)
+        for said, written in _parts(text):
             if said not in self.parts and (said[1] in known or not re.search(rf"\b{_PERCENT[said[1]]}", self._text)):
-                yield found.group()
+                yield written
         ends = frozenset(end for span in self.spans for end in enumerate(span))
         for span, written in _spans(text):
             if span not in self.spans and ((span[1], span[0]) in self.spans or any(end in ends for end in enumerate(span))):
@@ -175,12 +177,16 @@ def _nouns(tokens: Iterable[re.Match[str]], stops: str) -> Iterator[re.Match[str
             yield found
 
 
-def _bound(written: str | None) -> str:
-    return next((sign for sign, words in _BOUNDS.items() if written and written.lower() in words.split("|")), "")
+def _parts(text: str) -> Iterator[tuple[tuple[str, str], str]]:
+    """Parts of a whole, each with the sign of the bound before it, and as written."""
+    for found in _PART.finditer(text):
+        bound = _BOUND.search(text, max(0, found.start() - _LONGEST_BOUND), found.start())
+        part = (found.group(1) or found.group(2)).lower().removesuffix("s")
+        yield (_sign(bound.group(1)) if bound else "", part), text[bound.start() if bound else found.start() : found.end()]
 
 
-def _part(found: re.Match[str]) -> str:
-    return (found.group(2) or found.group(3)).lower().removesuffix("s")
+def _sign(bound: str) -> str:
+    return next(sign for sign, words in _BOUNDS.items() if bound.lower() in words.split("|"))
 
 
 def _spans(text: str) -> Iterator[tuple[tuple[str, str], str]]:

@@ -16,6 +16,7 @@ from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.finding import find_values
+from pandora_dagster.compression.hinted import hinted
 from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.statements import DECISION, forced
@@ -43,10 +44,13 @@ _REMARK = re.compile(
     r"i(?:'|\u2019)m (?:so )?(?:glad|happy|proud)|glad\b|hope\b|keep\b|can(?:'|\u2019)t wait)",
     re.IGNORECASE,
 )
-_PROMISED = re.compile(
-    r"\b(?:I|we)(?:(?:'|\u2019)ll| will| shall)\b|\b(?:agreed|deal|booked|promised?|deadline|due)\b|\bin favou?r\b|"
-    r"\bby (?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
-    re.IGNORECASE,
+_PROMISED = hinted(
+    re.compile(
+        r"\b(?:I|we)(?:(?:'|\u2019)ll| will| shall)\b|\b(?:agreed|deal|booked|promised?|deadline|due)\b|\bin favou?r\b|"
+        r"\bby (?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
+        re.IGNORECASE,
+    ),
+    "'ll|\u2019ll| will| shall|agreed|deal|booked|promise|deadline|due|in favo|by ",
 )
 """What somebody takes on, beside the words of deciding."""
 _LONG_TALK = 150
@@ -67,6 +71,14 @@ _STEMMED_FUNCTION_WORDS = frozenset(stem(w) for w in FUNCTION_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
+class _Manner:
+    """How a piece is said, whichever form it stands in: what of its worth counts, and whether it settles or promises something."""
+
+    factor: float
+    settles: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A sentence or clause of a line, in one of its two forms."""
 
@@ -76,6 +88,7 @@ class Piece:
     hard: frozenset[str]
     spoken: str
     """The piece as it was said."""
+    manner: "_Manner"
 
 
 class Dialogue:
@@ -185,9 +198,23 @@ def _pieces(line: Line) -> Iterable[Piece]:
         hard = frozenset(k for _, _, k in inside if k)
         spoken, ahead = raw.strip(), len(raw) - len(raw.lstrip())
         short = telegraph(raw, [*((a, b) for a, b, _ in inside), *((a + ahead, b + ahead) for a, b in forced(spoken))])
-        yield Piece(line, order, spoken, hard, spoken)
+        manner = _manner(spoken, is_hard=bool(hard))
+        yield Piece(line, order, spoken, hard, spoken, manner)
         if short and short != spoken:
-            yield Piece(line, order, short, hard, spoken)
+            yield Piece(line, order, short, hard, spoken, manner)
+
+
+def _manner(spoken: str, *, is_hard: bool) -> _Manner:
+    factor = 1.0
+    if is_courtesy(spoken):
+        factor = _NAMING if is_hard else _POLITE
+    elif not is_hard and spoken.endswith("?"):
+        factor = _ASKED
+    elif not is_hard and _REMARK.match(spoken):
+        factor = _REMARKED
+    elif not is_hard and not _OWN.search(spoken):
+        factor = _GENERAL
+    return _Manner(factor, bool(factor >= _GENERAL and (DECISION.search(spoken) or _PROMISED.search(spoken))))
 
 
 def _borders(text: str, spans: Sequence[tuple[int, int, str]]) -> list[int]:
@@ -258,16 +285,6 @@ def _with_needs(units: Sequence[Unit], pieces: Sequence[Piece]) -> list[Unit]:
 
 def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:
     tokens = counter.count(" " + piece.text)
-    bonus, factor = 0.0, 1.0
-    if is_courtesy(piece.spoken):
-        factor = _NAMING if piece.hard else _POLITE
-    elif not piece.hard and piece.spoken.endswith("?"):
-        factor = _ASKED
-    elif not piece.hard and _REMARK.match(piece.spoken):
-        factor = _REMARKED
-    elif not piece.hard and not _OWN.search(piece.spoken):
-        factor = _GENERAL
-    if facts and factor >= _GENERAL:
-        settles = DECISION.search(piece.spoken) or _PROMISED.search(piece.spoken)
-        bonus = _LIMIT * bool(forced(piece.text)) + _SETTLED * bool(settles)
-    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus, factor=factor)
+    manner = piece.manner
+    bonus = _LIMIT * bool(forced(piece.text)) + _SETTLED * manner.settles if facts and manner.factor >= _GENERAL else 0.0
+    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus, factor=manner.factor)

@@ -47,6 +47,12 @@ def is_dialogue(text: str) -> bool:
     return len(speakers) >= 3 and len(speakers) * 2 > len(lines) and len(set(speakers)) * 2 <= len(speakers)
 
 
+def unspoken(line: str) -> str:
+    """A line without the mark of its speaker."""
+    mark = SPEAKER_LINE.match(line) if ":" in line or ">" in line else None
+    return line[mark.end() :] if mark else line
+
+
 def speakers_of(text: str) -> frozenset[str]:
     """Keys of the speakers' names and of their parts."""
     names = {line.speaker for line in read_lines(text) if line.speaker}

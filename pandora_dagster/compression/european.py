@@ -84,6 +84,8 @@ IMPERATIVE = (
     r"|^\W{0,4}(?:[Pp]or favor,? |[Pp]er favore,? )(?:no|non|nunca) \w"
 )
 PREFERENCE = r"lieber|am liebsten|bevorzug\w*|idealerweise|de préférence|préfér\w*|prefer(?:isco|irei|iría)|prefier\w*"
+PREFERENCE_HINTS = "lieb|bevorzug|idealerweise|préfér|prefier"
+"""Parts of words of which one stands in every preference, but for `prefer`."""
 ENDS, BEGINS = ("bis", "vor"), ("ab", "seit", "nach")
 
 _ABBREVIATIONS = (
@@ -108,6 +110,8 @@ _ONE_DOT = "\u2024"
 
 def unended(text: str) -> str:
     """`text`, of the same length, with another sign for each point that ends no sentence: `31. Oktober`, `Dr. Aigner`, `z. B.`"""
+    if "." not in text:
+        return text
     parts: list[str] = []
     at = 0
     for place in _suspicious_points(text):

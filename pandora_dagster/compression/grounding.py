@@ -5,14 +5,14 @@ Knows source and candidate; knows nothing of ranks. Linear in both.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from pandora_dagster.compression.candidate import NO_SENTENCES, Candidate
 from pandora_dagster.compression.counting import Counts
-from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
+from pandora_dagster.compression.dialogue_lines import unspoken
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found, directions, find_values, signs
 from pandora_dagster.compression.language import FUNCTION_WORDS, clauses, is_negation, sentences, stem
@@ -39,6 +39,8 @@ _REACH = 8
 _LOOKED_AT, _WIDTH = 200, 3
 """Of passages: how many beginnings are tried, and how many words of the source there may be for one that is left."""
 _NEAR, _WIDE = 4, 25
+_KNOWN = 16_384
+"""Words whose content is remembered: few words are most of a text."""
 REFERENCE = "whole text: "
 """Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
 
@@ -188,13 +190,17 @@ class Source:
     def denied(self) -> frozenset[frozenset[str]]:
         """Content of the sentences that deny something and are nowhere said without."""
         said: dict[bool, set[frozenset[str]]] = {True: set(), False: set()}
-        for sentence in sentences(self.text):
+        for sentence in self._sentences:
             said[_denies(sentence)].add(_content(sentence))
         return frozenset(content for content in said[True] - said[False] if content)
 
     @cached_property
     def polarity(self) -> "Polarity":
-        return Polarity.of(self.text, _WIDE)
+        return Polarity.of(self._sentences, _WIDE)
+
+    @cached_property
+    def _sentences(self) -> list[str]:
+        return sentences(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +212,12 @@ class Polarity:
     plain: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, text: str, reach: int) -> "Polarity":
+    def of(cls, said: Iterable[str], reach: int) -> "Polarity":
         """`reach` is how many words a negation bears on."""
         near: set[str] = set()
         negated: set[tuple[str, str]] = set()
         plain: set[tuple[str, str]] = set()
-        for sentence in sentences(text):
+        for sentence in said:
             _read(sentence, reach, near, negated, plain)
         return cls(frozenset(near), frozenset(negated), frozenset(plain))
 
@@ -225,10 +231,7 @@ def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str
                 since, scope, before = 0, 0, ""
             continue
         since, scope = since + 1, scope + 1
-        for word in words(raw):
-            if word in FUNCTION_WORDS:
-                continue
-            stemmed = stem(word)
+        for stemmed in _content_of(raw):
             if since <= reach:
                 near.add(stemmed)
             if before:
@@ -239,13 +242,18 @@ def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str
             since = since if raw[-1] == "," and reach > _NEAR else reach
 
 
+@lru_cache(_KNOWN)
+def _content_of(raw: str) -> tuple[str, ...]:
+    """Stems of content in what stands between two blanks."""
+    return tuple(stem(word) for word in words(raw) if word not in FUNCTION_WORDS)
+
+
 def _denies(sentence: str) -> bool:
     return any(is_negation(word) for word in sentence.split())
 
 
 def _content(sentence: str) -> frozenset[str]:
-    spoken = words(SPEAKER_LINE.sub("", sentence))
-    return frozenset(stem(word) for word in spoken if word not in FUNCTION_WORDS)
+    return frozenset(word for raw in unspoken(sentence).split() for word in _content_of(raw))
 
 
 def _line_around(found: Found, text: str) -> str:
@@ -291,7 +299,7 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
         holds_values = "|" in line or line.startswith(NO_SENTENCES)
         plain = next((line.removeprefix(mark) for mark in (*NO_SENTENCES, REFERENCE) if line.startswith(mark)), line)
         for sentence in clauses(plain, at_bars=holds_values):
-            own = Polarity.of(sentence, _NEAR)
+            own = Polarity.of(sentences(sentence), _NEAR)
             lost = {pair for pair in own.plain if pair in theirs.negated and pair not in theirs.plain}
             added = own.near and not own.near & theirs.near and not (holds_values and _is_listed(sentence))
             content = _content(sentence)

@@ -66,7 +66,8 @@ OPENERS = FUNCTION_WORDS | word_set(
 """Words that begin sentences with a capital and name nothing."""
 
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?。！？])(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)([\"')\]]*)\s+(?=[\"'(*#\[A-Z\d\u00c0-\u00de¿¡„«])|(?<=[。！？؟])|\n+"
+    r"(?<=[.!?。！？؟])(?:(?<!؟)(?<!^\d\.)(?<!^\d\d\.)(?<!\n\d\.)(?<!\n\d\d\.)([\"')\]]*)\s+(?=[\"'(*#\[A-Z\d\u00c0-\u00de¿¡„«])"
+    r"|(?<=[。！？؟]))|\n+"
 )
 """A number before its item (`1. Change of plan`) ends nothing."""
 _STATEMENT_BORDER = r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b\u061f\u06d4])\s*"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
+from pandora_dagster.compression.dialogue_lines import unspoken
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.language import OPENERS, STOP_WORDS, sentences, word_set
@@ -58,16 +58,24 @@ def name_words(values: Iterable[Found]) -> frozenset[str]:
 
 def _relations(text: str, names: frozenset[str], stemmer: Stemmer) -> Iterator[_Relation]:
     for line in text.split("\n"):
-        if sum(name in names for name in _TOKEN.findall(line)) > 1:
-            for sentence in sentences(SPEAKER_LINE.sub("", line)):
+        said = unspoken(line)
+        if _tells_of_two(_TOKEN.findall(said), names):
+            for sentence in sentences(said):
                 yield from _of_sentence(sentence, names, stemmer)
 
 
+def _tells_of_two(tokens: Iterable[str], names: frozenset[str]) -> bool:
+    return sum(token in names for token in tokens) > 1
+
+
 def _of_sentence(sentence: str, names: frozenset[str], stemmer: Stemmer) -> Iterator[_Relation]:
+    tokens = _TOKEN.findall(sentence)
+    if not _tells_of_two(tokens, names):
+        return
     left: tuple[str, ...] = ()
     between: list[str] = []
     pending: tuple[tuple[str, ...], list[str]] | None = None
-    for token in [*_TOKEN.findall(sentence), ","]:
+    for token in [*tokens, ","]:
         if token in names and (not between or left):
             if between:
                 pending, left, between = (left, between), (), []

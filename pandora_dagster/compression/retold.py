@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from pandora_dagster.compression.candidate import NO_SENTENCES
 from pandora_dagster.compression.dialogue_lines import ALSO, Line, is_dialogue, read_lines
 from pandora_dagster.compression.finding import Found
+from pandora_dagster.compression.hinted import hinted
 from pandora_dagster.compression.language import content_stems, is_negation, sentences, stem
 from pandora_dagster.compression.messages import is_transcript
 from pandora_dagster.compression.normal import KeyIndex, key, words
@@ -32,10 +33,13 @@ _FORCES = (
     ("may", re.compile(r"\b(?:may|might|can|could|allowed to)\b")),
 )
 _ORDER = (("before", re.compile(r"\b(?:before|until|till)\b", re.I)), ("after", re.compile(r"\b(?:after|since)\b", re.I)))
-_TIME = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|(?:last|next|this) (?:night|week|weekend|month|quarter|year|summer|winter|spring|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b",
-    re.IGNORECASE,
+_TIME = hinted(
+    re.compile(
+        r"\b(?:yesterday|today|tonight|tomorrow|(?:last|next|this) (?:night|week|weekend|month|quarter|year|summer|winter|spring|"
+        r"(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b",
+        re.IGNORECASE,
+    ),
+    "yesterday|today|tonight|tomorrow|last |next |this ",
 )
 _YEAR = re.compile(r"(?<![\w.,$€£])(?:1[89]|20)\d\d(?![\w,]\d|\w)")
 _SPEAKER_HERSELF = re.compile(r"\b(?:I|my|me|mine)\b")
@@ -126,13 +130,16 @@ def _sentences(lines: Iterable[Line]) -> Iterator[_Sentence]:
         if line.speaker not in ("", speaker):
             turn, speaker = turn + 1, line.speaker
         for sentence in (part for whole in sentences(line.text) for part in whole.split("; ")):
-            yield _Sentence(sentence, line.speaker, frozenset(content_stems(_TIME.sub(" ", sentence))), turn)
+            yield _Sentence(sentence, line.speaker, frozenset(content_stems(_TIME.without(sentence))), turn)
 
 
 def _change(one: _Sentence, near: list[_Sentence], names: frozenset[str]) -> str:
     """What is other than in each of the sentences it retells, "" where one of them has it so."""
     named = frozenset(stem(name.lower()) for name in _named(one.text, names))
-    retold = [other for other in near if _is_retold(one.stems, other.stems, _BACK) or _is_retold(one.stems - named, other.stems, _CLOSELY)]
+    unnamed = one.stems - named
+    retold = [
+        other for other in near if _is_retold(one.stems, other.stems, _BACK) or (named and _is_retold(unnamed, other.stems, _CLOSELY))
+    ]
     if not retold:
         return ""
     said = one.text
@@ -146,14 +153,14 @@ def _change(one: _Sentence, near: list[_Sentence], names: frozenset[str]) -> str
     years = [frozenset(_YEAR.findall(o.text)) for o in retold]
     if _is_other(frozenset(_YEAR.findall(said)), years, len(retold)):
         return "another year"
-    plain = frozenset(word for word in one.stems - named if word.isalpha())
+    plain = frozenset(word for word in unnamed if word.isalpha())
     closely = all(_is_retold(plain, other.stems, _CLOSELY) for other in retold)
     return "another name" if closely and all(_has_other_name(said, other, names) for other in retold) else ""
 
 
 def _is_retold(one: frozenset[str], other: frozenset[str], back: float) -> bool:
     shared = len(one & other)
-    return shared >= max(_FEWEST, _LEAST * len(one)) and shared >= back * len(other)
+    return shared >= _FEWEST and shared >= _LEAST * len(one) and shared >= back * len(other)
 
 
 def _has_other_name(said: str, theirs: _Sentence, names: frozenset[str]) -> bool:
@@ -176,7 +183,7 @@ def _classes(text: str, forms: tuple[tuple[str, re.Pattern[str]], ...]) -> froze
 
 
 def _times(text: str) -> frozenset[str]:
-    return frozenset(found.lower() for found in _TIME.findall(text))
+    return frozenset(found.lower() for found in _TIME.form.findall(text))
 
 
 def _denies(text: str) -> bool:

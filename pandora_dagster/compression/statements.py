@@ -11,6 +11,7 @@ from functools import lru_cache
 from pandora_dagster.compression import european
 from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import FactKind
+from pandora_dagster.compression.hinted import hinted
 from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
 from pandora_dagster.compression.normal import ungrouped, words
 
@@ -18,7 +19,7 @@ _PROGRAM_ERRORS = "Permission denied|No such file or directory|[Cc]ommand not fo
 _STAMP = r"[\[(<]?(?:[A-Z][a-z]{2} {1,2})?\d[\d\-:.,TZ+/ ]{3,40}[\])>]?"
 LOGGED = re.compile(rf"^\s*(?:{_STAMP}\s*)(?=[^\n]{{0,60}}?\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b(?!\s*=))", re.MULTILINE)
 """The time before a line that a program logged with a level of error: equal errors are equal whenever they happened."""
-ERROR = re.compile(
+_ERROR = re.compile(
     r"(?i:^\W{0,4}(?:error|exception|fatal|traceback|panic|failed|failure)\b"
     r"|\b\w*(?:Error|Exception)\b\s*:|\berror\s*:|\bHTTP/?\d?[\d.]* [45]\d\d\b"
     r"|\blevel=\"?(?:error|fatal|critical)\b|\b(?:segmentation fault|core dumped)\b"
@@ -27,6 +28,11 @@ ERROR = re.compile(
     r"|^\W{0,4}(?:[\w.]+\.)?[A-Z][a-z]\w*(?:Error|Exception)[ \t]*$"
     rf"|^[\w./\-]+: \(\d+\) \S|^[\w./\-]+: [^\n]{{0,200}}\b(?:{_PROGRAM_ERRORS})[ \t]*$",
     re.MULTILINE,
+)
+ERROR = hinted(
+    _ERROR,
+    "error|exception|fatal|critical|severe|traceback|panic|fail|http|segmentation|core dumped|exit|err!|: (|permission denied|no such file|"
+    "command not found|connection refused|connection reset|connection timed out",
 )
 _LIMITS = (
     r"maximum|minimum|(?:max|min)\.?:? ?(?:of )?[$€£]?\d[\d.,]*|at the (?:latest|earliest)|"
@@ -44,13 +50,16 @@ _DEONTIC = (
 _FIGURE = r"(?= (?:[$€£¥] ?|(?:USD|EUR|GBP|JPY|CHF) )?\d)"
 """Looked at, not taken: the figure is compared by itself."""
 _STATES = "know|think|have|like|love|want|need|see|remember|believe|feel|understand|care|recall|seem|look|get|agree"
-IMPERATIVE = re.compile(
-    r"(?:^\W{0,4}(?:and |but )?(?:please,? |kindly )?|\bplease |[;:] )(?:do not|don't|don\u2019t) "
-    rf"(?!(?:{_STATES}|worry|mind|hesitate|mention|even|let|be|you|I|we|they|really|forget)\b)[a-z]"
-    r"|^\W{0,4}no (?!(?:one|idea|problem|need|doubt|way|matter|sign|news|thanks)\b)(?:\w+ ){1,4}(?:until|before|after|unless|without)\b"
-    r"|^\W{0,4}no (?!kidding|thing)\w{2,}ing(?: (?:in|on|at|inside|near) [\w ]{1,40})?[.!]*$"
-    rf"|{european.IMPERATIVE}",
-    re.IGNORECASE,
+IMPERATIVE = hinted(
+    re.compile(
+        r"(?:^\W{0,4}(?:and |but )?(?:please,? |kindly )?|\bplease |[;:] )(?:do not|don't|don\u2019t) "
+        rf"(?!(?:{_STATES}|worry|mind|hesitate|mention|even|let|be|you|I|we|they|really|forget)\b)[a-z]"
+        r"|^\W{0,4}no (?!(?:one|idea|problem|need|doubt|way|matter|sign|news|thanks)\b)(?:\w+ ){1,4}(?:until|before|after|unless|without)\b"
+        r"|^\W{0,4}no (?!kidding|thing)\w{2,}ing(?: (?:in|on|at|inside|near) [\w ]{1,40})?[.!]*$"
+        rf"|{european.IMPERATIVE}",
+        re.IGNORECASE,
+    ),
+    "don|do not|no |bitte|ne |por favor|per favore",
 )
 """Prohibitions without a modal verb: negated imperatives that are no set phrase and no verb of state, `No hiring until ...`."""
 STRICT = re.compile(rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only)\b", re.IGNORECASE)
@@ -61,25 +70,39 @@ FORCE = re.compile(
     rf"{european.FORCE}|without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b",
     re.IGNORECASE,
 )
-_NAMED = re.compile(
-    r"\b(?:limit|budget|cap|ceiling|deadline)(?: [\w'\u2019\-]+){0,5}?(?::| (?:is|are|of|at|to)\b)[^\n]{0,40}\d"
-    r"|\d[^\n]{0,24} (?:is|as) (?:[\w\-]+ ){0,3}(?:limit|budget|cap|ceiling|deadline)\b",
-    re.IGNORECASE,
+_NAMED = hinted(
+    re.compile(
+        r"\b(?:limit|budget|cap|ceiling|deadline)(?: [\w'\u2019\-]+){0,5}?(?::| (?:is|are|of|at|to)\b)[^\n]{0,40}\d"
+        r"|\d[^\n]{0,24} (?:is|as) (?:[\w\-]+ ){0,3}(?:limit|budget|cap|ceiling|deadline)\b",
+        re.IGNORECASE,
+    ),
+    "limit|budget|cap|ceiling|deadline",
 )
 """A limit by its name, where no word of force stands: `My budget is 500`."""
-PREFERENCE = re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r|" + european.PREFERENCE + r")\b", re.IGNORECASE)
-DECISION = re.compile(
-    r"\b(?:decided|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved|"
-    r"(?:has|have) been (?:successfully )?\w+ed|"
-    r"(?:successfully|already) \w+ed|status: ?\w+|outcome|we will go with|go ahead|proceed with)\b",
-    re.IGNORECASE,
+PREFERENCE = hinted(
+    re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r|" + european.PREFERENCE + r")\b", re.IGNORECASE),
+    f"prefer|rather|ideally|would like|favo|{european.PREFERENCE_HINTS}",
 )
-SETTLED = re.compile(
-    r"\b(?:I|we)(?: have|'ve|\u2019ve)? (?:hereby )?(?:confirm(?:ed)?|decided|approved?|agreed? to|accept(?:ed)?)\b|^\W{0,4}decisions?:|"
-    r"\b(?:was|were|has been|have been) (?:decided|agreed|approved)\b|"
-    r"^\W{0,4}(?:\w+,? )?yes\b.{0,40}\b(?:go ahead|proceed|do (?:it|that|so))\b|"
-    r"\bgo ahead (?:with|and)\b",
-    re.IGNORECASE,
+DECISION = hinted(
+    re.compile(
+        r"\b(?:decided|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved|"
+        r"(?:has|have) been (?:successfully )?\w+ed|"
+        r"(?:successfully|already) \w+ed|status: ?\w+|outcome|we will go with|go ahead|proceed with)\b",
+        re.IGNORECASE,
+    ),
+    "decided|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved| been |"
+    "successfully|already|status|outcome|we will go with|go ahead|proceed with",
+)
+SETTLED = hinted(
+    re.compile(
+        r"\b(?:I|we)(?: have|'ve|\u2019ve)? (?:hereby )?(?:confirm(?:ed)?|decided|approved?|agreed? to|accept(?:ed)?)\b|"
+        r"^\W{0,4}decisions?:|"
+        r"\b(?:was|were|has been|have been) (?:decided|agreed|approved)\b|"
+        r"^\W{0,4}(?:\w+,? )?yes\b.{0,40}\b(?:go ahead|proceed|do (?:it|that|so))\b|"
+        r"\bgo ahead (?:with|and)\b",
+        re.IGNORECASE,
+    ),
+    "confirm|decided|decision|approve|agree|accept|yes|go ahead",
 )
 """A decision or a confirmation in so many words; other words of deciding tell of one."""
 CLAIM_SOURCE = re.compile(r"https?://\S+|\[\d{1,4}\](?![(\[:])|\(\w[\w\-]*\.(?:com|org|net|io|gov|edu|de|co\.uk)\)|@\s?\$")

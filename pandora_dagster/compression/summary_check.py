@@ -67,7 +67,8 @@ def is_a_summary(candidate: str, source: str, target: int, counter: CountsTokens
     if candidate == source:
         tokens = counter.count(candidate)
         return SummaryCheck(() if tokens <= target else (f"echo: the source itself, {tokens} tokens; at most {target} were expected",))
-    against = (*_sizes(candidate, source, target, counter), *_forms(candidate, source), *Support(candidate, source).reasons())
+    theirs = key(source)
+    against = (*_sizes(candidate, source, target, counter), *_forms(candidate, source, theirs), *Support(candidate, theirs).reasons())
     return SummaryCheck(tuple(reason for reason in against if reason))
 
 
@@ -87,8 +88,9 @@ def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> t
     return found
 
 
-def _forms(candidate: str, source: str) -> tuple[str, ...]:
-    plain, theirs = key(candidate), key(source)
+def _forms(candidate: str, source: str, theirs: str) -> tuple[str, ...]:
+    """`theirs` is the key of `source`."""
+    plain = key(candidate)
     opening = candidate.lstrip()[:400]
     is_quoted = key(opening[:80]) in theirs
     return (

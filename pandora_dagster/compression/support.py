@@ -30,11 +30,11 @@ _SAMPLE = 60_000
 
 
 class Support:
-    """The words of a source, for any number of questions about one candidate."""
+    """The words of a source, by its key, for any number of questions about one candidate."""
 
-    def __init__(self, candidate: str, source: str) -> None:
+    def __init__(self, candidate: str, source_key: str) -> None:
         self._candidate = candidate
-        self._source = f" {key(source)} "
+        self._source = f" {source_key} "
         self._ordered = self._source.split()
         self._words = frozenset(self._ordered)
         self._beginnings = frozenset(word[:_BEGINNING] for word in self._words if len(word) >= _BEGINNING)

@@ -6,6 +6,7 @@ and what they stand before, digits and every protected span. The speaker's own `
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from pandora_dagster.compression.language import CONJUNCTIONS, FILLERS, FUNCTION_WORDS, PREPOSITIONS, is_negation, word_set
@@ -35,47 +36,68 @@ _PARTICIPLE = re.compile(r"\w+(?:ed|[^aeiou]en|wn|ght|elt)$")
 """Behind a form of `be`: what is done to somebody, who does not do it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """What is known of a word wherever it stands."""
+
+    bare: str
+    """Its Latin letters, small."""
+    has_digit: bool
+    is_negation: bool
+    is_conjunction: bool
+    joins: bool
+    is_spared: bool
+    """Whether it goes, unless what stands behind it holds it."""
+
+
 def telegraph(sentence: str, protected: Sequence[tuple[int, int]]) -> str:
     """What of `sentence` tells something; `protected` are (start, end) in it."""
-    found = list(_WORD.finditer(sentence))
+    spans = [match.span() for match in _WORD.finditer(sentence)]
+    written = [sentence[start:end] for start, end in spans]
+    read = [_read(word) for word in written]
+    written.append("")
+    read.append(_read(""))
     kept: list[str] = []
     denied = 0
-    for at, match in enumerate(found):
-        word, after = match.group(), found[at + 1].group() if at + 1 < len(found) else ""
-        denied = 0 if word.lower() in CONJUNCTIONS else denied
+    for at, span in enumerate(spans):
+        word, own, after = written[at], read[at], read[at + 1]
+        if own.is_conjunction:
+            denied = 0
         if (
             denied
-            or _joins(word, kept, after)
-            or _stays(word, after, match.span(), protected)
-            or (kept and _is_object(word, kept[-1], after))
+            or not own.is_spared
+            or (own.joins and after.has_digit and any(_read(before).has_digit for before in kept[-2:]))
+            or _holds(own, written[at + 1], after)
+            or _is_protected(span, protected)
+            or (kept and own.bare in _OBJECTS and _is_object(word, kept[-1], after))
         ):
             kept.append(word)
-            denied = _DENIED if is_negation(word) else max(denied - 1, 0)
+            denied = _DENIED if own.is_negation else max(denied - 1, 0)
             denied = 0 if word[-1] in ".,;:!?" else denied
         elif kept and _leaves_its_mark(word[-1], kept[-1]):
             kept[-1] += word[-1]
     return " ".join(kept)
 
 
-def _stays(word: str, after: str, span: tuple[int, int], protected: Sequence[tuple[int, int]]) -> bool:
-    for start, end in protected:
-        if start < span[1] and span[0] < end:
-            return True
-    if _has_digit(word):
-        return True
-    bare = _bare(word)
-    if not bare:
-        return not word.isascii()
-    if bare == "to":
-        return after[:1].isupper() or after[:1].isdigit()
-    if bare in _BE and _PARTICIPLE.match(_bare(after)):
-        return True
-    return bare not in _SPARED or is_negation(word)
+@lru_cache(_KNOWN)
+def _read(word: str) -> _Word:
+    lowered = word.lower()
+    bare = _LETTERS.sub("", lowered.replace("\u2019", "'"))
+    has_digit = any(c.isdigit() for c in word)
+    is_turning = is_negation(word)
+    is_spared = not has_digit and ((bare in _SPARED or bare == "to") and not is_turning if bare else word.isascii())
+    return _Word(bare, has_digit, is_turning, lowered in CONJUNCTIONS, lowered in _JOINING, is_spared)
 
 
-def _joins(word: str, kept: Sequence[str], after: str) -> bool:
-    """Whether a word stands between two values, which are one without it, or another."""
-    return word.lower() in _JOINING and _has_digit(after) and any(_has_digit(before) for before in kept[-2:])
+def _holds(word: _Word, written: str, after: _Word) -> bool:
+    """Whether the word behind holds a word that could be spared: `to Rome`, `was given`."""
+    if word.bare == "to":
+        return written[:1].isupper() or written[:1].isdigit()
+    return word.bare in _BE and bool(_PARTICIPLE.match(after.bare))
+
+
+def _is_protected(span: tuple[int, int], protected: Sequence[tuple[int, int]]) -> bool:
+    return bool(protected) and any(start < span[1] and span[0] < end for start, end in protected)
 
 
 def _leaves_its_mark(mark: str, before: str) -> bool:
@@ -83,17 +105,7 @@ def _leaves_its_mark(mark: str, before: str) -> bool:
     return (mark in _CLOSING and mark not in before) or (mark in _PAUSES and before[-1].isalnum())
 
 
-def _is_object(word: str, before: str, after: str) -> bool:
+def _is_object(word: str, before: str, after: _Word) -> bool:
     """Whether a pronoun stands where what is done to it was said just before: `fix it, ...`, `need it before ...`."""
-    is_end = word[-1] in ",;:" or _bare(after) in _BOUNDS
-    return _bare(word) in _OBJECTS and is_end and before[-1].isalnum() and _bare(before) not in CONJUNCTIONS
-
-
-@lru_cache(_KNOWN)
-def _has_digit(word: str) -> bool:
-    return any(c.isdigit() for c in word)
-
-
-@lru_cache(_KNOWN)
-def _bare(word: str) -> str:
-    return _LETTERS.sub("", word.lower().replace("\u2019", "'"))
+    is_end = word[-1] in ",;:" or after.bare in _BOUNDS
+    return is_end and before[-1].isalnum() and _read(before).bare not in CONJUNCTIONS

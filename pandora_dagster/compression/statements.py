@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pandora_dagster.compression import european
+from pandora_dagster.compression import asian, european
 from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.hinted import hinted
@@ -56,20 +56,23 @@ IMPERATIVE = hinted(
         rf"(?!(?:{_STATES}|worry|mind|hesitate|mention|even|let|be|you|I|we|they|really|forget)\b)[a-z]"
         r"|^\W{0,4}no (?!(?:one|idea|problem|need|doubt|way|matter|sign|news|thanks)\b)(?:\w+ ){1,4}(?:until|before|after|unless|without)\b"
         r"|^\W{0,4}no (?!kidding|thing)\w{2,}ing(?: (?:in|on|at|inside|near) [\w ]{1,40})?[.!]*$"
-        rf"|{european.IMPERATIVE}",
+        rf"|{european.IMPERATIVE}|{asian.IMPERATIVE}",
         re.IGNORECASE,
     ),
-    "don|do not|no |bitte|ne |por favor|per favore",
+    "don|do not|no |bitte|ne |por favor|per favore|不要|勿|でください",
 )
 """Prohibitions without a modal verb: negated imperatives that are no set phrase and no verb of state, `No hiring until ...`."""
-STRICT = re.compile(rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only)\b", re.IGNORECASE)
+STRICT = re.compile(rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only)\b|{asian.BINDING}", re.IGNORECASE)
 """What binds whoever says it; other words of force bind where a person speaks to us."""
 FORCE = re.compile(
     rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only|have to|has to|need to be|never|"
     rf"only (?:if|when|with|on|in|the|a)|less than|(?:under|below|within|up to|more than){_FIGURE}|"
-    rf"{european.FORCE}|without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b",
+    rf"{european.FORCE}|without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b"
+    rf"|{asian.BINDING}|{asian.FORCE}",
     re.IGNORECASE,
 )
+_DUTY = re.compile(rf"\b(?:{_DEONTIC})\b|{asian.BINDING}", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:\uff0c\uff1b\uff1a\u2013\u2014]|\b(?:and|but|while|though|although|und|aber|mais|et|pero|ma)\b", re.IGNORECASE)
 _NAMED = hinted(
     re.compile(
         r"\b(?:limit|budget|cap|ceiling|deadline)(?: [\w'\u2019\-]+){0,5}?(?::| (?:is|are|of|at|to)\b)[^\n]{0,40}\d"
@@ -80,8 +83,10 @@ _NAMED = hinted(
 )
 """A limit by its name, where no word of force stands: `My budget is 500`."""
 PREFERENCE = hinted(
-    re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r|" + european.PREFERENCE + r")\b", re.IGNORECASE),
-    f"prefer|rather|ideally|would like|favo|{european.PREFERENCE_HINTS}",
+    re.compile(
+        r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r|" + european.PREFERENCE + rf")\b|{asian.PREFERENCE}", re.IGNORECASE
+    ),
+    f"prefer|rather|ideally|would like|favo|{european.PREFERENCE_HINTS}|{asian.PREFERENCE}",
 )
 DECISION = hinted(
     re.compile(
@@ -157,7 +162,7 @@ def _of_line(line: str, at: int) -> Iterator[Statement]:
             continue
         start = at + found.start() + whole.index(sentence[0])
         if kind := _kind(sentence):
-            is_binding = not PREFERENCE.search(sentence)
+            is_binding = not PREFERENCE.search(sentence) or _has_duty_beside(sentence)
             yield Statement(kind, sentence, start, start + len(sentence), is_binding, is_binding and _is_strict(kind, sentence))
 
 
@@ -171,6 +176,11 @@ def _kind(sentence: str) -> FactKind | None:
     if CLAIM_SOURCE.search(sentence) and _AMOUNT.search(CLAIM_SOURCE.sub("", sentence)):
         return FactKind.CLAIM
     return FactKind.DECISION if DECISION.search(sentence) else None
+
+
+def _has_duty_beside(sentence: str) -> bool:
+    """Whether a sentence with a wish binds in another clause: `You must call first, and I prefer mornings.`"""
+    return any(_DUTY.search(clause) and not PREFERENCE.search(clause) for clause in _CLAUSE.split(sentence))
 
 
 def _is_strict(kind: FactKind, sentence: str) -> bool:

@@ -3,8 +3,8 @@
 Checks are unpartitioned and do not block: the turn stands in the result's metadata, and a HALT is a failure of its own.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 import dagster as dg
 
@@ -79,7 +79,9 @@ def _described(gate: str, recipes: PhaseRecipes) -> str:
 
 
 def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.AssetCheckResult:
-    metadata: dict[str, str | float] = {"turn": str(report.key)}
+    metadata: dict[str, str | float | dg.MetadataValue[Any]] = {"turn": str(report.key)}
+    if gate in COMPRESSION and (documents := [_judged(row, gate) for row in report.facts.get("compressions", ()) if gate in row]):
+        metadata["documents"] = dg.MetadataValue.table(documents)
     if verdict and verdict.value is not None:
         metadata["value"] = verdict.value
     if verdict and not verdict.passed:
@@ -94,3 +96,9 @@ def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.A
         severity=dg.AssetCheckSeverity.WARN if gate in _WARNING else dg.AssetCheckSeverity.ERROR,
         metadata=metadata,
     )
+
+
+def _judged(row: Mapping[str, Any], gate: str) -> dg.TableRecord:
+    """One compressed document of a phase, judged by itself."""
+    tokens = {name: row[name] for name in ("tokens_before", "tokens_after")}
+    return dg.TableRecord({"document": row["document"], "passed": row[gate], **tokens})

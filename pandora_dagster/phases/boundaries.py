@@ -110,7 +110,8 @@ def _row(report: CompressionReport) -> dict[str, Any]:
     figures = {"tokens_before": report.tokens_before, "tokens_after": report.tokens_after, "ratio": report.ratio}
     told = {"document": report.document, "recipe": report.recipe, "runtime": report.runtime}
     deferred = {"deferred": report.deferred} if report.deferred else {}
-    return {**told, **figures, "facts": report.counts["total"], **counts, **deferred}
+    checks = {verdict.gate: verdict.passed for verdict in report.verdicts}
+    return {**told, **figures, "facts": report.counts["total"], **counts, **checks, **deferred}
 
 
 def _shown(report: CompressionReport, text: str) -> str:

@@ -1,10 +1,13 @@
 """The laws of compression: never over the target, within budget unchanged, stable, section 0 verbatim, or a reason."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.compression import compress
+from pandora_dagster.compression import compress, compressor
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import InputError
 from pandora_dagster.text.meta import metas
@@ -34,7 +37,7 @@ def test_never_over_the_target(text: str, target: int, content_type: ContentType
     result = compress(text, target_tokens=target, content_type=content_type, query=query, counter=COUNTER)
     assert (result.text is None) == (result.halted is not None)
     if result.text is not None:
-        assert COUNTER.count(result.text) <= target
+        assert COUNTER.count(result.text) <= target and result.verification.facts_preserved
     if COUNTER.count(text) <= target:
         assert result.text == text
         assert result.counts["missing"] == result.counts["mutated"] == result.counts["invented"] == 0
@@ -142,6 +145,35 @@ def test_what_is_stored_may_rest_on_its_original(kind: ContentType, before: str,
     assert result.text.endswith(f"whole text: {name}")
     assert result.counts["recoverable"] > 0
     assert result.counts["missing"] == 0
+
+
+@pytest.mark.parametrize(
+    "lie",
+    ("Mira Holt pays $9,417.00 for it.", "The laptop must have 32 GB.", "It is not described here.", "See https://other.example/x."),
+)
+def test_what_a_method_makes_up_does_not_stay(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence that the text does not bear out is left out of every candidate, and the critical facts stay."""
+    honest = compressor.method
+
+    def lying(*given: Any, **named: Any) -> Callable[[int], str]:
+        condensed = honest(*given, **named)
+        return lambda room: f"{condensed(room - 30)}\n{lie}"
+
+    monkeypatch.setattr(compressor, "method", lying)
+    talk = "user: The laptop must have 16 GB.\n" + "".join(
+        f"assistant: The Lenovo LOQ {n} costs ${600 + n}.00. It is described here and there at length, as everybody knows.\n"
+        for n in range(60)
+    )
+    made = compress(talk, target_tokens=300, counter=COUNTER)
+    assert made.text and lie not in made.text and made.verification.facts_preserved and "must have 16 GB" in made.text
+
+
+def test_where_nothing_can_be_made_true_it_halts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that says nothing but untruths gives no text; the reason says what was not borne out."""
+    monkeypatch.setattr(compressor, "method", lambda *_, **__: lambda room: "The order 9417 of Mira Holt was cancelled.")
+    monkeypatch.setattr(compressor, "borne_out", lambda text, *_, **__: text)
+    made = compress("assistant: The Lenovo LOQ costs $600.00, and so it goes on and on. " * 30, target_tokens=60, counter=COUNTER)
+    assert made.text is None and "does not bear out" in (made.halted or "")
 
 
 def test_where_nothing_fits_around_the_query_the_whole_counts() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from pandora_dagster.compression import is_a_summary
+from pandora_dagster.compression.summary_check import without_echoes
 from pandora_dagster.text.tokens import TokenCounter
 
 SOURCE = "\n".join(f"Shop {n} sells the blue lamp for ${n}.50 and ships it to Bergen within {n} days of the order." for n in range(1, 40))
@@ -99,3 +100,11 @@ def test_what_the_source_does_not_bear_is_refused(counter: TokenCounter, candida
 def test_an_honest_paraphrase_stays(counter: TokenCounter, candidate: str) -> None:
     """Other words, with the content, the values and the names of the source."""
     assert is_a_summary(candidate, REPORT, 200, counter).reasons == ()
+
+
+def test_an_echo_stands_once() -> None:
+    """A line that is said over and over, and more often than the source says it, stays where it stands first."""
+    source = "Ann: I really would like to have the blue one.\nBen: I really would not.\n"
+    line = "Ann: would like blue one"
+    assert without_echoes("\n".join([line, "Ben: I would not", line, line, line]), source) == f"{line}\nBen: I would not"
+    assert without_echoes(source * 4, source * 4) == source * 4

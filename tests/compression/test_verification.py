@@ -171,3 +171,50 @@ def test_a_number_and_its_unit_of_one_object_are_one_value():
     assert not verify(ledger, source, "# price[amount,currency]|weight\n66.29 EUR|12.5 kg").of(Outcome.INVENTED)
     for wrong in ("66.29 USD", "66.28 EUR", "12.5 EUR"):
         assert verify(ledger, source, f"# price[amount,currency]\n{wrong}").of(Outcome.INVENTED, Outcome.MUTATED), wrong
+
+
+def test_a_day_and_a_time_of_one_object_are_one_value():
+    """A table writes both in one cell; two of different objects are made up."""
+    source = '{"slots": [{"id": "A1", "on": "2026-10-11", "at": "13:00"}, {"id": "A2", "on": "2026-10-14", "at": "09:20"}]}'
+    for row, untrue in (("A1|2026-10-11 13:00", 0), ("A1|2026-10-11 16:00", 1)):
+        found = verify(take_ledger(source), source, f"# id|slot\n{row}\n").of(Outcome.INVENTED, Outcome.MUTATED)
+        assert bool(found) is bool(untrue)
+
+
+def test_a_no_in_a_row_is_a_no_in_a_list():
+    """A list may say of a record what its row says, and not the opposite."""
+    source = "# reservation|type|insurance\nKA7I60|one_way|no\nAQLBTL|one_way|yes\nuser: is insurance yes for AQLBTL? and more.\n"
+    for said, untrue in (("KA7I60: insurance no", False), ("AQLBTL: insurance no", True)):
+        assert bool(verify(take_ledger(source), source, f"also seen: {said}; KA7I60: type one_way").of(Outcome.INVENTED)) is untrue
+
+
+@pytest.mark.parametrize(
+    ("candidate", "is_changed"),
+    [
+        ("Ann: would like blue one kitchen wall;", False),
+        ("Ann: You may slide it open.", True),
+        ("Ann: You must slide it open.", False),
+    ],
+)
+def test_shortened_speech_is_no_other_statement(candidate: str, is_changed: bool) -> None:
+    """Words left out of one sentence are no change of another; another force is one."""
+    source = "Ann: You must slide it open.\nBen: I think I would like to have the blue one for the kitchen wall.\n"
+    assert bool(verify(take_ledger(source), source, candidate).of(Outcome.MUTATED, Outcome.INVENTED)) is is_changed
+
+
+@pytest.mark.parametrize(
+    ("candidate", "is_invented"), [("ten Divided by four", False), ("six people came", False), ("ten people came", True)]
+)
+def test_a_count_is_what_the_source_counts(candidate: str, is_invented: bool) -> None:
+    """A number word with what it counts stands in the source in this order, or the source counts otherwise."""
+    source = (
+        "Six and four is ten. Divided by four is two and a half. Some six nice people came, with ten chairs; nine is divided by three.\n"
+        + "We went on and on about it.\n" * 3
+    )
+    assert bool(verify(take_ledger(source), source, candidate).of(Outcome.INVENTED)) is is_invented
+
+
+def test_what_stands_between_two_strings_is_no_quotation():
+    """Quotation marks of a JSON text that face each other over a comma quote nothing."""
+    text = '{"zones": [{"text": "' + "wordy " * 30 + '"}, {"text": "short"}]}'
+    assert not [f for f in take_ledger(text).facts if f.text.strip('", {}[]:') == ""]

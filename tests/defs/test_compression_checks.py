@@ -38,6 +38,18 @@ def test_an_overflow_is_a_warning(report):
     assert not check.passed and check.severity is dg.AssetCheckSeverity.WARN and "2600" in check.description
 
 
+def test_every_compressed_document_is_judged_by_itself(report):
+    """A check lists the phase's documents, each with its own verdict and tokens."""
+    rows = [{"document": name, "tokens_before": 90, "tokens_after": n, "is_a_summary": n < 50} for name, n in (("a.md", 40), ("b.md", 60))]
+    told = replace(report, facts={"compressions": rows}, verdicts=(GateVerdict("is_a_summary", False, "echo"),))
+    shown = next(c for c in check_results(told, ("is_a_summary",))).metadata["documents"]
+    assert isinstance(shown, dg.TableMetadataValue)
+    assert [(r.data["document"], r.data["passed"], r.data["tokens_after"]) for r in shown.records] == [
+        ("a.md", True, 40),
+        ("b.md", False, 60),
+    ]
+
+
 def test_a_halt_for_lost_facts_fails_its_check(report):
     """fact_loss: `facts_preserved` is red."""
     verdict = GateVerdict("facts_preserved", False, "critical facts do not fit")

@@ -17,6 +17,7 @@ from pandora_dagster.errors import InputError
 from pandora_dagster.execution.compression_log import CompressionLog
 from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.faults import CallFaultError, Fault
+from pandora_dagster.execution.ladder import Contract, compression_gates
 from pandora_dagster.execution.model_compression import ASKED, MOST_CALLS, SIDE_BY_SIDE, ModelCompression
 
 DEFERRED = InterventionType.BUDGET_EXCEEDED
@@ -262,6 +263,29 @@ def test_a_text_that_fits_and_has_lost_what_the_original_keeps_does_not_stay(kit
         assert all(line in made.text for line in LIMIT.splitlines()) and made.counts["total"] == once.counts["total"]
     changed = kitchen().compress(once.text.replace("$349.00", "$394.00"), 400, original=text)
     assert "$394.00" not in changed.text and changed.counts["mutated"] + changed.counts["invented"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("The shop sold chair CH100X for $149.00.", {"facts_preserved"}),
+        ("{limit}The budget may exceed $1,299.00.", {"facts_preserved"}),
+        ("Error: payment gateway timed out at 10:31.", {"facts_preserved"}),
+        ("{limit}{filler}", set()),
+        ("{limit}{filler}{filler}{filler}{filler}", {"within_budget"}),
+        ("Sure! Here is a summary of the text you gave me:\n{limit}", {"is_a_summary"}),
+    ],
+)
+def test_the_three_checks_are_what_was_found(text, failed, counter):
+    """Each fails for its own reason and says it."""
+    original = LIMIT + REPORT
+    contract = Contract(original, 120, ContentType.GENERIC, counter)
+    judged = contract.judge(text.format(limit=LIMIT, filler=FILLER))
+    gates = compression_gates(judged.verification, judged.check, counter.count(judged.text), contract.target)
+    assert {gate.gate for gate in gates if not gate.passed} >= failed
+    assert all(bool(gate.reason) is not gate.passed for gate in gates) and {"within_budget"} & failed == {
+        gate.gate for gate in gates if not gate.passed and gate.gate == "within_budget"
+    }
 
 
 def test_the_cache_holds_for_its_time_and_for_one_question(kitchen):

@@ -31,7 +31,7 @@ def _one(kind: Any, value: Any) -> set[str]:
         plain = all(k is _SIGNS.LITERAL for k, _ in value)
         return {chr(v).lower() for _, v in value} if plain else {_ANYTHING}
     if kind is _SIGNS.BRANCH:
-        return set().union(*(_written(branch) for branch in value[1]))
+        return set[str]().union(*(_written(branch) for branch in value[1]))
     if kind is _SIGNS.SUBPATTERN:
         return _written(value[-1])
     if kind is _SIGNS.ASSERT:

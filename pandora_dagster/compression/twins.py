@@ -26,7 +26,11 @@ _NEAR = 24
 """Sentences at most with which one is compared."""
 _FEWEST_WORDS, _FEWEST_ABOUT = 5, 2
 """Words of content of which one may tell that it was put instead of another; and of which a number may."""
+_FEWEST_KEPT = 3
+"""Words of content that a shortened sentence has, to tell that it lost its denial."""
 _LONGEST = 80
+_REACH = 4
+"""Words before a `but` that excepts from all."""
 _ALIKE = 4
 """Letters at their beginning that forms of one word share."""
 _CONTRACTED = re.compile(r"(?:(?<=ca)n|(?<=wo)n|n)['\u2019]t\b")
@@ -137,14 +141,16 @@ def _stands_in(one: _Row, other: _Row) -> bool:
 
 def _lacks_exception(one: _Row, other: _Row) -> bool:
     """Whether a sentence says of all what another says of all but some."""
-    place = next((n for n, word in enumerate(other.words) if word in _BUT and _is_of_all(other.words, n)), 0)
-    if not place or _BUT & set(one.words) or one.words[:place] != other.words[:place] or len(one.words) <= place:
+    place = next(
+        (n for n, word in enumerate(other.words) if word in _BUT and _is_of_all(other.words, n, _REACH if word == "but" else n)), 0
+    )
+    if not place or _BUT & set(one.words) or one.words[:place] != other.words[:place] or len(one.words) < place:
         return False
     return one.words[place:] == other.words[len(other.words) - len(one.words) + place :]
 
 
-def _is_of_all(words: Sequence[str], place: int) -> bool:
-    return any(word in _ALL for word in words[max(0, place - 4) : place])
+def _is_of_all(words: Sequence[str], place: int, reach: int) -> bool:
+    return any(word in _ALL for word in words[max(0, place - reach) : place])
 
 
 def _difference(one: _Row, other: _Row) -> str:
@@ -152,12 +158,26 @@ def _difference(one: _Row, other: _Row) -> str:
         return DENIED if one.denials != other.denials else ""
     if one.words[0] in _NOBODY and not any(other.denials) and other.content[-len(one.content) :] == one.content:
         return DENIED
+    if _drops_denial(one, other):
+        return DENIED
     if one.denials != other.denials or len(one.words) != len(other.words):
         return ""
     places = [n for n, (a, b) in enumerate(zip(one.words, other.words, strict=True)) if a != b]
     if len(places) == 1:
         return _replaced(one, other, places[0])
     return EXCHANGED if Counter(one.words) == Counter(other.words) and _is_exchange(one, other) else ""
+
+
+def _drops_denial(one: _Row, other: _Row) -> bool:
+    """Whether a shortened sentence has the very words that the whole one denies, and no denial."""
+    if any(one.denials) or not other.denials[0] or len(one.content) < _FEWEST_KEPT:
+        return False
+    rest = iter(other.content)
+    if not all(word in rest for word in one.content):
+        return False
+    behind = (other.words[n + 1 :] for n, word in enumerate(other.words) if word in _ALONE)
+    denied = {stem(next((word for word in words if word not in _FREE), "")) for words in behind}
+    return bool(denied) and denied <= set(one.content)
 
 
 def _replaced(one: _Row, other: _Row, place: int) -> str:
@@ -181,7 +201,7 @@ def _about(words: Iterable[str]) -> int:
 def _binds_otherwise(words: Sequence[str], here: str, there: str, place: int) -> bool:
     """Whether one small word for another is another time or takes in what was excepted."""
     if any(a in _BUT and b in _WITH for a, b in ((here, there), (there, here))):
-        return _is_of_all(words, place)
+        return _is_of_all(words, place, _REACH)
     behind = words[place + 1] if place + 1 < len(words) else ""
     return bool(behind[:1].isdigit()) and here in PREPOSITIONS and _way(here) != _way(there) and 0 not in (_way(here), _way(there))
 

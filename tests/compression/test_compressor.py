@@ -190,7 +190,7 @@ def test_where_nothing_fits_around_the_query_the_whole_counts() -> None:
 def test_a_text_that_keeps_none_of_its_facts_is_none() -> None:
     """It says so, and names a target that works."""
     text = (
-        "# The annual report of the choir\n\nAna paid 3 euros to Bo on 4 May 2026. Kim bought 7 lamps for 90 euros in Oslo. "
+        "The choir sang again.\n\nAna paid 3 euros to Bo on 4 May 2026. Kim bought 7 lamps for 90 euros in Oslo. "
         "Lee owes 20 euros since 3 March 2025. Mia sold 5 boats for 800 euros.\n"
     )
     made = compress(text, target_tokens=9, counter=COUNTER)

@@ -19,3 +19,5 @@ FORCE = (
 )
 IMPERATIVE = r"不要(?!紧|緊)|请勿|請勿|切勿|ないでください"
 PREFERENCE = r"最好(?!的)|宁愿|寧願|更喜欢|できれば|望ましい"
+PREFERENCE_HINTS = "最好|宁愿|寧願|更喜欢|できれば|望ましい"
+"""Parts of words of which one stands in every preference."""

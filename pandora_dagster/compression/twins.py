@@ -22,6 +22,8 @@ DENIED, OTHER_WORD, EXCHANGED, OTHER_NUMBER, NO_EXCEPTION = (
 )
 _COMMON = 300
 """Sentences with a word at most, for it to lead to them."""
+_RAREST = 5
+"""Words that lead to the others: a twin has all but one of them."""
 _NEAR = 24
 """Sentences at most with which one is compared."""
 _FEWEST_WORDS, _FEWEST_ABOUT = 5, 2
@@ -94,18 +96,20 @@ class Twins:
 
     def __init__(self, sentences: Iterable[str]) -> None:
         self._texts = tuple(dict.fromkeys(sentences))
-
-    @cached_property
-    def _rows(self) -> tuple[_Row, ...]:
-        return tuple(_Row.of(text) for text in self._texts)
+        self._rows: dict[int, _Row] = {}
 
     @cached_property
     def _with(self) -> dict[str, list[int]]:
         found: defaultdict[str, list[int]] = defaultdict(list)
-        for number, row in enumerate(self._rows):
-            for word in dict.fromkeys(row.content):
+        for number, text in enumerate(self._texts):
+            for word in set(key(text).split()):
                 found[word].append(number)
         return found
+
+    def _row(self, number: int) -> _Row:
+        if number not in self._rows:
+            self._rows[number] = _Row.of(self._texts[number])
+        return self._rows[number]
 
     def change(self, sentence: str) -> str:
         """What is other in a sentence than in its twin of the source, "" where it has none, and where the source has it so too."""
@@ -121,10 +125,11 @@ class Twins:
 
     def _near(self, one: _Row) -> Iterator[_Row]:
         """Sentences with most of the words, the nearest first."""
-        wanted = dict.fromkeys(one.content)
-        votes = Counter(number for word in wanted if len(places := self._with.get(word, ())) <= _COMMON for number in places)
-        least = max(1, len(wanted) // 2)
-        yield from (self._rows[number] for number, shared in votes.most_common(_NEAR) if shared >= least)
+        wanted = [word for word in dict.fromkeys(one.words) if word not in STOP_WORDS and word not in _FREE]
+        rarest = sorted((places for word in wanted if (places := self._with.get(word))), key=len)[:_RAREST]
+        votes = Counter(number for places in rarest for number in places[:_COMMON])
+        least = max(1, len(rarest) // 2)
+        yield from (self._row(number) for number, shared in votes.most_common(_NEAR) if shared >= least)
 
 
 def _bears_out(source: _Row, one: _Row) -> bool:

@@ -106,7 +106,7 @@ def _unfolded(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield own
     for name, inner in long.items():
         for item in inner:
-            yield {**item, f"{name} of": identity(value)} if own else item
+            yield {**item, f"{name} of": named} if own and (named := owner(value)) else item
 
 
 def _inner(value: object) -> list[dict[str, Any]]:
@@ -130,6 +130,15 @@ def identity(values: Mapping[str, Any]) -> str:
     named = next((text for text in plain if IDENTIFIER.fullmatch(text) and not DATE.match(text)), None)
     named = named or next((text for text in plain if (text.isupper() and len(text) > 3) or any(c.isdigit() for c in text)), None)
     return named or next((leaf for leaf in leaves(dict(values))), "")
+
+
+def owner(values: Mapping[str, Any]) -> str:
+    """What an object is called by its own plain members: an identifier, else the first where that is a name or a date; "" for none."""
+    plain = [shown(value) for value in values.values() if isinstance(value, str)]
+    named = next((text for text in plain if IDENTIFIER.fullmatch(text) and not DATE.match(text)), None)
+    first = next((shown(value) for value in values.values() if not isinstance(value, dict | list)), "")
+    is_name = first not in ("true", "false", "null") and (bool(DATE.fullmatch(first)) or any(c.isalpha() for c in first))
+    return named or (first if is_name else "")
 
 
 def items(value: object) -> list[dict[str, Any]]:
@@ -178,17 +187,4 @@ def layout(value: object) -> str:
         objects = [item for item in value if is_object(item)]
         if objects and len({tuple(item) for item in objects}) == 1:
             return "[" + ",".join(name + layout(item) for name, item in objects[0].items()) + "]"
-    return ""
-
-
-def innermost_name(value: object, leaf: str) -> str:
-    """The name under which a leaf stands inside a nested value, "" where it has none."""
-    if is_object(value):
-        for name, item in value.items():
-            if not (is_object(item) or is_list(item)) and shown(item) == leaf:
-                return name
-            if found := innermost_name(item, leaf):
-                return found
-    if is_list(value):
-        return next((found for item in value if (found := innermost_name(item, leaf))), "")
     return ""

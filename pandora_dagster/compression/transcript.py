@@ -48,6 +48,8 @@ _ASKED = 10.0
 """Of a word of the question: so much that what answers it stands before what is merely mentioned."""
 _LONE = 0.16
 """Characters, per token of the target, for single values that have neither date nor subject: about 8 % of it."""
+_FEW = 60
+"""Characters that such values have in any case."""
 _MUST = 1_000.0
 _BOOKED = re.compile(r"\b(?:booked|confirmation|changed|cancelled|refunded|paid|ordered|reference|total)\b", re.IGNORECASE)
 """What came of a request, beside the words of deciding."""
@@ -280,7 +282,7 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
     if loose := _loose_line(
         [d for d in chosen if d.kind == "value" and not d.facts <= in_rows],
         KeyIndex(padded("\n".join(lines))),
-        int(_LONE * material.target),
+        max(int(_LONE * material.target), _FEW),
     ):
         lines.append(loose)
     talk = {n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")}
@@ -312,8 +314,11 @@ def _loose_line(values: Sequence[Draft], standing: KeyIndex, room: int) -> str:
     """Single values: identities under their name (and date), all others under the identity they belong to. Of identities without
     a date stand as many as `room` characters hold: a long list of them tells nothing."""
     grouped: dict[str, dict[str, dict[str, None]]] = {}
+    subjects = {draft.subject for draft in values if not standing.has(key(draft.text))}
     for draft in values:
-        has_date = bool(DATE.fullmatch(draft.label.rsplit(" ", 1)[-1]))
+        if not draft.subject and draft.text in subjects:
+            continue
+        has_date = bool(DATE.fullmatch(draft.subject.rsplit(" ", 1)[-1]))
         if not (has_date or draft.subject):
             room -= len(draft.text) + 1
         if (has_date or not standing.has(key(draft.text))) and (room >= 0 or has_date or draft.subject):

@@ -21,6 +21,7 @@ _PARENT = re.compile(r"# ([\w.\-]+) of ([^:|;]+): ")
 _HEADER = re.compile(rf"# (?:[\w.\-]+ of [^:|;]+: )?{_NAME}(?:\|{_NAME})*\|?(?: ; [\w.\- ]+=[^;]*)*")
 _CONSTANTS = re.compile(r" ; (?=[\w.\- ]+=)")
 _LONGEST_HEADER = 4_000
+_FLAT = re.compile(r"[\[(]([^\[\](){}\u2026]+)[\])]")
 _LAYOUT = re.compile(r"[\[(].*$")
 
 
@@ -116,9 +117,13 @@ class _Header:
         return Row(0, {name: _parts(name, value, self.layouts) for name, value in cells.items()} | dict(self.constants), is_cut=True)
 
 
-def _parts(name: str, value: str, layouts: Mapping[str, str]) -> str | list[list[str]]:
+def _parts(name: str, value: str, layouts: Mapping[str, str]) -> str | list[list[str] | dict[str, str]]:
+    """The objects of a cell; where each word of one has a name in the header, with their names."""
     if "; " in value or name in layouts:
-        return [part.split(" ") for part in value.split("; ")]
+        told = _FLAT.fullmatch(layouts.get(name, ""))
+        names = told.group(1).split(",") if told else []
+        found = [part.split(" ") for part in value.split("; ")]
+        return [dict(zip(names, words, strict=True)) if len(words) == len(names) > 1 else words for words in found]
     return value
 
 

@@ -4,7 +4,7 @@ Knows JSON values; knows nothing of talk, weights or budgets.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -160,8 +160,41 @@ def cell(value: object) -> str:
     if is_object(value):
         return " ".join(cell(item) for item in value.values())
     if is_list(value):
-        return ("; " if any(isinstance(item, dict | list) for item in value) else " ").join(cell(item) for item in value)
+        shared = _shared(value)
+        parts = (_member_values(item, shared) if is_object(item) else cell(item) for item in value)
+        return ("; " if any(isinstance(item, dict | list) for item in value) else " ").join(parts)
     return shown(value).replace("|", "/")
+
+
+def cell_under(value: object, told: str) -> str:
+    """A value below a header that tells `told` of its members: one with other members names them all."""
+    if layout(value) in ("", told):
+        return cell(value)
+    return "; ".join(_member_values(item, ()) for item in (value if is_list(value) else [value]) if is_object(item))
+
+
+def _member_values(item: Mapping[str, Any], shared: Sequence[str]) -> str:
+    """The members of an object: those that the header names alone, any other behind its name."""
+    return " ".join([*(cell(item[name]) for name in shared), *(_named(n, v) for n, v in item.items() if n not in shared)])
+
+
+def _named(name: str, value: object) -> str:
+    if is_object(value):
+        return f"{name} {_member_values(value, ())}"
+    if is_list(value) and any(is_object(item) for item in value):
+        return f"{name} " + "; ".join(_member_values(item, ()) if is_object(item) else cell(item) for item in value)
+    return f"{name} {cell(value)}"
+
+
+def _shared(values: Sequence[object]) -> tuple[str, ...]:
+    """The first members of objects, as far as all have them in one order and each with one layout."""
+    objects = [item for item in values if is_object(item)]
+    shared: list[str] = []
+    for names in zip(*objects, strict=False):
+        if len(set(names)) > 1 or len({told for item in objects if (told := layout(item[names[0]]))}) > 1:
+            break
+        shared.append(names[0])
+    return tuple(shared)
 
 
 def _flat_entry(item: Mapping[str, Any]) -> str:
@@ -178,13 +211,15 @@ def shown_as(name: str, value: object) -> str:
 
 
 def layout(value: object) -> str:
-    """The members of a nested value, for the header: `[city,date]` for a list of equal objects."""
+    """The members of a nested value, for the header: `[city,date]` for a list of objects that begin with these, `[city,date…]` where
+    some have more."""
     if is_identity_map(value):
         return ""
     if is_object(value):
         return "(" + ",".join(name + layout(item) for name, item in value.items()) + ")"
     if is_list(value):
         objects = [item for item in value if is_object(item)]
-        if objects and len({tuple(item) for item in objects}) == 1:
-            return "[" + ",".join(name + layout(item) for name, item in objects[0].items()) + "]"
+        if shared := _shared(value):
+            names = [name + next((told for item in objects if (told := layout(item[name]))), "") for name in shared]
+            return "[" + ",".join(names) + ("\u2026]" if any(len(item) > len(shared) for item in objects) else "]")
     return ""

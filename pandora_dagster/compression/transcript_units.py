@@ -15,7 +15,7 @@ from pandora_dagster.compression.mentions import Mentions, call_keys, value_keys
 from pandora_dagster.compression.messages import Call, Said
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.owners import as_subject, flats
-from pandora_dagster.compression.records import DATE, IDENTIFIER, Options, cell, is_identity_map, item_text, items, owner
+from pandora_dagster.compression.records import DATE, IDENTIFIER, Options, cell, cell_under, is_identity_map, item_text, items, owner
 from pandora_dagster.compression.reread import EARLIER, OPTIONS, LooseValue
 from pandora_dagster.compression.tables import Entry, Table
 
@@ -62,7 +62,8 @@ class Draft:
 def table_drafts(number: int, table: Table, mentions: Mentions) -> Iterator[Draft]:
     """Every prefix of every row, its single identifiers and states, and what older versions had."""
     for index, entry in enumerate(table.entries):
-        cells = [cell(entry.row.values.get(name, "")) for name in table.columns]
+        told = [name[len(column) :] for name, column in zip(table.names, table.columns, strict=True)]
+        cells = [cell_under(entry.row.values.get(name, ""), layout) for name, layout in zip(table.columns, told, strict=True)]
         facts = [_cell_facts(entry.row.values.get(name, "")) for name in table.columns]
         bound = _bound(table, entry, cells[0])
         yield from _prefixes(number, index, table, entry, cells, facts, bound, mentions)

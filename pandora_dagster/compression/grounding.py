@@ -18,8 +18,8 @@ from pandora_dagster.compression.finding import Found, directions, find_values, 
 from pandora_dagster.compression.language import FUNCTION_WORDS, clauses, is_negation, sentences, stem
 from pandora_dagster.compression.long_words import LEFT_OUT_WORD
 from pandora_dagster.compression.normal import KeyIndex, key, padded, words
-from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.owners import Owners
+from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.retold import Told
 from pandora_dagster.compression.values import Value, canonical, spelling
 from pandora_dagster.text.credentials import redacted

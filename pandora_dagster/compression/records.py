@@ -141,6 +141,13 @@ def owner(values: Mapping[str, Any]) -> str:
     return named or (first if is_name else "")
 
 
+def nested_items(value: object) -> list[str]:
+    """The objects of a list of which some hold others, each in the words of the list's cell."""
+    objects = [item for item in value if is_object(item)] if is_list(value) else []
+    shared = _shared(objects)
+    return [_member_values(item, shared) for item in objects] if len(items(value)) < len(objects) else []
+
+
 def items(value: object) -> list[dict[str, Any]]:
     """The flat objects of a list or an identity map, each with two plain members or more."""
     inner = list(value.values()) if is_identity_map(value) else value if is_list(value) else []
@@ -153,8 +160,8 @@ def item_text(item: Mapping[str, Any], *, named: bool) -> str:
     return _flat_entry(item) if named else " ".join(shown(value) for value in item.values())
 
 
-def cell(value: object) -> str:
-    """A value on one line, without the table's separators: nested objects in parts set off by `; `."""
+def cell(value: object, between: str = "; ") -> str:
+    """A value on one line, without the table's separators: the objects of a list set off by `; `, of a list in one of them by `, `."""
     if is_identity_map(value):
         return "; ".join(_flat_entry(item) for item in value.values())
     if is_object(value):
@@ -162,7 +169,7 @@ def cell(value: object) -> str:
     if is_list(value):
         shared = _shared(value)
         parts = (_member_values(item, shared) if is_object(item) else cell(item) for item in value)
-        return ("; " if any(isinstance(item, dict | list) for item in value) else " ").join(parts)
+        return (between if any(isinstance(item, dict | list) for item in value) else " ").join(parts)
     return shown(value).replace("|", "/")
 
 
@@ -175,14 +182,14 @@ def cell_under(value: object, told: str) -> str:
 
 def _member_values(item: Mapping[str, Any], shared: Sequence[str]) -> str:
     """The members of an object: those that the header names alone, any other behind its name."""
-    return " ".join([*(cell(item[name]) for name in shared), *(_named(n, v) for n, v in item.items() if n not in shared)])
+    return " ".join([*(cell(item[name], ", ") for name in shared), *(_named(n, v) for n, v in item.items() if n not in shared)])
 
 
 def _named(name: str, value: object) -> str:
     if is_object(value):
         return f"{name} {_member_values(value, ())}"
     if is_list(value) and any(is_object(item) for item in value):
-        return f"{name} " + "; ".join(_member_values(item, ()) if is_object(item) else cell(item) for item in value)
+        return f"{name} " + ", ".join(_member_values(item, ()) if is_object(item) else cell(item) for item in value)
     return f"{name} {cell(value)}"
 
 

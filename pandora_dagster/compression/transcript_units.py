@@ -15,7 +15,19 @@ from pandora_dagster.compression.mentions import Mentions, call_keys, value_keys
 from pandora_dagster.compression.messages import Call, Said
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.owners import as_subject, flats
-from pandora_dagster.compression.records import DATE, IDENTIFIER, Options, cell, cell_under, is_identity_map, item_text, items, owner
+from pandora_dagster.compression.records import (
+    DATE,
+    IDENTIFIER,
+    Options,
+    cell,
+    cell_under,
+    is_identity_map,
+    item_text,
+    items,
+    layout,
+    nested_items,
+    owner,
+)
 from pandora_dagster.compression.reread import EARLIER, OPTIONS, LooseValue
 from pandora_dagster.compression.tables import Entry, Table
 
@@ -63,7 +75,7 @@ def table_drafts(number: int, table: Table, mentions: Mentions) -> Iterator[Draf
     """Every prefix of every row, its single identifiers and states, and what older versions had."""
     for index, entry in enumerate(table.entries):
         told = [name[len(column) :] for name, column in zip(table.names, table.columns, strict=True)]
-        cells = [cell_under(entry.row.values.get(name, ""), layout) for name, layout in zip(table.columns, told, strict=True)]
+        cells = [cell_under(entry.row.values.get(name, ""), form) for name, form in zip(table.columns, told, strict=True)]
         facts = [_cell_facts(entry.row.values.get(name, "")) for name in table.columns]
         bound = _bound(table, entry, cells[0])
         yield from _prefixes(number, index, table, entry, cells, facts, bound, mentions)
@@ -169,11 +181,14 @@ def _single_items(table: Table, entry: Entry) -> Iterator[Draft]:
     for name in table.columns:
         value = entry.row.values.get(name)
         is_named = is_identity_map(value)
-        for item in items(value):
+        subject = as_subject(owner(entry.row.values))
+        for text, item in zip(nested := nested_items(value), value or (), strict=False):
+            facts = _leaf_keys(item)
+            yield Draft("item", entry.row.position, text, facts, name.replace(" ", "_"), subject=subject, layout=layout(value))
+        for item in () if nested else items(value):
             text = item_text(item, named=is_named)
             facts = _leaf_keys(item) | {together(leaves(item))}
             form = "" if is_named else "[" + ",".join(item) + "]"
-            subject = as_subject(owner(entry.row.values))
             yield Draft("item", entry.row.position, text, facts, name.replace(" ", "_"), subject=subject, layout=form)
 
 

@@ -141,11 +141,11 @@ def owner(values: Mapping[str, Any]) -> str:
     return named or (first if is_name else "")
 
 
-def nested_items(value: object) -> list[str]:
-    """The objects of a list of which some hold others, each in the words of the list's cell."""
+def nested_items(value: object) -> list[tuple[dict[str, Any], str]]:
+    """The objects of a list of which some hold others, each with its words in the list's cell."""
     objects = [item for item in value if is_object(item)] if is_list(value) else []
     shared = _shared(objects)
-    return [_member_values(item, shared) for item in objects] if len(items(value)) < len(objects) else []
+    return [(item, _member_values(item, shared)) for item in objects] if len(items(value)) < len(objects) else []
 
 
 def items(value: object) -> list[dict[str, Any]]:

@@ -137,7 +137,7 @@ def _openings(material: _Material, counter: CountsTokens) -> dict[Hashable, floa
     """What the first unit under a table's header, or under a line that announces it, pays for that."""
     openings: dict[Hashable, float] = {n: counter.count(t.header()) + 1.0 for n, t in enumerate(material.tables)}
     for d in material.drafts:
-        if d.kind == "item" and d.layout:
+        if d.kind == "item" and d.holds_others:
             openings.setdefault(("item", d.label, d.subject), counter.count(item_head(d.label, d.layout, d.subject)) + 1.0)
     return openings | {("lead", d.position, d.line): counter.count(d.text) + 1.0 for d in material.drafts if d.is_lead}
 
@@ -239,7 +239,7 @@ def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     if draft.is_lead or draft.lead >= 0:
         group = ("lead", draft.position, draft.line if draft.is_lead else draft.lead)
         return Unit(draft.text, 0 if draft.is_lead else tokens, facts, draft.position, group, bonus=bonus)
-    group = ("item", draft.label, draft.subject) if draft.kind == "item" else None
+    group = ("item", draft.label, draft.subject) if draft.holds_others else None
     return Unit(draft.text, tokens, facts, draft.position, group, bonus=bonus, factor=factor)
 
 

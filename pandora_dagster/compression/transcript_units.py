@@ -48,7 +48,8 @@ _EVERY_END, _END_GROWTH = 64, 1.1
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A piece of the output to be. `label` is the role of a sentence or the name of a value; `table` and `entry` number a row;
-    `subject` is the record that a value stands in, `layout` the names of an object's members. A sentence stands on line `line` of
+    `subject` is the record that a value stands in, `layout` the names of an object's members, which are many where
+    it `holds_others`. A sentence stands on line `line` of
     its message, and comes with the line `lead` that announces it (`Your flights:`), -1 for none."""
 
     kind: Kind
@@ -63,6 +64,7 @@ class Draft:
     nearness: float = 0.0
     subject: str = ""
     layout: str = ""
+    holds_others: bool = False
     line: int = -1
     lead: int = -1
     is_lead: bool = False
@@ -182,14 +184,15 @@ def _single_items(table: Table, entry: Entry) -> Iterator[Draft]:
         value = entry.row.values.get(name)
         is_named = is_identity_map(value)
         subject = as_subject(owner(entry.row.values))
-        for text, item in zip(nested := nested_items(value), value or (), strict=False):
-            facts = _leaf_keys(item)
-            yield Draft("item", entry.row.position, text, facts, name.replace(" ", "_"), subject=subject, layout=layout(value))
+        label, at = name.replace(" ", "_"), entry.row.position
+        form = layout(value) if (nested := nested_items(value)) else ""
+        for item, text in nested:
+            yield Draft("item", at, text, _leaf_keys(item), label, subject=subject, layout=form, holds_others=True)
         for item in () if nested else items(value):
             text = item_text(item, named=is_named)
             facts = _leaf_keys(item) | {together(leaves(item))}
             form = "" if is_named else "[" + ",".join(item) + "]"
-            yield Draft("item", entry.row.position, text, facts, name.replace(" ", "_"), subject=subject, layout=form)
+            yield Draft("item", at, text, facts, label, subject=subject, layout=form)
 
 
 def _older(number: int, entry: Entry) -> Iterator[Draft]:

@@ -180,10 +180,10 @@ def _single_values(table: Table, entry: Entry, bound: _Bond | None) -> Iterator[
 
 
 def _single_items(table: Table, entry: Entry) -> Iterator[Draft]:
+    subject = as_subject(owner(entry.row.values))
     for name in table.columns:
         value = entry.row.values.get(name)
         is_named = is_identity_map(value)
-        subject = as_subject(owner(entry.row.values))
         label, at = name.replace(" ", "_"), entry.row.position
         form = layout(value) if (nested := nested_items(value)) else ""
         for item, text in nested:

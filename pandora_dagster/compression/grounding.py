@@ -18,6 +18,7 @@ from pandora_dagster.compression.finding import Found, directions, find_values, 
 from pandora_dagster.compression.language import FUNCTION_WORDS, clauses, is_negation, sentences, stem
 from pandora_dagster.compression.long_words import LEFT_OUT_WORD
 from pandora_dagster.compression.normal import KeyIndex, key, padded, words
+from pandora_dagster.compression.owners import Owners
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.retold import Told
 from pandora_dagster.compression.values import Value, canonical, spelling
@@ -115,6 +116,10 @@ class Source:
     @cached_property
     def directions(self) -> dict[str, set[int]]:
         return directions(self.text, self.values)
+
+    @cached_property
+    def owners(self) -> Owners:
+        return Owners(self.text)
 
     @cached_property
     def told(self) -> Told:

@@ -4,7 +4,7 @@ Knows JSON values; knows nothing of talk, weights or budgets.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -106,7 +106,7 @@ def _unfolded(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield own
     for name, inner in long.items():
         for item in inner:
-            yield {**item, f"{name} of": identity(value)} if own else item
+            yield {**item, f"{name} of": named} if own and (named := owner(value)) else item
 
 
 def _inner(value: object) -> list[dict[str, Any]]:
@@ -132,6 +132,22 @@ def identity(values: Mapping[str, Any]) -> str:
     return named or next((leaf for leaf in leaves(dict(values))), "")
 
 
+def owner(values: Mapping[str, Any]) -> str:
+    """What an object is called by its own plain members: an identifier, else the first where that is a name or a date; "" for none."""
+    plain = [shown(value) for value in values.values() if isinstance(value, str)]
+    named = next((text for text in plain if IDENTIFIER.fullmatch(text) and not DATE.match(text)), None)
+    first = next((shown(value) for value in values.values() if not isinstance(value, dict | list)), "")
+    is_name = first not in ("true", "false", "null") and (bool(DATE.fullmatch(first)) or any(c.isalpha() for c in first))
+    return named or (first if is_name else "")
+
+
+def nested_items(value: object) -> list[tuple[dict[str, Any], str]]:
+    """The objects of a list of which some hold others, each with its words in the list's cell."""
+    objects = [item for item in value if is_object(item)] if is_list(value) else []
+    shared = _shared(objects)
+    return [(item, _member_values(item, shared)) for item in objects] if len(items(value)) < len(objects) else []
+
+
 def items(value: object) -> list[dict[str, Any]]:
     """The flat objects of a list or an identity map, each with two plain members or more."""
     inner = list(value.values()) if is_identity_map(value) else value if is_list(value) else []
@@ -144,15 +160,48 @@ def item_text(item: Mapping[str, Any], *, named: bool) -> str:
     return _flat_entry(item) if named else " ".join(shown(value) for value in item.values())
 
 
-def cell(value: object) -> str:
-    """A value on one line, without the table's separators: nested objects in parts set off by `; `."""
+def cell(value: object, between: str = "; ") -> str:
+    """A value on one line, without the table's separators: the objects of a list set off by `; `, of a list in one of them by `, `."""
     if is_identity_map(value):
         return "; ".join(_flat_entry(item) for item in value.values())
     if is_object(value):
         return " ".join(cell(item) for item in value.values())
     if is_list(value):
-        return ("; " if any(isinstance(item, dict | list) for item in value) else " ").join(cell(item) for item in value)
+        shared = _shared(value)
+        parts = (_member_values(item, shared) if is_object(item) else cell(item) for item in value)
+        return (between if any(isinstance(item, dict | list) for item in value) else " ").join(parts)
     return shown(value).replace("|", "/")
+
+
+def cell_under(value: object, told: str) -> str:
+    """A value below a header that tells `told` of its members: one with other members names them all."""
+    if layout(value) in ("", told):
+        return cell(value)
+    return "; ".join(_member_values(item, ()) for item in (value if is_list(value) else [value]) if is_object(item))
+
+
+def _member_values(item: Mapping[str, Any], shared: Sequence[str]) -> str:
+    """The members of an object: those that the header names alone, any other behind its name."""
+    return " ".join([*(cell(item[name], ", ") for name in shared), *(_named(n, v) for n, v in item.items() if n not in shared)])
+
+
+def _named(name: str, value: object) -> str:
+    if is_object(value):
+        return f"{name} {_member_values(value, ())}"
+    if is_list(value) and any(is_object(item) for item in value):
+        return f"{name} " + ", ".join(_member_values(item, ()) if is_object(item) else cell(item) for item in value)
+    return f"{name} {cell(value)}"
+
+
+def _shared(values: Sequence[object]) -> tuple[str, ...]:
+    """The first members of objects, as far as all have them in one order and each with one layout."""
+    objects = [item for item in values if is_object(item)]
+    shared: list[str] = []
+    for names in zip(*objects, strict=False):
+        if len(set(names)) > 1 or len({told for item in objects if (told := layout(item[names[0]]))}) > 1:
+            break
+        shared.append(names[0])
+    return tuple(shared)
 
 
 def _flat_entry(item: Mapping[str, Any]) -> str:
@@ -169,26 +218,15 @@ def shown_as(name: str, value: object) -> str:
 
 
 def layout(value: object) -> str:
-    """The members of a nested value, for the header: `[city,date]` for a list of equal objects."""
+    """The members of a nested value, for the header: `[city,date]` for a list of objects that begin with these, `[city,date…]` where
+    some have more."""
     if is_identity_map(value):
         return ""
     if is_object(value):
         return "(" + ",".join(name + layout(item) for name, item in value.items()) + ")"
     if is_list(value):
         objects = [item for item in value if is_object(item)]
-        if objects and len({tuple(item) for item in objects}) == 1:
-            return "[" + ",".join(name + layout(item) for name, item in objects[0].items()) + "]"
-    return ""
-
-
-def innermost_name(value: object, leaf: str) -> str:
-    """The name under which a leaf stands inside a nested value, "" where it has none."""
-    if is_object(value):
-        for name, item in value.items():
-            if not (is_object(item) or is_list(item)) and shown(item) == leaf:
-                return name
-            if found := innermost_name(item, leaf):
-                return found
-    if is_list(value):
-        return next((found for item in value if (found := innermost_name(item, leaf))), "")
+        if shared := _shared(value):
+            names = [name + next((told for item in objects if (told := layout(item[name]))), "") for name in shared]
+            return "[" + ",".join(names) + ("\u2026]" if any(len(item) > len(shared) for item in objects) else "]")
     return ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pandora_dagster.compression.messages import ROLE_LINE
-from pandora_dagster.compression.records import CUT, DATE, LEFT_OUT, Row
+from pandora_dagster.compression.records import CUT, LEFT_OUT, Row
 from pandora_dagster.compression.tables import CONSTANT
 
 ALSO_SEEN = "also seen: "
@@ -21,13 +21,14 @@ _PARENT = re.compile(r"# ([\w.\-]+) of ([^:|;]+): ")
 _HEADER = re.compile(rf"# (?:[\w.\-]+ of [^:|;]+: )?{_NAME}(?:\|{_NAME})*\|?(?: ; [\w.\- ]+=[^;]*)*")
 _CONSTANTS = re.compile(r" ; (?=[\w.\- ]+=)")
 _LONGEST_HEADER = 4_000
+_FLAT = re.compile(r"[\[(]([^\[\](){}\u2026]+)[\])]")
 _LAYOUT = re.compile(r"[\[(].*$")
 
 
 @dataclass(frozen=True, slots=True)
 class LooseValue:
-    """A value without a row: `label` is its name, and the date it belongs to behind it where it has one; `subject` is the identity
-    of the record it comes from, "" where the value is itself one; `layout` names the members of an object."""
+    """A value without a row: `label` is its name; `subject` is what the record it comes from is called, or a date in it behind
+    its name (`date 2026-03-14`), "" where the value is itself a name; `layout` names the members of an object."""
 
     label: str
     value: str
@@ -63,7 +64,7 @@ def reread(text: str) -> Reread:
             header = _Header.read(line)
             found.layouts |= header.layouts
         elif line.startswith(ALSO_SEEN):
-            found.loose += _loose(line.removeprefix(ALSO_SEEN))
+            found.loose += loose_values(line.removeprefix(ALSO_SEEN))
             header = None
         elif line.startswith(ALSO_IN) and ": " in line:
             found.items += _items(line.removeprefix(ALSO_IN))
@@ -116,9 +117,13 @@ class _Header:
         return Row(0, {name: _parts(name, value, self.layouts) for name, value in cells.items()} | dict(self.constants), is_cut=True)
 
 
-def _parts(name: str, value: str, layouts: Mapping[str, str]) -> str | list[list[str]]:
+def _parts(name: str, value: str, layouts: Mapping[str, str]) -> str | list[list[str] | dict[str, str]]:
+    """The objects of a cell; where each word of one has a name in the header, with their names."""
     if "; " in value or name in layouts:
-        return [part.split(" ") for part in value.split("; ")]
+        told = _FLAT.fullmatch(layouts.get(name, ""))
+        names = told.group(1).split(",") if told else []
+        found = [part.split(" ") for part in value.split("; ")]
+        return [dict(zip(names, words, strict=True)) if len(words) == len(names) > 1 else words for words in found]
     return value
 
 
@@ -130,14 +135,12 @@ def _items(text: str) -> list[LooseValue]:
     return [LooseValue(label.removesuffix(layout), value, subject, layout) for value in objects.split("; ")]
 
 
-def _loose(text: str) -> list[LooseValue]:
-    """`order_id A1 A2; train_id 2026-03-14 T1; AB12: cabin economy, card_id c_5`."""
+def loose_values(text: str) -> list[LooseValue]:
+    """`order_id A1 A2; date 2026-03-14: train_id T1; AB12: cabin economy, card_id c_5`."""
     found: list[LooseValue] = []
     for part in text.split("; "):
         subject, _, named = part.rpartition(": ")
         for group in named.split(", "):
             label, *values = group.split(" ")
-            if len(values) > 1 and DATE.fullmatch(values[0]):
-                label, values = f"{label} {values[0]}", values[1:]
             found += [LooseValue(label, value, subject) for value in values]
     return found

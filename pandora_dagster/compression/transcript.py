@@ -14,12 +14,13 @@ from functools import cached_property
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.json_parts import shown
 from pandora_dagster.compression.mentions import Mentions, base_weight, is_word_list, recency
-from pandora_dagster.compression.messages import ANSWERS, Call, Result, Said, contents, rendered, split_messages
-from pandora_dagster.compression.normal import KeyIndex, key, padded, standing_in
-from pandora_dagster.compression.records import CUT, DATE, Options, Row, cell, left_out, options, rows
-from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN, Reread, reread
+from pandora_dagster.compression.messages import Call, Result, Said, contents, rendered, split_messages
+from pandora_dagster.compression.normal import KeyIndex, padded
+from pandora_dagster.compression.records import CUT, Options, Row, cell, left_out, options, rows
+from pandora_dagster.compression.reread import Reread, reread
 from pandora_dagster.compression.statements import DECISION
 from pandora_dagster.compression.tables import Table, tables
+from pandora_dagster.compression.transcript_lines import item_head, item_lines, loose_line, talk_lines
 from pandora_dagster.compression.transcript_units import (
     Draft,
     call_draft,
@@ -48,6 +49,8 @@ _ASKED = 10.0
 """Of a word of the question: so much that what answers it stands before what is merely mentioned."""
 _LONE = 0.16
 """Characters, per token of the target, for single values that have neither date nor subject: about 8 % of it."""
+_FEW = 60
+"""Characters that such values have in any case."""
 _MUST = 1_000.0
 _BOOKED = re.compile(r"\b(?:booked|confirmation|changed|cancelled|refunded|paid|ordered|reference|total)\b", re.IGNORECASE)
 """What came of a request, beside the words of deciding."""
@@ -133,6 +136,9 @@ def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: 
 def _openings(material: _Material, counter: CountsTokens) -> dict[Hashable, float]:
     """What the first unit under a table's header, or under a line that announces it, pays for that."""
     openings: dict[Hashable, float] = {n: counter.count(t.header()) + 1.0 for n, t in enumerate(material.tables)}
+    for d in material.drafts:
+        if d.kind == "item" and d.holds_others:
+            openings.setdefault(("item", d.label, d.subject), counter.count(item_head(d.label, d.layout, d.subject)) + 1.0)
     return openings | {("lead", d.position, d.line): counter.count(d.text) + 1.0 for d in material.drafts if d.is_lead}
 
 
@@ -233,7 +239,8 @@ def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     if draft.is_lead or draft.lead >= 0:
         group = ("lead", draft.position, draft.line if draft.is_lead else draft.lead)
         return Unit(draft.text, 0 if draft.is_lead else tokens, facts, draft.position, group, bonus=bonus)
-    return Unit(draft.text, tokens, facts, draft.position, bonus=bonus, factor=factor)
+    group = ("item", draft.label, draft.subject) if draft.holds_others else None
+    return Unit(draft.text, tokens, facts, draft.position, group, bonus=bonus, factor=factor)
 
 
 def _fill(material: _Material, units: Sequence[Unit], picked: list[int], target: int, counter: CountsTokens) -> list[int]:
@@ -275,76 +282,19 @@ def _composed(material: _Material, picked: Sequence[int]) -> str:
         lines += [table.header(level), *(d.text + (CUT if _is_cut(d, table, level) else "") for d in rows_here)]
         lines += left_out(len(table.entries) - len(rows_here) + material.left_out.get(table.columns[0], 0))
     lines += [d.text for d in chosen if d.kind == "earlier"]
-    lines += _item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
+    lines += item_lines([d for d in chosen if d.kind == "item"], "\n".join(lines))
     in_rows = frozenset[str]().union(*(d.facts for d in chosen if d.kind == "row"))
-    if loose := _loose_line(
+    if loose := loose_line(
         [d for d in chosen if d.kind == "value" and not d.facts <= in_rows],
         KeyIndex(padded("\n".join(lines))),
-        int(_LONE * material.target),
+        max(int(_LONE * material.target), _FEW),
     ):
         lines.append(loose)
     talk = {n for n in picked if material.drafts[n].kind in ("options", "call", "sentence")}
-    return "\n".join(lines + _talk([material.drafts[n] for n in sorted(material.with_leads(talk))]))
+    return "\n".join(lines + talk_lines([material.drafts[n] for n in sorted(material.with_leads(talk))]))
 
 
 def _is_cut(draft: Draft, table: Table, level: int) -> bool:
     """Whether a row ends before a cell that the header names."""
     values = table.entries[draft.entry].row.values
     return any(cell(values.get(name, "")) for name in table.columns[draft.level : level])
-
-
-def _item_lines(items: Sequence[Draft], standing: str) -> list[str]:
-    """Objects without a row, under the record they stand in; the first line of a name tells what the members are."""
-    grouped: dict[tuple[str, str], dict[str, None]] = {}
-    layouts: dict[str, str] = {}
-    there = standing_in((draft.text for draft in items), standing)
-    for draft in items:
-        if draft.text not in there:
-            grouped.setdefault((draft.label, draft.subject), {})[draft.text] = None
-            layouts.setdefault(draft.label, draft.layout)
-    lines: list[str] = []
-    for (label, subject), found in grouped.items():
-        lines.append(f"{ALSO_IN}{label}{layouts.pop(label, '')}{f' of {subject}' if subject else ''}: {'; '.join(found)}")
-    return lines
-
-
-def _loose_line(values: Sequence[Draft], standing: KeyIndex, room: int) -> str:
-    """Single values: identities under their name (and date), all others under the identity they belong to. Of identities without
-    a date stand as many as `room` characters hold: a long list of them tells nothing."""
-    grouped: dict[str, dict[str, dict[str, None]]] = {}
-    for draft in values:
-        has_date = bool(DATE.fullmatch(draft.label.rsplit(" ", 1)[-1]))
-        if not (has_date or draft.subject):
-            room -= len(draft.text) + 1
-        if (has_date or not standing.has(key(draft.text))) and (room >= 0 or has_date or draft.subject):
-            grouped.setdefault(draft.subject, {}).setdefault(draft.label, {})[draft.text] = None
-    parts: list[str] = []
-    for subject, labels in grouped.items():
-        named = [f"{label} {' '.join(found)}" for label, found in labels.items()]
-        parts += [f"{subject}: {', '.join(named)}"] if subject else named
-    return ALSO_SEEN + "; ".join(parts) if parts else ""
-
-
-def _talk(drafts: Sequence[Draft]) -> list[str]:
-    """Sentences under their role, neighbours of one message on one line; items are set off by a semicolon. What a call gave back
-    in words stands behind the call."""
-    lines: list[str] = []
-    current: tuple[int, str] | None = None
-    called: dict[int, int] = {}
-    for draft in sorted(drafts, key=lambda d: (d.position, d.kind == "call")):
-        call = called.pop(draft.position - 1, called.pop(draft.position, None)) if draft.label == "tool" else None
-        if draft.kind != "sentence":
-            lines.append(draft.text)
-            current = None
-            if draft.kind == "call":
-                called = {draft.position: len(lines) - 1}
-        elif call is not None:
-            lines[call] += ANSWERS + draft.text
-            current = (draft.position, draft.label) if call == len(lines) - 1 else None
-        elif (draft.position, draft.label) == current:
-            is_list = draft.is_item and lines[-1][-1] not in ".!?:;"
-            lines[-1] += ("; " if is_list else " ") + draft.text
-        else:
-            lines.append(f"{draft.label}: {draft.text}" if draft.label else draft.text)
-            current = (draft.position, draft.label)
-    return lines

@@ -7,14 +7,27 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pandora_dagster.compression.json_parts import is_list, is_object, leaves, shown
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.mentions import Mentions, call_keys, value_keys
 from pandora_dagster.compression.messages import Call, Said
 from pandora_dagster.compression.normal import key
-from pandora_dagster.compression.records import DATE, IDENTIFIER, Options, cell, innermost_name, is_identity_map, item_text, items
+from pandora_dagster.compression.owners import as_subject, flats
+from pandora_dagster.compression.records import (
+    DATE,
+    IDENTIFIER,
+    Options,
+    cell,
+    cell_under,
+    is_identity_map,
+    item_text,
+    items,
+    layout,
+    nested_items,
+    owner,
+)
 from pandora_dagster.compression.reread import EARLIER, OPTIONS, LooseValue
 from pandora_dagster.compression.tables import Entry, Table
 
@@ -35,7 +48,8 @@ _EVERY_END, _END_GROWTH = 64, 1.1
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A piece of the output to be. `label` is the role of a sentence or the name of a value; `table` and `entry` number a row;
-    `subject` is the record that a value stands in, `layout` the names of an object's members. A sentence stands on line `line` of
+    `subject` is the record that a value stands in, `layout` the names of an object's members, which are many where
+    it `holds_others`. A sentence stands on line `line` of
     its message, and comes with the line `lead` that announces it (`Your flights:`), -1 for none."""
 
     kind: Kind
@@ -50,6 +64,7 @@ class Draft:
     nearness: float = 0.0
     subject: str = ""
     layout: str = ""
+    holds_others: bool = False
     line: int = -1
     lead: int = -1
     is_lead: bool = False
@@ -61,7 +76,8 @@ class Draft:
 def table_drafts(number: int, table: Table, mentions: Mentions) -> Iterator[Draft]:
     """Every prefix of every row, its single identifiers and states, and what older versions had."""
     for index, entry in enumerate(table.entries):
-        cells = [cell(entry.row.values.get(name, "")) for name in table.columns]
+        told = [name[len(column) :] for name, column in zip(table.names, table.columns, strict=True)]
+        cells = [cell_under(entry.row.values.get(name, ""), form) for name, form in zip(table.columns, told, strict=True)]
         facts = [_cell_facts(entry.row.values.get(name, "")) for name in table.columns]
         bound = _bound(table, entry, cells[0])
         yield from _prefixes(number, index, table, entry, cells, facts, bound, mentions)
@@ -84,13 +100,20 @@ def together(values: Iterable[str]) -> str:
     return "@".join(key(value) for value in values)
 
 
-def _bound(table: Table, entry: Entry, first_cell: str) -> tuple[str, int] | None:
-    """The fact that an identity and its date stand together, and the column from which on they do."""
+class _Bond(NamedTuple):
+    """The fact that an identity and its date stand together, the date behind its name, and the column from which on they do."""
+
+    fact: str
+    subject: str
+    level: int
+
+
+def _bound(table: Table, entry: Entry, first_cell: str) -> _Bond | None:
     named = next(((n, v) for n, v in entry.row.values.items() if isinstance(v, str) and DATE.fullmatch(v)), None)
     if not named or not IDENTIFIER.fullmatch(first_cell):
         return None
     name, date = named
-    return f"{key(first_cell)}@{date}", 0 if name in table.constants else table.columns.index(name) + 1
+    return _Bond(f"{key(first_cell)}@{date}", f"{name} {date}", 0 if name in table.constants else table.columns.index(name) + 1)
 
 
 def _prefixes(
@@ -100,7 +123,7 @@ def _prefixes(
     entry: Entry,
     cells: Sequence[str],
     facts: Sequence[frozenset[str]],
-    bound: tuple[str, int] | None,
+    bound: _Bond | None,
     mentions: Mentions,
 ) -> Iterator[Draft]:
     is_mentioned = any(mentions.of(k) is not None for k in facts[0])
@@ -118,8 +141,8 @@ def _prefixes(
             covered.add(f"{name}@{value}")
         if level > 1 and states[level - 1]:
             covered.add(states[level - 1])
-        if bound and level >= bound[1]:
-            covered.add(bound[0])
+        if bound and level >= bound.level:
+            covered.add(bound.fact)
         if (cells[level - 1] or level == 1) and _may_end(level, len(cells)):
             text = "|".join(cells[:level])
             yield Draft(
@@ -142,38 +165,34 @@ def _may_end(level: int, columns: int) -> bool:
     return level <= _EVERY_END or level == columns or int(math.log(level, _END_GROWTH)) > int(math.log(level - 1, _END_GROWTH))
 
 
-def _single_values(table: Table, entry: Entry, bound: tuple[str, int] | None) -> Iterator[Draft]:
-    """Identifiers and states by themselves: an identity under its column's name, any other under the identity it belongs to."""
-    for column, name in enumerate(table.columns):
-        value = entry.row.values.get(name, "")
-        for leaf in dict.fromkeys(leaves(value)):
-            if not 1 < len(leaf) < _LONGEST_LOOSE or not (IDENTIFIER.fullmatch(leaf) or _STATE.fullmatch(leaf)):
-                continue
-            label = (innermost_name(value, leaf) or name).replace(" ", "_")
-            if bound and column == 0:
-                date = bound[0].rsplit("@", 1)[1]
-                yield Draft("value", entry.row.position, leaf, frozenset((key(leaf), bound[0])), f"{label} {date}")
-            else:
-                subject = "" if leaf == entry.row.identity else _as_subject(entry.row.identity)
-                yield Draft("value", entry.row.position, leaf, frozenset((key(leaf),)), label, subject=subject)
-
-
-def _as_subject(identity: str) -> str:
-    """An identity as the head of a list: short, and without the signs that part the list."""
-    plain = " ".join(re.sub(r"[;:,|]", " ", identity).split())
-    return plain if len(plain) <= _LONGEST_LOOSE else ""
+def _single_values(table: Table, entry: Entry, bound: _Bond | None) -> Iterator[Draft]:
+    """Identifiers and states by themselves: a record's name under its key, and behind its date where it has one; any other value under
+    the record that holds it and no other."""
+    first = cell(entry.row.values.get(table.columns[0], ""))
+    found = (single for flat in flats({n: entry.row.values.get(n, "") for n in table.columns}) for single in flat.single())
+    for label, value, subject in dict.fromkeys(found):
+        if not 1 < len(value) < _LONGEST_LOOSE or not (IDENTIFIER.fullmatch(value) or _STATE.fullmatch(value)):
+            continue
+        if bound and value == first and label == table.columns[0].replace(" ", "_"):
+            yield Draft("value", entry.row.position, value, frozenset((key(value), bound.fact)), label, subject=bound.subject)
+        else:
+            yield Draft("value", entry.row.position, value, frozenset((key(value),)), label, subject=subject)
 
 
 def _single_items(table: Table, entry: Entry) -> Iterator[Draft]:
+    subject = as_subject(owner(entry.row.values))
     for name in table.columns:
         value = entry.row.values.get(name)
         is_named = is_identity_map(value)
-        for item in items(value):
+        label, at = name.replace(" ", "_"), entry.row.position
+        form = layout(value) if (nested := nested_items(value)) else ""
+        for item, text in nested:
+            yield Draft("item", at, text, _leaf_keys(item), label, subject=subject, layout=form, holds_others=True)
+        for item in () if nested else items(value):
             text = item_text(item, named=is_named)
             facts = _leaf_keys(item) | {together(leaves(item))}
             form = "" if is_named else "[" + ",".join(item) + "]"
-            subject = _as_subject(entry.row.identity)
-            yield Draft("item", entry.row.position, text, facts, name.replace(" ", "_"), subject=subject, layout=form)
+            yield Draft("item", at, text, facts, label, subject=subject, layout=form)
 
 
 def _older(number: int, entry: Entry) -> Iterator[Draft]:
@@ -188,8 +207,7 @@ def _older(number: int, entry: Entry) -> Iterator[Draft]:
 def loose_draft(loose: LooseValue) -> Draft:
     """A value without a row, as it was read back."""
     facts = {key(loose.value)}
-    date = loose.label.rsplit(" ", 1)[-1]
-    if DATE.fullmatch(date):
+    if DATE.fullmatch(date := loose.subject.rsplit(" ", 1)[-1]):
         facts.add(f"{key(loose.value)}@{date}")
     return Draft("value", 0, loose.value, frozenset(facts), loose.label, subject=loose.subject)
 

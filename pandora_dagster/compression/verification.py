@@ -128,6 +128,8 @@ class _Judge:
                 yield Verdict(Outcome.INVENTED, None, member, "true and false changed places")
             for member in moved_cells(self._candidate.text, self._source.text):
                 yield Verdict(Outcome.INVENTED, None, member, "stands in another record or column")
+            for entry in self._source.owners.misplaced(self._candidate.text):
+                yield Verdict(Outcome.INVENTED, None, entry, "stands in another record or under another name")
 
     @cached_property
     def _swapped(self) -> frozenset[int]:

@@ -18,7 +18,7 @@ from pandora_dagster.compression.dialogue_lines import Line, read_lines
 from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.hinted import hinted
-from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.statements import DECISION, forced
 from pandora_dagster.compression.telegraph import telegraph
@@ -157,7 +157,13 @@ class Dialogue:
         last: Piece | None = None
         for piece in sorted((self._pieces[n] for n in picked), key=lambda p: (p.line.number, p.order)):
             if last and last.line is piece.line and piece.order == last.order + 1:
-                lines[-1] += (" " if last.spoken[-1] not in _STOPS or lines[-1][-1] in _BORDERS else "; ") + piece.text
+                lines[-1] += (
+                    "; "
+                    if last.spoken[-1] in _STOPS
+                    and lines[-1][-1] not in _BORDERS
+                    and (piece.line.is_stamped or forced(last.text) or _negates(last.text) or piece.spoken[-1] == "?")
+                    else " "
+                ) + piece.text
             elif last and (last.line is piece.line or _goes_on(last.line, piece.line)):
                 lines[-1] = (lines[-1] + " " if lines[-1][-1] in _CALLS else lines[-1].rstrip(_ENDS) + "; ") + piece.text
             else:
@@ -197,6 +203,10 @@ def _turns(lines: Sequence[Line]) -> dict[int, int]:
         turns[line.number] = turns[above.number] if above and is_one else line.number
         above = line
     return turns
+
+
+def _negates(text: str) -> bool:
+    return any(is_negation(word) for word in text.split())
 
 
 def _pieces(line: Line) -> Iterable[Piece]:

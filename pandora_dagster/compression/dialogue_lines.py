@@ -24,6 +24,8 @@ ALSO = "also: "
 _LEGEND = re.compile(r"\w{1,31}=[^;=\n]+(?:; \w{1,31}=[^;=\n]+)*")
 _NO_TALK = re.compile(r"\s*(?:#|---|===|\*\*\*|[\[(<]|\d|\||(?:Subject|Betreff|Objet) ?:)")
 """Begins a heading, a rule, a stamp, a table or a subject: nobody goes on speaking there."""
+_TIMED = re.compile(r"(?:also: )?[^\W\d_][\w .'\u2019\-]{0,30} \((?=[^()\n]*\d:\d\d)[^()\n]{1,48}\): ")
+"""Begins what somebody wrote at a time: `Ann Lee (Mon, 2 Mar 2026 09:12): `."""
 _LOOKED_AT = 400
 
 
@@ -43,10 +45,13 @@ class Line:
 
 
 def is_dialogue(text: str) -> bool:
-    """Whether most lines of a text name a speaker, and speakers speak again; or mails follow one another."""
+    """Whether most lines of a text name a speaker, and speakers speak again or each at a time; or mails follow one another."""
     if mail_rows(text):
         return True
     lines = [line for line in text[:200_000].split("\n", _LOOKED_AT)[:_LOOKED_AT] if line.strip()]
+    timed = sum(bool(_TIMED.match(line)) for line in lines)
+    if timed > 1 and timed * 2 > len(lines):
+        return True
     speakers = [found.group(1) for line in lines if (found := SPEAKER_LINE.match(line))]
     return len(speakers) >= 3 and len(speakers) * 2 > len(lines) and len(set(speakers)) * 2 <= len(speakers)
 

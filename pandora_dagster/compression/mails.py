@@ -91,8 +91,8 @@ def _rows(written: list[str]) -> Iterator[MailRow]:
     number = 0
     while number < len(written):
         depth, row = _unquoted(written[number])
-        owners = {at: owner for at, owner in owners.items() if at <= depth} if row.strip() else owners
         if block := _block(written, number, depth):
+            owners = {at: owner for at, owner in owners.items() if at < depth}
             owners[depth] = _Owner(_name(block.fields["from"]), _time(block.fields.get("when", "")))
             subject = _REPLY.sub("", block.fields.get("subject", "")).strip()
             for at in range(number, block.end):

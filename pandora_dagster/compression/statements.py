@@ -82,7 +82,8 @@ _NAMED = hinted(
 _BUT_NOT = hinted(
     re.compile(
         r"^\W{0,4}(?:please,? |then |and |also )?(?:call|send|use|put|pay|book|write|ship|deliver|take|"
-        r"give|show|tell|move|change|add|ask|mail|go)\b[^\n]*, (?:but )?not (?:at|to|from|with|on|in|by|via|for|before|after|through|the|my|our)\b",
+        r"give|show|tell|move|change|add|ask|mail|go)\b[^\n]*, "
+        r"(?:but )?not (?:at|to|from|with|on|in|by|via|for|before|after|through|the|my|our)\b",
         re.IGNORECASE,
     ),
     "not ",

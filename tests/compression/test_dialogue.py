@@ -165,3 +165,17 @@ def test_talk_of_long_names_fills_its_target(target: int) -> None:
     lines = [f"{chance.choice(('Ada', 'Ivo', 'Eve'))}: {' '.join(sentence() for _ in range(chance.randint(1, 4)))}" for _ in range(120)]
     made = Dialogue("\n".join(lines), DearNames()).condensed(target)
     assert 0.9 * target <= DearNames().count(made) <= target
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    (
+        ("So please do not send anything there.", "do not send anything there."),
+        ("Maya will not sign anything above that.", "Maya will not sign anything above that."),
+        ("Could we reduce the run to 11,500 copies?", "Could we reduce run to 11,500 copies?"),
+        ("Is there nothing on 10 June?", "Is there nothing 10 June?"),
+        ("However we have no room for more.", "However we have no room for more."),
+    ),
+)
+def test_a_shortened_sentence_is_no_order_and_denies_what_it_denied(said: str, kept: str) -> None:
+    assert telegraph(said, ()) == kept

@@ -118,7 +118,8 @@ class Selection:
         """The worth of a unit beside the facts that stand, and those `brought` by units taken with it."""
         unit, covered, worths = self.units[index], self._covered, self._worths
         left = self._left[index] = [fact for fact in self._left[index] if not covered[fact]]
-        return unit.bonus + unit.factor * sum([worths[fact] for fact in left if fact not in brought])
+        new = [fact for fact in left if fact not in brought] if brought else left
+        return unit.bonus + unit.factor * sum([worths[fact] for fact in new])
 
     def _take(self, index: int, unit: Unit) -> None:
         for needed, other in self._needed(unit) if unit.needs else ():

@@ -34,7 +34,7 @@ _UNIT = (
     rf"items?|bags?|pieces?|times|pages?|rows?|lines?|calls?|points?|stars?|degrees?|x|{UNITS})(?!\w)"
 )
 _FORMS = (
-    (FactKind.URL, r"(?:https?://|www\.)[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?)\]}]"),
+    (FactKind.URL, r"(?:[A-Za-z][A-Za-z\d+.\-]{1,15}://|www\.)[^\s<>\"'`|]*[^\s<>\"'`|.,;:!?)\]}]"),
     (FactKind.IDENTIFIER, r"[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64})+"),
     (FactKind.EVIDENCE, r"\[\d{1,4}\](?![(\[:])"),
     (

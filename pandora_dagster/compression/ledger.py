@@ -25,7 +25,7 @@ from pandora_dagster.compression.zones import Zone, ZoneKind, zones
 from pandora_dagster.contracts.words import ContentType
 
 _PAIR = re.compile(
-    r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.){2,80})"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
+    r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*+)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.)*+)"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
 )
 _META_BEGINS, _META_ENDS = re.compile(r"^```yaml\n_meta:\n", re.MULTILINE), re.compile(r"^```[ \t]*$", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\|.+\|[ \t]*$", re.MULTILINE)

@@ -43,6 +43,7 @@ _PART = re.compile(r"[;,:=]\s?|\s(?=\w+=)")
 _LABELLED = 3
 _HELD = re.compile(r": |^\S+ \d{4}-\d\d-\d\d ")
 """A part of the list of single values that names the record they belong to, or their date."""
+_SENTENCE_BORDER, _LIST_BORDER = re.compile(r"(?<=[.;])\s+"), re.compile(r"[;,]\s")
 _VALUES_ALLOWED = 0.10
 _SAMPLED_WORDS, _REACH, _SUPPORTED, _GLUE = 2_000, 8, 0.5, 0.2
 _SHORTEST = 25
@@ -167,17 +168,25 @@ def _bare_values(candidate: str, source: str) -> list[str]:
     found: list[str] = []
     header = False
     for line in candidate.split("\n"):
-        header = line.startswith("#") or (header and bool(line.strip()))
+        header = (line.startswith("#") and not _only_values(line)) or (header and bool(line.strip()))
         if line.startswith(ALSO_IN):
             continue
         if line.startswith(ALSO_SEEN):
             found += [part.partition(" ")[2] for part in line.removeprefix(ALSO_SEEN).split("; ") if not _HELD.search(part)]
-        elif line.strip() not in theirs and "|" not in line and not header and not _is_object(line):
+        elif line.strip() not in theirs and not line.startswith("|") and not header and not _is_object(line):
             label = _LABEL.match(line)
-            parts = re.split(r"[;,]\s", line[label.end() :] if label else line)
-            bare = [part for part in parts if part.strip() and _only_values(part)]
+            bare = list(_bare_parts(line[label.end() :] if label else line))
             found += bare[_LABELLED:] if label else bare
     return found
+
+
+def _bare_parts(line: str) -> Iterator[str]:
+    """The values of sentences that are nothing else, whatever stands between them; of other sentences the parts that are."""
+    for sentence in _SENTENCE_BORDER.split(line):
+        if _only_values(sentence):
+            yield from (value.text for value in find_values(sentence, is_redacted=True))
+        else:
+            yield from (part for part in _LIST_BORDER.split(sentence) if part.strip() and _only_values(part))
 
 
 def _is_object(line: str) -> bool:
@@ -193,4 +202,5 @@ def _is_object(line: str) -> bool:
 def _only_values(part: str) -> bool:
     values = list(find_values(part, is_redacted=True))
     starts, ends = [v.start for v in values], [v.end for v in values]
-    return bool(values) and not words("".join(part[a:b] for a, b in zip((0, *ends), (*starts, len(part)), strict=True)))
+    between = words("".join(part[a:b] for a, b in zip((0, *ends), (*starts, len(part)), strict=True)))
+    return bool(values) and (not between or (len(values) > 1 and all(word in FUNCTION_WORDS for word in between)))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from pandora_dagster.compression.booleans import turned_booleans
 from pandora_dagster.compression.candidate import Candidate
 from pandora_dagster.compression.cells import moved_cells
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
@@ -122,6 +123,8 @@ class _Judge:
             for counted in self._source.counts.miscounted(self._candidate.text):
                 if not any(self._source.passages(key(counted).split())):
                     yield Verdict(Outcome.INVENTED, None, counted, "another number stands there")
+            for member in turned_booleans(self._candidate.text, self._source.text):
+                yield Verdict(Outcome.INVENTED, None, member, "true and false changed places")
             for member in moved_cells(self._candidate.text, self._source.text):
                 yield Verdict(Outcome.INVENTED, None, member, "stands in another record or column")
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.wiring.building import open_counter
 from pandora_dagster.wiring.compressing import _line, answers, compress_text, opened_compressor
+from tests.cli.conftest import REPOSITORY
 
 FILLER = "We all talked about how nice the weather had been and what everybody was going to do at the weekend. "
 TEXT = "\n\n".join(f"Chair CH{n}00X was sold for ${n}49.00 at store{n}.example.com. {FILLER * 2}" for n in range(1, 15))
@@ -317,3 +319,15 @@ def test_hostile_texts_get_a_verdict(kind):
     answer = compress_text(HOSTILE[kind], 200, id=kind)
     assert (answer["text"] is None) == (answer["halted"] is not None)
     assert answer["tokens"] <= 200 and answer["id"] == kind
+
+
+def test_the_documented_example_runs_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The talk and the lines of docs/compression.md, as they stand there."""
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", (REPOSITORY / "docs/compression.md").read_text(encoding="utf-8"), re.DOTALL))
+    (tmp_path / "talk.txt").write_text(blocks["text"], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks["python"], "docs/compression.md", "exec"), scope := {})
+    answer, again = scope["answer"], scope["again"]
+    assert "SK1470" in answer["text"] and answer["tokens"] <= 70 and answer["changed"] == []
+    assert again["text"] and again["tokens"] <= 60 and again["facts"]["total"] == answer["facts"]["total"]
+    assert "SK1470" in capsys.readouterr().out

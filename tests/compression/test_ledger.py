@@ -1,6 +1,10 @@
 """The ledger of a text."""
 
-from pandora_dagster.compression import FactKind, Rank, take_ledger
+import json
+
+import pytest
+
+from pandora_dagster.compression import FactKind, Outcome, Rank, take_ledger, verify
 from pandora_dagster.contracts.words import ContentType
 
 
@@ -89,3 +93,32 @@ def test_roles_with_a_capital_rank_like_others() -> None:
         ranks = _ranks(f"{person}: I pay $40.\n{answer}: Which one?\n{person}: The blue one.")
         assert ranks["$40"] is Rank.CRITICAL
     assert _ranks("User: $40.\nThe form has one field.\nUser: $50.")["$40"] is Rank.IMPORTANT
+
+
+@pytest.mark.parametrize("name", ("x", "xx", "a", ""))
+@pytest.mark.parametrize("value", ("S", "ok", "y" * 200, ""))
+def test_short_and_long_strings_of_json_hide_nothing_behind_them(name: str, value: str) -> None:
+    """Names and values of any length are read as what they are; what stands behind them is found."""
+    failed = {"sizes": [value, "M"], "error": "payment declined for card 5512"}
+    found = take_ledger(f"tool pay: {json.dumps({name: failed, 'order': 'AA-17', 'paid': 55.5})}")
+    assert {"AA-17", "55.5"} <= {f.text for f in found.facts}
+    assert [f.text for f in found.critical] == ["payment declined for card 5512"]
+
+
+@pytest.mark.parametrize("url", ("gs://box/q", "s3://vault/main", "ftp://ftp.example.org/a.zip", "https://a.example/b"))
+def test_an_address_of_any_scheme_is_one(url: str) -> None:
+    """Another address in its place is invented."""
+    text = f"The backup lies at {url} since Monday, and nobody has touched it."
+    assert [f.kind for f in take_ledger(text).facts if f.text == url] == [FactKind.URL]
+    other = verify(take_ledger(text), text, text.replace(url, url.replace("a", "e").replace("q", "g")))
+    assert other.of(Outcome.MUTATED, Outcome.INVENTED)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "is_untrue"),
+    [('{"booking": "VX55Q2", "refundable": true}', True), ("VX55Q2: refundable true", True), ("VX55Q2: refundable false", False)],
+)
+def test_true_and_false_do_not_change_places(candidate: str, is_untrue: bool) -> None:
+    """A member's truth value is a value."""
+    source = '{"booking": "VX55Q2", "refundable": false, "paid": true}'
+    assert bool(verify(take_ledger(source), source, candidate).of(Outcome.INVENTED)) is is_untrue

@@ -108,3 +108,28 @@ def test_an_echo_stands_once() -> None:
     line = "Ann: would like blue one"
     assert without_echoes("\n".join([line, "Ben: I would not", line, line, line]), source) == f"{line}\nBen: I would not"
     assert without_echoes(source * 4, source * 4) == source * 4
+
+
+VALUES = (
+    "$349.00",
+    "12 March 2026",
+    "CH700X",
+    "14 km",
+    "3.5 %",
+    "https://a.example/b",
+    "10:31",
+    "ORD-7712",
+    "88 kg",
+    "2026-05-06",
+    "QK12-77",
+    "9 days",
+)
+
+
+@pytest.mark.parametrize("between", (". ", " ", " / ", " and ", " | ", ") (", "; ", ", ", "\n", "\n- "))
+@pytest.mark.parametrize("before", ("", "Values: ", "also: ", "# ", '"'))
+def test_no_sign_between_makes_values_a_text(counter: TokenCounter, between: str, before: str) -> None:
+    """Twelve values one after the other say nothing, however they are set apart."""
+    source = "".join(f"The thing with number {n} was said to be {value} by everybody who was there.\n" for n, value in enumerate(VALUES))
+    check = is_a_summary(before + between.join(VALUES), source, 200, counter)
+    assert any(reason.startswith("bare list of values") for reason in check.reasons), check.reasons

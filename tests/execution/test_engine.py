@@ -11,6 +11,7 @@ import pytest
 from pandora_dagster.compression.summary_check import is_a_summary
 from pandora_dagster.compression.verification import verify
 from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite
+from pandora_dagster.contracts.compression import Content
 from pandora_dagster.contracts.words import ContentType, InterventionType
 from pandora_dagster.cookbook import open_shelf
 from pandora_dagster.errors import InputError
@@ -304,6 +305,35 @@ def test_the_cache_holds_for_its_time_and_for_one_question(kitchen):
     uncached.compress(REPORT, 600)
     uncached.compress(REPORT, 600)
     assert len(uncached.records) == 2
+
+
+def test_the_cache_knows_target_and_recipe(kitchen):
+    """Another target, or a recipe that changed meanwhile: compressed again."""
+    at = kitchen()
+    at.compress(REPORT, 600)
+    at.compress(REPORT, 500)
+    assert [record.tokens.output <= target for record, target in zip(at.records, (600, 500), strict=True)] == [True, True]
+    shelf = at.engine._cookbook
+
+    class Changed:
+        def compressor(self, kind):
+            return shelf.compressor(kind).model_copy(update={"version": "9.9.9"})
+
+    at.engine._cookbook = Changed()
+    at.compress(REPORT, 600)
+    assert [record.recipe_version for record in at.records][2:] == ["9.9.9"]
+
+
+@pytest.mark.parametrize("damage", (("$349.00", "$394.00"), (LIMIT, "")))
+def test_sound_parts_make_no_sound_whole_by_themselves(damage, kitchen):
+    """A text put together of compressed parts is judged as a whole: unsound, the original stays, with the reason."""
+    at = kitchen()
+    content = Content(LIMIT + REPORT, "toolresults.md", ContentType.GENERIC)
+    sound = at.compress(content.text, 700)
+    part = at.engine.report(content.text, sound, document="toolresults.md", content_type=ContentType.GENERIC, target=700)
+    assert at.engine.verified(content, sound.text, 700, [part]).report.verdicts
+    shrunk = at.engine.verified(content, sound.text.replace(*damage), 700, [part])
+    assert shrunk.text == content.text and shrunk.report is None and shrunk.halted.startswith("toolresults.md: ")
 
 
 def test_a_failed_text_is_never_cached(kitchen):

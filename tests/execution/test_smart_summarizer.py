@@ -82,6 +82,26 @@ def test_what_the_recipe_preserves_stays_whole(kept, fitting_rig):
     assert (body.strip() in pack.document("context.md")) == (kept == "section_2")
 
 
+def test_a_preserved_section_stays_while_its_own_document_makes_the_room(fitting_rig):
+    """The largest section, which gives way first, stays to the letter; another of the same context.md is shortened instead."""
+    made = fitting_rig(input=1_500, input_sections=("§0", "§2", "§4"), compression=CompressionSettings(preserve=("section_0", "section_2")))
+    text = f"## 0. User Query\n\n{QUERY}\n\n## 2. Gathered Context\n\n{paragraphs(14)}\n\n## 4. Tool Execution\n\n{paragraphs(13)}\n\n"
+    made.call(documents=(InputDocument("context.md", text),))
+    sent = made.runtime.packs[0].document("context.md")
+    assert paragraphs(14).strip() in sent and "## 4. Tool Execution" in sent and len(sent) < 0.9 * len(text)
+
+
+def test_a_document_that_can_not_give_the_most_gives_what_it_can(fitting_rig):
+    """Where its critical facts do not let it fall to the smallest share, the next larger share is tried before it stays whole."""
+    errors = "\n".join(f"Error: disk {n} at /dev/sd{n} failed with code E{n}77." for n in range(16))
+    notes = f"{errors}\n\n{paragraphs(12)}"
+    made = fitting_rig(input=1_500)
+    made.call(documents=(context("short"), InputDocument("notes", notes), InputDocument("research.md", "## Findings\n\n" + paragraphs(22))))
+    pack = made.runtime.packs[0]
+    assert all(line in pack.document("notes") for line in errors.split("\n"))
+    assert len(pack.document("notes")) < 0.75 * len(notes)
+
+
 def test_a_recipe_that_does_not_allow_compression_halts(fitting_rig):
     """`compression.enabled: false`: the budget HALTs the call."""
     made = fitting_rig(compression=CompressionSettings(enabled=False))

@@ -35,7 +35,6 @@ _REACH = 4
 """Words behind a negation in which what it points at stays: `not send anything there`."""
 _POINTING = word_set("there here it this that these those")
 _SUBJECTS = word_set("i we it there")
-"""What asks or is said of somebody stays behind the word that asks, and between a word that joins and a verb that alone is an order."""
 _ASKING = word_set("can could may might shall should will would must is are am was were do does did have has had")
 _LEADING = word_set("however but though although because if when unless until before after since while and or")
 _BARE = word_set("have need want")
@@ -82,13 +81,7 @@ def telegraph(sentence: str, protected: Sequence[tuple[int, int]]) -> str:
             or (kept and own.bare in _OBJECTS and _is_object(word, kept[-1], after))
             or (since < _REACH and own.bare in _POINTING and (word[-1] in _STOPS or not written[at + 1]))
             or (is_question and _asks(at, read))
-            or (
-                kept
-                and own.bare in _SUBJECTS
-                and after.bare in _BARE
-                and read[at - 1].bare in _LEADING
-                and _stays(at + 1, read, spans, protected)
-            )
+            or (kept and own.bare in _SUBJECTS and after.bare in _BARE and read[at - 1].bare in _LEADING)
         ):
             kept.append(word)
             denied = _DENIED if own.is_negation else max(denied - 1, 0)
@@ -119,10 +112,6 @@ def _holds(word: _Word, written: str, after: _Word) -> bool:
 def _asks(at: int, read: Sequence[_Word]) -> bool:
     """Whether a word opens a question that without it reads as a statement or an order: `Is there ...?`, `Could we ...?`"""
     return at <= 1 and read[0].bare in _ASKING and read[1].bare in _SUBJECTS
-
-
-def _stays(at: int, read: Sequence[_Word], spans: Sequence[tuple[int, int]], protected: Sequence[tuple[int, int]]) -> bool:
-    return at < len(spans) and (not read[at].is_spared or _is_protected(spans[at], protected))
 
 
 def _is_protected(span: tuple[int, int], protected: Sequence[tuple[int, int]]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.leaning import goes_on, is_labelled, leans, turns
 from pandora_dagster.compression.records import LEFT_OUT
@@ -31,6 +32,8 @@ _CODE = re.compile(
 _CODE_SHARE, _CODE_LINES = 0.6, 8
 _LONG_ITEM = 160
 """Characters from which on an item of several sentences is read sentence by sentence."""
+_SMALL = re.compile(r"(?<=[a-z\d)][.!?])\s+(?=[a-z])")
+"""Between two sentences in small letters."""
 _WORD = re.compile(r"[^\W\d_]{2}")
 _LONGEST = 1_200
 _LONGEST_FENCE = 2_000
@@ -275,13 +278,27 @@ def _of_line(lines: list[str], at: int, heading: int, table: int, longest: int) 
 def _with_words(line: str) -> list[str]:
     """The sentences of a line; one without a word (`3/5`, `(4)`) stays with the one before: alone it says nothing."""
     found: list[str] = []
-    for sentence in sentences(line):
+    for sentence in _ended(line):
         together = f"{found[-1]} {sentence}" if found and not _WORD.search(sentence) else ""
         if together and together in line:
             found[-1] = together
         else:
             found.append(sentence)
     return found
+
+
+def _ended(line: str) -> list[str]:
+    """The sentences of a line; one that begins with a small letter writes all of its sentences so."""
+    found = sentences(line)
+    if not line.lstrip()[:1].islower():
+        return found
+    return [part for sentence in found for part in _parted(sentence)]
+
+
+def _parted(sentence: str) -> list[str]:
+    ends = list(_SMALL.finditer(unended(sentence)))
+    starts = [0, *(end.end() for end in ends)]
+    return [sentence[a:b] for a, b in zip(starts, [*(end.start() for end in ends), len(sentence)], strict=True)]
 
 
 def is_table_head(lines: list[str], at: int) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pandora_dagster.compression.bearing import borne_out
 from pandora_dagster.compression.blocks import is_code
 from pandora_dagster.compression.detection import detect_content_type
-from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Outcome, Rank, Verdict
+from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Rank, Verdict
 from pandora_dagster.compression.grounding import REFERENCE, Source
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.long_words import without_long_words
@@ -20,6 +20,7 @@ from pandora_dagster.compression.normal import standing_in
 from pandora_dagster.compression.restoring import restored
 from pandora_dagster.compression.rules import Rules
 from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary, without_echoes
+from pandora_dagster.compression.trial import Trial
 from pandora_dagster.compression.verification import Verification, absent, verify
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.words import ContentType
@@ -189,7 +190,7 @@ class _Job:
     def run(self, original_tokens: int) -> Compressed:
         if (needed := self._critical_tokens()) > self.target:
             return self._halted(original_tokens, f"critical facts alone need {needed} tokens, the target is {self.target}")
-        best: _Tried | None = None
+        best: Trial | None = None
         for candidate in self._candidates():
             tried = self._borne_out(self._tried(candidate))
             if best is None or tried.loss < best.loss:
@@ -198,11 +199,11 @@ class _Job:
                 break
         return self._result(original_tokens, best or self._tried(""))
 
-    def _tried(self, text: str) -> "_Tried":
+    def _tried(self, text: str) -> Trial:
         judged = verify(self.ledger, self.source, text, reference=self._reference())
-        return _Tried(text, judged, is_a_summary(text, self.source.text, self.target, self.counter))
+        return Trial(text, judged, is_a_summary(text, self.source.text, self.target, self.counter))
 
-    def _borne_out(self, tried: "_Tried") -> "_Tried":
+    def _borne_out(self, tried: Trial) -> Trial:
         """A candidate rid of what the original does not bear out, with the critical facts that went with it put back."""
         if not tried.changed:
             return tried
@@ -287,7 +288,7 @@ class _Job:
         values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
         return absent(values, self.ledger, self.source, body)
 
-    def _result(self, original_tokens: int, best: "_Tried") -> Compressed:
+    def _result(self, original_tokens: int, best: Trial) -> Compressed:
         if lost := best.verification.lost_critical:
             shown = "; ".join(f.text for f in lost[:5])
             return self._halted(
@@ -298,6 +299,9 @@ class _Job:
             return self._halted(original_tokens, f"the text says what its original does not bear out: {shown}")
         if not best.text:
             return self._halted(original_tokens, f"no sentence, line or value can stand for the text in {self.target} tokens")
+        if best.keeps_nothing:
+            total = best.verification.counts["total"]
+            return self._halted(original_tokens, f"none of the {total} facts can stand in {self.target} tokens")
         if not best.check.ok:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)
@@ -326,25 +330,3 @@ class _Job:
             self.ledger,
             _needed=max(self._critical_tokens(), self.target + 1),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    """A candidate with what was found about it."""
-
-    text: str
-    verification: Verification
-    check: SummaryCheck
-
-    @property
-    def changed(self) -> tuple[Verdict, ...]:
-        return self.verification.of(Outcome.MUTATED, Outcome.INVENTED)
-
-    @property
-    def is_sound(self) -> bool:
-        return self.check.ok and self.verification.facts_preserved
-
-    @property
-    def loss(self) -> tuple[int, bool, int, int]:
-        found = self.verification
-        return len(found.lost_critical) + len(self.changed), not self.check.ok, len(self.changed), len(found.lost)

@@ -245,7 +245,7 @@ def _read(sentence: str, reach: int, near: set[str], negated: set[tuple[str, str
 @lru_cache(_KNOWN)
 def _content_of(raw: str) -> tuple[str, ...]:
     """Stems of content in what stands between two blanks."""
-    return tuple(stem(word) for word in words(raw) if word not in FUNCTION_WORDS)
+    return () if is_negation(raw) else tuple(stem(word) for word in words(raw) if word not in FUNCTION_WORDS)
 
 
 def _denies(sentence: str) -> bool:

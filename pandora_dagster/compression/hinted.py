@@ -6,6 +6,8 @@ Looking for a few words costs next to nothing beside a form with many branches, 
 import re
 from dataclasses import dataclass
 
+from pandora_dagster.compression.normal import has_other_script
+
 
 @dataclass(frozen=True, slots=True)
 class Hinted:
@@ -28,3 +30,21 @@ class Hinted:
 def hinted(form: re.Pattern[str], hints: str) -> Hinted:
     """A form with its hints, which `|` parts."""
     return Hinted(form, tuple(hints.split("|")))
+
+
+@dataclass(frozen=True, slots=True)
+class Scripts:
+    """A form of words, and one that also has those of scripts without word borders: that is asked only where they may stand."""
+
+    latin: re.Pattern[str]
+    every: re.Pattern[str]
+
+    @classmethod
+    def of(cls, latin: str, other: str) -> "Scripts":
+        return cls(re.compile(latin, re.IGNORECASE), re.compile(f"{latin}|{other}", re.IGNORECASE))
+
+    def form(self, text: str) -> re.Pattern[str]:
+        return self.every if has_other_script(text) else self.latin
+
+    def search(self, text: str) -> re.Match[str] | None:
+        return self.form(text).search(text)

@@ -44,7 +44,7 @@ def _without(text: str, found: Sequence[re.Match[str]], repeated: Collection[int
         if held:
             end = max(at, next(n for n in range(at, end) if found[n].end() > held.start) - _BEFORE_VALUE)
             span = (found[at].start(), found[end - 1].end()) if end > at else (0, 0)
-        if end - at >= _RUN and not FORCE.search(text, *span) and not any(is_negation(w.group()) for w in found[at:end]):
+        if end - at >= _RUN and not FORCE.form(text).search(text, *span) and not any(is_negation(w.group()) for w in found[at:end]):
             kept.append(_GAP)
             at = end
         else:

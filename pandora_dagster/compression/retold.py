@@ -16,7 +16,9 @@ from pandora_dagster.compression.hinted import hinted
 from pandora_dagster.compression.language import content_stems, is_negation, sentences, stem
 from pandora_dagster.compression.messages import is_transcript
 from pandora_dagster.compression.normal import KeyIndex, key, words
+from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.relations import name_words
+from pandora_dagster.compression.twins import Twins
 
 _LEAST, _FEWEST = 0.75, 3
 """Share of its content with which a sentence retells another, and how many words that must be."""
@@ -60,6 +62,7 @@ class Told:
 
     def __init__(self, text: str, values: Iterable[Found], keys: KeyIndex) -> None:
         lines = read_lines(text)
+        self._lines = lines
         self._names = name_words(values)
         self._keys = keys
         self._sentences = tuple(_sentences(lines))
@@ -71,6 +74,10 @@ class Told:
         for number, sentence in enumerate(self._sentences):
             for word in sentence.stems:
                 self._with[word].append(number)
+
+    @cached_property
+    def _twins(self) -> Twins:
+        return Twins(whole for line in self._lines for whole in sentences(line.text))
 
     @cached_property
     def _said(self) -> frozenset[str]:
@@ -90,6 +97,15 @@ class Told:
                 reason = _change(sentence, near, names)
             if reason:
                 yield sentence.text, reason
+        for sentence in self._own_words(text):
+            if reason := self._twins.change(sentence):
+                yield sentence, reason
+
+    def _own_words(self, text: str) -> Iterator[str]:
+        """Sentences of a text that the source does not have as they are."""
+        said = (line.text for line in _labelled(text) if "|" not in line.text and not line.text.startswith(NO_SENTENCES))
+        said = (line for line in said if not LEFT_OUT.fullmatch(line))
+        return (whole for line in said for whole in sentences(line) if not self._keys.has(key(whole)))
 
     def _near(self, stems: frozenset[str]) -> list[_Sentence]:
         votes = Counter(number for word in stems if len(places := self._with.get(word, ())) <= _COMMON for number in places)

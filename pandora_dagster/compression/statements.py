@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pandora_dagster.compression import european
+from pandora_dagster.compression import asian, european
 from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import FactKind
-from pandora_dagster.compression.hinted import hinted
+from pandora_dagster.compression.hinted import Scripts, hinted
 from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
 from pandora_dagster.compression.normal import ungrouped, words
 
@@ -56,20 +56,23 @@ IMPERATIVE = hinted(
         rf"(?!(?:{_STATES}|worry|mind|hesitate|mention|even|let|be|you|I|we|they|really|forget)\b)[a-z]"
         r"|^\W{0,4}no (?!(?:one|idea|problem|need|doubt|way|matter|sign|news|thanks)\b)(?:\w+ ){1,4}(?:until|before|after|unless|without)\b"
         r"|^\W{0,4}no (?!kidding|thing)\w{2,}ing(?: (?:in|on|at|inside|near) [\w ]{1,40})?[.!]*$"
-        rf"|{european.IMPERATIVE}",
+        rf"|{european.IMPERATIVE}|{asian.IMPERATIVE}",
         re.IGNORECASE,
     ),
-    "don|do not|no |bitte|ne |por favor|per favore",
+    "don|do not|no |bitte|ne |por favor|per favore|不要|勿|でください",
 )
 """Prohibitions without a modal verb: negated imperatives that are no set phrase and no verb of state, `No hiring until ...`."""
-STRICT = re.compile(rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only)\b", re.IGNORECASE)
+_STRICT = rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only)\b"
+STRICT = Scripts.of(_STRICT, asian.BINDING)
 """What binds whoever says it; other words of force bind where a person speaks to us."""
-FORCE = re.compile(
+_FORCE = (
     rf"\b(?:{_DEONTIC}|{_LIMITS}|\d+ \w+ only|have to|has to|need to be|never|"
     rf"only (?:if|when|with|on|in|the|a)|less than|(?:under|below|within|up to|more than){_FIGURE}|"
-    rf"{european.FORCE}|without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b",
-    re.IGNORECASE,
+    rf"{european.FORCE}|without|except|cannot|can't|don't want|do not want|won't accept|(?:I|we) refuse to|avoid|unless)\b"
 )
+FORCE = Scripts.of(_FORCE, f"{asian.BINDING}|{asian.FORCE}")
+_DUTY = Scripts.of(rf"\b(?:{_DEONTIC})\b", asian.BINDING)
+_CLAUSE = re.compile(r"[,;:\uff0c\uff1b\uff1a\u2013\u2014]|\b(?:and|but|while|though|although|und|aber|mais|et|pero|ma)\b", re.IGNORECASE)
 _NAMED = hinted(
     re.compile(
         r"\b(?:limit|budget|cap|ceiling|deadline)(?: [\w'\u2019\-]+){0,5}?(?::| (?:is|are|of|at|to)\b)[^\n]{0,40}\d"
@@ -90,8 +93,10 @@ _BUT_NOT = hinted(
 )
 """What is asked for with what it must not be: `Send it to Ann, not to my old address`."""
 PREFERENCE = hinted(
-    re.compile(r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r|" + european.PREFERENCE + r")\b", re.IGNORECASE),
-    f"prefer|rather|ideally|would like|favo|{european.PREFERENCE_HINTS}",
+    re.compile(
+        r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r|" + european.PREFERENCE + rf")\b|{asian.PREFERENCE}", re.IGNORECASE
+    ),
+    f"prefer|rather|ideally|would like|favo|{european.PREFERENCE_HINTS}|{asian.PREFERENCE_HINTS}",
 )
 DECISION = hinted(
     re.compile(
@@ -119,7 +124,7 @@ CLAIM_SOURCE = re.compile(r"https?://\S+|\[\d{1,4}\](?![(\[:])|\(\w[\w\-]*\.(?:c
 _AMOUNT = re.compile(r"\d")
 _FULL = "\u3002\uff01\uff1f\u061f\u06d4"
 _SENTENCE = re.compile(rf"[^\n.!?{_FULL}]*(?:[.!?](?!\s|$|\")[^\n.!?{_FULL}]*)*[.!?{_FULL}]*[\"')\u300d\u300f]*")
-_LIMIT = re.compile(rf"{FORCE.pattern}|\d+(?:[.,]\d+)*", re.IGNORECASE)
+_LIMIT = Scripts.of(rf"{_FORCE}|\d+(?:[.,]\d+)*", f"{asian.BINDING}|{asian.FORCE}")
 _ENDS = word_set("by before until till") | frozenset(european.ENDS)
 _WHEN = re.compile(
     rf"\b(by|before|until|till|after|since|from|{'|'.join((*european.ENDS, *european.BEGINS))}) (?:the |zum |dem )?(?=\d|"
@@ -167,7 +172,7 @@ def _of_line(line: str, at: int) -> Iterator[Statement]:
             continue
         start = at + found.start() + whole.index(sentence[0])
         if kind := _kind(sentence):
-            is_binding = not PREFERENCE.search(sentence)
+            is_binding = not PREFERENCE.search(sentence) or _has_duty_beside(sentence)
             yield Statement(kind, sentence, start, start + len(sentence), is_binding, is_binding and _is_strict(kind, sentence))
 
 
@@ -183,6 +188,11 @@ def _kind(sentence: str) -> FactKind | None:
     return FactKind.DECISION if DECISION.search(sentence) else None
 
 
+def _has_duty_beside(sentence: str) -> bool:
+    """Whether a sentence with a wish binds in another clause: `You must call first, and I prefer mornings.`"""
+    return any(_DUTY.search(clause) and not PREFERENCE.search(clause) for clause in _CLAUSE.split(sentence))
+
+
 def _is_strict(kind: FactKind, sentence: str) -> bool:
     if kind is FactKind.DECISION:
         return bool(SETTLED.search(sentence))
@@ -192,13 +202,13 @@ def _is_strict(kind: FactKind, sentence: str) -> bool:
 @lru_cache(8_192)
 def forced(sentence: str) -> tuple[tuple[int, int], ...]:
     """Where words of force stand in a sentence. It is asked for statements, and again where talk is shortened."""
-    return tuple(found.span() for found in FORCE.finditer(sentence))
+    return tuple(found.span() for found in FORCE.form(sentence).finditer(sentence))
 
 
 @lru_cache(8_192)
 def distinguishing(text: str) -> frozenset[str]:
     """Stems of the words by which a statement differs from others: all but function words, fillers and words of force."""
-    plain = FORCE.sub(" ", ungrouped(text.replace("_", " ")))
+    plain = FORCE.form(text).sub(" ", ungrouped(text.replace("_", " ")))
     own = frozenset(stem(word) for word in words(plain) if word not in FUNCTION_WORDS or word in _TELLING)
     return own or frozenset(content_stems(text.replace("_", " ")))
 
@@ -220,12 +230,12 @@ def _when(text: str) -> frozenset[bool]:
 
 
 def _forces(text: str) -> frozenset[str]:
-    return frozenset(" ".join(found.group().lower().split()) for found in FORCE.finditer(text))
+    return frozenset(" ".join(found.group().lower().split()) for found in FORCE.form(text).finditer(text))
 
 
 def _limits(text: str) -> list[str]:
     """Words of force and numbers, in order."""
-    return [" ".join(found.group().lower().replace(",", "").split()) for found in _LIMIT.finditer(text)]
+    return [" ".join(found.group().lower().replace(",", "").split()) for found in _LIMIT.form(text).finditer(text)]
 
 
 def _denies(text: str) -> bool:

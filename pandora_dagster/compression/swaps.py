@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 from pandora_dagster.compression.candidate import NO_SENTENCES, Candidate
+from pandora_dagster.compression.european import month_of
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
 from pandora_dagster.compression.finding import Found
 from pandora_dagster.compression.grounding import Source
@@ -31,6 +32,8 @@ _LABEL = re.compile(r"(?<=[a-z] )A(?!\w)")
 """The letter by which one of several goes, no article."""
 _AFTER_LABEL = re.compile(r"(?<=: )[A-Z](?=[a-z])")
 """A capital that only begins what somebody says."""
+_NUMBERED = re.compile(r"(?<![\w.])([A-Z][\w\-]*) (?=\d{1,4}(?![\w%]|[.,:/]\d| ?[%$€£¥]))")
+"""A name and the number by which several of one name are told apart: `LOQ 3`."""
 _REACH = 240
 _PLACES = 12
 """Clauses at most in which a value stands that can be told to belong to one."""
@@ -217,6 +220,12 @@ def _clause(text: str, start: int, value: Found, end: int, rows: "_Rows") -> _Cl
 
 def _content(text: str) -> list[tuple[str, bool]]:
     """The stems of a part of a clause, and of each whether it is written as a name."""
-    written = _WORD.findall(_AFTER_LABEL.sub(lambda found: found.group().lower(), _LABEL.sub("A_", apart(text))))
+    labelled = _NUMBERED.sub(_numbered, _LABEL.sub("A_", apart(text)))
+    written = _WORD.findall(_AFTER_LABEL.sub(lambda found: found.group().lower(), labelled))
     plain = ((word.lower(), word[0].isupper() and word.lower() not in OPENERS) for word in written)
     return [(stem(word), is_name) for word, is_name in plain if word not in STOP_WORDS]
+
+
+def _numbered(name: re.Match[str]) -> str:
+    word = name.group(1)
+    return name.group() if word.lower() in OPENERS or month_of(word.lower()) else f"{word}_"

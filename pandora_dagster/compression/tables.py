@@ -56,17 +56,31 @@ class Table:
 
 def tables(rows: Iterable[Row], mentions: Mentions, layouts: Mapping[str, str]) -> tuple[Table, ...]:
     """All rows as tables, in order of appearance. `layouts` are those that an earlier compression's headers told."""
-    kinds: dict[frozenset[str], dict[tuple[str, str], Entry]] = {}
+    kinds: dict[frozenset[str], dict[tuple[str, ...], Entry]] = {}
     found = list(rows)
     whole = _whole_kinds(found)
+    shared = _shared_names(found)
     for row in found:
         entries = kinds.setdefault(whole.get(row.kind, row.kind) if row.is_cut else row.kind, {})
         name = (row.identity, row.date)
+        if (row.kind, *name) in shared:
+            name = (*name, *map(cell, row.values.values()))
         if name in entries:
             entries[name].update(row)
         else:
             entries[name] = Entry(row)
     return tuple(_table(list(entries.values()), mentions, layouts) for entries in kinds.values())
+
+
+def _shared_names(rows: Iterable[Row]) -> frozenset[tuple[frozenset[str], str, str]]:
+    """Kind, identity and date of which one result has several objects: siblings that differ, no versions of one."""
+    first: dict[tuple[int, frozenset[str], str, str], Mapping[str, Any]] = {}
+    shared: set[tuple[frozenset[str], str, str]] = set()
+    for row in rows:
+        name = (row.kind, row.identity, row.date)
+        if first.setdefault((row.position, *name), row.values) != row.values:
+            shared.add(name)
+    return frozenset(shared)
 
 
 def _whole_kinds(rows: Sequence[Row]) -> dict[frozenset[str], frozenset[str]]:

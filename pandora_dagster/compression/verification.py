@@ -118,8 +118,9 @@ class _Judge:
         if not self._is_same:
             for sentence in reversed_relations(self._candidate.text, self._candidate.values, self._source.text, self._source.values):
                 yield Verdict(Outcome.INVENTED, None, sentence, "names changed places")
-            for sentence, reason in self._source.told.changed(self._candidate.text, self._candidate.values):
-                yield Verdict(Outcome.INVENTED, None, sentence, reason)
+            told = dict(self._source.told.changed(self._candidate.text, self._candidate.values))
+            for sentence in (sentence for sentence in told if sentence not in self._flipped):
+                yield Verdict(Outcome.INVENTED, None, sentence, told[sentence])
             for counted in self._source.counts.miscounted(self._candidate.text):
                 if not any(self._source.passages(key(counted).split())):
                     yield Verdict(Outcome.INVENTED, None, counted, "another number stands there")

@@ -199,3 +199,11 @@ def test_a_mail_keeps_whose_words_each_line_is(counter: TokenCounter, target: in
         assert said not in "\n".join(made) or answered in "\n".join(made)
     for above, line in pairwise(made):
         assert not above.endswith("wrote:") or line.startswith(">")
+
+
+@pytest.mark.parametrize("target", [16, 30])
+def test_sentences_in_small_letters_stand_one_by_one(target: int, counter: TokenCounter) -> None:
+    """A line that begins with a small letter has its ends before small letters."""
+    text = "box 1: nine pears from Turku, ripe. box 2: forty plums from Lund, dry. box 3: ten figs from Graz, sweet. box 4: salt from Bonn."
+    made = compress(text, target_tokens=target, counter=counter)
+    assert made.text and all(part in text for part in made.text.split(". "))

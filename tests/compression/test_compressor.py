@@ -185,3 +185,15 @@ def test_where_nothing_fits_around_the_query_the_whole_counts() -> None:
     assert min(map(COUNTER.count, lines)) > 60
     asked, whole = (compress(text, target_tokens=60, query=q, counter=COUNTER) for q in (query, None))
     assert asked.halted is None and asked.text and asked.text == whole.text
+
+
+def test_a_text_that_keeps_none_of_its_facts_is_none() -> None:
+    """It says so, and names a target that works."""
+    text = (
+        "The choir sang again.\n\nAna paid 3 euros to Bo on 4 May 2026. Kim bought 7 lamps for 90 euros in Oslo. "
+        "Lee owes 20 euros since 3 March 2025. Mia sold 5 boats for 800 euros.\n"
+    )
+    made = compress(text, target_tokens=9, counter=COUNTER)
+    assert made.text is None and "none of the" in (made.halted or "")
+    again = compress(text, target_tokens=made.smallest_target, counter=COUNTER)
+    assert made.smallest_target > 9 and again.text and again.counts["kept"]

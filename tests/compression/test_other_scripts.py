@@ -6,6 +6,7 @@ from pandora_dagster.compression import FactKind, Outcome, take_ledger, verify
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.normal import key
+from pandora_dagster.compression.statements import statements
 from pandora_dagster.compression.values import canonical
 
 
@@ -77,3 +78,33 @@ def test_words_stand_where_no_blank_is() -> None:
 def test_a_full_width_end_ends_a_sentence() -> None:
     """With no blank behind it."""
     assert sentences("价格为1299元。五月到货！好吗？") == ["价格为1299元。", "五月到货！", "好吗？"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "验收没有完成之前不得发货。",
+        "运输费用不得超过8,000元。",
+        "所有来访者必须佩戴胸牌。",
+        "仓库内严禁吸烟和使用明火。",
+        "日志至少保留30天以备检查。",
+        "优惠只能用于上海门店,不包括苏州。",
+        "请把合同发给李娜,不要抄送客户。",
+        "ここで写真を撮ってはいけません。",
+        "報告書は金曜日までに提出しなければならない。",
+        "工場内での撮影は禁止されています。",
+        "商品は14日以内に返品してください。",
+    ],
+)
+def test_limits_without_word_borders_bind(sentence: str) -> None:
+    """Duties, prohibitions, bounds and exceptions, between any letters."""
+    assert [s.kind for s in statements(sentence)] == [FactKind.CONSTRAINT]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["会议地点不在一楼,而在三楼。", "这是参加人数最多的一次会议。", "昨日は友人と駅まで歩きました。", "老师对不起,我不得不先走。"],
+)
+def test_other_sentences_without_word_borders_bind_nobody(sentence: str) -> None:
+    """A denial alone, a superlative, a way."""
+    assert not list(statements(sentence))

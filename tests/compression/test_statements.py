@@ -146,3 +146,16 @@ def test_a_limit_by_its_name_or_by_a_bound_is_held(limit: str, same: str, others
 
     assert outcome(same) in (Outcome.KEPT, Outcome.EQUAL)
     assert not {outcome(other) for other in others} & {Outcome.KEPT, Outcome.EQUAL}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "binds"),
+    [
+        ("You must ring before nine, and I prefer mornings.", True),
+        ("I prefer mornings but the van must be back by noon.", True),
+        ("I would prefer at most 3 stops.", False),
+        ("Ideally the door must be red.", False),
+    ],
+)
+def test_a_wish_beside_a_duty_takes_nothing_from_it(sentence: str, binds: bool) -> None:
+    assert [s.is_binding for s in statements(sentence)] == [binds]

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from pandora_dagster.compression import compress
 from pandora_dagster.compression.transcript import condense_transcript
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -82,3 +85,16 @@ def test_rows_hold_the_columns_that_a_question_asks_about_by_their_names(counter
     assert standing
     assert all(len(line.split("|")) >= 3 for line in standing)
     assert len(standing) == 12 or f"({12 - len(standing)} more row" in out
+
+
+@pytest.mark.parametrize("named", ("no", "row", "sku"))
+def test_siblings_of_one_result_are_no_versions_of_each_other(counter: TokenCounter, named: str) -> None:
+    """Objects that only a number names stand each in a row of their own; an object that is read twice has an earlier version."""
+    parcels = [{named: n, "weight_kg": n - 9.5, "to": ("Graz", "Linz", "Wels")[n % 3]} for n in range(10, 50)]
+    text = f"user: how heavy are my parcels?\ntool parcels: {json.dumps({'customer': 'CU-5', 'parcels': parcels})}"
+    made = compress(text, target_tokens=160, counter=counter)
+    assert made.text and "earlier" not in made.text and "12|2.5|Graz" in made.text
+    orders = [{"order": "CU-5001", "status": status, "paid": 55} for status in ("open", "sent")]
+    again = "user: and now?\n" + "\n".join(f"tool order: {json.dumps(order)}" for order in orders) + "\nuser: Thank you very much. " * 9
+    made = compress(again, target_tokens=40, counter=counter)
+    assert made.text and "earlier CU-5001: status open" in made.text

@@ -47,6 +47,15 @@ _MOVES = hinted(
     "ed |brought forward|put off|put back|cut |instead of|rather than|no longer|is now|are now",
 )
 """Gives a matter another date, amount or name than it had."""
+_VOIDS = hinted(
+    re.compile(
+        r"\b(?:no longer (?:valid|applies|apply|in force)|(?:is|are|was|were|been|becomes?) (?:\w+ ){0,2}?"
+        r"(?:void|withdrawn|superseded|replaced|obsolete|cancelled|canceled|expired))\b",
+        re.IGNORECASE,
+    ),
+    "no longer|void|withdrawn|superseded|replaced|obsolete|cancel|expired",
+)
+"""Says of something named that it holds no more."""
 _CALENDAR = word_set(
     "january february march april may june july august september october november december monday tuesday wednesday thursday friday "
     "saturday sunday today tomorrow yesterday"
@@ -80,7 +89,7 @@ class Said:
 def answers(said: Sequence[Said]) -> dict[int, tuple[int, ...]]:
     """Number of a sentence -> the numbers of those that it misleads without."""
     found: defaultdict[int, dict[int, None]] = defaultdict(dict)
-    for links in (_replies(said), _moved(said), _opposed(said), _same_errand(said)):
+    for links in (_replies(said), _moved(said), _voided(said), _opposed(said), _same_errand(said)):
         for one, other in links:
             found[one][other] = None
     return {one: tuple(others) for one, others in found.items()}
@@ -162,6 +171,27 @@ def _moved(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
             yield from ((n, number) for n in sorted((n for n, count in told.items() if count == most), reverse=True)[:_BEST])
         for word in {word[:_STEM] for word in own}:
             holding[word].append(number)
+
+
+def _voided(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
+    """What names a thing by its number -> what says later that this holds no more."""
+    ends = [(number, _coded(sentence.text)) for number, sentence in enumerate(said) if _VOIDS.search(sentence.text)]
+    wanted = {name for _, names in ends for name in names}
+    holding: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_NEAR))
+    at = 0
+    for number, sentence in enumerate(said if wanted else ()):
+        own = _coded(sentence.text) & wanted
+        if at < len(ends) and ends[at][0] == number:
+            yield from ((before, number) for name in sorted(own) for before in holding[name])
+            at += 1
+        for name in own:
+            holding[name].append(number)
+
+
+def _coded(text: str) -> frozenset[str]:
+    """The names of a text that have a digit and a letter: `PQ-2231`."""
+    names = ((m.group(2) or m.group(3)).lower() for m in _NAMED.finditer(text))
+    return frozenset(name for name in names if not name.replace("-", "").isdigit() and any(c.isalpha() for c in name))
 
 
 def _agrees(word: str, text: str) -> bool:

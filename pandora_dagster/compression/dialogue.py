@@ -8,16 +8,17 @@ linear in the text.
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.compression.answering import Said, answers
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
+from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.hinted import hinted
-from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, stem
+from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.statements import DECISION, forced
 from pandora_dagster.compression.telegraph import telegraph
@@ -67,6 +68,8 @@ _LEAST_WORDS = 2
 """Words of content, other than the speakers' names, that a piece without a hard fact needs to tell anything."""
 _ENDS, _CALLS = " .,;!", "?"
 """What a piece ends with that `; ` stands for, and what stays."""
+_STOPS, _BORDERS = ".!?", ".!?;:,\"')]\u2019\u201d\u2026\u3002\uff01\uff1f\u061f"
+"""What ends a sentence; what at the end of a piece sets it off from the next."""
 _STEMMED_FUNCTION_WORDS = frozenset(stem(w) for w in FUNCTION_WORDS)
 
 
@@ -103,8 +106,11 @@ class Dialogue:
         self._legend = "; ".join(f"{short}={name}" for name, short in self._names.items())
         self._pieces = [piece for line in lines for piece in _pieces(line)]
         own = frozenset(k for name in names for k in (key(name), *key(name).split()))
-        self._units, self._weights = _units(self._pieces, own, must, counter)
-        self._openings: dict[Hashable, float] = {line.number: max(_LINE_TOKENS, counter.count(self._opening(line))) for line in lines}
+        turns = _turns(lines)
+        self._units, self._weights = _units(self._pieces, own, must, turns, counter)
+        self._openings: dict[Hashable, float] = {
+            turns[line.number]: max(_LINE_TOKENS, counter.count(self._opening(line))) for line in reversed(lines)
+        }
 
     def condensed(self, target: int) -> str:
         """The talk in at most `target` tokens: the fullest of the rounds, the last of which is one that had to be cut back."""
@@ -151,7 +157,13 @@ class Dialogue:
         last: Piece | None = None
         for piece in sorted((self._pieces[n] for n in picked), key=lambda p: (p.line.number, p.order)):
             if last and last.line is piece.line and piece.order == last.order + 1:
-                lines[-1] += " " + piece.text
+                lines[-1] += (
+                    "; "
+                    if last.spoken[-1] in _STOPS
+                    and lines[-1][-1] not in _BORDERS
+                    and (piece.line.is_stamped or forced(last.text) or _negates(last.text) or piece.spoken[-1] == "?")
+                    else " "
+                ) + piece.text
             elif last and (last.line is piece.line or _goes_on(last.line, piece.line)):
                 lines[-1] = (lines[-1] + " " if lines[-1][-1] in _CALLS else lines[-1].rstrip(_ENDS) + "; ") + piece.text
             else:
@@ -179,7 +191,22 @@ def _short_names(speakers: Iterable[str]) -> dict[str, str]:
 
 def _goes_on(line: Line, other: Line) -> bool:
     """Whether the same person speaks, at no time of their own."""
-    return bool(line.speaker) and line.speaker == other.speaker and not other.is_stamped
+    return bool(line.speaker) and line.speaker == other.speaker and (not other.is_stamped or other.opening == line.opening)
+
+
+def _turns(lines: Sequence[Line]) -> dict[int, int]:
+    """Number of a line -> of the line whose opening it shares: the first of those that one speaker says at one time."""
+    turns: dict[int, int] = {}
+    above: Line | None = None
+    for line in lines:
+        is_one = above is not None and line.is_stamped and line.opening == above.opening
+        turns[line.number] = turns[above.number] if above and is_one else line.number
+        above = line
+    return turns
+
+
+def _negates(text: str) -> bool:
+    return any(is_negation(word) for word in text.split())
 
 
 def _pieces(line: Line) -> Iterable[Piece]:
@@ -223,7 +250,7 @@ def _borders(text: str, spans: Sequence[tuple[int, int, str]]) -> list[int]:
     ahead = iter([*spans, (len(text) + 1, len(text) + 1, "")])
     span = next(ahead)
     last = 0
-    for border in (m.end() for m in _SENTENCE.finditer(text)):
+    for border in (m.end() for m in _SENTENCE.finditer(unended(text))):
         while span[1] < border:
             span = next(ahead)
         if border < len(text) and not span[0] < border <= span[1] - 1:
@@ -244,7 +271,7 @@ def _cuts(text: str, start: int, end: int) -> list[int]:
 
 
 def _units(
-    pieces: Sequence[Piece], own: frozenset[str], must: frozenset[str], counter: CountsTokens
+    pieces: Sequence[Piece], own: frozenset[str], must: frozenset[str], turns: Mapping[int, int], counter: CountsTokens
 ) -> tuple[list[Unit], dict[Hashable, float]]:
     units: list[Unit] = []
     weights: dict[Hashable, float] = {}
@@ -263,7 +290,7 @@ def _units(
         forms = {("form", w) for w in written if w not in FUNCTION_WORDS}
         weights.update(dict.fromkeys(forms, _FORM))
         facts = (*dict.fromkeys(spoken), *sorted(pairs), *sorted(forms), *sorted(hard)) if tells else ()
-        units.append(_unit(piece, number, facts, counter))
+        units.append(_unit(piece, number, facts, turns[piece.line.number], counter))
     weights.update((w, 1.0 + _REPEATED * math.log(count)) for w, count in pieces_with.items())
     return _with_needs(units, pieces), weights
 
@@ -283,8 +310,8 @@ def _with_needs(units: Sequence[Unit], pieces: Sequence[Piece]) -> list[Unit]:
     return found
 
 
-def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], counter: CountsTokens) -> Unit:
+def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], turn: int, counter: CountsTokens) -> Unit:
     tokens = counter.count(" " + piece.text)
     manner = piece.manner
     bonus = _LIMIT * bool(forced(piece.text)) + _SETTLED * manner.settles if facts and manner.factor >= _GENERAL else 0.0
-    return Unit(piece.text, tokens, facts, number, piece.line.number, (piece.line.number, piece.order), bonus=bonus, factor=manner.factor)
+    return Unit(piece.text, tokens, facts, number, turn, (piece.line.number, piece.order), bonus=bonus, factor=manner.factor)

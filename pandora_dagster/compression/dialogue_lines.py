@@ -1,12 +1,13 @@
 """Lines of talk between named people: who speaks in each.
 
 Knows `Name: text`, the stamps of chat programs before and behind the name (`[09:01] Ann: ...`, `**Ann** [09:01]: ...`), and lines
-that go on with what the speaker of the line above said.
+that go on with what the speaker of the line above said. A thread of mails is talk too: each line is its sender's.
 """
 
 import re
 from dataclasses import dataclass
 
+from pandora_dagster.compression.mails import mail_rows
 from pandora_dagster.compression.normal import key
 
 _DAY = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
@@ -14,14 +15,17 @@ _CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp]\.?[Mm]\b\.?)?"
 _TIME = rf"(?:{_DAY}(?:,? |T))?{_CLOCK}Z?"
 _STAMP = rf"[\[(]?{_TIME}[\])]?(?: ?[-\u2013\u2014])? "
 SPEAKER_LINE = re.compile(
-    rf"^(?:{_STAMP})?(?:\*\*|<)?([^\W\d_][\w .'\u2019\-]{{0,30}}?)(?: \([^()\n]{{1,24}}\))?"
+    rf"^(?!(?:Subject|Betreff|Objet) ?:)(?:{_STAMP})?(?:\*\*|<)?([^\W\d_][\w .'\u2019\-]{{0,30}}?)"
+    r"(?: \((?:[^()\n]{1,24}|(?=[^()\n]*\d:\d\d)[^()\n]{1,48})\))?"
     rf"(?::\*\*|(?:\*\*|>)?(?:(?:,? [\[(]|, ){_TIME}[\])]?)?:|>) *(?=\S)"
 )
 ALSO = "also: "
 """Begins a line that puts back what a condensed text had lost."""
 _LEGEND = re.compile(r"\w{1,31}=[^;=\n]+(?:; \w{1,31}=[^;=\n]+)*")
-_NO_TALK = re.compile(r"\s*(?:#|---|===|\*\*\*|[\[(<]|\d|\|)")
-"""Begins a heading, a rule, a stamp or a table: nobody goes on speaking there."""
+_NO_TALK = re.compile(r"\s*(?:#|---|===|\*\*\*|[\[(<]|\d|\||(?:Subject|Betreff|Objet) ?:)")
+"""Begins a heading, a rule, a stamp, a table or a subject: nobody goes on speaking there."""
+_TIMED = re.compile(r"(?:also: )?[^\W\d_][\w .'\u2019\-]{0,30} \((?=[^()\n]*\d:\d\d)[^()\n]{1,48}\): ")
+"""Begins what somebody wrote at a time: `Ann Lee (Mon, 2 Mar 2026 09:12): `."""
 _LOOKED_AT = 400
 
 
@@ -41,8 +45,13 @@ class Line:
 
 
 def is_dialogue(text: str) -> bool:
-    """Whether most lines of a text name a speaker, and speakers speak again."""
+    """Whether most lines of a text name a speaker, and speakers speak again or each at a time; or mails follow one another."""
+    if mail_rows(text):
+        return True
     lines = [line for line in text[:200_000].split("\n", _LOOKED_AT)[:_LOOKED_AT] if line.strip()]
+    timed = sum(bool(_TIMED.match(line)) for line in lines)
+    if timed > 1 and timed * 2 > len(lines):
+        return True
     speakers = [found.group(1) for line in lines if (found := SPEAKER_LINE.match(line))]
     return len(speakers) >= 3 and len(speakers) * 2 > len(lines) and len(set(speakers)) * 2 <= len(speakers)
 
@@ -61,7 +70,9 @@ def speakers_of(text: str) -> frozenset[str]:
 
 def read_lines(text: str) -> list[Line]:
     """Lines with their speakers; short names of a legend become whole names again. What stands right below a speaker's line, and
-    is no heading, is theirs too."""
+    is no heading, is theirs too. Of a thread of mails the rows of its headers stand among those of their senders."""
+    if mails := mail_rows(text):
+        return [Line(row.number, row.sender, row.text, row.opening) for row in mails if row.text]
     rows = text.split("\n")
     legend: dict[str, str] = {}
     if _LEGEND.fullmatch(rows[0]):

@@ -15,6 +15,7 @@ from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, R
 from pandora_dagster.compression.finding import Found, bare, find_values
 from pandora_dagster.compression.grounding import Source
 from pandora_dagster.compression.language import OPENERS, content_stems
+from pandora_dagster.compression.mails import head_spans
 from pandora_dagster.compression.messages import is_transcript
 from pandora_dagster.compression.normal import key, ungrouped
 from pandora_dagster.compression.records import LEFT_OUT
@@ -73,9 +74,12 @@ def take_ledger(text: str | Source, content_type: ContentType = ContentType.GENE
     speakers = speakers_of(text) if is_dialogue(text) else frozenset[str]()
     merged: dict[tuple[FactKind, str], Fact] = {}
     strict = () if speakers and not is_transcript(text) else _STRICT_ZONES.get(content_type, ())
+    heads = head_spans(text)
     for fact in (*_ruled(_facts(text, content_type, strict, source), rules.zones), *_in_markup(rules)):
         if not fact.key or fact.key in speakers:
             continue
+        at = bisect_right(heads, (fact.start, len(text))) - 1
+        fact = replace(fact, rank=Rank.DETAIL) if at >= 0 and fact.end <= heads[at][1] else fact
         known = merged.get((fact.kind, fact.key))
         merged[fact.kind, fact.key] = _merged(known, fact) if known else fact
     return Ledger(_promoted(tuple(merged.values())), speakers)

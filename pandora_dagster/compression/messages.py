@@ -50,6 +50,7 @@ class Said:
     position: int
     role: str
     text: str
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def contents(messages: tuple[Message, ...]) -> Iterator[Said | Call | Result]:
         call = pending or call
         for part in json_parts(message.body):
             if part.value is None:
-                yield from _spoken(position, message.role, part.text)
+                yield from _spoken(position, message, part.text)
             elif calls := _calls(position, part.value):
                 pending = calls[-1]
                 yield from calls
@@ -120,13 +121,13 @@ def contents(messages: tuple[Message, ...]) -> Iterator[Said | Call | Result]:
                 yield Result(position, part.value, call)
 
 
-def _spoken(position: int, role: str, text: str) -> Iterator[Said | Call]:
+def _spoken(position: int, message: Message, text: str) -> Iterator[Said | Call]:
     """Prose, with the `call ...` lines of an earlier compression taken out of it."""
     prose: list[str] = []
     for line in text.split("\n"):
         if found := _CALL_LINE.match(line):
             if prose:
-                yield Said(position, role, "\n".join(prose))
+                yield Said(position, message.role, "\n".join(prose), message.tool)
                 prose = []
             call, _, answer = line.partition(ANSWERS)
             yield Call(position, found.group(1), None, call)
@@ -135,7 +136,7 @@ def _spoken(position: int, role: str, text: str) -> Iterator[Said | Call]:
         elif line.strip() and not _FENCE_MARK.fullmatch(line):
             prose.append(line)
     if prose:
-        yield Said(position, role, "\n".join(prose))
+        yield Said(position, message.role, "\n".join(prose), message.tool)
 
 
 def _calls(position: int, value: object) -> tuple[Call, ...]:

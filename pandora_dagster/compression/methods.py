@@ -7,6 +7,7 @@ from pandora_dagster.compression.dialogue import Dialogue
 from pandora_dagster.compression.dialogue_lines import is_dialogue
 from pandora_dagster.compression.focus import condense_for
 from pandora_dagster.compression.json_parts import json_parts
+from pandora_dagster.compression.mails import as_talk
 from pandora_dagster.compression.messages import is_transcript, rendered
 from pandora_dagster.compression.page_doc import condense_page
 from pandora_dagster.compression.page_markdown import read_markdown_page
@@ -47,10 +48,11 @@ def by_shape(text: str, counter: CountsTokens, must: frozenset[str], query: str)
     """The method for a text of no declared type: a transcript, talk, an answer to a question, or prose."""
     if is_tool_shaped(text):
         return lambda target: condense_transcript(text, target, counter, must=must, query=query)
+    talk = as_talk(text)
     if query:
-        return lambda target: condense_for(text, target, counter, query, must=must)
-    if is_dialogue(text):
-        return Dialogue(text, counter, must=must).condensed
+        return lambda target: condense_for(talk, target, counter, query, must=must)
+    if talk is not text or is_dialogue(text):
+        return Dialogue(talk, counter, must=must).condensed
     return Prose(text, counter, must=must).condensed
 
 

@@ -82,6 +82,16 @@ _NAMED = hinted(
     "limit|budget|cap|ceiling|deadline",
 )
 """A limit by its name, where no word of force stands: `My budget is 500`."""
+_BUT_NOT = hinted(
+    re.compile(
+        r"^\W{0,4}(?:please,? |then |and |also )?(?:call|send|use|put|pay|book|write|ship|deliver|take|"
+        r"give|show|tell|move|change|add|ask|mail|go)\b[^\n]*, "
+        r"(?:but )?not (?:at|to|from|with|on|in|by|via|for|before|after|through|the|my|our)\b",
+        re.IGNORECASE,
+    ),
+    "not ",
+)
+"""What is asked for with what it must not be: `Send it to Ann, not to my old address`."""
 PREFERENCE = hinted(
     re.compile(
         r"\b(?:prefer(?:s|red|ably)?|rather|ideally|would like|favou?r|" + european.PREFERENCE + rf")\b|{asian.PREFERENCE}", re.IGNORECASE
@@ -171,7 +181,7 @@ def _kind(sentence: str) -> FactKind | None:
         return None
     if SETTLED.search(sentence) and not STRICT.search(sentence):
         return FactKind.DECISION
-    if forced(sentence) or any(form.search(sentence) for form in (IMPERATIVE, _NAMED, PREFERENCE)):
+    if forced(sentence) or any(form.search(sentence) for form in (IMPERATIVE, _NAMED, _BUT_NOT, PREFERENCE)):
         return FactKind.CONSTRAINT
     if CLAIM_SOURCE.search(sentence) and _AMOUNT.search(CLAIM_SOURCE.sub("", sentence)):
         return FactKind.CLAIM

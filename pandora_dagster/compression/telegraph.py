@@ -30,8 +30,16 @@ _OBJECTS = word_set("it this that these those")
 _BOUNDS = word_set("before after until since because if unless when while by from without")
 _JOINING = PREPOSITIONS | CONJUNCTIONS
 """Between two values: `8 to 12`, `10 euros for 6 March`."""
-_PAUSES = ",;:?"
+_PAUSES, _STOPS = ",;:?", ".,;:!?"
+_REACH = 4
+"""Words behind a negation in which what it points at stays: `not send anything there`."""
+_POINTING = word_set("there here it this that these those")
+_SUBJECTS = word_set("i we it there")
+_ASKING = word_set("can could may might shall should will would must is are am was were do does did have has had")
+_LEADING = word_set("however but though although because if when unless until before after since while and or")
+_BARE = word_set("have need want")
 _BE = word_set("am is are been being")
+_DO = word_set("do does did have has had is are am was were")
 _PARTICIPLE = re.compile(r"\w+(?:ed|[^aeiou]en|wn|ght|elt)$")
 """Behind a form of `be`: what is done to somebody, who does not do it."""
 
@@ -58,7 +66,8 @@ def telegraph(sentence: str, protected: Sequence[tuple[int, int]]) -> str:
     written.append("")
     read.append(_read(""))
     kept: list[str] = []
-    denied = 0
+    denied, since = 0, _REACH
+    is_question = sentence.rstrip().endswith("?")
     for at, span in enumerate(spans):
         word, own, after = written[at], read[at], read[at + 1]
         if own.is_conjunction:
@@ -70,10 +79,14 @@ def telegraph(sentence: str, protected: Sequence[tuple[int, int]]) -> str:
             or _holds(own, written[at + 1], after)
             or _is_protected(span, protected)
             or (kept and own.bare in _OBJECTS and _is_object(word, kept[-1], after))
+            or (since < _REACH and own.bare in _POINTING and (word[-1] in _STOPS or not written[at + 1]))
+            or (is_question and _asks(at, read))
+            or (kept and own.bare in _SUBJECTS and after.bare in _BARE and read[at - 1].bare in _LEADING)
         ):
             kept.append(word)
             denied = _DENIED if own.is_negation else max(denied - 1, 0)
-            denied = 0 if word[-1] in ".,;:!?" else denied
+            denied = 0 if word[-1] in _STOPS else denied
+            since = 0 if own.is_negation else _REACH if word[-1] in _STOPS else since + 1
         elif kept and _leaves_its_mark(word[-1], kept[-1]):
             kept[-1] += word[-1]
     return " ".join(kept)
@@ -93,7 +106,12 @@ def _holds(word: _Word, written: str, after: _Word) -> bool:
     """Whether the word behind holds a word that could be spared: `to Rome`, `was given`."""
     if word.bare == "to":
         return written[:1].isupper() or written[:1].isdigit()
-    return word.bare in _BE and bool(_PARTICIPLE.match(after.bare))
+    return (word.bare in _BE and bool(_PARTICIPLE.match(after.bare))) or (word.bare in _DO and after.bare == "not")
+
+
+def _asks(at: int, read: Sequence[_Word]) -> bool:
+    """Whether a word opens a question that without it reads as a statement or an order: `Is there ...?`, `Could we ...?`"""
+    return at <= 1 and read[0].bare in _ASKING and read[1].bare in _SUBJECTS
 
 
 def _is_protected(span: tuple[int, int], protected: Sequence[tuple[int, int]]) -> bool:

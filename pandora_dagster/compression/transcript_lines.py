@@ -62,7 +62,7 @@ def talk_lines(drafts: Sequence[Draft]) -> list[str]:
     current: tuple[int, str] | None = None
     called: dict[int, int] = {}
     for draft in sorted(drafts, key=lambda d: (d.position, d.kind == "call")):
-        call = called.pop(draft.position - 1, called.pop(draft.position, None)) if draft.label == "tool" else None
+        call = called.pop(draft.position - 1, called.pop(draft.position, None)) if draft.label.split(" ")[0] == "tool" else None
         if draft.kind != "sentence":
             lines.append(draft.text)
             current = None

@@ -268,7 +268,7 @@ def sentence_drafts(said: Said, must: frozenset[str], mentions: Mentions) -> Ite
                 said.position,
                 piece,
                 facts,
-                said.role,
+                f"{said.role} {said.tool}".strip(),
                 line=number,
                 lead=lead,
                 is_lead=is_lead,

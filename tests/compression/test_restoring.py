@@ -1,5 +1,7 @@
 """What is put back: where, behind whose name, and how often."""
 
+import pytest
+
 from pandora_dagster.compression import compress
 from pandora_dagster.compression.ledger import take_ledger
 from pandora_dagster.compression.restoring import restored
@@ -64,3 +66,38 @@ def test_what_came_of_it_stands(counter: TokenCounter) -> None:
     text = f"{asked}User: Take room 7 please.\nAssistant: Booked. Your confirmation code is QX7RT2, total 75 euros."
     made = compress(text, target_tokens=counter.count(text) // 3, counter=counter).text or ""
     assert "assistant: Booked. Your confirmation code is QX7RT2, total 75 euros." in made
+
+
+_ORDERS = (
+    "user: I want to see Dr. Amsel on 4 June about case B-771.\n"
+    "assistant: Dr. Amsel is free on 9 June. The visit costs 310.50 euros and is paid at the desk, as always in this house.\n"
+    "tool book: Error 502: desk not reached\n"
+    "user: Then book 9 June, I pay the 310.50 euros by card. Call the desk first, but not at the number on the old letter.\n"
+    "assistant: Done, the visit is booked. The desk will write to you about the papers that you have to bring along.\n"
+)
+
+
+@pytest.mark.parametrize("target", range(70, 120, 6))
+def test_a_speaker_is_named_at_the_beginning_of_a_line_only(counter: TokenCounter, target: int) -> None:
+    text = compress(_ORDERS, target_tokens=target, counter=counter).text or ""
+    for line in text.split("\n"):
+        assert "user:" not in line.removeprefix("also: ").removeprefix("user:")
+        assert "assistant:" not in line.removeprefix("also: ").removeprefix("assistant:")
+        assert not line.startswith(("Amsel", "also: user: Amsel"))
+
+
+def test_a_sum_that_a_person_names_too_is_put_back_behind_them(counter: TokenCounter) -> None:
+    texts = [compress(_ORDERS, target_tokens=target, counter=counter).text or "" for target in range(60, 120, 4)]
+    put_back = [line for text in texts for line in text.split("\n") if line.startswith("also: ") and "310.50" in line]
+    assert any("310.50" in text for text in texts)
+    assert all(line.startswith("also: user: ") for line in put_back)
+
+
+def test_what_a_person_asks_for_and_must_not_be_is_critical(counter: TokenCounter) -> None:
+    made = compress(_ORDERS, target_tokens=110, counter=counter)
+    assert "not at the number on the old letter" in (made.text or "")
+
+
+def test_a_tool_keeps_its_name(counter: TokenCounter) -> None:
+    text = compress(_ORDERS, target_tokens=100, counter=counter).text or ""
+    assert "tool book: Error 502: desk not reached" in text

@@ -169,7 +169,7 @@ def _choices(group: Sequence[Fact], origin: Origin, counter: CountsTokens) -> It
     """How a sentence's facts can be put back, the best first: the sentence without what it can spare where that costs no more than
     its facts, else these with the words around them."""
     source = origin.text
-    snippets = list(dict.fromkeys(_snippet(fact, origin) for fact in group))
+    snippets = list(dict.fromkeys(snippet(fact, origin) for fact in group))
     snippets = [text for text in snippets if not any(text != other and text in other for other in snippets)]
     place = origin.place(group[0])
     if group[0].kind not in LINES and place >= 0:
@@ -183,7 +183,7 @@ def _choices(group: Sequence[Fact], origin: Origin, counter: CountsTokens) -> It
     yield "; ".join(snippets)
 
 
-def _snippet(fact: Fact, origin: Origin) -> str:
+def snippet(fact: Fact, origin: Origin) -> str:
     """A fact with the words around it, on one line; a sentence as it is."""
     start, source = origin.place(fact), origin.text
     if fact.kind in LINES or start < 0:

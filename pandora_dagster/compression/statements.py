@@ -44,7 +44,10 @@ _DEONTIC = (
     r"(?! (?:really |just )?(?:feel|love|know|think|seem|mean|miss|enjoy|sound|say|admit)\b)"
     r"(?! be (?:so|such|really|very|nice|great|hard|tough|scary|proud|excit\w*|amaz\w*|fun|lovely|awesome|\w+ing)\b)|"
     r"shall|forbidden|prohibited|not (?:allowed|permitted|to exceed)|mandatory|obligatory|(?:are|is|be|am) (?:required|obliged) to|"
-    r"(?<!\bI )(?<!\bwe )(?<!\bit )(?<!this )(?<!that )(?<!there )may not(?! (?:be|have|know|seem|look|want|need|like|get|feel|mean)\b)|"
+    r"(?<!\bI )(?<!\bwe )(?<!\bit )(?<!this )(?<!that )(?<!there )may not(?! (?:be"
+    r"(?! (?!need|requir|interest|excit|surpris|prepar|relat|support|finish|tir|concern)"
+    r"(?:\w{2,}ed|\w+wn|\w+ght|\w+elt|taken|given|written|broken|spoken|chosen|eaten|put|cut|sold|told|held|sent|made|paid|left|kept|built|read)\b)"
+    r"|have|know|seem|look|want|need|like|get|feel|mean)\b)|"
     rf"only (?:\w+ ){{1,4}}(?:may|must|shall)|{european.BINDING}"
 )
 _FIGURE = r"(?= (?:[$€£¥] ?|(?:USD|EUR|GBP|JPY|CHF) )?\d)"
@@ -100,24 +103,25 @@ PREFERENCE = hinted(
 )
 DECISION = hinted(
     re.compile(
-        r"\b(?:decided|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved|"
+        r"\b(?:decided|voted|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved|"
         r"(?:has|have) been (?:successfully )?\w+ed|"
         r"(?:successfully|already) \w+ed|status: ?\w+|outcome|we will go with|go ahead|proceed with)\b",
         re.IGNORECASE,
     ),
-    "decided|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved| been |"
+    "decided|voted|approved|rejected|agreed|confirmed|selected|chosen|chose|concluded|accepted|declined|resolved| been |"
     "successfully|already|status|outcome|we will go with|go ahead|proceed with",
 )
 SETTLED = hinted(
     re.compile(
         r"\b(?:I|we)(?: have|'ve|\u2019ve)? (?:hereby )?(?:confirm(?:ed)?|decided|approved?|agreed? to|accept(?:ed)?)\b|"
+        r"\b(?:decided|voted|resolved) (?:unanimously )?(?:to|that|against|in favou?r of)\b|"
         r"^\W{0,4}decisions?:|"
         r"\b(?:was|were|has been|have been) (?:decided|agreed|approved)\b|"
         r"^\W{0,4}(?:\w+,? )?yes\b.{0,40}\b(?:go ahead|proceed|do (?:it|that|so))\b|"
         r"\bgo ahead (?:with|and)\b",
         re.IGNORECASE,
     ),
-    "confirm|decided|decision|approve|agree|accept|yes|go ahead",
+    "confirm|decided|voted|resolved|decision|approve|agree|accept|yes|go ahead",
 )
 """A decision or a confirmation in so many words; other words of deciding tell of one."""
 CLAIM_SOURCE = re.compile(r"https?://\S+|\[\d{1,4}\](?![(\[:])|\(\w[\w\-]*\.(?:com|org|net|io|gov|edu|de|co\.uk)\)|@\s?\$")

@@ -119,7 +119,8 @@ class _Judge:
             for sentence in reversed_relations(self._candidate.text, self._candidate.values, self._source.text, self._source.values):
                 yield Verdict(Outcome.INVENTED, None, sentence, "names changed places")
             told = dict(self._source.told.changed(self._candidate.text, self._candidate.values))
-            for sentence in (sentence for sentence in told if sentence not in self._flipped):
+            named = [*self._flipped, *(found.text for found in self._invented)]
+            for sentence in (sentence for sentence in told if not any(text in sentence for text in named)):
                 yield Verdict(Outcome.INVENTED, None, sentence, told[sentence])
             for counted in self._source.counts.miscounted(self._candidate.text):
                 if not any(self._source.passages(key(counted).split())):

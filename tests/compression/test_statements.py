@@ -159,3 +159,24 @@ def test_a_limit_by_its_name_or_by_a_bound_is_held(limit: str, same: str, others
 )
 def test_a_wish_beside_a_duty_takes_nothing_from_it(sentence: str, binds: bool) -> None:
     assert [s.is_binding for s in statements(sentence)] == [binds]
+
+
+@pytest.mark.parametrize(
+    "said",
+    (
+        "The board decided to close the Linz office.",
+        "The members voted to repair the gearbox.",
+        "The council resolved that the hall is sold.",
+        "Data may not be shared with third parties.",
+        "The samples may not be taken out of the room.",
+    ),
+)
+def test_who_decides_and_what_may_not_be_done_binds(said: str) -> None:
+    """Decisions of bodies and prohibitions in the passive are critical in a document."""
+    assert [(f.text, f.rank) for f in take_ledger(said).critical] == [(said, Rank.CRITICAL)]
+
+
+@pytest.mark.parametrize("said", ("It may not be needed at all.", "They may not be interested.", "It may not be the best choice."))
+def test_what_may_not_be_so_is_no_prohibition(said: str) -> None:
+    """A guess binds nobody."""
+    assert not take_ledger(said).critical

@@ -90,7 +90,7 @@ ENDS, BEGINS = ("bis", "vor"), ("ab", "seit", "nach")
 
 _ABBREVIATIONS = (
     r"Dr|Mr|Mrs|Ms|Prof|Dipl|Ing|Hr|Fr|Fa|St|Nr|Abs|Ziff|Tel|Str|bzw|ca|evtl|ggf|inkl|incl|exkl|excl|zzgl|vgl|gem|lt|max|min|approx|vs|cf|"
-    r"Mme|Mlle|Sr|Sra|Srta|Sig|Dott|Avv|Ing|resp|sog|Mio|Mrd|pp|Art(?=\.\s\d)|No(?=\.\s\d)|Fig(?=\.\s\d)|Sec(?=\.\s\d)|S(?=\.\s\d)"
+    r"tel|fax|nos?(?=\.\s\d)|Mme|Mlle|Sr|Sra|Srta|Sig|Dott|Avv|Ing|resp|sog|Mio|Mrd|pp|Art(?=\.\s\d)|No(?=\.\s\d)|Fig(?=\.\s\d)|Sec(?=\.\s\d)|S(?=\.\s\d)"
 )
 _ABBREVIATED = re.compile("(?:" + _ABBREVIATIONS.replace(r"(?=\.\s\d)", "") + ")$")
 _LONGEST_ABBREVIATION, _AROUND = 8, 40

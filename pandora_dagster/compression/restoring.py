@@ -25,6 +25,8 @@ _BETWEEN = re.compile(r"(?:,? (?:(?:and|or|to|until|till|from|at|by|per|of) (?:t
 """What may stand between values that are one: `Friday 6 March, 14:00 to 17:00`."""
 _CHAIN = 80
 _WORDS_BEFORE, _WORDS_AFTER = 2, 1
+_DENIED = 4
+"""Words behind a negation that belong to it."""
 _SET_OFF = "\0\n\0"
 
 
@@ -192,7 +194,7 @@ def snippet(fact: Fact, origin: Origin) -> str:
     first, last = bounds(origin.plain, start, end)
     before, after = source[max(first, start - _BEFORE) : start], source[end : min(last, end + _AFTER)]
     ahead = _from_denial(_words(before, cut_first=first < start - _BEFORE))
-    return " ".join((*ahead, source[start:end], *_words(after, cut_first=False)[:_WORDS_AFTER])).strip()
+    return " ".join((*ahead, source[start:end], *_to_denied(_words(after, cut_first=False)))).strip()
 
 
 def _chained(origin: Origin, start: int, end: int) -> tuple[int, int]:
@@ -214,6 +216,12 @@ def _from_denial(ahead: list[str]) -> list[str]:
     """The last words before a fact; where something is denied in them, all from there on."""
     denied = next((n for n in range(len(ahead) - 1, -1, -1) if is_negation(ahead[n])), len(ahead))
     return ahead[min(denied, max(len(ahead) - _WORDS_BEFORE, 0)) :]
+
+
+def _to_denied(behind: list[str]) -> list[str]:
+    """The first words behind a fact; where something is denied in them, with what is."""
+    denied = next((n for n, word in enumerate(behind[:_WORDS_AFTER]) if is_negation(word)), -1)
+    return behind[: max(_WORDS_AFTER, denied + 1 + _DENIED if denied >= 0 else 0)]
 
 
 def _words(text: str, *, cut_first: bool) -> list[str]:

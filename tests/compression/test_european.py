@@ -116,3 +116,9 @@ def test_a_limit_turned_around_is_found() -> None:
 def test_no_sentence_of_a_limit_is_torn() -> None:
     text = "Das Angebot gilt nur bis zum 31. Oktober für alle."
     assert [s.text for s in statements(text)] == [text]
+
+
+@pytest.mark.parametrize("text", ("Mr. Voss (tel. +44 20 7946 0991) called.", "Ms. Kerr (no. 0161 496 0733) too.", "see nos. 4 and 5"))
+def test_a_number_stays_with_the_abbreviation_before_it(text: str) -> None:
+    """`tel.` and `no.` before a number end no sentence."""
+    assert len(sentences(text)) == 1

@@ -4,7 +4,8 @@ import pytest
 
 from pandora_dagster.compression import compress
 from pandora_dagster.compression.ledger import take_ledger
-from pandora_dagster.compression.restoring import restored
+from pandora_dagster.compression.origin import Origin
+from pandora_dagster.compression.restoring import restored, snippet
 from pandora_dagster.text.tokens import TokenCounter
 
 CHAT = """Mara: we can't give 15 %. Offer 8 % and a free month, that's $1,150 less for us.
@@ -101,3 +102,10 @@ def test_what_a_person_asks_for_and_must_not_be_is_critical(counter: TokenCounte
 def test_a_tool_keeps_its_name(counter: TokenCounter) -> None:
     text = compress(_ORDERS, target_tokens=100, counter=counter).text or ""
     assert "tool book: Error 502: desk not reached" in text
+
+
+def test_what_is_denied_behind_a_fact_comes_with_its_denial(counter: TokenCounter) -> None:
+    """`1.7 litres, not the white one` is not put back as `1.7 litres not`."""
+    source = "user: I ordered the blue one, 1.7 litres, not the white one, as everybody at home had wished for."
+    fact = next(f for f in take_ledger(source).facts if f.text == "1.7 litres")
+    assert "not white one" in snippet(fact, Origin(source)).replace("the ", "")

@@ -37,8 +37,9 @@ _MORE = (1.0, 1.4)
 """Of what lost facts need, the room that is made for them: what goes to make room holds facts too."""
 _MARKS = 3
 """Tokens by which a line that is put back is marked as such."""
-_TRIES, _FEW_TRIES, _LARGE, _WIDER = 8, 3, 20_000, 1.12
-"""How often a larger target is tried after a HALT, of a large text (in tokens) less often, and by how much larger than the one before."""
+_TRIES, _FEW_TRIES, _LARGE, _HUGE, _WIDER = 8, 3, 20_000, 200_000, 1.12
+"""How often a larger target is tried after a HALT, of a large text (in tokens) less often, of a huge one never, and by how
+much larger than the one before."""
 _RESTORED = 0.4
 """Important facts are put back where they need at most this share of the target."""
 
@@ -68,7 +69,7 @@ class Compressed:
     @cached_property
     def smallest_target(self) -> int:
         """Of a HALT: a target near the smallest that works, found by a few tries; 0 where none of them did."""
-        if self._fits is None:
+        if self._fits is None or self.original_tokens > _HUGE:
             return 0
         last, few = self.original_tokens, _FEW_TRIES if self.original_tokens > _LARGE else _TRIES
         fails, tried = self._needed - 1, self._needed

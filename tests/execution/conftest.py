@@ -15,8 +15,12 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer
+from pandora_dagster.cookbook import open_shelf
 from pandora_dagster.errors import ModelTimeoutError, RecipeNotFoundError, StoreError
+from pandora_dagster.execution.compression_log import CompressionLog
+from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.executor import Executor
+from pandora_dagster.execution.model_compression import ModelCompression
 from pandora_dagster.text.tokens import TokenCounter
 
 VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
@@ -225,3 +229,46 @@ def make_recipe() -> Callable[..., LoadedRecipe]:
 def good() -> dict[str, Any]:
     """What the good answer says."""
     return json.loads(GOOD)
+
+
+SITE = CallSite("tool_results", "anna", "s1")
+
+
+@dataclass
+class Kitchen:
+    """An engine with what surrounds it at hand."""
+
+    engine: SummarizationEngine
+    log: CompressionLog
+    records: list = field(default_factory=list)
+    said: list = field(default_factory=list)
+    now: list[datetime] = field(default_factory=lambda: [datetime(2026, 1, 4, tzinfo=UTC)])
+
+    def compress(self, text, target, kind=ContentType.GENERIC, hints=(), **more):
+        return asyncio.run(self.engine.compress(text, kind, target, hints, site=SITE, **more))
+
+
+@pytest.fixture
+def kitchen(counter):
+    """`kitchen(model)`: an engine over the shipped recipes; without a model as on the embedded runtime."""
+
+    def build(model=None, ttl_s: int = 300) -> Kitchen:
+        made = Kitchen(None, None)  # type: ignore[arg-type]
+
+        class Calls:
+            def append(self, record):
+                made.records.append(record)
+
+        made.log = CompressionLog(Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.said.append((event, fields)))
+        made.engine = SummarizationEngine(
+            cookbook=open_shelf(),
+            counter=counter,
+            clock=lambda: made.now[0],
+            log=made.log,
+            model=ModelCompression(model, counter) if model else None,
+            runtime="sglang" if model else "extractive",
+            cache_ttl_s=ttl_s,
+        )
+        return made
+
+    return build

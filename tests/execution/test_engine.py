@@ -4,25 +4,18 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from pandora_dagster.compression.summary_check import is_a_summary
 from pandora_dagster.compression.verification import verify
-from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite
-from pandora_dagster.contracts.compression import Content
+from pandora_dagster.contracts.calls import CallRequest, CallResult
 from pandora_dagster.contracts.words import ContentType, InterventionType
-from pandora_dagster.cookbook import open_shelf
 from pandora_dagster.errors import InputError
-from pandora_dagster.execution.compression_log import CompressionLog
-from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.faults import CallFaultError, Fault
-from pandora_dagster.execution.ladder import Contract, compression_gates
-from pandora_dagster.execution.model_compression import ASKED, MOST_CALLS, SIDE_BY_SIDE, ModelCompression
+from pandora_dagster.execution.model_compression import ASKED, MOST_CALLS, SIDE_BY_SIDE
 
 DEFERRED = InterventionType.BUDGET_EXCEEDED
-SITE = CallSite("tool_results", "anna", "s1")
 FILLER = "After that we talked for quite a while about how the weather had been and what everybody was going to do at the weekend. "
 REPORT = "\n\n".join(
     f"On {day} March 2026 the shop at store{day}.example.com sold chair CH{day}00X for ${day}49.00 to a person of the town. {FILLER * 2}"
@@ -48,46 +41,6 @@ class FakeModel:
         self.busy -= 1
         said = self.says(request)
         return said if isinstance(said, Fault) else CallResult(said, said, None, ())  # type: ignore[arg-type]
-
-
-@dataclass
-class Kitchen:
-    """An engine with what surrounds it at hand."""
-
-    engine: SummarizationEngine
-    log: CompressionLog
-    records: list = field(default_factory=list)
-    said: list = field(default_factory=list)
-    now: list[datetime] = field(default_factory=lambda: [datetime(2026, 1, 4, tzinfo=UTC)])
-
-    def compress(self, text, target, kind=ContentType.GENERIC, hints=(), **more):
-        return asyncio.run(self.engine.compress(text, kind, target, hints, site=SITE, **more))
-
-
-@pytest.fixture
-def kitchen(counter):
-    """`kitchen(model)`: an engine over the shipped recipes; without a model as on the embedded runtime."""
-
-    def build(model: FakeModel | None = None, ttl_s: int = 300) -> Kitchen:
-        made = Kitchen(None, None)  # type: ignore[arg-type]
-
-        class Calls:
-            def append(self, record):
-                made.records.append(record)
-
-        made.log = CompressionLog(Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.said.append((event, fields)))
-        made.engine = SummarizationEngine(
-            cookbook=open_shelf(),
-            counter=counter,
-            clock=lambda: made.now[0],
-            log=made.log,
-            model=ModelCompression(model, counter) if model else None,
-            runtime="sglang" if model else "extractive",
-            cache_ttl_s=ttl_s,
-        )
-        return made
-
-    return build
 
 
 def document(request: CallRequest) -> str:
@@ -264,84 +217,6 @@ def test_a_text_that_fits_and_has_lost_what_the_original_keeps_does_not_stay(kit
         assert all(line in made.text for line in LIMIT.splitlines()) and made.counts["total"] == once.counts["total"]
     changed = kitchen().compress(once.text.replace("$349.00", "$394.00"), 400, original=text)
     assert "$394.00" not in changed.text and changed.counts["mutated"] + changed.counts["invented"] == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "failed"),
-    [
-        ("The shop sold chair CH100X for $149.00.", {"facts_preserved"}),
-        ("{limit}The budget may exceed $1,299.00.", {"facts_preserved"}),
-        ("Error: payment gateway timed out at 10:31.", {"facts_preserved"}),
-        ("{limit}{filler}", set()),
-        ("{limit}{filler}{filler}{filler}{filler}", {"within_budget"}),
-        ("Sure! Here is a summary of the text you gave me:\n{limit}", {"is_a_summary"}),
-    ],
-)
-def test_the_three_checks_are_what_was_found(text, failed, counter):
-    """Each fails for its own reason and says it."""
-    original = LIMIT + REPORT
-    contract = Contract(original, 120, ContentType.GENERIC, counter)
-    judged = contract.judge(text.format(limit=LIMIT, filler=FILLER))
-    gates = compression_gates(judged.verification, judged.check, counter.count(judged.text), contract.target)
-    assert {gate.gate for gate in gates if not gate.passed} >= failed
-    assert all(bool(gate.reason) is not gate.passed for gate in gates) and {"within_budget"} & failed == {
-        gate.gate for gate in gates if not gate.passed and gate.gate == "within_budget"
-    }
-
-
-def test_the_cache_holds_for_its_time_and_for_one_question(kitchen):
-    """The same text, target, type, query and recipe: once; another query or a later time: again. A TTL of 0 keeps nothing."""
-    at = kitchen()
-    for query in ("", "", "which chair cost $349.00?"):
-        at.compress(REPORT, 600, query=query)
-    assert len(at.records) == 2
-    at.now[0] += timedelta(seconds=299)
-    at.compress(REPORT, 600)
-    assert len(at.records) == 2
-    at.now[0] += timedelta(seconds=2)
-    at.compress(REPORT, 600)
-    assert len(at.records) == 3
-    uncached = kitchen(ttl_s=0)
-    uncached.compress(REPORT, 600)
-    uncached.compress(REPORT, 600)
-    assert len(uncached.records) == 2
-
-
-def test_the_cache_knows_target_and_recipe(kitchen):
-    """Another target, or a recipe that changed meanwhile: compressed again."""
-    at = kitchen()
-    at.compress(REPORT, 600)
-    at.compress(REPORT, 500)
-    assert [record.tokens.output <= target for record, target in zip(at.records, (600, 500), strict=True)] == [True, True]
-    shelf = at.engine._cookbook
-
-    class Changed:
-        def compressor(self, kind):
-            return shelf.compressor(kind).model_copy(update={"version": "9.9.9"})
-
-    at.engine._cookbook = Changed()
-    at.compress(REPORT, 600)
-    assert [record.recipe_version for record in at.records][2:] == ["9.9.9"]
-
-
-@pytest.mark.parametrize("damage", (("$349.00", "$394.00"), (LIMIT, "")))
-def test_sound_parts_make_no_sound_whole_by_themselves(damage, kitchen):
-    """A text put together of compressed parts is judged as a whole: unsound, the original stays, with the reason."""
-    at = kitchen()
-    content = Content(LIMIT + REPORT, "toolresults.md", ContentType.GENERIC)
-    sound = at.compress(content.text, 700)
-    part = at.engine.report(content.text, sound, document="toolresults.md", content_type=ContentType.GENERIC, target=700)
-    assert at.engine.verified(content, sound.text, 700, [part]).report.verdicts
-    shrunk = at.engine.verified(content, sound.text.replace(*damage), 700, [part])
-    assert shrunk.text == content.text and shrunk.report is None and shrunk.halted.startswith("toolresults.md: ")
-
-
-def test_a_failed_text_is_never_cached(kitchen):
-    """A HALT is tried again: nothing of it is stored."""
-    at = kitchen()
-    at.compress(LIMIT + REPORT, 5)
-    at.compress(LIMIT + REPORT, 5)
-    assert len(at.records) == 2
 
 
 def test_a_compression_is_recorded_like_a_call_and_counted(kitchen):

@@ -98,7 +98,7 @@ def test_broken_front_matter_is_named_with_its_line(front, says):
         ("created: 2026-03-01T10:00:00", "2026-03-01"),
         ("date: 2026-03-01 some day", "2026-03-01"),
         ("modified: yesterday\ndate: '2026-02-28'", "2026-02-28"),
-        ("date: 2026-13-01", ""),
+        ("date: '2026-13-01'", ""),
         ("title: x", ""),
     ],
 )

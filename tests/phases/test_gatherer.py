@@ -39,7 +39,7 @@ def test_memory_is_offered_by_its_headers_and_loaded_by_its_keys(rig):
     headers = [json.loads(line) for line in rig.runtime.of("retrieval")[-1].document("memory_headers").splitlines()]
     assert [(h["key"], h["value_preview"], h["kind"]) for h in headers] == [("seat", "aisle", "preference"), ("shoe_size", "43", "fact")]
     given = rig.runtime.of("context_synthesis")[-1].document("stored_preferences")
-    assert given == "===== STORED USER PREFERENCES =====\n- seat: aisle (confidence 0.80, turn 1)"
+    assert given == "===== STORED USER PREFERENCES =====\n\n- seat: aisle (confidence 0.80, turn 1)"
     assert "- [1] `preferences.md`" in rig.section(key, 2) and "| seat | aisle | Turn 1 |" in rig.section(key, 2)
 
 

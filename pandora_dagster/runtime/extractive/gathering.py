@@ -140,7 +140,7 @@ def _dated(facts: list[_Fact], noted: list[_Noted], over: list[str]) -> tuple[li
     gone = {id(span) for _, span in every if any(span.text in text for text in over)}
     for at, old, is_stated in told:
         later = ((new.text, is_fact) for turn, new, is_fact in told if _follows(turn, new, at, old))
-        if any((is_stated and is_fact and contradicts(new, old.text)) or corrects(new, old.text) for new, is_fact in later):
+        if any((contradicts if is_stated and is_fact else corrects)(new, old.text) for new, is_fact in later):
             gone.add(id(old))
 
     facts = [f for f in facts if f.span.own or not _speaks_for(f.span.text, [span.text for _, span, _ in told])]

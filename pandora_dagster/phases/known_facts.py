@@ -10,7 +10,7 @@ from pandora_dagster.contracts.calls import InputDocument, Item, Source
 from pandora_dagster.contracts.facts import NotableFact
 from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
 from pandora_dagster.phases.desk import Desk
-from pandora_dagster.text.known_facts import FACTS, PREFERENCES, SUMMARY, compact, shown_line
+from pandora_dagster.text.known_facts import FACTS, PREFERENCES, compact, shown_line
 
 NAME = "conversation_context"
 MOST_SHOWN = 5
@@ -45,11 +45,12 @@ def known_facts(desk: Desk) -> KnownFacts:
 
 
 def conversation_context(
-    known: KnownFacts, sources: Sequence[Source], *, user: str, turn_count: int, summary: str = ""
+    known: KnownFacts, sources: Sequence[Source], *, user: str, turn_count: int
 ) -> tuple[InputDocument, tuple[Source, ...]]:
     """The document, and the sources of its facts that `sources` do not hold yet: a fact is cited as the turn in which it was said.
 
-    `turn_count`: the place of the turn in its session; `summary`: the session's rolling summary. A document without items says nothing.
+    `turn_count`: the place of the turn in its session. A document without items says nothing. The rolling summary of 002 section 6
+    goes with the turns that it stands for (`prior_turns`), so that it is cited as they are.
     """
     labels = {s.turn_id: s.label for s in sources if s.turn_id}
     first = max((int(s.label) for s in sources), default=0) + 1
@@ -60,7 +61,6 @@ def conversation_context(
             label = labels[turn_id] = str(first + len(added))
             added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
     blocks = (
-        ("rolling summary", compact(SUMMARY, summary.splitlines())),
         ("what is known of the person", compact(PREFERENCES, _lines(known.person, labels))),
         ("notable facts", compact(FACTS, _lines(known.session, labels))),
     )

@@ -1,4 +1,4 @@
-"""A ledger of facts and what a diff makes of it (002 section 4). Pure: knows ids, limits and order; what a wording says, `fact_values` tells."""
+"""A ledger of facts and what a diff makes of it (002 section 4). Pure: knows ids, limits, order."""
 
 import re
 from collections.abc import Sequence

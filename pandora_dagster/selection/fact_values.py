@@ -9,10 +9,11 @@ from pandora_dagster.text.words import TermReader
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:'’-]?[^\W_]+)*")
 _DENIES = re.compile(r"\b(?:not?|never|none|nobody|nothing|neither|nor|cannot|without|stopped|quit)\b|n['’]t\b", re.IGNORECASE)
-_COUNTS = frozenset(
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty "
-    "thirty forty fifty sixty seventy eighty ninety hundred thousand million once twice half".split()
-)
+_NUMBERS = """
+two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty
+thirty forty fifty sixty seventy eighty ninety hundred thousand million once twice half
+"""
+_COUNTS = frozenset(_NUMBERS.split())
 _CALENDAR = frozenset((*MONTHS, *WEEKDAYS)) - {"may", "march"}
 
 

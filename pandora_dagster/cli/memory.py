@@ -29,7 +29,6 @@ def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False
     Example: pandora memory list --user example
     """
     from pandora_dagster.phases.consent import standing
-    from pandora_dagster.text.tables import cell
 
     with stored(context) as house:
         owner = whose(house, user)
@@ -45,12 +44,12 @@ def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False
     rows = [
         (
             e.key,
-            cell(e.value),
+            _on_one_line(e.value),
             e.kind,
             f"{e.confidence:.2f}",
             e.source_turn or "",
             e.last_updated,
-            "; ".join(f"{cell(o.value)} ({o.last_updated[:10]})" for o in e.earlier),
+            "; ".join(f"{_on_one_line(o.value)} ({o.last_updated[:10]})" for o in e.earlier),
         )
         for e in entries
     ]
@@ -97,6 +96,8 @@ def forget_memory(
 ) -> None:
     """Forget a preference or fact, with all it said before; both where one key holds both.
 
+    Turns keep what was said in them: a later question may still find it there.
+
     Example: pandora memory forget budget --user example
     """
     with stored(context) as house:
@@ -106,3 +107,10 @@ def forget_memory(
     if not found:
         stop(EXIT_WRONG, f"key {key[:80]!r}: not in the memory of {owner}: expected one that `pandora memory list` gives")
     say_json({"user_id": owner, "forgotten": key}) if as_json else say(f"{' and '.join(kinds)} {key} forgotten for {owner}")
+
+
+def _on_one_line(value: object) -> str:
+    """A value for a table; where it has several lines, a sign stands for each end, so that it can be told from one line."""
+    from pandora_dagster.text.tables import cell
+
+    return " ⏎ ".join(cell(line) for line in value.splitlines()) if isinstance(value, str) else cell(value)

@@ -193,6 +193,7 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool, resumed: boo
     seen: list[PhaseReport] = []
 
     def tell(report: "PhaseReport") -> None:
+        _tell_notices(report)
         if not as_json:
             _shown_when_saved(house, report, seen)
 
@@ -220,6 +221,12 @@ def _tell_without_summary(house: "House", key: "TurnKey", halt: "Intervention") 
     note(f"  the turn is {house.turns.manifest(key).state}, {told}")
     if left:
         note(f"  go on with: pandora resume {key}")
+
+
+def _tell_notices(report: "PhaseReport") -> None:
+    """How many of the person's notes RETRIEVAL could not be offered; the phase's facts and the doctor name each."""
+    if notices := report.facts.get("notices"):
+        note(f"pandora: {len(notices)} of the notes of {report.key.user} could not be read: pandora doctor names them")
 
 
 def _tell_halt(halt: "Intervention") -> None:

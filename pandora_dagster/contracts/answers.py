@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pandora_dagster.contracts.sources import Topic
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 Confidence = Annotated[float, Field(ge=0, le=1)]
@@ -174,11 +176,19 @@ class ValidationVerdict(BaseModel):
 
 
 class TurnSummary(BaseModel):
-    """004 section 11.2."""
+    """004 section 11.2. What it forbids, the recipe's schema forbids too: a faulty answer is asked for again."""
 
     model_config = _STRICT
-    summary: Annotated[str, Field(min_length=1)]
-    topics: Annotated[tuple[str, ...], Field(min_length=2, max_length=5)]
+    summary: Annotated[str, Field(pattern=r"\S")]
+    topics: Annotated[tuple[Annotated[str, Field(pattern=r"\S")], ...], Field(min_length=2, max_length=5)]
     intent: Intent
     has_research: bool
-    research_topic: str | None = None
+    research_topic: Topic | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "TurnSummary":
+        if len(set(self.topics)) < len(self.topics):
+            raise ValueError(f"topics {', '.join(self.topics)}: expected each once")
+        if self.has_research != (self.research_topic is not None):
+            raise ValueError("research_topic: expected one where has_research is true, and none where it is false")
+        return self

@@ -15,7 +15,7 @@ ChangeKind = Literal["add", "reword", "supersede", "delete", "leave_out", "refus
 
 
 class FactUpsert(BaseModel):
-    """One line of a diff: a new fact, or with `id` a known one in better words."""
+    """One line of a diff: a new fact, or with `id` a known one in better words; with other values it takes that one's place."""
 
     model_config = _STRICT
     id: str | None = None

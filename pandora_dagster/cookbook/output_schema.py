@@ -9,7 +9,7 @@ from jsonschema.exceptions import ValidationError
 from pandora_dagster.cookbook.source import Place, dotted
 from pandora_dagster.text.schema_text import subschemas
 
-_REFUSED = ("uniqueItems", "multipleOf")
+_REFUSED = ("multipleOf",)
 
 
 def schema_faults(schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
@@ -24,7 +24,10 @@ def schema_faults(schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
 
 
 def grammar_faults(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Words that the model server refuses (`uniqueItems`, `multipleOf`) or silently ignores (several `allOf` branches)."""
+    """Words that say what the grammar could be told otherwise: `multipleOf` (refused by the server), several `allOf` branches (ignored).
+
+    Words without another way to say it (`uniqueItems`, `pattern`, `if`) are taken out of what is sent and checked in the answer.
+    """
     nodes = list(subschemas(schema))
     refused = [word for word in _REFUSED if any(word in node for node in nodes)]
     several = ["allOf"] if any(len(node.get("allOf", ())) > 1 for node in nodes) else []

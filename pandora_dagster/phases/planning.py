@@ -6,15 +6,18 @@ from typing import Any
 from pandora_dagster.contracts.answers import TaskPlan
 from pandora_dagster.contracts.calls import InputDocument
 from pandora_dagster.contracts.ports import Tool
+from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
 from pandora_dagster.text.meta import metas
 
 PLANNER = "pipeline/phase3_planner"
+_GATHER_AGAIN = "ask again: section 2 is then gathered anew; this turn's own stays for looking at (`pandora show TURN --section 2`)"
 CACHED_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assessment"
 
 
 async def task_plan(desk: Desk) -> Written:
     """Section 3 and `ticket.md`: the next step and the tasks."""
+    known = known_of(desk.context.body(2))
     result = await desk.ask(PLANNER, [tools_document(offered_tools(desk, PLANNER))])
     plan = answer_of(result, TaskPlan)
     body = render_plan(plan)
@@ -22,13 +25,20 @@ async def task_plan(desk: Desk) -> Written:
     return Written(
         sections={3: body},
         files={"task_plan.json": as_json(plan), "ticket.md": ticket},
-        facts={"next_step": plan.next_step, "tasks": len(plan.tasks), **known_of(desk.context.body(2))},
+        facts={"next_step": plan.next_step, "tasks": len(plan.tasks), **known},
     )
 
 
 def known_of(section2: str) -> dict[str, Any]:
-    """What section 2's `_meta` blocks tell the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole."""
-    blocks = metas(section2)
+    """What section 2's `_meta` blocks tell the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole.
+
+    The Planner reads these blocks where they stand in its section 2; they are parsed before its call, so that it never plans on data
+    that can not be read back: raises DocumentError.
+    """
+    try:
+        blocks = metas(section2)
+    except DocumentError as error:
+        raise DocumentError(f"context.md: section 2: {error}", hint=_GATHER_AGAIN) from error
     cached, assessment = blocks.get(CACHED_TITLE, {}), blocks.get(ASSESSMENT_TITLE, {})
     found = {name: cached.get(name) for name in ("quality_score", "age_hours")}
     found |= {name: assessment.get(name) for name in ("context_quality", "gaps_identified", "recommendations")}

@@ -1,4 +1,4 @@
-"""A ledger of facts and what a diff makes of it (002 section 4). Pure: knows ids, limits and order; reads no text for its meaning."""
+"""A ledger of facts and what a diff makes of it (002 section 4). Pure: knows ids, limits, order."""
 
 import re
 from collections.abc import Sequence
@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from pandora_dagster.contracts.facts import ChangeKind, FactChange, FactLedger, FactsDiff, FactUpsert, NotableFact, Profile, SessionFacts
+from pandora_dagster.selection.fact_values import changes_value
+from pandora_dagster.text.words import TermReader
 
 L = TypeVar("L", bound=FactLedger)
 _WORD = re.compile(r"\w+")
@@ -86,19 +88,29 @@ def applied(ledger: L, diff: FactsDiff, occasion: Occasion, *, most: int, refuse
 
 
 def _upsert(changing: _Changing[L], line: FactUpsert) -> None:
+    """A known fact in better words keeps its id; one that says another value than the fact it names is new, and takes its place."""
     said = changing.occasion
-    if line.id in changing.facts:
+    known = changing.facts.get(line.id or "")
+    if known and not changes_value(known.fact, line.fact, TermReader()):
         told = {"turn": said.number, "stated_at": said.stated_at} if changing.prefix == "f" else {}
-        changing.change("reword", line.id, category=line.category, fact=line.fact, **told)
+        changing.change("reword", known.id, category=line.category, fact=line.fact, **told)
         return
     same = next((f for f in changing.facts.values() if f.current and same_words(f.fact, line.fact)), None)
     if same:
         return
     fact = NotableFact(id="new", category=line.category, fact=line.fact, turn=said.number, stated_at=said.stated_at)
-    older = changing.facts.get(line.replaces or "")
+    older = _standing(changing, line.replaces or line.id or "")
     new = changing.add(fact)
     if older and older.current:
         changing.change("supersede", older.id, superseded_by=new.id, superseded_at=said.stated_at)
+
+
+def _standing(changing: _Changing[L], id: str) -> NotableFact | None:
+    """The fact of this id, or what took its place since."""
+    found = changing.facts.get(id)
+    while found and found.superseded_by in changing.facts:
+        found = changing.facts[found.superseded_by]
+    return found
 
 
 def _limit(changing: _Changing[L], most: int) -> None:

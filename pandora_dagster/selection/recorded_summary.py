@@ -99,7 +99,7 @@ def _topics(query: str, answer: str, tools: Sequence[str], intent: str) -> tuple
             if worth := _worth(word):
                 weights[word.lower()] += weight * worth
     words = [word for word, _ in sorted(weights.items(), key=lambda item: -item[1])[:_TOPICS]]
-    spare = dict.fromkeys((*words, *tools, intent, "conversation"))
+    spare = dict.fromkeys((*words, *(t for t in tools if t.strip()), intent, "conversation"))
     return tuple(spare)[: max(2, len(words))]
 
 

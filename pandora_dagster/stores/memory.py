@@ -16,6 +16,7 @@ from pandora_dagster.text.dates import moment
 
 MOST_EARLIER = 10
 """Earlier values that a key keeps."""
+_MEND = "mend {} by hand, or move it away: memory then begins anew (`pandora memory set`)"
 _PAGES = {"preference": "preferences.md", "fact": "facts.md"}
 
 
@@ -74,11 +75,11 @@ class MemoryFiles:
         path = self._path(user, kind)
         try:
             page = read_text(path, may_be_empty=True)
+            return page, entries(page, kind=kind, where=str(path))
         except DocumentError as error:
             if error.missing:
                 return "", ()
-            raise
-        return page, entries(page, kind=kind, where=str(path))
+            raise DocumentError(str(error), hint=_MEND.format(path.name)) from error
 
     def _path(self, user: UserId, kind: str) -> Path:
         return inside(self._layout.root, self._layout.user(user) / _PAGES[kind])

@@ -127,6 +127,8 @@ class NoteFiles:
                 notices += [f"{_name(folder, Path(place, f))}/: left out: a linked folder: expected a real one" for f in linked]
                 folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in linked)
                 for file in sorted(f for f in files if f.lower().endswith(".md") and not f.startswith(".")):
+                    if _is_second_name(folder, Path(place, file)):
+                        continue
                     name = _name(folder, Path(place, file))
                     if not name.isprintable() or "`" in name:
                         notices.append(f"note {name!r}: left out: expected a name of printable characters without `")
@@ -136,6 +138,16 @@ class NoteFiles:
                         notices.append(f"{folder}: over {MOST_NOTES:,} notes: the others are left out")
                         return
                     yield name, Path(place, file)
+
+
+def _is_second_name(folder: Path, path: Path) -> bool:
+    """Whether a file is a link to a note of the same folder, which is listed under its own name."""
+    if not path.is_symlink():
+        return False
+    real_folder, real = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
+    if not real.is_relative_to(real_folder) or not real.is_file() or not real.name.lower().endswith(".md"):
+        return False
+    return not any(part.startswith(".") for part in real.relative_to(real_folder).parts)
 
 
 def _name(folder: Path, path: Path) -> str:

@@ -6,6 +6,7 @@ which file a logical id leads to is known from the index alone.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.sources import Research, ResearchRow, Visit, VisitRow, research_id, visit_reference
@@ -20,7 +21,10 @@ from pandora_dagster.stores.source_records import read_record, written_record
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 """A visited page's extraction takes some kilobytes."""
 _GONE = "put the file back, or add the record again (`pandora research add`, `pandora visit add`), or run `pandora index rebuild`"
+_NEVER_STORED = "add the record (`pandora research add`, `pandora visit add`), or where its file is there: `pandora index rebuild`"
+_DAMAGED = "mend the file that is named, or add the record again (`pandora research add`, `pandora visit add`)"
 Row = ResearchRow | VisitRow
+Stored = TypeVar("Stored", Research, Visit)
 
 
 class SourceFiles:
@@ -49,13 +53,14 @@ class SourceFiles:
         """The newest record of a topic; raises DocumentError with its file and what is wrong."""
         row = next((r for r in self.research_rows(user) if r.topic == topic), None)
         if row is None:
-            raise DocumentError(
-                f"{research_id(topic)[:160]}: not among the cached research of {user}: expected a stored topic", missing=True
-            )
+            where = research_id(topic)[:160]
+            message = f"{where}: not among the cached research of {user}: expected a stored topic"
+            raise DocumentError(message, missing=True, hint=_NEVER_STORED)
         path = self._layout.research(user) / row.file
-        found = read_record(self._text(path), Research, where=str(path))
+        found = self._read(path, Research)
         if (found.topic, found.cache_key) != (row.topic, row.cache_key):
-            raise DocumentError(f"{path}: topic {found.topic}, cache_key {found.cache_key}: expected {row.topic}, {row.cache_key}")
+            told = f"{path}: topic {found.topic}, cache_key {found.cache_key}: expected {row.topic}, {row.cache_key}"
+            raise DocumentError(told, hint=_DAMAGED)
         return found
 
     def visit(self, user: UserId, visit_id: str) -> Visit:
@@ -63,11 +68,13 @@ class SourceFiles:
         row = next((r for r in self.visit_rows(user) if r.visit_id == visit_id), None)
         if row is None:
             where = visit_reference(visit_id)[:160]
-            raise DocumentError(f"{where}: not among the visited pages of {user}: expected a stored visit", missing=True)
+            raise DocumentError(
+                f"{where}: not among the visited pages of {user}: expected a stored visit", missing=True, hint=_NEVER_STORED
+            )
         path = self._layout.visits(user) / row.file
-        found = read_record(self._text(path), Visit, where=str(path))
+        found = self._read(path, Visit)
         if found.visit_id != visit_id:
-            raise DocumentError(f"{path}: visit_id {found.visit_id}: expected {visit_id}")
+            raise DocumentError(f"{path}: visit_id {found.visit_id}: expected {visit_id}", hint=_DAMAGED)
         return found
 
     def path(self, user: UserId, logical_id: str) -> str | None:
@@ -104,6 +111,13 @@ class SourceFiles:
         with held(self._layout.user(user) / ".sources.lock", what=f"the sources of {user}", seconds=self._lock_seconds):
             write_whole(path, data)
             self._index.put([_row(user, record, text)])
+
+    def _read(self, path: Path, shape: type[Stored]) -> Stored:
+        """A record that is named; raises DocumentError that says how it is mended."""
+        try:
+            return read_record(self._text(path), shape, where=str(path))
+        except DocumentError as error:
+            raise DocumentError(str(error), missing=error.missing, hint=error.hint or _DAMAGED) from error
 
     def _text(self, path: Path) -> str:
         try:

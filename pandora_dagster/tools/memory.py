@@ -76,12 +76,12 @@ def _line(entry: MemoryEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MemoryCreate:
-    """Stores one preference or fact that the person stated. The same key again replaces its value."""
+    """Stores one preference or fact that the person stated. Another value of a key becomes current, the older one stays beside it."""
 
     memory: MemoryStore
     clock: Clock
     name: str = "memory.create"
-    description: str = "Store one preference or fact that the person stated, under a short key."
+    description: str = "Store one preference or fact that the person stated, under a short key; an older value of the key stays beside it."
     writes: bool = True
 
     @property

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterator, Mapping
 
+from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports import Cookbook, ModelRuntime
+from pandora_dagster.contracts.sources import NoteListing
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.runtime.serving.folder import ServingFolder
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
@@ -15,6 +17,8 @@ from pandora_dagster.stores.vectors import TurnVectors
 from pandora_dagster.wiring.examining_servers import servers_examined
 from pandora_dagster.wiring.finding import Finding
 
+_MEND_NOTE = "mend the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: it is never offered as it is"
+
 
 async def examined(
     settings: Settings,
@@ -23,9 +27,11 @@ async def examined(
     calls: DuckCallIndex,
     indexes: Mapping[str, DuckFile],
     vectors: TurnVectors | None,
+    notes: Mapping[UserId, NoteListing],
 ) -> tuple[Finding, ...]:
-    """Every finding, in the order in which a person would mend them. `indexes`: the file of each by what it is an index of."""
-    found = [_store(settings), *_indexes(indexes), *_recipes(cookbook)]
+    """Every finding, in the order in which a person would mend them. `indexes`: the file of each by what it is an index of;
+    `notes`: what each person's folder of notes holds."""
+    found = [_store(settings), *_indexes(indexes), *_recipes(cookbook), *_notes(notes)]
     if isinstance(runtime, SglangRuntime):
         found += await servers_examined(runtime, cookbook, TokenRatioFile(settings.root), calls, ServingFolder(settings.root))
     else:
@@ -41,6 +47,15 @@ def _indexes(indexes: Mapping[str, DuckFile]) -> Iterator[Finding]:
         yield Finding(f"index of {name}", False, str(fault), fault.hint)
     if sound := [name for name in there if name not in faults]:
         yield Finding("indexes", True, f"{', '.join(sound)}: can be read")
+
+
+def _notes(notes: Mapping[UserId, NoteListing]) -> Iterator[Finding]:
+    """A line for each note that no turn is offered, and how many are."""
+    for user, listing in notes.items():
+        for notice in listing.notices:
+            yield Finding(f"notes of {user}", False, notice, _MEND_NOTE)
+        if listing.headers:
+            yield Finding(f"notes of {user}", True, f"{len(listing.headers)} can be read")
 
 
 def _embeddings(vectors: TurnVectors) -> Finding:

@@ -22,7 +22,9 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
+from pandora_dagster.stores.directory import users
 from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
+from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.metrics import MetricsFile
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
@@ -164,7 +166,9 @@ class House:
         """What `pandora doctor` says."""
         indexes = {"turns": self.turn_index.file, "calls": self.calls.index.file, "research and visits": self.research_index.file}
         indexes |= {"vectors": self.vectors.file} if self.vectors else {}
-        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors)
+        people = dict.fromkeys((self.settings.user, *users(Layout(self.settings.root))))
+        notes = {user: self.kit.notes.listing(user) for user in people}
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, notes)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

@@ -52,12 +52,6 @@ def test_a_sound_recipe_has_no_fault(shelf: Shelf, counter: TokenCounter) -> Non
             "output_schema: multipleOf: expected a schema without it",
         ),
         (GATE, "      type: number", "      allOf: [{minimum: 0}, {maximum: 1}]", "output_schema: allOf: expected a schema without it"),
-        (
-            GATE,
-            "      type: number",
-            "      type: number\n    tags:\n      type: array\n      uniqueItems: true",
-            "output_schema: uniqueItems",
-        ),
     ],
 )
 def test_a_broken_convention_is_named(

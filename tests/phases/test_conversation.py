@@ -3,15 +3,20 @@
 import json
 import re
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import jsonschema
 import pytest
 
 from pandora_dagster.compression.rate import LimiterState
+from pandora_dagster.contracts.answers import RetrievalPlan
+from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
 from pandora_dagster.contracts.conversations import ConversationDigest, ConversationSummary
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.errors import RuntimeUnreachableError
 from pandora_dagster.phases import flow
+from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.wiring import open_house
@@ -56,18 +61,31 @@ def test_a_long_session_is_summed_up_and_the_next_turn_is_given_it(house):
     assert "2 messages since the summary" in reports["conversation_summary"].facts["why"]
 
 
-def test_what_only_the_summary_says_is_answered_and_cited(house):
+class Unmindful(ExtractiveRuntime):
+    """The embedded runtime, whose RETRIEVAL finds nothing."""
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+        made = await super().complete(pack, timeout_s=timeout_s)
+        return replace(made, text=RetrievalPlan(confidence=0.9).model_dump_json()) if pack.role == "retrieval" else made
+
+
+def test_what_only_the_summary_says_is_answered_and_cited(tmp_path):
     """A limit of turn 1, which neither retrieval nor the window brings back, is found in the summary and leads to its file."""
+    runtime = Unmindful(vocabulary(), lambda: datetime.now(UTC))
+    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), runtime=runtime, counter=vocabulary())
     lines = ["My sister must never eat walnuts.", *["It rains."] * 3, *(f"Tell me about town {n}." for n in range(5, 21))]
     messages = [m for line in lines for m in ({"role": "user", "content": line}, {"role": "assistant", "content": "It lies by the sea."})]
     told_once = {"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}
     house.import_conversations([json.dumps(told_once).encode()], where="test")
     one_turn(house, "Tell me about town 21.")
     assert house.kit.conversations.find(ANNA, LONG).digest.user_needs == ("My sister must never eat walnuts. (turn 1)",)
-    key, reports = one_turn(house, "Thanks. Tell me about town 22.")
+    key, reports = one_turn(house, "What must my sister never eat?")
     pack = sent(house, reports["gathered_context"])[1]
-    assert "- My sister must never eat walnuts. (turn 1)" in pack
-    assert "PRIOR TURN 1 (" not in pack and house.turns.load(key).manifest.state == "saved"
+    assert "- My sister must never eat walnuts. (turn 1)" in pack and "PRIOR TURN 1 (" not in pack
+    answer = house.answered(key)
+    assert answer.state == "saved" and "walnuts" in answer.response
+    assert [c["path"].rpartition("anna/")[2] for c in answer.citations] == ["sessions/long/conversation_summary.json"]
+    house.close()
 
 
 def test_an_earlier_turn_run_again_sees_no_later_summary(house):

@@ -1,7 +1,9 @@
 """Phase 3: the plan as people read it, and the tools that the Planner sees."""
 
 import json
+from dataclasses import replace
 
+from pandora_dagster.phases import gathering
 from tests.phases.rig import plain, plan
 
 
@@ -29,3 +31,17 @@ def test_straight_to_synthesis_needs_no_tools(rig):
     key = rig.ask()
     assert rig.section(key, 4) == "No tools were needed." and "No tools were needed." in rig.turn(key).files["toolresults.md"]
     assert "executor" not in rig.runtime.calls()
+
+
+def test_a_section_2_that_does_not_read_back_halts_before_any_plan(rig, monkeypatch):
+    """004 section 5.3: the Planner's data are parsed first; what is no YAML is a corrupt document, and no call is made over it."""
+    made = gathering.fitting_section2
+
+    def broken(*arguments, **options):
+        section = made(*arguments, **options)
+        return replace(section, text=section.text.replace("type: assessment", "type: [assessment"))
+
+    monkeypatch.setattr(gathering, "fitting_section2", broken)
+    intervention = rig.halted(rig.ask())
+    assert (intervention.type, intervention.phase) == ("corrupt_document", "task_plan") and rig.runtime.calls()["planner"] == 0
+    assert intervention.message.startswith("context.md: section 2: _meta block: not YAML") and "ask again" in intervention.hint

@@ -11,7 +11,7 @@ from pandora_dagster.phases.loading import NOTE_TOKENS, RESEARCH_TOKENS, SOURCES
 from pandora_dagster.phases.offered import HEADER_TOKENS
 from pandora_dagster.text.citations import references
 from pandora_dagster.text.meta import metas
-from tests.phases.rig import plain
+from tests.phases.rig import plain, retrieval
 from tests.stores.test_sources import research, visit
 
 ANNA = user_id("anna")
@@ -134,6 +134,7 @@ MISSING = {
     "a topic": (chosen(topic="travel.rome"), "research_cache_match: research_cache/travel.rome.json: not among"),
     "a match without topic": (chosen(topic=""), "matched without a topic"),
     "a visit": (chosen(visits=["visit_gone"]), "webpage_cache_needed: webpage_cache/visit_gone.json: not among"),
+    "a memory key": (retrieval(keys=("unheard_of",)), "relevant_memory_keys: unheard_of: not in the memory store"),
     "a note": (chosen(notes=["../../secret.md"]), "relevant_notes: note '../../secret.md': not in"),
 }
 

@@ -137,11 +137,14 @@ def test_a_name_that_was_not_listed_is_missing(notes, tmp_path, folder, name):
 
 
 def test_links_within_the_folder_and_hidden_folders(notes, folder):
-    """A link to another note is a note; the editor's own folders are none of the person's."""
+    """A link to another note is that note, listed once and by its own name; the editor's own folders are none of the person's."""
     (folder / "again.md").symlink_to(folder / "Knowledge" / "russian_history.md")
     (folder / ".obsidian").mkdir()
     (folder / ".obsidian" / "plugin.md").write_text("x")
-    assert [h.name for h in notes.listing(ANNA).headers] == ["again.md", "Knowledge/russian_history.md"]
+    (folder / "shown.md").symlink_to(folder / ".obsidian" / "plugin.md")
+    listing = notes.listing(ANNA, "Russian troll farms")
+    assert [h.name for h in listing.headers] == ["shown.md", "Knowledge/russian_history.md"] and listing.notices == ()
+    assert [m.name for m in listing.matches] == ["Knowledge/russian_history.md"]
 
 
 def test_a_changed_note_is_read_again(notes, folder):

@@ -9,7 +9,7 @@ from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import Summary, as_list, as_number, json_lines, referred, summaries
-from pandora_dagster.runtime.extractive.matching import akin, coverage, stem, terms
+from pandora_dagster.runtime.extractive.matching import akin, content_words, coverage, stem, terms
 from pandora_dagster.runtime.extractive.pointing import pointer
 from pandora_dagster.runtime.extractive.questions import asks_past, is_greeting, question
 from pandora_dagster.runtime.extractive.relevance import bears, shared
@@ -23,12 +23,22 @@ _NEWEST = 3
 _OTHERS = 12
 """The index offers turns by their whole text: where the query looks back, those whose summary is silent are read too."""
 _MOST_KEYS = 12
+_KNOWN = r"(?:the|that|this|these|those|it|its|them|their|his|her|my|our|your|both|out|what|where|how)\b"
+_FURTHER = r"(?:different|other|new|else|similar|more|[a-z]{3,}er)\b"
 _SEEKS_NEW = re.compile(
-    r"\b(?:another|alternatives?|(?:a|an|some|any|something|anything) (?:\w+ )?(?:different|other|new|else))\b"
-    r"|\b(?:find|search|look|recommend|suggest)\b[^.?!\n]{0,60}\b(?:different|new|other|else)\b",
+    r"\banother\b|\balternatives?\b"
+    rf"|\b(?:an?|some|any) (?:[a-z]+ )?(?:different|other|new|else)\b|\b(?:some|any|no)thing (?:[a-z]+ )?{_FURTHER}"
+    rf"|\b(?:search|look|hunt|shop)(?:ing)? (?:around |online )?for (?!{_KNOWN})"
+    rf"|\b(?:find|show|get|list|recommend|suggest) (?:(?:me|us) )?(?:an?|some|any|{_FURTHER}) [a-z]"
+    r"|\b(?:find|show|get|list|recommend|suggest)\b[^.?!\n]{0,60}\b(?:different|new|other|else)\b",
     re.IGNORECASE,
 )
-"""The query wants what was not seen yet."""
+"""The query wants what was not seen yet: something further, or a search for what it does not call known."""
+_OF_THE_KNOWN = re.compile(r"\b(?:of|about) (?:it|that|this|these|those|them)\b", re.IGNORECASE)
+"""`Anything else about that camera` asks for more of what was seen."""
+_COMPARES = re.compile(r"\bcompar\w+", re.IGNORECASE)
+_ABBREVIATED = 4
+"""Letters that a field's name shares with the word it shortens: `specs` are specifications."""
 Scored = tuple[float, Summary, str]
 
 
@@ -115,13 +125,13 @@ def _said(header: Mapping[str, Any]) -> str:
 def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping[str, Any]]) -> tuple[str, ...]:
     """Pages that the query points back at, or whose address, title or fields it names; none where it wants something new
     (004 section 6.1)."""
-    if _SEEKS_NEW.search(query):
+    if _SEEKS_NEW.search(query) and not _OF_THE_KNOWN.search(query):
         return ()
     title, referred = reference
     turns = [t for h in headers if isinstance(t := h.get("turn"), int)]
     if referred is None and pointer(query):
         referred = max(turns, default=None)
-    named = [(h, frozenset(shared(f"{query} {title}", _page(h)))) for h in headers]
+    named = [(h, frozenset(shared(f"{query} {title}", _page(h))) | _compared(query, h)) for h in headers]
     kept = (h for h, words in named if (referred is not None and h.get("turn") == referred) or _names(words, [w for _, w in named]))
     return tuple(str(h["visit_id"]) for h in kept if h.get("visit_id"))
 
@@ -129,6 +139,14 @@ def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping
 def _names(words: frozenset[str], of_pages: list[frozenset[str]]) -> bool:
     """Whether a page shares words with the query, and no other page shares the same ones and more: that one is meant."""
     return bool(words) and not any(words < others for others in of_pages)
+
+
+def _compared(query: str, header: Mapping[str, Any]) -> frozenset[str]:
+    """The words of a comparison that a field of the page shortens."""
+    if not _COMPARES.search(query):
+        return frozenset()
+    fields = [f for name in as_list(header.get("fields")) for f in terms(_spaced(name)) if len(f) >= _ABBREVIATED]
+    return frozenset(word for word in content_words(query) if any(stem(word).startswith(field) for field in fields))
 
 
 def _page(header: Mapping[str, Any]) -> str:

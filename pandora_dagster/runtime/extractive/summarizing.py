@@ -1,7 +1,9 @@
 """Role `summarizer`: what stands in the turn index (004 section 11.2): the query's words, the answer's first sentence, its key words."""
 
 import re
+import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 
 from pandora_dagster.contracts.answers import TurnSummary
 from pandora_dagster.contracts.calls import PromptPack
@@ -17,6 +19,7 @@ from pandora_dagster.text.sentences import sentences
 _CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
 _SIGNS = re.compile(r"^(?:[-*+>#|]+\s*|\d{1,3}[.)]\s+)+|`{3,}\w*")
 _RESEARCH_TOOL = "internet.research"
+_NOT_IN_ID = re.compile(r"[^a-z0-9]+")
 _SENTENCE_WORDS = 45
 _MOST_TOPICS = 5
 _LONGEST_TOPIC = 40
@@ -38,10 +41,17 @@ def summarize(pack: PromptPack, counter: CountsTokens) -> Draft:
             topics=chosen,
             intent=meant,
             has_research=researched,
-            research_topic=f"{meant}.{chosen[0]}" if researched else None,
+            research_topic=_topic_id(meant, chosen) if researched else None,
         )
 
     return largest(make, len(pieces), pack.max_output_tokens, counter)
+
+
+def _topic_id(category: str, names: Iterable[str]) -> str:
+    """`category.subcategory` after the first name that can be written in plain letters; the category alone where none can."""
+    plain = (unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower() for name in names)
+    telling = (_NOT_IN_ID.sub("-", name).strip("-") for name in plain)
+    return ".".join((category, *[name for name in telling if name][:1]))
 
 
 def _plain(sentence: str) -> str:

@@ -109,3 +109,11 @@ def test_the_weakest_turns_are_left_out_first(ask) -> None:
 def test_a_look_back_without_matter_takes_the_newest(ask) -> None:
     """`what did we talk about last time?` names no matter: the newest turns are read."""
     assert ask("retrieval", "what did we talk about last time?", {"turn_summaries": "\n".join(TURNS)})["relevant_turns"] == [20, 13, 12]
+
+
+@pytest.mark.parametrize(("more", "reuse"), [({}, "full"), ({"expired": True}, "refresh"), ({"age_hours": 12}, "partial")])
+def test_research_that_is_past_its_time_is_to_be_refreshed(ask, more, reuse) -> None:
+    """However young and good it is: its own time is over."""
+    header = {"topic": "commerce.camera", "cache_key": "cameras", "age_hours": 1.0, "quality_score": 0.9, **more}
+    match = ask("retrieval", "Which camera?", {"research_headers": json.dumps(header)})["research_cache_match"]
+    assert (match["topic"], match["reuse_recommendation"]) == ("commerce.camera", reuse)

@@ -24,6 +24,16 @@ def test_research_is_told_by_the_tool(ask) -> None:
     assert not spoken["has_research"]
 
 
+@pytest.mark.parametrize(
+    ("query", "topic"), [("günstige Möbel", "query.gunstige"), ("你好，世界", "query.conversation"), ("lamp", "query.lamp")]
+)
+def test_research_has_a_topic_id_whatever_the_words(ask, query: str, topic: str) -> None:
+    """Small plain letters, as the research index names its topics."""
+    done = "### Result 1: internet.research\n\n**Status:** success\n\nFound."
+    answer = ask("summarizer", query, {"context.md": context(query, s4=done, s5="")})
+    assert TurnSummary.model_validate(answer).research_topic == topic
+
+
 @pytest.mark.parametrize("query", ["hi", "?", "", "42", "a b c", "word " * 3000, "你好，世界", "x" * 5000])
 def test_any_turn_has_a_summary_and_two_topics(ask, query: str) -> None:
     """Odd and huge queries still give a valid summary within the limit."""

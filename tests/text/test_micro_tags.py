@@ -21,10 +21,8 @@ I would like us to talk on Sunday.
 
 You sound tired [1].
 """
-_PIECES = st.sampled_from(
-    ["<thinking>", "</thinking>", "<draft>", "</draft>", "<dispatch>", "</dispatch>", "<THINKING>", "<think", "ing>", "</", "<", ">"]
-    + ["GO", '{"action": "GO"}', "[1]", "two words ", "\n", "<b>", "ß<", "</Dispatch>", "<draft >", "\u212a"]
-)
+_TAGS = ("<thinking>", "</thinking>", "<draft>", "</draft>", "<dispatch>", "</dispatch>", "<THINKING>", "</Dispatch>", "<draft >", "<b>")
+_PIECES = st.sampled_from([*_TAGS, "<think", "ing>", "</", "<", ">", "GO", '{"action": "GO"}', "[1]", "two words ", "\n", "ß<", "\u212a"])
 TEXTS = st.one_of(st.lists(_PIECES, max_size=14).map("".join), st.text(max_size=60))
 _BLOCK = re.compile(r"<(thinking|dispatch)>(.*?)</\1>", re.IGNORECASE | re.ASCII | re.DOTALL)
 _TAG = re.compile(r"</?(?:thinking|draft|dispatch)>", re.IGNORECASE | re.ASCII)
@@ -36,9 +34,12 @@ def persons_text(text: str) -> str:
     while tag := _TAG.search(text, place):
         told.append(text[place : tag.start()])
         block = _BLOCK.match(text, tag.start())
-        whole = block and (block[1].lower() == "thinking" or action_in(block[2].strip()) is not None and len(block[2]) <= LONGEST_DISPATCH)
-        place = block.end() if block and whole else tag.end()
+        place = block.end() if block and is_whole(block[1].lower(), block[2]) else tag.end()
     return "".join([*told, text[place:]]).strip()
+
+
+def is_whole(name: str, content: str) -> bool:
+    return name == "thinking" or (len(content) <= LONGEST_DISPATCH and action_in(content.strip()) is not None)
 
 
 def in_pieces(text: str, cuts: list[int]) -> Tagged:

@@ -26,8 +26,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdou
 NoStream = Annotated[bool, typer.Option("--no-stream", help="The answer once it is whole, not while it is written.")]
 
 STATES = ("open", "halted", "clarify", "saved", "archived")
-_ANSWERING = ("saved_turn", "clarification", "plan_clarification")
-"""Phases with which the answer is there."""
 
 
 def register(app: typer.Typer) -> None:
@@ -219,7 +217,7 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool, stream: bool
         _tell_without_summary(house, key, house.interventions.show(result.intervention))
         if resumed:
             raise typer.Exit(EXIT_HALTED)
-    elif resumed and seen and not any(report.phase in _ANSWERING for report in seen):
+    elif resumed and seen and not any(report.answers for report in seen):
         note(f"{key}  {result.state}: {', '.join(report.phase for report in seen)} finished")
 
 
@@ -243,7 +241,7 @@ def _shown_when_saved(house: "House", report: "PhaseReport", seen: "list[PhaseRe
     seen.append(report)
     if report.halt:
         speaking.withdrawn("the turn halted")
-    if report.phase not in _ANSWERING or report.halt:
+    if not report.answers:
         return
     result = house.answered(report.key)
     speaking.finish(result.response)

@@ -34,4 +34,12 @@ def fault_of(error: ModelError) -> Fault:
     if isinstance(error, BadAnswerError):
         return Fault(InterventionType.SCHEMA_VIOLATION, str(error), retryable=True, feedback=str(error), hint=error.hint)
     away = isinstance(error, RuntimeUnreachableError) and not isinstance(error, RateLimitedError)
-    return Fault(InterventionType.RUNTIME_UNREACHABLE, str(error), retryable=error.retryable, wait=True, away=away, hint=error.hint)
+    return Fault(
+        InterventionType.RUNTIME_UNREACHABLE,
+        str(error),
+        retryable=error.retryable,
+        wait=True,
+        wait_s=error.retry_after_s,
+        away=away,
+        hint=error.hint,
+    )

@@ -48,13 +48,13 @@ class Api:
 
 
 @contextmanager
-def started(root: Path, *options: str, env: Mapping[str, str] | None = None) -> Generator[Api]:
-    """A server that answers; killed where a test leaves it."""
+def started(root: Path, *options: str, env: Mapping[str, str] | None = None, code: str = PANDORA) -> Generator[Api]:
+    """A server that answers; killed where a test leaves it. `code`: a program that takes the place of `pandora`."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     root.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-c", PANDORA, "api", "--port", str(port), *options]
+    command = [sys.executable, "-c", code, "api", "--port", str(port), *options]
     told = {**environment(root), **(env or {})}
     process = subprocess.Popen(command, env=told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=root.parent)
     api = Api(root, port, process)

@@ -112,6 +112,8 @@ class ModelError(PandoraError):
 
     queued_ms: float = 0.0
     """How long it waited for its place at the server."""
+    retry_after_s: float = 0.0
+    """How long the server asked to be left alone; 0 where it did not say."""
     tokens: tuple[int, int, int] = (0, 0, 0)
     """Prompt, output and cached tokens, where the server counted them in spite of the failure."""
 

@@ -1,5 +1,6 @@
-"""`pandora serve`: the model servers of the runtime file, started and kept up."""
+"""`pandora serve`: the model servers of the runtime file, started and kept up. `pandora api`: the pipeline as a server of its own."""
 
+import os
 import sys
 from collections.abc import Mapping
 from shlex import join
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import settings_of
+from pandora_dagster.cli.opened import opened, settings_of
 from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _GB = 10**9
 
 def register(app: typer.Typer) -> None:
     app.command("serve")(serve)
+    app.command("api")(api)
 
 
 def serve(
@@ -97,6 +99,27 @@ def _plan_document(serving: "Serving") -> dict[str, object]:
     ]
     found = [{"index": gpu.index, "name": gpu.name, "total_bytes": gpu.total, "free_bytes": gpu.free} for gpu in serving.gpus]
     return {"gpus": found, "servers": servers, "faults": list(serving.plan.faults), "notes": list(serving.plan.notes)}
+
+
+def api(
+    context: typer.Context,
+    host: Annotated[str, typer.Option(help="Address it listens on; others than this machine's need PANDORA_API_KEY.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 for any that is free.", min=0, max=65535)] = 8400,
+) -> None:
+    """Answer chat clients over HTTP, as OpenAI's API does, until Ctrl-C.
+
+    POST /v1/chat/completions (whole or streamed), GET /v1/models, GET /health. The headers X-Pandora-Session and X-Pandora-User say
+    which conversation and whose (docs/serving.md).
+
+    Example: pandora api --port 8400
+    """
+    from pandora_dagster.api.guard import KEY_NAME, Guard
+    from pandora_dagster.api.server import serve as serve_api
+
+    guard = Guard(host, os.environ.get(KEY_NAME, "").strip())
+    with opened(context) as house:
+        about = f"runtime {house.kit.runtime}, {'with' if guard.key else 'without'} a key, over {house.settings.root}; Ctrl-C ends it"
+        serve_api(house, guard, port=port, on_ready=lambda address: note(f"pandora api on {address}: {about}"))
 
 
 def _run(serving: "Serving", *, as_json: bool) -> None:

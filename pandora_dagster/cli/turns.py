@@ -9,6 +9,7 @@ import typer
 
 from pandora_dagster.cli.opened import opened, stored
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_markdown, say_table, stop
+from pandora_dagster.cli.speaking import Speaking
 from pandora_dagster.errors import StoreError
 
 if TYPE_CHECKING:
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
 User = Annotated[str, typer.Option("--user", "-u", help="Whose turn it is; default PANDORA_USER.")]
 Session = Annotated[str, typer.Option("--session", "-s", help="The conversation it belongs to; default: one a day.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+NoStream = Annotated[bool, typer.Option("--no-stream", help="The answer once it is whole, not while it is written.")]
 
 STATES = ("open", "halted", "clarify", "saved", "archived")
-_ANSWERING = ("saved_turn", "clarification", "plan_clarification")
-"""Phases with which the answer is there."""
 
 
 def register(app: typer.Typer) -> None:
@@ -43,20 +43,24 @@ def ask(
     session: Session = "",
     mode: Annotated[str, typer.Option(help="chat or code.")] = "chat",
     as_json: AsJson = False,
+    no_stream: NoStream = False,
 ) -> None:
     """Ask something: one turn through the Dagster graph.
+
+    The answer is shown while it is written. A draft that a check turns down is marked as withdrawn; sources come at the end.
 
     Example: pandora ask "Which desk did we order, and what did it cost?" --user example
     """
     with opened(context) as house:
         key = house.start(text, user=user, session=session, mode=mode)
-        _run_and_show(house, key, as_json=as_json)
+        _run_and_show(house, key, as_json=as_json, stream=not no_stream)
 
 
 def resume(
     context: typer.Context,
     turn: Annotated[str, typer.Argument(help="<user>:turn_000811, or the short form where it is unique.")],
     as_json: AsJson = False,
+    no_stream: NoStream = False,
 ) -> None:
     """Go on with a halted or cut-off turn.
 
@@ -68,10 +72,10 @@ def resume(
         key = house.turns.resolve(turn)
         if not house.left_to_do(key):
             stop(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
-        _run_and_show(house, key, as_json=as_json, resumed=True)
+        _run_and_show(house, key, as_json=as_json, stream=not no_stream, resumed=True)
 
 
-def chat(context: typer.Context, user: User = "", session: Session = "") -> None:
+def chat(context: typer.Context, user: User = "", session: Session = "", no_stream: NoStream = False) -> None:
     """Talk, turn after turn, in one warm process.
 
     An empty line or the end of input ends it. Exit code 1 where a turn halted.
@@ -87,7 +91,11 @@ def chat(context: typer.Context, user: User = "", session: Session = "") -> None
         while text := _typed():
             key = house.start(text, user=user, session=session, mode="chat")
             reports: list[PhaseReport] = []
-            last = house.run_turn(key, on_report=lambda report, got=reports: _shown_when_saved(house, report, got))
+            speaking = Speaking()
+            heard = house if no_stream else house.listened_by(speaking)
+            last = heard.run_turn(
+                key, on_report=lambda report, got=reports, speaking=speaking: _shown_when_saved(house, report, got, speaking)
+            )
             report_turn(house, key, reports)
             if last.halt:
                 halted = True
@@ -186,18 +194,19 @@ def _spent(house: "House", key: "TurnKey", revision: int) -> "CallTotals | None"
         return None
 
 
-def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool, resumed: bool = False) -> None:
+def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool, stream: bool = True, resumed: bool = False) -> None:
     """Run what is left and tell what came of it. Exit code 1 where the turn halted; a resumed one also where anything is left."""
     from pandora_dagster.defs.run import run_turn
 
     seen: list[PhaseReport] = []
+    speaking = Speaking()
 
     def tell(report: "PhaseReport") -> None:
         _tell_notices(report)
         if not as_json:
-            _shown_when_saved(house, report, seen)
+            _shown_when_saved(house, report, seen, speaking)
 
-    run_turn(house, key, on_report=tell)
+    run_turn(house.listened_by(speaking) if stream and not as_json else house, key, on_report=tell)
     result = house.answered(key)
     if as_json:
         say_json(_as_object(result))
@@ -209,7 +218,7 @@ def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool, resumed: boo
         _tell_without_summary(house, key, house.interventions.show(result.intervention))
         if resumed:
             raise typer.Exit(EXIT_HALTED)
-    elif resumed and seen and not any(report.phase in _ANSWERING for report in seen):
+    elif resumed and seen and not any(report.answers for report in seen):
         note(f"{key}  {result.state}: {', '.join(report.phase for report in seen)} finished")
 
 
@@ -234,13 +243,15 @@ def _tell_halt(halt: "Intervention") -> None:
     note(f"  intervention {halt.id}. {halt.hint}".rstrip())
 
 
-def _shown_when_saved(house: "House", report: "PhaseReport", seen: "list[PhaseReport]") -> None:
-    """The answer comes first: printed as soon as the turn is saved, before summary and index (DECISIONS 16)."""
+def _shown_when_saved(house: "House", report: "PhaseReport", seen: "list[PhaseReport]", speaking: Speaking) -> None:
+    """The answer comes first: whole as soon as the turn is saved, before summary and index (DECISIONS 16)."""
     seen.append(report)
-    if report.phase not in _ANSWERING or report.halt:
+    if report.halt:
+        speaking.withdrawn("the turn halted")
+    if not report.answers:
         return
     result = house.answered(report.key)
-    say(result.response)
+    speaking.finish(result.response)
     for cited in result.citations:
         say(f"  [{cited['label']}] {cited['turn_id'] or 'memory'}  {place(cited['path'])}")
     note(f"{report.key}  {report.manifest.state}  runtime {report.manifest.runtime}")

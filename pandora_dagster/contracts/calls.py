@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.listening import Listens
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat, Priority
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class CallRequest:
     """Whether the query refers to something that its analysis could not resolve."""
     halt_on_low_confidence: bool = True
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
+    listener: Listens | None = None
+    """Told the answer while it comes, where it is one that is written for people: markdown, text or tagged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +285,8 @@ class CallRecord(BaseModel):
     """Planned tokens of the pack by source: documents by name, everything else by kind (002 section 8)."""
     routed: tuple[str, ...] = ()
     """Why the router chose the layer; empty where it had nothing to say."""
+    thinking: str = ""
+    """What the model wrote for itself in a tagged answer."""
 
     @property
     def used_tokens(self) -> int:
@@ -317,7 +322,7 @@ class CallResult:
 
     text: str
     parsed: Any
-    """dict for json and yaml, the text itself for markdown and text."""
+    """dict for json and yaml, the text itself for markdown and text, for tagged a dict of text, thinking, draft and dispatch."""
     record: CallRecord
     verdicts: tuple[GateVerdict, ...]
     compressions: "tuple[CompressionReport, ...]" = ()

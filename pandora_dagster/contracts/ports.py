@@ -1,6 +1,6 @@
 """The ports: what the inner rooms ask of the outer ones. Adapters in `runtime`, `stores` and `tools` fill them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -63,9 +63,11 @@ class ModelRuntime(Protocol):
         """Tokens of the pack's whole prompt as its layer's model reads it; None where that can not be told. Never raises."""
         ...
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         """One answer; raises ModelError, a ModelTimeoutError after `timeout_s` seconds from when the call has its place at
-        the server. Never retries by itself what the recipe's gates decide about."""
+        the server. Never retries by itself what the recipe's gates decide about.
+
+        `on_words` is told the answer's text as it comes, in as many pieces as the runtime has; what it raises ends the call."""
         ...
 
     async def aclose(self) -> None: ...

@@ -13,6 +13,9 @@ SectionMark = Annotated[str, Field(pattern=r"^§[0-6]$")]
 PromptPath = Annotated[str, Field(pattern=r"^prompts/([a-z0-9_]+/)+[a-z0-9_]+\.md$")]
 
 
+NO_SCHEMA_OF_TAGS = "expected none, a tagged answer has the shape of its tags"
+
+
 class TokenBudget(BaseModel):
     """Tokens of one call: `prompt + input + output + response_reserve <= total` (000 section 11.1)."""
 
@@ -114,6 +117,8 @@ class Recipe(BaseModel):
     def _one_prompt(self) -> "Recipe":
         if (self.system_prompt is None) == (not self.prompt_files):
             raise ValueError("expected exactly one of system_prompt and prompt_files")
+        if self.output_format is OutputFormat.TAGGED and self.output_schema is not None:
+            raise ValueError(NO_SCHEMA_OF_TAGS)
         if not self.input_docs and not self.input_sections:
             raise ValueError("expected input_docs or input_sections")
         return self

@@ -25,12 +25,19 @@ class Priority(IntEnum):
 
 
 class OutputFormat(StrEnum):
-    """000 section 13.1."""
+    """000 section 13.1, and 002's micro-tags."""
 
     JSON = "json"
     MARKDOWN = "markdown"
     YAML = "yaml"
     TEXT = "text"
+    TAGGED = "tagged"
+    """Markdown with `<thinking>`, `<draft>` and `<dispatch>` (`text.micro_tags`)."""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether an answer is prose for people, not a value."""
+        return self in (OutputFormat.MARKDOWN, OutputFormat.TEXT, OutputFormat.TAGGED)
 
 
 class Mode(StrEnum):

@@ -19,6 +19,7 @@ from pandora_dagster.cookbook.registry import check_registry, prompts_named
 from pandora_dagster.cookbook.schema_file import check_schema_file
 from pandora_dagster.cookbook.shelf import Shelf
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
+from pandora_dagster.text.micro_tags import read_tagged
 from pandora_dagster.text.schema_text import property_names
 
 _EXAMPLE = re.compile(r"^[^\n`]*\bExample\b[^\n]*\n.*?^(`{3,})\w*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
@@ -130,6 +131,8 @@ def _example(loaded: LoadedRecipe) -> Iterator[str]:
             yield "prompt: no example: expected a line with the word Example and a fenced block after it"
         if loaded.recipe.output_format is OutputFormat.JSON:
             yield from (fault for text in examples for fault in _json_faults(loaded, text))
+        if loaded.recipe.output_format is OutputFormat.TAGGED and not all(read_tagged(text).text for text in examples):
+            yield "prompt: example: only tags: expected an answer for the person after them"
 
 
 def _json_faults(loaded: LoadedRecipe, text: str) -> Iterator[str]:

@@ -15,6 +15,11 @@ _FORMATS = {
     OutputFormat.YAML: "Answer with one YAML mapping only.",
     OutputFormat.MARKDOWN: "Answer in Markdown only.",
     OutputFormat.TEXT: "Answer in plain text only.",
+    OutputFormat.TAGGED: (
+        "Begin with <thinking>your notes, which nobody else reads</thinking>. Where the task asks for a text that the person may use as"
+        " it stands, put it into <draft></draft>; where it asks for an action, put the action's word or one JSON object into"
+        " <dispatch></dispatch>. Then answer in Markdown, without tags."
+    ),
 }
 _SHAPE = "Its shape (`?`: optional):"
 KNOWN_VARIABLES = frozenset({"mode", "phase", "session_id", "turn_id", "user_id", "intent", "policy", "tools"})

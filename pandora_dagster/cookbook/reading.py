@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.contracts.recipes import NO_SCHEMA_OF_TAGS, LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.cookbook.output_schema import schema_faults
 from pandora_dagster.cookbook.places import POLICY
 from pandora_dagster.cookbook.source import Fault, Source, dotted, read_text, read_yaml
@@ -76,6 +76,8 @@ def _choices(source: Source) -> Iterator[Fault]:
         yield Fault(source.line(("system_prompt",)) if both else 1, f"prompt: {'both' if both else 'none'} given: {_INSTEAD_OF_PROMPTS}")
     if not data.get("input_docs") and not data.get("input_sections"):
         yield Fault(1, f"input: none given: {_INSTEAD_OF_INPUT}")
+    if data.get("output_format") == "tagged" and data.get("output_schema") is not None:
+        yield Fault(source.line(("output_schema",)), f"output_schema: given for a tagged answer: {NO_SCHEMA_OF_TAGS}")
 
 
 def _output_faults(source: Source) -> Iterator[Fault]:

@@ -45,6 +45,7 @@ class Account:
     queue_ms: float = 0.0
     cost: float = 0.0
     routed: tuple[str, ...] = ()
+    thinking: str = ""
 
     def begin(self, packable: Packable, pack: PromptPack, pack_ref: str, model: str) -> None:
         """A new attempt: what the one before it said about its answer no longer holds."""
@@ -54,7 +55,7 @@ class Account:
         self.left_out, self.tokens_saved = packable.left_out, packable.tokens_saved
         self.compressions = packable.compressions
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
-        self.schema_valid, self.confidence = None, None
+        self.schema_valid, self.confidence, self.thinking = None, None, ""
         self.gates.clear()
         self.sizes = sizes_of(pack)
 
@@ -110,6 +111,7 @@ class Account:
             cost=round(self.cost, 9),
             context_sizes=dict(self.sizes),
             routed=self.routed,
+            thinking=self.thinking,
         )
 
     def fields(self) -> Mapping[str, str]:

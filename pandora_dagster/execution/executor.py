@@ -21,6 +21,7 @@ from pandora_dagster.execution.correction import Correction, ratio_of
 from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.fitting import Fitting, Target
 from pandora_dagster.execution.gates import confidence_of
+from pandora_dagster.execution.hearing import Hearing
 from pandora_dagster.execution.inputs import Inputs, gather
 from pandora_dagster.execution.invocation import fault_of, invoke
 from pandora_dagster.execution.judging import Judged, judge
@@ -43,6 +44,7 @@ class _Call:
     account: Account
     tools: tuple[str, ...]
     patience: Patience
+    hearing: Hearing
 
 
 class Executor:
@@ -124,7 +126,8 @@ class Executor:
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
         layer, reasons = routed(self._routing, request, loaded.path, loaded.recipe.model_layer)
         account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
-        return _Call(request, loaded, account, tools, Patience(account.call_id, loaded.recipe.quality_gates))
+        hearing = Hearing(request.listener, loaded.recipe.output_format)
+        return _Call(request, loaded, account, tools, Patience(account.call_id, loaded.recipe.quality_gates), hearing)
 
     async def _answered(self, call: _Call) -> Judged:
         """Steps 2 to 6: an answer that passes, or one whose low confidence the caller handles; raises CallFaultError."""
@@ -142,6 +145,7 @@ class Executor:
         if first.doubt is None or larger is None:
             return _sure_enough(call, first)
         call.account.escalated = True
+        call.hearing.withdraw(first.doubt.reason)
         return _sure_enough(call, await self._tried(call, inputs, larger, f"{layer.value} answered: {first.doubt.reason}."))
 
     async def _tried(self, call: _Call, inputs: Inputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None) -> Judged:
@@ -154,6 +158,7 @@ class Executor:
             outcome = (None if met_nobody else await self._deferred(call)) or await self._attempted(call, packable, feedback, target)
             if isinstance(outcome, Judged):
                 return outcome
+            call.hearing.withdraw(outcome.message)
             pause = call.patience.pause_before_next(outcome)
             if pause is None:
                 raise CallFaultError(outcome)
@@ -190,7 +195,7 @@ class Executor:
         call.account.begin(packable, pack, self._kept(call, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
         gates, began = call.loaded.recipe.quality_gates, self._clock()
         try:
-            answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms)
+            answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms, on_words=call.hearing.begin())
         except ModelError as error:
             call.patience.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000
             prompt, output, cached = error.tokens
@@ -228,7 +233,7 @@ class Executor:
             account.judged(verdict)
         checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
         account.schema_valid = account.gates["schema_validation"] if checked else None
-        account.confidence = confidence_of(judged.parsed)
+        account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
         return judged.fault or judged
 
     def _kept(self, call: _Call, kind: str, text: str) -> str:
@@ -242,6 +247,7 @@ class Executor:
     def _returned(self, call: _Call, judged: Judged) -> CallResult:
         """Step 7. A log that fails is said, in the result's record too; the answer stays."""
         doubt = judged.doubt
+        call.hearing.finish(judged.text)
         record = call.account.record(self._clock(), success=doubt is None, error=doubt.reason if doubt else "")
         return CallResult(judged.text, judged.parsed, self._logged(record), judged.verdicts, call.account.compressions)
 
@@ -272,6 +278,7 @@ def _served_room(call: _Call, target: Target) -> int | None:
 def _sure_enough(call: _Call, judged: Judged) -> Judged:
     """The answer itself, unless its confidence is too low and its caller can not go on with that."""
     if judged.doubt is not None and call.request.halt_on_low_confidence:
+        call.hearing.withdraw(judged.doubt.reason)
         raise CallFaultError(Fault(InterventionType.LOW_CONFIDENCE, judged.doubt.reason))
     return judged
 

@@ -15,6 +15,8 @@ class Fault:
     feedback: str = ""
     wait: bool = False
     """Pause before the next attempt: the endpoint, not the answer, was at fault."""
+    wait_s: float = 0.0
+    """How long the server asked to be left alone."""
     away: bool = False
     """It was not there at all: waited for beside the recipe's own retries."""
     hint: str = ""

@@ -8,7 +8,6 @@ from jsonschema.protocols import Validator
 
 from pandora_dagster.contracts.calls import GateVerdict, Source
 from pandora_dagster.contracts.recipes import Recipe
-from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.text.answers import strings
 from pandora_dagster.text.citations import cited
 
@@ -85,8 +84,7 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
     if unknown := [label for label in labels if label not in given]:
         known = ", ".join(f"[{label}]" for label in sorted(given, key=_numerically)) or "no source"
         return GateVerdict("evidence_required", False, f"answer: cites {_bracketed(unknown)}: expected only what was given: {known}")
-    written = recipe.output_format in (OutputFormat.MARKDOWN, OutputFormat.TEXT)
-    if written and given and not labels and not _claims_nothing(str(parsed), intent):
+    if recipe.output_format.is_written and given and not labels and not _claims_nothing(str(parsed), intent):
         return GateVerdict("evidence_required", False, "answer: cites nothing: expected every claim to name its source, e.g. [1]")
     return GateVerdict("evidence_required", True, value=float(len(labels)))
 

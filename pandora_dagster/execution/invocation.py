@@ -1,5 +1,7 @@
 """Step 5 of 000 section 15: one attempt at a model, within its time. Knows the runtime port; knows nothing of answers."""
 
+from collections.abc import Callable
+
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
 from pandora_dagster.contracts.ports import ModelRuntime
 from pandora_dagster.contracts.words import InterventionType
@@ -14,10 +16,10 @@ from pandora_dagster.errors import (
 from pandora_dagster.execution.faults import Fault
 
 
-async def invoke(runtime: ModelRuntime, pack: PromptPack, *, timeout_ms: int) -> ModelAnswer:
+async def invoke(runtime: ModelRuntime, pack: PromptPack, *, timeout_ms: int, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
     """One answer; raises ModelError. The runtime keeps the time, from when the call has its place at the server; a late
     answer is a ModelTimeoutError whether or not it could be interrupted."""
-    answer = await runtime.complete(pack, timeout_s=timeout_ms / 1_000)
+    answer = await runtime.complete(pack, timeout_s=timeout_ms / 1_000, on_words=on_words)
     if answer.latency_ms > timeout_ms:
         raise ModelTimeoutError(f"{pack.layer.value}: the answer took {answer.latency_ms:.0f} ms: expected at most {timeout_ms}")
     return answer
@@ -32,4 +34,12 @@ def fault_of(error: ModelError) -> Fault:
     if isinstance(error, BadAnswerError):
         return Fault(InterventionType.SCHEMA_VIOLATION, str(error), retryable=True, feedback=str(error), hint=error.hint)
     away = isinstance(error, RuntimeUnreachableError) and not isinstance(error, RateLimitedError)
-    return Fault(InterventionType.RUNTIME_UNREACHABLE, str(error), retryable=error.retryable, wait=True, away=away, hint=error.hint)
+    return Fault(
+        InterventionType.RUNTIME_UNREACHABLE,
+        str(error),
+        retryable=error.retryable,
+        wait=True,
+        wait_s=error.retry_after_s,
+        away=away,
+        hint=error.hint,
+    )

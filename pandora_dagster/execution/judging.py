@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from jsonschema.protocols import Validator
 
@@ -23,6 +23,12 @@ class Judged:
     parsed: Any
     verdicts: tuple[GateVerdict, ...]
     fault: Fault | None = None
+    tagged: bool = False
+
+    @property
+    def thinking(self) -> str:
+        """What a tagged answer says for itself alone."""
+        return str(cast("dict[str, object]", self.parsed)["thinking"]) if self.tagged else ""
 
     @property
     def doubt(self) -> GateVerdict | None:
@@ -38,9 +44,11 @@ def judge(answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sour
     except BadAnswerError as error:
         unreadable = GateVerdict("schema_validation", False, str(error))
         return Judged(answer.text, None, (unreadable, in_time), _told(InterventionType.SCHEMA_VIOLATION, str(error)))
-    verdicts = tuple(_verdicts(parsed, recipe, validator, sources, intent))
-    text = parsed if isinstance(parsed, str) and recipe.output_format is not OutputFormat.JSON else answer.text
-    return Judged(text, parsed, (*verdicts, in_time), _fault(verdicts))
+    tagged = recipe.output_format is OutputFormat.TAGGED
+    written: object = parsed["text"] if tagged else parsed
+    verdicts = tuple(_verdicts(written, recipe, validator, sources, intent))
+    text = written if isinstance(written, str) and recipe.output_format is not OutputFormat.JSON else answer.text
+    return Judged(text, parsed, (*verdicts, in_time), _fault(verdicts), tagged)
 
 
 def _wants_mapping(recipe: Recipe) -> bool:

@@ -5,6 +5,7 @@
 | an answer that failed a gate, a time-out | the recipe's `max_retries` | none: the model is told, or asked again |
 | 429 | the same | doubling |
 | unreachable: refused, reset, 5xx | AWAY_RETRIES, beside them | doubling |
+| either of them with `Retry-After` | the same | at least as long as the server asks, at most all that is left of the call's time |
 | refused request, no free place, an endpoint left alone | never | |
 
 All of it within the time that the recipe gives to a call and its retries; waiting for a place at the server is not part of it.
@@ -49,6 +50,7 @@ class Patience:
         pause = pause_s(self.call_id, self.retries + 1) if fault.wait else 0.0
         if not fault.retryable or used >= allowed or self.spent_s + pause >= self.deadline_s:
             return None
+        pause = max(pause, min(fault.wait_s, self.deadline_s - self.spent_s))
         if fault.away:
             self.away += 1
         else:

@@ -19,7 +19,7 @@ MOST_REVISIONS = 2
 
 
 async def response(desk: Desk) -> Written:
-    """Section 5 and `response.md`: the answer as the person sees it, with citations."""
+    """Section 5 and `response.md`: the answer as the person sees it, with citations; whoever listens hears it while it is written."""
     result = await _synthesize(desk, desk.context, issues=())
     return Written(sections={5: result.text}, files={"response.md": result.text + "\n"}, verdicts=result.verdicts)
 
@@ -35,6 +35,7 @@ async def validation(desk: Desk) -> Written:
         desk.kept["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
         if rounds[-1].decision == "APPROVE":
             return _approved(desk, context, rounds)
+        desk.withdraw(_why(rounds[-1]))
         if rounds[-1].decision == "FAIL" or last:
             break
         again = await _synthesize(desk, context, issues=rounds[-1].issues)
@@ -55,7 +56,7 @@ async def _synthesize(desk: Desk, context: ContextDocument, *, issues: Sequence[
         documents.append(InputDocument("toolresults.md", items=(Item(raw, name="toolresults.md"),)))
     if issues:
         documents.append(InputDocument("revision_notes", "\n".join(f"- {issue}" for issue in issues)))
-    return await desk.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context))
+    return await desk.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context), aloud=True)
 
 
 def _approved(desk: Desk, context: ContextDocument, rounds: list[ValidationVerdict]) -> Written:
@@ -76,8 +77,12 @@ def _table(rounds: Sequence[ValidationVerdict]) -> list[dict[str, object]]:
     ]
 
 
+def _why(verdict: ValidationVerdict) -> str:
+    return "; ".join(verdict.issues) or verdict.reasoning
+
+
 def _rejected(desk: Desk, rounds: Sequence[ValidationVerdict]) -> HaltError:
     verdict, times = rounds[-1], f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
-    message = f"{desk.turn.key}: validation: {verdict.decision} after {times}: {'; '.join(verdict.issues) or verdict.reasoning}"
+    message = f"{desk.turn.key}: validation: {verdict.decision} after {times}: {_why(verdict)}"
     hint = "read the rounds and drafts in validation.json, then resolve the intervention and resume the turn"
     return desk.halt(InterventionType.MISSING_EVIDENCE, message, hint=hint)

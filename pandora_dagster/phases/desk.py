@@ -77,8 +77,9 @@ class Desk:
         sources: tuple[Source, ...] = (),
         context: ContextDocument | None = None,
         halt_on_low_confidence: bool = True,
+        aloud: bool = False,
     ) -> CallResult:
-        """Run the recipe of `recipe` (a stem, taken in the turn's mode) over this turn's documents."""
+        """Run the recipe of `recipe` (a stem, taken in the turn's mode) over this turn's documents; `aloud`: the person may listen."""
         manifest = self.turn.manifest
         whole = (context or self.context).render()
         analysis = self.analysis() if "query_analysis.json" in self.turn.files else None
@@ -94,11 +95,17 @@ class Desk:
             policy=self.kit.policy,
             mode=self.mode,
             halt_on_low_confidence=halt_on_low_confidence,
+            listener=self.kit.listener if aloud else None,
         )
         result = await self.kit.execution.call(request)
         self.results.append(result)
         self.compressions += result.compressions
         return result
+
+    def withdraw(self, reason: str) -> None:
+        """Tell whoever listens that the answer they heard is none."""
+        if self.kit.listener is not None:
+            self.kit.listener.withdrawn(reason)
 
     def taken(self, shrunk: Shrunk) -> str:
         """The text of a compression, whose report goes into this run's; one that had to stay too large is told as a verdict."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pandora_dagster.contracts.listening import Listens
 from pandora_dagster.contracts.ports import (
     CallLog,
     Clock,
@@ -56,3 +57,5 @@ class Kit:
     """Of the calls of a turn until its answer is out; NIGHT for a batch, for which nobody waits."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""
+    listener: Listens | None = None
+    """Told the turn's answer while it is written; None where nobody listens."""

@@ -29,3 +29,11 @@ class PhaseReport:
     """Further numbers and tables (lists of flat mappings) to display."""
     skipped: bool = False
     halt: Intervention | None = None
+
+    @property
+    def answers(self) -> bool:
+        """Whether the turn's answer, or its question back, is there with this phase."""
+        return self.phase in _ANSWERING and not self.skipped and self.halt is None
+
+
+_ANSWERING = ("saved_turn", "clarification", "plan_clarification")

@@ -22,9 +22,12 @@ class CallFiles:
         self.layout = Layout(root)
 
     def append(self, record: CallRecord) -> None:
-        """Add one line, credentials taken out of its error; raises StoreError. Several processes may append at once."""
+        """Add one line, credentials taken out of its error and its thinking; raises StoreError. Several processes may append at once."""
         path = inside(self.layout.root, self._path(record))
-        line = record.model_copy(update={"error": redacted(record.error)}).model_dump_json().encode() + b"\n"
+        line = (
+            record.model_copy(update={"error": redacted(record.error), "thinking": redacted(record.thinking)}).model_dump_json().encode()
+            + b"\n"
+        )
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _append(path, line)

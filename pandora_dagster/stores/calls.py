@@ -1,6 +1,6 @@
 """Call records and their index as one CallLog: written as lines at once, taken into DuckDB when a turn comes to rest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,8 @@ class Calls:
     """Is told, in one sentence, what kept records out of the index."""
     listeners: tuple[Callable[[CallRecord], None], ...] = ()
     """Hear of every record; they never raise."""
+    settled: tuple[Callable[[Sequence[CallRecord]], None], ...] = ()
+    """Hear of all records of a turn when it comes to rest; they never raise."""
     owed: set[Path] = field(default_factory=set[Path])
     """Files that the index refused to take in; the next turn that comes to rest brings them along."""
 
@@ -46,8 +48,11 @@ class Calls:
     def settle(self, key: TurnKey, revision: int) -> None:
         """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,
         what it still owes comes with the next one, and the index can be made again."""
-        self.owed.add(self.files.path_of(key, revision))
+        path = self.files.path_of(key, revision)
+        self.owed.add(path)
         try:
+            for hear in self.settled:
+                hear(tuple(records_in(path, self.report)))
             self.index.absorb(sorted(self.owed), report=self.report)
             self.owed.clear()
         except StoreError as error:

@@ -14,6 +14,7 @@ import yaml
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.errors import BadAnswerError
 from pandora_dagster.text.citations import cited
+from pandora_dagster.text.micro_tags import read_tagged
 
 _FENCED = re.compile(r"^[ \t]*```([A-Za-z]*)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 _WRAPPED = re.compile(r"\A```(?:markdown|md)[ \t]*\n(.*)\n```\Z", re.DOTALL | re.IGNORECASE)
@@ -31,7 +32,8 @@ _CUT_REASONS = {"length": "it ran into the output limit", "abort": "the server a
 
 
 def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = "stop", mapping: bool = True) -> Any:
-    """What a raw answer says: a dict for json and yaml (any value where `mapping` is False), the text for markdown and text.
+    """What a raw answer says: a dict for json and yaml (any value where `mapping` is False), the text for markdown and text, for tagged
+    the parts of `text.micro_tags.Tagged`.
 
     Raises BadAnswerError. A repaired JSON answer still has to pass its schema: repair guesses.
     """
@@ -40,6 +42,8 @@ def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = 
     plain = text.strip()
     if not plain:
         raise BadAnswerError("answer: empty: expected " + _expected(output_format, mapping))
+    if output_format is OutputFormat.TAGGED:
+        return _read_tagged(plain)
     if refused(plain):
         raise BadAnswerError("answer: a refusal: expected " + _expected(output_format, mapping))
     if output_format in (OutputFormat.MARKDOWN, OutputFormat.TEXT):
@@ -167,6 +171,15 @@ def _has_aliases(text: str) -> bool:
     return any(isinstance(token, (yaml.AliasToken, yaml.AnchorToken)) for token in tokens)
 
 
+def _read_tagged(text: str) -> dict[str, Any]:
+    parts = read_tagged(text)
+    if not parts.text:
+        raise BadAnswerError("answer: nothing for the person in it, only tags: expected the answer after them")
+    if refused(parts.text):
+        raise BadAnswerError("answer: a refusal: expected " + _expected(OutputFormat.TAGGED, mapping=True))
+    return parts.as_parsed()
+
+
 def _unwrapped(text: str) -> str:
     """Markdown without the fence that a chatty model puts around the whole of it; fences within must open with a language."""
     wrapped = _WRAPPED.match(text)
@@ -183,4 +196,4 @@ def _expected(output_format: OutputFormat, mapping: bool) -> str:
     shape = {OutputFormat.JSON: "JSON object", OutputFormat.YAML: "YAML mapping"}.get(output_format)
     if shape:
         return f"one {shape if mapping else shape.split()[0] + ' value'}"
-    return "Markdown" if output_format is OutputFormat.MARKDOWN else "plain text"
+    return "plain text" if output_format is OutputFormat.TEXT else "Markdown"

@@ -4,12 +4,10 @@ import asyncio
 import os
 import secrets
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.ports import CountsTokens, Embeds, Meters, ModelRuntime, Tool
 from pandora_dagster.contracts.words import Priority
 from pandora_dagster.cookbook import Shelf
@@ -104,7 +102,9 @@ def open_house(
     vectors = open_vectors(settings, embeds or open_embedder(settings), _told)
     index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors)
     call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
-    calls = Calls(CallFiles(root), call_index, report=_told, listeners=_listeners(metrics))
+    spans = exported() if wanted(os.environ) else None
+    hearing, settled = ((metering(metrics), spans.call), (spans.turn,)) if spans else ((metering(metrics),), ())
+    calls = Calls(CallFiles(root), call_index, report=_told, listeners=hearing, settled=settled)
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
     interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
     scores = Overlap(index.reader).scores
@@ -185,11 +185,6 @@ def open_house(
         vectors,
         metrics,
     )
-
-
-def _listeners(metrics: MetricsFile) -> tuple[Callable[[CallRecord], None], ...]:
-    """Who hears of every call: the metrics, and OpenTelemetry where an exporter is configured."""
-    return (metering(metrics), *((exported(),) if wanted(os.environ) else ()))
 
 
 def _known_recipes(served: Endpoints | None, cookbook: Shelf) -> Routing | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
+from pandora_dagster.contracts.listening import Listens
 from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore
 from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.phases import flow
@@ -101,6 +102,10 @@ class House:
             if status.reachable and not status.right_model:
                 raise ConfigurationError(f"{self.settings.runtime_file}: {status.layer.value}: {status.message}", hint=status.remedy)
         self.checked.add(self.runtime.name)
+
+    def listened_by(self, listener: Listens) -> "House":
+        """The same house, whose turns tell `listener` their answers while they are written."""
+        return replace(self, kit=replace(self.kit, listener=listener))
 
     def tidy(self) -> None:
         """Delete kept packs and answers whose retention is over, at most once a day; raises StoreError."""

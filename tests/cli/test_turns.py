@@ -6,7 +6,8 @@ import pytest
 import typer
 
 from pandora_dagster.cli import turns
-from tests.phases.rig import open_rig
+from pandora_dagster.cli.speaking import Speaking
+from tests.phases.rig import APPROVE, open_rig, verdict
 from tests.phases.test_conversation import empty
 from tests.phases.test_session_window import conversation
 
@@ -57,5 +58,81 @@ def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):
         rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
         turns._run_and_show(rig.house, key, as_json=False, resumed=True)
         assert "conversation_summary finished" in capsys.readouterr().err and rig.house.left_to_do(key) == ()
+    finally:
+        rig.house.close()
+
+
+def shown(rig, capsys, *, stream):
+    """Of a person of its own: with earlier turns an answer must cite."""
+    turns._run_and_show(rig.house, rig.start(user=f"anna-{stream}"), as_json=False, stream=stream)
+    return capsys.readouterr().out
+
+
+def test_an_answer_is_shown_once_however_it_comes(tmp_path, capsys):
+    """Streamed or not, stdout is the same: the answer, then its sources; nothing is there twice."""
+    rig = open_rig(tmp_path / "store")
+    try:
+        rig.say(synthesizer="It is oak.\n\nAnd it cost $ 900.")
+        streamed, whole = shown(rig, capsys, stream=True), shown(rig, capsys, stream=False)
+    finally:
+        rig.house.close()
+    assert streamed == whole == "It is oak.\n\nAnd it cost $ 900.\n"
+
+
+def test_a_withdrawn_draft_is_marked_as_one(tmp_path, capsys):
+    """Between draft and answer stands why the first is none; without streaming only the answer is there."""
+    rig = open_rig(tmp_path / "store")
+    try:
+        for stream in (True, False):
+            rig.say(synthesizer=["A draft.", "The answer."], validator=[verdict("REVISE", "name the price"), APPROVE])
+            told = shown(rig, capsys, stream=stream)
+            draft = "A draft.\n\n--- The draft above is withdrawn: name the price ---\n\n"
+            assert told == (draft if stream else "") + "The answer.\n"
+    finally:
+        rig.house.close()
+
+
+def test_a_halt_leaves_no_draft_unmarked(tmp_path, capsys):
+    """What was shown before a HALT is no answer, and stdout says so."""
+    rig = open_rig(tmp_path / "store")
+    try:
+        rig.say(synthesizer="A draft.", validator="no JSON")
+        with pytest.raises(typer.Exit):
+            turns._run_and_show(rig.house, rig.start(), as_json=False)
+    finally:
+        rig.house.close()
+    assert capsys.readouterr().out == "A draft.\n\n--- The draft above is withdrawn: the turn halted ---\n\n"
+
+
+def test_a_resumed_turn_shows_what_was_written_before(tmp_path, capsys):
+    """The phase that speaks had finished: the stored answer is shown whole."""
+    rig = open_rig(tmp_path / "store")
+    try:
+        rig.say(synthesizer="The answer.", validator="no JSON")
+        key = rig.start()
+        with pytest.raises(typer.Exit):
+            turns._run_and_show(rig.house, key, as_json=False)
+        capsys.readouterr()
+        rig.say(validator=APPROVE)
+        turns._run_and_show(rig.house, key, as_json=False, resumed=True)
+    finally:
+        rig.house.close()
+    assert capsys.readouterr().out == "The answer.\n"
+
+
+def test_a_reader_that_goes_away_takes_nothing_from_the_turn(tmp_path, monkeypatch):
+    """A closed pipe is met once and spoken to no more; the turn is saved."""
+    rig, tried = open_rig(tmp_path / "store"), []
+
+    def closed(*told, **_):
+        tried.append(told)
+        raise BrokenPipeError
+
+    try:
+        key = rig.start()
+        speaking = Speaking()
+        monkeypatch.setattr("pandora_dagster.cli.speaking.typer.echo", closed)
+        rig.house.listened_by(speaking).run_turn(key, on_report=lambda _: None)
+        assert rig.house.turns.manifest(key).state == "saved" and len(tried) == 1
     finally:
         rig.house.close()

@@ -16,7 +16,7 @@ from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer
 from pandora_dagster.cookbook import open_shelf
-from pandora_dagster.errors import ModelTimeoutError, RecipeNotFoundError, StoreError
+from pandora_dagster.errors import ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
 from pandora_dagster.execution.compression_log import CompressionLog
 from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.executor import Executor
@@ -105,7 +105,7 @@ class FakeRuntime:
     async def count(self, pack: PromptPack) -> int | None:
         return self.tokenizer(pack.system) + self.tokenizer(pack.user) if self.tokenizer else None
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         self.packs.append(pack)
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(step, Exception):
@@ -114,6 +114,10 @@ class FakeRuntime:
             await asyncio.sleep(min(step, timeout_s))
             raise ModelTimeoutError(f"no answer within {timeout_s * 1000:.0f} ms")
         text, reason = step if isinstance(step, tuple) else (step, "stop")
+        for start in range(0, len(text), 5) if on_words else ():
+            on_words(text[start : start + 5])
+        if reason == "broken":
+            raise RuntimeUnreachableError("the stream broke off")
         return ModelAnswer(text, reason, Usage(prompt=self.served, output=0), self.name, self.model(pack.layer), self.latency_ms)
 
     async def aclose(self) -> None: ...

@@ -66,3 +66,14 @@ def test_pauses_double_up_to_a_bound_and_differ_between_calls() -> None:
     assert pause_s("a", 1) == pause_s("a", 1) != pause_s("b", 1)
     assert all(0.1 * 2**n <= pause_s("a", n + 1) <= 0.2 * 2**n for n in range(4))
     assert pause_s("a", 40) <= LONGEST_PAUSE_S
+
+
+def test_a_server_that_asks_for_a_pause_gets_it_within_the_calls_time() -> None:
+    """At least as long as it asks, never longer than what is left: then it is asked for the last time."""
+    asking = RateLimitedError("429")
+    asking.retry_after_s = 3.0
+    assert pauses(asking, max_retries=2, timeout_ms=30_000) == [3.0, 3.0]
+    asking.retry_after_s = 3_600.0
+    assert pauses(asking, max_retries=2, timeout_ms=10_000) == [30.0]
+    asking.retry_after_s = 0.0001
+    assert pauses(asking, max_retries=1) == [pause_s("call", 1)]

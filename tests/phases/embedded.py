@@ -1,6 +1,7 @@
 """A real house on the embedded runtime that keeps the packs it was sent, and short ways to fill a person's sources."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,9 +25,9 @@ class Recorder(ExtractiveRuntime):
         super().__init__(vocabulary(), lambda: datetime.now(UTC))
         self.packs: list[PromptPack] = []
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         self.packs.append(pack)
-        return await super().complete(pack, timeout_s=timeout_s)
+        return await super().complete(pack, timeout_s=timeout_s, on_words=on_words)
 
 
 @dataclass

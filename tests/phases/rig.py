@@ -110,13 +110,15 @@ class ScriptedRuntime:
     async def count(self, pack: PromptPack) -> int | None:
         return None
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         self.packs.append(pack)
         told = self.script.get(pack.role) or [USUAL[pack.role]]
         says = told.pop(0) if len(told) > 1 else told[0]
         if isinstance(says, Exception):
             raise says
         text, reason = says if isinstance(says, tuple) else (says(pack) if callable(says) else says, "stop")
+        for piece in text.split(" ") if on_words else ():
+            on_words(f"{piece} ")
         return ModelAnswer(text, reason, Usage(), self.name, self.model(pack.layer), 1.0)
 
     async def aclose(self) -> None: ...

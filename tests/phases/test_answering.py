@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pandora_dagster.phases.answering import MOST_REVISIONS
+from tests.execution.test_hearing import Listener
 from tests.phases.rig import APPROVE, cites_all, plain, retrieval, verdict
 
 
@@ -32,6 +33,24 @@ def test_a_revised_answer_replaces_the_first(rig):
     rounds = json.loads(rig.turn(key).files["validation.json"])["rounds"]
     assert [r["decision"] for r in rounds] == ["REVISE", "APPROVE"]
     assert "second" in rig.runtime.of("validator")[1].document("context.md")
+
+
+def test_who_listens_hears_that_a_draft_is_replaced(rig):
+    """Words while they come; the first draft is withdrawn with the validator's issues before the second one begins."""
+    listener = Listener()
+    rig.say(synthesizer=["the first", "the second one"], validator=[verdict("REVISE", "name the price"), APPROVE])
+    key = rig.start()
+    rig.house.listened_by(listener).run_turn(key, on_report=lambda _: None)
+    assert listener.told == ["the", " first", None, "the", " second", " one"] and listener.reasons == ["name the price"]
+    assert listener.shown == rig.section(key, 5)
+
+
+def test_a_rejected_answer_is_withdrawn(rig):
+    """A turn that HALTs at its validation leaves nothing told, and nobody hears of its other calls."""
+    listener = Listener()
+    rig.say(validator=verdict("FAIL", "all wrong"))
+    rig.house.listened_by(listener).run_turn(rig.start(), on_report=lambda _: None)
+    assert listener.told[-1] is None and listener.reasons == ["all wrong"] and listener.told[:3] == ["Here", " it", " is."]
 
 
 def test_the_synthesizer_is_told_the_issues(rig):

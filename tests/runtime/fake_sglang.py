@@ -166,9 +166,11 @@ def error(code: int, kind: str, message: str) -> dict[str, Any]:
     return {"object": "error", "message": message, "type": kind, "param": None, "code": code}
 
 
-def response(status: int, body: bytes, *, kind: str = "application/json", length: int | None = None) -> bytes:
-    head = f"HTTP/1.1 {status} Said\r\ncontent-type: {kind}\r\ncontent-length: {len(body) if length is None else length}\r\n\r\n"
-    return head.encode() + body
+def response(status: int, body: bytes, *, kind: str = "application/json", length: int | None = None, **headers: str) -> bytes:
+    """`headers`: further ones, `_` for `-`."""
+    told = {"content-type": kind, "content-length": str(len(body) if length is None else length), **headers}
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in told.items())
+    return f"HTTP/1.1 {status} Said\r\n{lines}\r\n".encode() + body
 
 
 def events(completion: Any) -> bytes:

@@ -1,9 +1,11 @@
 """Records as spans: the conventions' names, the call's own times, one trace a turn, and nothing of what was said."""
 
+import asyncio
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,7 +17,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from pandora_dagster.contracts.calls import CallRecord, CallTokens, Usage
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.runtime.otel.spans import spans_to, wanted
+from pandora_dagster.phases import flow
+from pandora_dagster.runtime.otel.spans import Spans, wanted
+from tests.phases.rig import open_rig
 
 REPOSITORY = Path(__file__).parents[2]
 SECRET = "what nobody should read"
@@ -44,9 +48,9 @@ RECORD = CallRecord(
 
 def spans(*records: CallRecord) -> tuple[ReadableSpan, ...]:
     kept = InMemorySpanExporter()
-    hear = spans_to(SimpleSpanProcessor(kept))
+    made = Spans(SimpleSpanProcessor(kept))
     for record in records:
-        hear(record)
+        made.call(record)
     return kept.get_finished_spans()
 
 
@@ -84,6 +88,35 @@ def test_calls_of_a_turn_are_one_trace() -> None:
     traces = [span.context.trace_id for span in found if span.context]
     assert traces[0] == traces[1] and len(set(traces)) == 4
     assert len({span.context.span_id for span in found if span.context}) == 5
+
+
+def test_a_turn_is_the_span_above_its_calls(tmp_path: Path) -> None:
+    """One root from its first call to its last, every call its child, tokens summed; a halted one has failed. Nobody's words in it."""
+    kept = InMemorySpanExporter()
+    made = Spans(SimpleSpanProcessor(kept))
+    rig = open_rig(tmp_path / "store")
+    house = rig.house
+    heard = replace(house.calls, listeners=(made.call,), settled=(made.turn,))
+    house.kit.execution._log = heard  # type: ignore[attr-defined]
+    kit = replace(house.kit, calls=heard)
+    key = rig.start("which chair?")
+    asyncio.run(flow.run_turn(key, kit))
+    rig.say(planner="no JSON")
+    halted = rig.start("and the desk?")
+    asyncio.run(flow.run_turn(halted, kit))
+    house.close()
+    found = kept.get_finished_spans()
+    roots = [span for span in found if span.parent is None]
+    assert [span.name for span in roots] == ["invoke_agent pandora"] * 2 and [span.status.is_unset for span in roots] == [True, False]
+    for root, turn in zip(roots, (key, halted), strict=True):
+        children = [span for span in found if span.parent and span.parent.span_id == root.context.span_id]  # type: ignore[union-attr]
+        told = dict(root.attributes or {})
+        assert (told["pandora.turn"], told["pandora.calls"]) == (turn.turn_id, len(children)) and len(children) > 2
+        assert {child.context.trace_id for child in children if child.context} == {root.context.trace_id}  # type: ignore[union-attr]
+        assert root.start_time == min(c.start_time or 0 for c in children) and root.end_time == max(c.end_time or 0 for c in children)
+        assert told["gen_ai.usage.input_tokens"] == sum(c.attributes["gen_ai.usage.input_tokens"] for c in children if c.attributes)  # type: ignore[misc]
+        assert "chair" not in root.to_json() and "anna" not in root.to_json()
+    assert len(roots) + len([s for s in found if s.parent]) == len(found)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +161,7 @@ def test_spans_reach_a_collector_before_the_process_ends(collector: tuple[str, l
     address, got = collector
     code = (
         "import sys; from pandora_dagster.contracts.calls import CallRecord; from pandora_dagster.runtime.otel.spans import exported\n"
-        "exported()(CallRecord.model_validate_json(sys.stdin.read()))"
+        "exported().call(CallRecord.model_validate_json(sys.stdin.read()))"
     )
     _process(code, {"OTEL_EXPORTER_OTLP_ENDPOINT": address}, RECORD.model_dump_json())
     ((path, body),) = got

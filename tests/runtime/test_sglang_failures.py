@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import (
     BadAnswerError,
     EndpointFullError,
+    ModelError,
     ModelRejectedError,
     ModelTimeoutError,
     RateLimitedError,
     RuntimeUnreachableError,
 )
-from pandora_dagster.runtime.sglang.failures import failure
+from pandora_dagster.runtime.sglang.failures import failure, seconds_in
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang, drips, error, hangs, resets, response, sends
 from tests.runtime.sglang_packs import KEY, ask, endpoints, failing, pack, run
@@ -123,3 +125,42 @@ def test_a_fault_of_our_own_is_no_failure_of_the_server() -> None:
     endpoint = endpoints("http://127.0.0.1:9/v1")[ModelLayer.MIND]
     assert failure(TypeError("a bug"), endpoint) is None
     assert failure(ConnectionResetError(), endpoint) is not None
+
+
+NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7.0),
+        (" 0 ", 0.0),
+        ("Sun, 04 Jan 2026 14:30:09 GMT", 9.0),
+        ("Sun, 04 Jan 2026 14:29:00 GMT", 0.0),
+        ("99999999999999999999", 86_400.0),
+        ("", 0.0),
+        ("-3", 0.0),
+        ("soon", 0.0),
+        ("1.5", 0.0),
+        ("\u0663", 0.0),
+        ("Sun, 99 Jan 2026 14:30:09 GMT", 0.0),
+    ],
+)
+def test_retry_after_is_read_in_both_forms(header: str, seconds: float) -> None:
+    """Seconds or a date; what is neither asks for nothing."""
+    assert seconds_in(header, NOW) == seconds
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, RateLimitedError), (503, RuntimeUnreachableError), (200, None)])
+def test_what_a_server_asks_for_comes_with_the_error(status: int, kind: type[RuntimeUnreachableError] | None) -> None:
+    """From a real response on a real socket; a success has no use for it."""
+    body = LONG if status == 503 else b"{}"
+
+    async def asked() -> ModelError:
+        async with FakeSglang(misbehaves=sends(response(status, body, retry_after="4"))) as server:
+            with pytest.raises(ModelError) as caught:
+                await ask(server)
+        return caught.value
+
+    error = run(asked)
+    assert error.retry_after_s == (4.0 if kind else 0.0) and (kind is None or isinstance(error, kind))

@@ -12,7 +12,7 @@ from pandora_dagster.contracts.words import ModelLayer, Priority
 from pandora_dagster.errors import EndpointDownError, EndpointFullError, ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang import breaker
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
-from tests.runtime.fake_sglang import FakeSglang, hangs, resets
+from tests.runtime.fake_sglang import FakeSglang, hangs, resets, response
 from tests.runtime.sglang_packs import endpoints, pack, run
 
 
@@ -214,3 +214,18 @@ def test_a_call_that_is_cancelled_while_it_waits_leaves_its_place_to_others() ->
 
     over(server, work, max_connections=1)
     assert [body["rid"].partition("/")[0] for body in server.requests] == ["first", "last"] and not server.aborted
+
+
+def test_a_full_server_that_asks_for_a_pause_gets_it() -> None:
+    """It is asked again then and not before; one that asks for more than the patience is asked once more within it."""
+    full = response(503, b"{}", retry_after="1")
+    for patience_s, least, most in ((5.0, 0.95, 2.5), (0.5, 0.4, 0.75)):
+        server, began = FakeSglang(misbehaves=None), time.monotonic()
+
+        async def once(writer: Any, server: FakeSglang = server) -> None:
+            server.misbehaves = None
+            writer.write(full)
+
+        server.misbehaves = once
+        answer = over(server, lambda runtime: runtime.complete(pack(), timeout_s=5), patience_s=patience_s)
+        assert answer.text and least <= time.monotonic() - began <= most

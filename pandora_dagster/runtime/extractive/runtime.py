@@ -72,8 +72,9 @@ class ExtractiveRuntime:
         """Tokens of both messages; this runtime counts as the plan does."""
         return self._counter.count(pack.system) + self._counter.count(pack.user)
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
-        """The answer for `pack.role`; raises ModelRejectedError for a role it does not know. Takes milliseconds, so no time-out is kept."""
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
+        """The answer for `pack.role`; raises ModelRejectedError for a role it does not know. Takes milliseconds, so no time-out is kept,
+        and the answer is told in one piece."""
         role = ROLES.get(pack.role)
         if role is None:
             raise ModelRejectedError(
@@ -83,6 +84,8 @@ class ExtractiveRuntime:
         began = self._clock()
         text = written(role(pack, self._counter))
         took = (self._clock() - began).total_seconds() * 1000
+        if on_words is not None and text:
+            on_words(text)
         usage = Usage(prompt=self._counter.count(pack.system) + self._counter.count(pack.user), output=self._counter.count(text))
         return ModelAnswer(text, "stop", usage, NAME, NAME, took)
 

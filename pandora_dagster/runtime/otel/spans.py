@@ -1,9 +1,9 @@
-"""A call's record -> a span in OpenTelemetry's terms for generative AI. Knows names; a span never holds a word of a prompt or an answer.
+"""Call records -> spans in OpenTelemetry's terms for generative AI. Knows names; a span never holds a word of a prompt or an answer.
 
 The package comes with the extra `otel` and is imported where an exporter is configured, by OpenTelemetry's own variables.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -14,8 +14,61 @@ from pandora_dagster.errors import ConfigurationError
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
 
+_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.cache_read.input_tokens")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-Hears = Callable[[CallRecord], None]
+
+
+class Spans:
+    """Spans on their way to `processor`: one for every call, and above those of a turn one for the turn, whose trace they are."""
+
+    def __init__(self, processor: "SpanProcessor") -> None:
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+
+        from pandora_dagster.runtime.otel.ids import Ids
+
+        self._ids = Ids()
+        provider = TracerProvider(resource=Resource.create({"service.name": "pandora-dagster"}), id_generator=self._ids)
+        provider.add_span_processor(processor)
+        self._tracer = provider.get_tracer("pandora_dagster")
+
+    def call(self, record: CallRecord) -> None:
+        """A call's span, with the times of its call, below that of its turn."""
+        from opentelemetry import trace
+
+        trace_id, span_id = ids_of(record)
+        sampled = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+        parent = trace.NonRecordingSpan(trace.SpanContext(trace_id, span_id, is_remote=True, trace_flags=sampled))
+        start, end = _times(record)
+        span = self._tracer.start_span(
+            f"chat {record.model or record.runtime}",
+            context=trace.set_span_in_context(parent),
+            kind=trace.SpanKind.CLIENT,
+            attributes=attributes_of(record),
+            start_time=start,
+        )
+        if not record.success:
+            span.set_status(trace.Status(trace.StatusCode.ERROR))
+        span.end(end)
+
+    def turn(self, records: Sequence[CallRecord]) -> None:
+        """The span of a turn that came to rest, from its first call to its last; one that is resumed is told again, with all its calls."""
+        from opentelemetry import trace
+        from opentelemetry.context import Context
+
+        if not records:
+            return
+        times = [_times(record) for record in records]
+        with self._ids.being(*ids_of(records[0])):
+            span = self._tracer.start_span(
+                "invoke_agent pandora",
+                context=Context(),
+                attributes=attributes_of_turn(records),
+                start_time=min(start for start, _ in times),
+            )
+        if not records[-1].success:
+            span.set_status(trace.Status(trace.StatusCode.ERROR))
+        span.end(max(end for _, end in times))
 
 
 def wanted(environ: Mapping[str, str]) -> bool:
@@ -23,8 +76,8 @@ def wanted(environ: Mapping[str, str]) -> bool:
     return any(environ.get(name) for name in _ENDPOINTS) and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
 
 
-def exported() -> Hears:
-    """What sends a span for every record to the configured endpoint, in the background; what waits is sent when the process ends.
+def exported() -> Spans:
+    """What sends spans to the configured endpoint, in the background; what waits is sent when the process ends.
 
     Raises ConfigurationError where the package is missing.
     """
@@ -36,37 +89,24 @@ def exported() -> Hears:
             f"{_ENDPOINTS[0]}: set, but {missing.name} is not installed: expected the extra otel",
             hint="pip install pandora-dagster[otel], or unset the variable.",
         ) from None
-    return spans_to(BatchSpanProcessor(OTLPSpanExporter()))
+    return Spans(BatchSpanProcessor(OTLPSpanExporter()))
 
 
-def spans_to(processor: "SpanProcessor") -> Hears:
-    """What gives `processor` a span for every record, with the times of its call; those of a turn are one trace."""
-    from opentelemetry import trace
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-
-    provider = TracerProvider(resource=Resource.create({"service.name": "pandora-dagster"}))
-    provider.add_span_processor(processor)
-    tracer = provider.get_tracer("pandora_dagster")
-
-    def hear(record: CallRecord) -> None:
-        trace_id, span_id = ids_of(record)
-        parent = trace.NonRecordingSpan(
-            trace.SpanContext(trace_id, span_id, is_remote=True, trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED))
-        )
-        start = datetime.fromisoformat(record.timestamp)
-        span = tracer.start_span(
-            f"chat {record.model or record.runtime}",
-            context=trace.set_span_in_context(parent),
-            kind=trace.SpanKind.CLIENT,
-            attributes=attributes_of(record),
-            start_time=_nanoseconds(start),
-        )
-        if not record.success:
-            span.set_status(trace.Status(trace.StatusCode.ERROR))
-        span.end(_nanoseconds(start + timedelta(milliseconds=record.latency_ms)))
-
-    return hear
+def attributes_of_turn(records: Sequence[CallRecord]) -> dict[str, str | int | float | bool | tuple[str, ...]]:
+    """What a turn's calls came to; the person's id is not among it."""
+    first, calls = records[0], [attributes_of(record) for record in records]
+    told: dict[str, str | int | float | bool | tuple[str, ...]] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "pandora",
+        "gen_ai.provider.name": first.runtime,
+        "gen_ai.conversation.id": first.session_id,
+        **{name: sum(int(str(call.get(name, 0))) for call in calls) for name in _TOKENS},
+        "pandora.turn": first.turn_id,
+        "pandora.revision": first.revision,
+        "pandora.calls": len(records),
+        "pandora.cost": sum(record.cost for record in records),
+    }
+    return {name: value for name, value in told.items() if value != ""}
 
 
 def attributes_of(record: CallRecord) -> dict[str, str | int | float | bool | tuple[str, ...]]:
@@ -103,6 +143,12 @@ def ids_of(record: CallRecord) -> tuple[int, int]:
     whose = f"{record.user_id}:{record.turn_id}:{record.revision}" if record.turn_id else record.call_id
     digest = sha256(whose.encode()).digest()
     return int.from_bytes(digest[:16]) or 1, int.from_bytes(digest[16:24]) or 1
+
+
+def _times(record: CallRecord) -> tuple[int, int]:
+    """Start and end in nanoseconds since 1970."""
+    start = datetime.fromisoformat(record.timestamp)
+    return _nanoseconds(start), _nanoseconds(start + timedelta(milliseconds=record.latency_ms))
 
 
 def _nanoseconds(time: datetime) -> int:

@@ -29,6 +29,8 @@ class _Response(Protocol):
     def is_success(self) -> bool: ...
     @property
     def status_code(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
     def aiter_bytes(self) -> AsyncIterator[bytes]: ...
 
 
@@ -159,7 +161,7 @@ async def _refusals(response: _Response) -> None:
         body += chunk
         if len(body) > _LARGEST_REFUSAL:
             break
-    raise EndpointRefusedError(response.status_code, bytes(body))
+    raise EndpointRefusedError(response.status_code, bytes(body), retry_after=response.headers.get("retry-after", ""))
 
 
 async def _bounded(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:

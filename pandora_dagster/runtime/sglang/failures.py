@@ -7,6 +7,8 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import cast
 
 from pandora_dagster.errors import (
@@ -22,16 +24,19 @@ from pandora_dagster.runtime.sglang.endpoints import Place
 _BUSY = frozenset({408, 425, 429})
 _FAMILIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "anyio"})
 """Packages whose exceptions speak of the connection; openai 2 stands on httpx, openai 3 on httpx2."""
+_LONGEST_PAUSE_S = 86_400.0
 _START = "Start the server, or correct base_url in runtime.yaml."
 
 
 class EndpointRefusedError(Exception):
     """A response that is no success, with the beginning of its body."""
 
-    def __init__(self, status: int, body: bytes) -> None:
+    def __init__(self, status: int, body: bytes, *, retry_after: str = "") -> None:
         super().__init__(f"status {status}")
         self.status = status
         self.body = body
+        self.retry_after = retry_after
+        """The header `Retry-After` as it came."""
 
 
 class BodyTooLargeError(Exception):
@@ -106,7 +111,9 @@ def _refused(refusal: EndpointRefusedError, endpoint: Place, secret: str) -> Mod
     where = f"{endpoint}: status {status}{': ' + said if said else ''}"
     if status >= 500 or status in _BUSY:
         hint = "The server is full or still starting; fewer calls at once help." if status == 503 else "Look into the server's log."
-        return _busy(status, said)(f"{where}: expected an answer", hint=hint)
+        busy = _busy(status, said)(f"{where}: expected an answer", hint=hint)
+        busy.retry_after_s = seconds_in(refusal.retry_after, datetime.now(UTC))
+        return busy
     if status in (401, 403):
         return ModelRejectedError(f"{where}: expected the key to be accepted", hint=_key_hint(endpoint))
     if status == 404:
@@ -117,6 +124,19 @@ def _refused(refusal: EndpointRefusedError, endpoint: Place, secret: str) -> Mod
         f"{where}: expected a request that the server takes",
         hint="Check the recipe's budget and schema against context_length in runtime.yaml and the served model.",
     )
+
+
+def seconds_in(retry_after: str, now: datetime) -> float:
+    """What `Retry-After` says, in seconds from `now`: a number of them, or a date; 0 for anything else."""
+    text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:9]), _LONGEST_PAUSE_S))
+    try:
+        until = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return min(max(0.0, (until - now).total_seconds()), _LONGEST_PAUSE_S)
 
 
 def _busy(status: int, said: str) -> type[RuntimeUnreachableError]:

@@ -21,6 +21,8 @@ _FIRST_PLACES = 16
 _FEWER = 0.9
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 _WINDOW_S = 60.0
+_LAST_TRY = 0.9
+"""Of the time that is left of a call's patience: a server that wants to be left alone for longer is asked once more by then."""
 
 
 @dataclass(slots=True)
@@ -130,7 +132,8 @@ class Gate:
             station.taken -= 1
             station.limit = max(1.0, min(station.limit, station.taken))
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**ticket.refusals) * (0.5 + self._spread() / 2)
-        ticket.refusals, ticket.not_before = ticket.refusals + 1, self._clock() + pause
+        asked = min(error.retry_after_s, _LAST_TRY * (ticket.deadline - self._clock()))
+        ticket.refusals, ticket.not_before = ticket.refusals + 1, self._clock() + max(pause, asked)
         ticket.last = str(error)
         self.leave(ticket)
         if ticket.not_before >= ticket.deadline:

@@ -1,0 +1,31 @@
+"""Ids of spans. Imports the package of the extra `otel`, so it is itself imported only where an exporter is configured."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import local
+
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+
+class Ids(RandomIdGenerator):
+    """By chance, but for the span of a turn: its calls, told before it, name it as their parent already."""
+
+    def __init__(self) -> None:
+        self._given = local()
+
+    @contextmanager
+    def being(self, trace_id: int, span_id: int) -> Generator[None]:
+        """The next span that this thread starts has these."""
+        self._given.ids = (trace_id, span_id)
+        try:
+            yield
+        finally:
+            del self._given.ids
+
+    def generate_trace_id(self) -> int:
+        given: tuple[int, int] | None = getattr(self._given, "ids", None)
+        return given[0] if given else super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        given: tuple[int, int] | None = getattr(self._given, "ids", None)
+        return given[1] if given else super().generate_span_id()

@@ -1,0 +1,57 @@
+"""A runtime whose answers for the person come from a real server, word by word, and all others from a script: a random model's JSON
+rarely brings a turn to its end. `python -m tests.sglang.real_voice` is `pandora` with it."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pandora_dagster.api.guard import Guard
+from pandora_dagster.api.server import serve
+from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
+from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import House, open_house
+from tests.phases.rig import ScriptedRuntime, vocabulary
+from tests.runtime.sglang_packs import endpoints
+from tests.sglang.serving import CONTEXT
+
+WORDS = 120
+LONG = {"type": "array", "minItems": WORDS, "maxItems": WORDS, "items": {"enum": ["a chair"]}}
+"""What the model must write, so that its answer ends: it has no reason of its own to."""
+
+
+@dataclass
+class RealVoice(ScriptedRuntime):
+    base_url: str = ""
+    real: SglangRuntime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.real = SglangRuntime(endpoints(self.base_url, context_length=CONTEXT), keys={})
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
+        if pack.role != "synthesizer":
+            return await super().complete(pack, timeout_s=timeout_s, on_words=on_words)
+        written = replace(pack, output_format=OutputFormat.JSON, output_schema=LONG)
+        return await self.real.complete(written, timeout_s=timeout_s, on_words=on_words)
+
+    async def aclose(self) -> None:
+        await self.real.aclose()
+
+
+def opened(root: Path, base_url: str) -> House:
+    return open_house(load_settings({"PANDORA_ROOT": str(root)}), runtime=RealVoice(base_url=base_url), counter=vocabulary())
+
+
+CODE = "from tests.sglang.real_voice import main; main()"
+
+
+def main() -> None:
+    """`api --port N`, over the store and the server that the environment names."""
+    house = opened(Path(os.environ["PANDORA_ROOT"]), os.environ["REAL_VOICE"])
+    try:
+        serve(house, Guard("127.0.0.1"), port=int(sys.argv[sys.argv.index("--port") + 1]), on_ready=lambda _: None)
+    finally:
+        house.close()

@@ -4,7 +4,7 @@ import re
 
 from pandora_dagster.runtime.sglang.concurrency import Load
 
-_LINE = re.compile(rb"^sglang:(num_running_reqs|num_queue_reqs)(?:\{([^}]*)\})? ([0-9.e+-]+)\s*$", re.MULTILINE)
+_LINE = re.compile(rb"^sglang:(num_running_reqs|num_queue_reqs)(?:\{([^}]*)\})? (\S+)\s*$", re.MULTILINE)
 _OF_ONE_PRIORITY = re.compile(rb'priority="[^"]')
 """With priorities on, each has a line of its own beside the total, whose label is empty."""
 

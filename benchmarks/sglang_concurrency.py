@@ -31,7 +31,7 @@ async def concurrency_rows(server: RealSglang, root: Path, pairs: int) -> list[R
                 refused += ran.refused if which == "ours" else 0
                 places = runtime.places() if which == "ours" else places
         ratios.append(seconds["bare"] / seconds["ours"])
-    table = ", ".join(f"{n}: {CALLS / ran.seconds:.1f}" for n, ran in alone.items())
+    table = ", ".join(f"{n}: {ran.answered / ran.seconds:.1f}{' (503s)' if ran.refused else ''}" for n, ran in alone.items())
     what = f"{CALLS} calls with as many at once as the server is seen to take: throughput over that of the best fixed number, {best}"
     return [
         Row(

@@ -1,8 +1,9 @@
 """Many queries at once: a file of them, the turns that they become, and how those ended. Shapes only."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -77,6 +78,7 @@ class BatchRow:
         )
 
 
+@runtime_checkable
 class Capacity(Protocol):
     """How much the model servers take."""
 
@@ -93,7 +95,11 @@ class Batches(Protocol):
         ...
 
     def begin(self, batch: Batch) -> Batch:
-        """Writes the record unless one of this content stands there, whole or not at all; returns what stands there now. Raises StoreError."""
+        """Writes the record, whole or not at all, unless one of this content stands there; returns what stands there. Raises StoreError."""
+        ...
+
+    def running(self, batch: Batch) -> AbstractContextManager[None]:
+        """Held while its turns run; raises StoreError where another process runs them."""
         ...
 
     def of_day(self, day: str) -> Sequence[Batch]:

@@ -4,6 +4,7 @@ A value is what its environment variable says, as text; `load.py` gives paths th
 """
 
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
@@ -74,7 +75,10 @@ class Settings(BaseModel):
         UserId("me"), description="The user of commands that are given none."
     )
     timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
-        "UTC", description="Whose midnight ends the session of turns that name none: one a day."
+        "UTC", description="Whose midnight ends a day: of the sessions of turns that name none, and of Dagster's day partitions."
+    )
+    first_day: Annotated[date, Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
+        date(2026, 1, 1), description="The first day partition in Dagster."
     )
     keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _SWITCH)] = Field(
         True, description="Whether prompt packs and raw answers are kept, credentials redacted."

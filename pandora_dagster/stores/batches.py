@@ -1,6 +1,7 @@
 """Records of batches: one file a content, written before its first turn begins. Knows nothing of how turns run."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pandora_dagster.contracts.batches import Batch
@@ -31,6 +32,11 @@ class BatchFiles:
             if known is None:
                 write_whole(path, encoded(path.name, batch.model_dump_json(indent=1) + "\n"))
         return known or batch
+
+    def running(self, batch: Batch) -> AbstractContextManager[None]:
+        """Held while the batch's turns run; raises StoreError where another process runs them."""
+        path = self._path(batch.digest)
+        return held(path.with_name(f".{path.stem}.lock"), what=f"the queries of {batch.file}", seconds=0.5)
 
     def of_day(self, day: str) -> Sequence[Batch]:
         """Those that began on this day, by file; raises DocumentError for a damaged one."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from pandora_dagster.contracts.batches import RejectedLine
 from pandora_dagster.contracts.ids import session_id, user_id
@@ -86,7 +87,7 @@ def _line(number: int, line: bytes) -> Numbered | RejectedLine:
     except json.JSONDecodeError as fault:
         return RejectedLine(line=number, reason=f"column {fault.colno}: {fault.msg}: expected a JSON object", text=text)
     except ValidationError as wrong:
-        return RejectedLine(line=number, reason="; ".join(_told(dict(error)) for error in wrong.errors(include_url=False)), text=text)
+        return RejectedLine(line=number, reason="; ".join(map(_told, wrong.errors(include_url=False))), text=text)
     except (ValueError, RecursionError) as fault:
         return RejectedLine(line=number, reason=f"{fault}: expected a JSON object", text=text)
 
@@ -98,12 +99,12 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return dict(pairs)
 
 
-def _told(error: dict[str, object]) -> str:
+def _told(error: ErrorDetails) -> str:
     """One fault: which field, what is wrong with it."""
-    where = ".".join(str(step) for step in error["loc"]) if isinstance(error["loc"], tuple) else ""
+    where = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         return f"{where[:60]}: unknown: expected {', '.join(AskedLine.model_fields)}"
     if error["type"] == "missing":
         return f"{where}: missing: expected the words of a question or request"
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = error["msg"].removeprefix("Value error, ")
     return f"{where}: {message}" if where else f"expected a JSON object: {message}"

@@ -126,7 +126,9 @@ def open_house(
         ratios=TokenRatioFile(root),
         prices=served.prices if served else {},
         routing=_known_recipes(served, cookbook),
-        allowance=None if runtime.name == EMBEDDED else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
+        allowance=None
+        if runtime.name == EMBEDDED or priority is Priority.NIGHT
+        else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
     )
     compression = open_compression(
         settings,

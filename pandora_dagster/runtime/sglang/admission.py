@@ -87,9 +87,9 @@ class Admission:
         return Admitted(reply, station.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
 
     def places(self, servers: Iterable[Server]) -> int:
-        """Calls that these servers take at once, all together, as the running loop has learned."""
-        gates = (self._gate(server) for server in dict.fromkeys(servers))
-        return sum(station.concurrency.places for gate in gates for station in gate.stations if not station.breaker.is_open)
+        """Calls that these servers take at once, all together, as the running loop has learned; one to try a server that was away."""
+        stations = [station for server in dict.fromkeys(servers) for station in self._gate(server).stations]
+        return sum(int(s.breaker.allows()) if s.breaker.is_open else s.concurrency.places for s in stations)
 
     def close(self) -> None:
         """Ends what looks at servers for the running loop."""

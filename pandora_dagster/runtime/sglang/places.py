@@ -78,6 +78,11 @@ class Gate:
         return len(self._waiting)
 
     @property
+    def places(self) -> int:
+        """Calls that may be under way at all of its addresses."""
+        return sum(station.concurrency.places for station in self.stations)
+
+    @property
     def full(self) -> bool:
         """Whether all places are in use."""
         return all(station.free(Priority.NIGHT) <= 0 for station in self.stations)

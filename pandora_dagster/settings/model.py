@@ -53,8 +53,12 @@ class Settings(BaseModel):
     root: Annotated[Path, Variable("PANDORA_ROOT", _FOLDER, "data/panda-system-docs below the current folder")] = Field(
         description="The store: every document, index and intervention lies below it."
     )
-    runtime: Annotated[Literal["extractive", "sglang"], Variable("PANDORA_RUNTIME", "extractive or sglang")] = Field(
-        "extractive", description="Who answers model calls: the embedded runtime, or the servers of the runtime file."
+    runtime: Annotated[
+        Literal["extractive", "sglang", "sglang-offline"], Variable("PANDORA_RUNTIME", "extractive, sglang or sglang-offline")
+    ] = Field(
+        "extractive",
+        description="Who answers model calls: the embedded runtime, the servers of the runtime file, or its models in processes that last "
+        "as long as the command.",
     )
     runtime_file: Annotated[
         Path, Variable("PANDORA_RUNTIME_FILE", "an existing file", "<root>/runtime.yaml where it exists, else the shipped one")

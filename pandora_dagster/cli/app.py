@@ -51,7 +51,7 @@ def _version(wanted: bool) -> None:
 def common(
     context: typer.Context,
     root: Annotated[str, typer.Option("--root", help="Store root; default PANDORA_ROOT or data/panda-system-docs.")] = "",
-    runtime: Annotated[str, typer.Option("--runtime", help="extractive or sglang; default PANDORA_RUNTIME.")] = "",
+    runtime: Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default PANDORA_RUNTIME.")] = "",
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     context.obj = Overrides(root, runtime)

@@ -72,7 +72,7 @@ class Pandora(dg.ConfigurableResource[None]):
     """RunsPhases as a Dagster resource; empty fields leave the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
-    runtime: str = Field("", description="Runtime: extractive or sglang; empty: as the settings say.")
+    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
 
     def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
         return self._phases.start(query, user=user, session=session, mode=mode)
@@ -95,7 +95,7 @@ class Night(dg.ConfigurableResource[None]):
     """RunsBatches as a Dagster resource, whose calls a live turn goes before; empty fields leave the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
-    runtime: str = Field("", description="Runtime: extractive or sglang; empty: as the settings say.")
+    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
 
     def looks(self) -> dict[str, str]:
         return {waiting.name: waiting.stamp for waiting in Inbox(_settings(self.root, self.runtime).root).files()}

@@ -130,7 +130,7 @@ def test_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WRONG = {
-    "PANDORA_RUNTIME": ("foo", "'foo': expected extractive or sglang"),
+    "PANDORA_RUNTIME": ("foo", "'foo': expected extractive, sglang or sglang-offline"),
     "PANDORA_ROOT": ("file", "file': expected a folder"),
     "DAGSTER_HOME": ("file/below", "file/below': expected a folder"),
     "PANDORA_RUNTIME_FILE": ("none.yaml", "'none.yaml': expected an existing file"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import BadIdError
@@ -37,6 +37,11 @@ def _zone(name: str) -> str:
     if name != "UTC" and name not in available_timezones():
         raise ValueError(f"{name} is not a known time zone")
     return name
+
+
+def _day(told: object) -> object:
+    """ISO 8601 alone: as pydantic reads it, any number is a day too."""
+    return date.fromisoformat(told) if isinstance(told, str) else told
 
 
 _TOKENS = "a whole number of tokens from {} to 1000000"
@@ -81,7 +86,7 @@ class Settings(BaseModel):
     timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
         "UTC", description="Whose midnight ends a day: of the sessions of turns that name none, and of Dagster's day partitions."
     )
-    first_day: Annotated[date, Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
+    first_day: Annotated[date, BeforeValidator(_day), Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
         date(2026, 1, 1), description="The first day partition in Dagster."
     )
     keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _SWITCH)] = Field(

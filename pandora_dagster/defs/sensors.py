@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false
+# (the signature of dg.sensor names a bare PathLike)
 """The sensor of the inbox. Knows ticks, cursors and run keys; which files wait is the inbox's to say."""
 
 import json

@@ -56,7 +56,7 @@ class Killer:
 async def kill_rows(server: RealSglang, root: Path, *, turns: int, kills: int) -> list[Row]:
     """A batch of `turns` queries, `kills` kills meanwhile; then every turn is looked at."""
     chance = random.Random(11)
-    killer = Killer(server, sorted(chance.randrange(max(1, turns * 9 // 10)) for _ in range(kills)))
+    killer = Killer(server, sorted(chance.randrange(max(1, turns // 2)) for _ in range(kills)))
     run, faults, count = await asyncio.to_thread(_under_fire, killer, root, turns)
     states = ", ".join(f"{number} {state}" for state, number in sorted(Counter(str(row.state) for row in run.rows).items()))
     unsettled = [row.turn for row in run.rows if not row.settled]
@@ -74,7 +74,8 @@ def _under_fire(killer: Killer, root: Path, turns: int) -> tuple[BatchRun, list[
     file = root / "queries.jsonl"
     lines = [{"query": f"Which chair did we order for office {n}, and what did it cost?", "user": _USER} for n in range(turns)]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    runtime = SglangRuntime(served(killer.server), keys={})
+    # two calls at once: each kill meets three turns, so that turns are left for the last one
+    runtime = SglangRuntime(served(killer.server, max_connections=2), keys={})
     house = open_house(load_settings({"PANDORA_ROOT": str(root / "store")}), runtime=runtime, priority=Priority.NIGHT)
     thread = threading.Thread(target=killer.run)
     thread.start()

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SGLANG := .venv-sglang
 SHELL := /bin/bash
 
-.PHONY: help setup run test test-sglang check ui bench bench-compression bench-search bench-embeddings bench-asking docs screenshots wheel lock clean
+.PHONY: help setup run test test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-asking docs screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -46,6 +46,8 @@ $(SGLANG)/tiny-model/.made: $(wildcard tests/sglang/server/*.py) data/tokenizer/
 test-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made  ## the tests against real SGLang servers, on the CPU with a tiny random model
 	$(BIN)/python -m pytest tests/sglang
 
+test-gpu: bench-sglang-gpu  ## what needs a GPU: the benchmarks over real servers, on a machine that has one
+
 check: setup $(BIN)/.locked-dev  ## format, lint, types, architecture, recipes, registry and generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -54,11 +56,17 @@ check: setup $(BIN)/.locked-dev  ## format, lint, types, architecture, recipes, 
 	$(BIN)/pandora recipes check
 	$(BIN)/python docs/generate.py --check
 
-ui: setup         ## Dagster on workspace.yaml, over the store and history that `pandora ask` uses
+ui: setup         ## Dagster's page and daemon on workspace.yaml, over the store and history that `pandora ask` uses
 	$(BIN)/pandora ui
 
 bench: setup $(BIN)/.locked-dev  ## the speed benchmarks, as ratios
 	$(BIN)/python -m benchmarks.speed
+
+bench-sglang: setup $(BIN)/.locked-dev $(SGLANG)/tiny-model/.made  ## the pipeline over a real server on the CPU, as ratios (half an hour)
+	$(BIN)/python -m benchmarks.sglang
+
+bench-sglang-gpu: setup $(BIN)/.locked-dev $(SGLANG)/.locked  ## the same on a GPU, with random weights of Qwen3-0.6B's shape
+	$(BIN)/python -m benchmarks.sglang --gpu
 
 bench-compression: setup $(BIN)/.locked-dev  ## the compression benchmark beside its baselines (installs sumy for LexRank)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy==0.13.0 numpy

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli import calls, compression, documents, governance, memory, search, service, serving, sources, transfer, turns
+from pandora_dagster.cli import batch, calls, compression, documents, governance, memory, search, service, serving, sources, transfer, turns
 from pandora_dagster.cli.opened import Overrides
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note
 from pandora_dagster.errors import HaltError, PandoraError
@@ -26,6 +26,7 @@ app = typer.Typer(
     add_completion=False,
 )
 turns.register(app)
+batch.register(app)
 search.register(app)
 transfer.register(app)
 documents.register(app)
@@ -50,7 +51,7 @@ def _version(wanted: bool) -> None:
 def common(
     context: typer.Context,
     root: Annotated[str, typer.Option("--root", help="Store root; default PANDORA_ROOT or data/panda-system-docs.")] = "",
-    runtime: Annotated[str, typer.Option("--runtime", help="extractive or sglang; default PANDORA_RUNTIME.")] = "",
+    runtime: Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default PANDORA_RUNTIME.")] = "",
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     context.obj = Overrides(root, runtime)

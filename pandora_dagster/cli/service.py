@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.opened import Overrides, opened, settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, note, place, say, say_json, say_table, stop
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_table, stop
 
 if TYPE_CHECKING:
     from pandora_dagster.phases.report import PhaseReport
@@ -91,20 +91,23 @@ def ui(
     port: Annotated[int, typer.Option(help="Port of the web page.", min=1, max=65535)] = 3000,
     host: Annotated[str, typer.Option(help="Address it listens on.")] = "127.0.0.1",
 ) -> None:
-    """Open Dagster's web page over the same store.
+    """Open Dagster's web page over the same store, with the daemon that ticks its sensors and schedules.
 
-    Everything that `pandora ask` and `pandora demo` ran is there. Ctrl-C stops it.
+    Everything that `pandora ask` and `pandora demo` ran is there; a file of queries put into <root>/inbox begins by itself.
+    Ctrl-C stops both.
 
     Example: pandora ui --port 3001
     """
-    from pandora_dagster.defs.run import ui_command
+    from pandora_dagster.cli.together import run_together
+    from pandora_dagster.defs.run import ui_commands
 
     settings = settings_of(context)
-    command, environment = ui_command(settings, host=host, port=port)
+    commands, environment = ui_commands(settings, host=host, port=port)
     note(
         f"Dagster on http://{host}:{port} over {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
     )
-    os.execvpe(command[0], command, {**os.environ, **environment})  # noqa: S606 - the program of this very environment
+    if code := run_together(commands, {**os.environ, **environment}):
+        stop(EXIT_WRONG, f"a part of Dagster ended by itself with exit code {code}: expected both to run; what it said stands above")
 
 
 def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:

@@ -202,8 +202,22 @@ class Interventions(Protocol):
 class TurnStore(Protocol):
     """The documents: the truth. Every write is all-or-nothing; `turn.json` is the commit point."""
 
-    def start(self, user: UserId, query: str, *, session: SessionId, mode: str, now: datetime, replies_to: str | None = None) -> Turn:
-        """A new open turn with section 0; its number is given atomically and never reused."""
+    def allocate(self, user: UserId, count: int) -> range:
+        """`count` numbers in a row, given atomically and never reused."""
+        ...
+
+    def start(
+        self,
+        user: UserId,
+        query: str,
+        *,
+        session: SessionId,
+        mode: str,
+        now: datetime,
+        replies_to: str | None = None,
+        number: int | None = None,
+    ) -> Turn:
+        """A new open turn with section 0. `number`: one that was allocated for it; raises StoreError where a turn of it stands there."""
         ...
 
     def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:

@@ -1,15 +1,17 @@
 # pyright: reportUnknownMemberType=false
 # (signatures of dg.job and dg.define_asset_job name a bare PathLike)
-"""The job that starts a turn. Knows how its launchpad looks; the turn itself runs as the job `turn`."""
+"""The jobs that start turns: one, or those of a file. Knows how their launchpads look; a single turn itself runs as the job `turn`."""
 
 import dagster as dg
 from pydantic import Field
 
+from pandora_dagster.defs.assets_batch import ASSET, JOB
 from pandora_dagster.defs.factory import halted, run_tags
 from pandora_dagster.defs.resources import RunsPhases
 from pandora_dagster.defs.run import RunOutcome, execute_turn
 from pandora_dagster.errors import PandoraError
 
+BATCH_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="The queries that wait in the inbox, on one day.")
 _EXAMPLE = {"query": "Which chair did we order, and what did it cost?", "user": "example", "mode": "chat", "session": ""}
 """Runs as it stands over the shipped example history."""
 

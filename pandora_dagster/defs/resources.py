@@ -1,6 +1,7 @@
 """The one resource of the graph. Knows how to open the house; knows nothing of phases beyond running one by name."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -8,11 +9,16 @@ from typing import Protocol
 import dagster as dg
 from pydantic import Field
 
+from pandora_dagster.contracts.batches import Batch, BatchRow
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.words import Priority
 from pandora_dagster.phases import flow
+from pandora_dagster.phases.batch import OnRow
 from pandora_dagster.phases.report import PhaseReport
-from pandora_dagster.settings import load_settings
+from pandora_dagster.settings import Settings, load_settings
+from pandora_dagster.stores.inbox import Inbox
 from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring.batching import Batching, OnBegin
 
 
 class RunsPhases(Protocol):
@@ -43,11 +49,30 @@ class HousePhases:
         return self.house.kit.turns.path(key, revision=revision)
 
 
+class RunsBatches(Protocol):
+    """What the assets and sensors of batches need of the house."""
+
+    def looks(self) -> dict[str, str]:
+        """Files of the inbox, each with what stays the same while nobody writes."""
+        ...
+
+    def identity(self, name: str) -> tuple[str, str]:
+        """Digest of a file of the inbox, and the day that it belongs to."""
+        ...
+
+    def waiting(self, day: str) -> tuple[str, ...]:
+        """Files of the inbox that belong to this day."""
+        ...
+
+    def run_waiting(self, name: str, day: str, *, on_begin: OnBegin, on_row: OnRow) -> object: ...
+    def of_day(self, day: str) -> Sequence[tuple[Batch, Sequence[BatchRow]]]: ...
+
+
 class Pandora(dg.ConfigurableResource[None]):
     """RunsPhases as a Dagster resource; empty fields leave the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
-    runtime: str = Field("", description="Runtime: extractive or sglang; empty: as the settings say.")
+    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
 
     def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
         return self._phases.start(query, user=user, session=session, mode=mode)
@@ -66,8 +91,38 @@ class Pandora(dg.ConfigurableResource[None]):
         return HousePhases(_house(self.root, self.runtime))
 
 
-@cache
-def _house(root: str, runtime: str) -> House:
-    """A process opens a house once: Dagster makes the resource anew for every run."""
+class Night(dg.ConfigurableResource[None]):
+    """RunsBatches as a Dagster resource, whose calls a live turn goes before; empty fields leave the project's own settings as they are."""
+
+    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
+    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
+
+    def looks(self) -> dict[str, str]:
+        return {waiting.name: waiting.stamp for waiting in Inbox(_settings(self.root, self.runtime).root).files()}
+
+    def identity(self, name: str) -> tuple[str, str]:
+        return self._batching.identity(name)
+
+    def waiting(self, day: str) -> tuple[str, ...]:
+        return self._batching.waiting(day)
+
+    def run_waiting(self, name: str, day: str, *, on_begin: OnBegin, on_row: OnRow) -> object:
+        return self._batching.run_waiting(name, day, on_begin=on_begin, on_row=on_row)
+
+    def of_day(self, day: str) -> Sequence[tuple[Batch, Sequence[BatchRow]]]:
+        return self._batching.of_day(day)
+
+    @property
+    def _batching(self) -> Batching:
+        return Batching(_house(self.root, self.runtime, Priority.NIGHT))
+
+
+def _settings(root: str, runtime: str) -> Settings:
     over = {"PANDORA_ROOT": root, "PANDORA_RUNTIME": runtime}
-    return open_house(load_settings({**os.environ, **{name: value for name, value in over.items() if value}}))
+    return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
+
+
+@cache
+def _house(root: str, runtime: str, priority: Priority = Priority.LIVE) -> House:
+    """A process opens a house once: Dagster makes the resource anew for every run."""
+    return open_house(_settings(root, runtime), priority=priority)

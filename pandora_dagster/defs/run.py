@@ -107,17 +107,20 @@ def tell_turn(
         report_phases(instance, reports, cookbook=cookbook, folder=folder)
 
 
-def ui_command(settings: Settings, *, host: str, port: int) -> tuple[list[str], dict[str, str]]:
-    """The command of Dagster's web page, and what its environment needs beside this process's own.
+def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list[str], ...], dict[str, str]]:
+    """The commands of Dagster's web page and of its daemon, which ticks sensors and schedules, and what their environment needs beside
+    this process's own.
 
-    It opens the `workspace.yaml` of the working directory, or where there is none the shipped one.
+    They open the `workspace.yaml` of the working directory, or where there is none the shipped one.
     """
     with open_instance(settings) as instance:
         home = instance.root_directory
     own = Path("workspace.yaml")
-    workspace = own if own.is_file() else shipped_folder() / "workspace.yaml"
-    command = [sys.executable, "-m", "dagster_webserver", "-w", str(workspace), "-h", host, "-p", str(port)]
-    return command, {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}
+    workspace = str(own if own.is_file() else shipped_folder() / "workspace.yaml")
+    page = [sys.executable, "-m", "dagster_webserver", "-w", workspace, "-h", host, "-p", str(port)]
+    daemon = [sys.executable, "-m", "dagster._daemon", "run", "-w", workspace]
+    environment = {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}
+    return (page, daemon), environment
 
 
 def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: RunsPhases) -> dg.JobDefinition:

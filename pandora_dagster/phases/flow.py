@@ -166,12 +166,12 @@ _BODIES: dict[str, Body] = {
 }
 
 
-def start_turn(kit: Kit, query: str, *, user: UserId, session: SessionId, mode: str = "chat") -> TurnKey:
-    """Open a turn with the person's words in section 0. Raises InputError for an empty query."""
+def start_turn(kit: Kit, query: str, *, user: UserId, session: SessionId, mode: str = "chat", number: int | None = None) -> TurnKey:
+    """Open a turn with the person's words in section 0; `number`: one that was allocated. Raises InputError for an empty query."""
     if not query.strip():
         raise InputError("query: empty; expected the words of a question or request")
     asked = open_question(kit, user, session)
-    turn = kit.turns.start(user, query, session=session, mode=mode, now=kit.clock(), replies_to=asked)
+    turn = kit.turns.start(user, query, session=session, mode=mode, now=kit.clock(), replies_to=asked, number=number)
     kit.index.put([row_of(turn.manifest, turn.context, turn.files)])
     return turn.key
 

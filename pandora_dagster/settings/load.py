@@ -20,7 +20,7 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shippe
     """The settings that `environ` asks for; an empty value counts as not set.
 
     Relative paths start at `cwd` (default: the current folder). Raises ConfigurationError that lists every fault,
-    one a line, as `PANDORA_RUNTIME: 'foo': expected extractive or sglang`.
+    one a line, as `PANDORA_RUNTIME: 'foo': expected extractive, sglang or sglang-offline`.
     """
     known = variables()
     given = {field: environ[v.name] for field, v in known.items() if environ.get(v.name)}

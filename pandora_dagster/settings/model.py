@@ -4,11 +4,12 @@ A value is what its environment variable says, as text; `load.py` gives paths th
 """
 
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import BadIdError
@@ -38,6 +39,11 @@ def _zone(name: str) -> str:
     return name
 
 
+def _day(told: object) -> object:
+    """ISO 8601 alone: as pydantic reads it, any number is a day too."""
+    return date.fromisoformat(told) if isinstance(told, str) else told
+
+
 _TOKENS = "a whole number of tokens from {} to 1000000"
 _FOLDER = "a folder that you may use, or a path where one can be made"
 _SWITCH = "true or false"
@@ -52,8 +58,12 @@ class Settings(BaseModel):
     root: Annotated[Path, Variable("PANDORA_ROOT", _FOLDER, "data/panda-system-docs below the current folder")] = Field(
         description="The store: every document, index and intervention lies below it."
     )
-    runtime: Annotated[Literal["extractive", "sglang"], Variable("PANDORA_RUNTIME", "extractive or sglang")] = Field(
-        "extractive", description="Who answers model calls: the embedded runtime, or the servers of the runtime file."
+    runtime: Annotated[
+        Literal["extractive", "sglang", "sglang-offline"], Variable("PANDORA_RUNTIME", "extractive, sglang or sglang-offline")
+    ] = Field(
+        "extractive",
+        description="Who answers model calls: the embedded runtime, the servers of the runtime file, or its models in processes that last "
+        "as long as the command.",
     )
     runtime_file: Annotated[
         Path, Variable("PANDORA_RUNTIME_FILE", "an existing file", "<root>/runtime.yaml where it exists, else the shipped one")
@@ -74,7 +84,10 @@ class Settings(BaseModel):
         UserId("me"), description="The user of commands that are given none."
     )
     timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
-        "UTC", description="Whose midnight ends the session of turns that name none: one a day."
+        "UTC", description="Whose midnight ends a day: of the sessions of turns that name none, and of Dagster's day partitions."
+    )
+    first_day: Annotated[date, BeforeValidator(_day), Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
+        date(2026, 1, 1), description="The first day partition in Dagster."
     )
     keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _SWITCH)] = Field(
         True, description="Whether prompt packs and raw answers are kept, credentials redacted."

@@ -39,13 +39,26 @@ class Turns:
         self._phases = phases
         self._lock_seconds = lock_seconds
 
-    def start(self, user: UserId, query: str, *, session: SessionId, mode: str, now: datetime, replies_to: str | None = None) -> Turn:
-        """A new open turn with section 0, complete on the disk when this returns. Raises InputError before a number is given."""
+    def start(
+        self,
+        user: UserId,
+        query: str,
+        *,
+        session: SessionId,
+        mode: str,
+        now: datetime,
+        replies_to: str | None = None,
+        number: int | None = None,
+    ) -> Turn:
+        """A new open turn with section 0, complete on the disk when this returns; `number`: one that was allocated for it.
+
+        Raises InputError before a number is given, StoreError where a turn of that number stands there.
+        """
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode[:40]!r}: expected chat or code")
         session, context = session_id(session), _asked(query)
         remove_strays(inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
-        key = TurnKey(user, self.allocate(user, 1)[0])
+        key = TurnKey(user, number or self.allocate(user, 1)[0])
         manifest = Manifest(
             user_id=user,
             turn_id=key.turn_id,

@@ -22,6 +22,7 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.looking_back import may_cross
 from pandora_dagster.phases.recording import RecordingDesk
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
+from pandora_dagster.runtime.offline.runtime import OfflineRuntime
 from pandora_dagster.runtime.otel.spans import exported, wanted
 from pandora_dagster.runtime.serving.folder import ServingFolder
 from pandora_dagster.runtime.serving.waking import Waking
@@ -79,6 +80,8 @@ def open_runtime(settings: Settings, counter: CountsTokens, meters: Meters | Non
     if settings.runtime == "sglang":
         wakes = Waking(ServingFolder(settings.root))
         return SglangRuntime(load_endpoints(settings.runtime_file), keys=os.environ, wakes=wakes, meters=meters)
+    if settings.runtime == "sglang-offline":
+        return OfflineRuntime(load_endpoints(settings.runtime_file), python=settings.sglang_python, environ=os.environ)
     return ExtractiveRuntime(counter, now)
 
 
@@ -97,7 +100,7 @@ def open_house(
     root, counter, cookbook = settings.root, counter or open_counter(settings), open_cookbook(settings)
     metrics = MetricsFile(root, report=_told)
     runtime = runtime or open_runtime(settings, counter, metrics)
-    served = runtime.endpoints if isinstance(runtime, SglangRuntime) else None
+    served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
     turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
     vectors = open_vectors(settings, embeds or open_embedder(settings), _told)
     index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors)
@@ -126,7 +129,9 @@ def open_house(
         ratios=TokenRatioFile(root),
         prices=served.prices if served else {},
         routing=_known_recipes(served, cookbook),
-        allowance=None if runtime.name == EMBEDDED else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
+        allowance=None
+        if runtime.name == EMBEDDED or priority is Priority.NIGHT
+        else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
     )
     compression = open_compression(
         settings,

@@ -17,10 +17,12 @@ def test_the_whole_graph_is_as_drawn(snapshot):
     assert "\n".join(_lines(defs.resolve_asset_graph())) == snapshot
 
 
-def test_the_jobs_are_turn_and_new_turn():
-    """What a person finds under Jobs."""
+def test_the_jobs_are_turns_and_batches():
+    """What a person finds under Jobs, and what ticks by itself."""
     jobs = {j.name for j in defs.resolve_all_job_defs()} - {"__ASSET_JOB"}
-    assert jobs == {"turn", "new_turn"}
+    assert jobs == {"turn", "new_turn", "batch"}
+    sensor = defs.resolve_sensor_def("inbox_files")
+    assert (sensor.job_name, sensor.default_status) == ("batch", dg.DefaultSensorStatus.RUNNING)
 
 
 def test_the_workspace_loads_an_uninstalled_package(tmp_path):
@@ -39,7 +41,13 @@ def _lines(graph):
         yield f"{key.to_user_string()} <- {', '.join(sorted(p.to_user_string() for p in node.parent_keys)) or '-'}"
         yield f"    group {node.group_name}, kinds {', '.join(sorted(node.kinds))}, code version {node.code_version}"
         yield f"    checks {', '.join(checks) or '-'}; {'may be skipped' if _skippable(key) else 'always runs'}"
-        yield f"    partitions {node.partitions_def.name if isinstance(node.partitions_def, dg.DynamicPartitionsDefinition) else '-'}"
+        yield f"    partitions {_partitions(node.partitions_def)}"
+
+
+def _partitions(definition):
+    if isinstance(definition, dg.DynamicPartitionsDefinition):
+        return definition.name
+    return "days" if isinstance(definition, dg.DailyPartitionsDefinition) else "-"
 
 
 def _skippable(key):

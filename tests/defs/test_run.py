@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pandora_dagster.defs.run import following, ui_command
+from pandora_dagster.defs.run import following, ui_commands
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
@@ -56,8 +56,9 @@ def test_the_page_opens_the_same_store_and_history(tmp_path, monkeypatch, has_wo
     monkeypatch.chdir(tmp_path)
     if has_workspace:
         (tmp_path / "workspace.yaml").write_text("load_from: []\n")
-    command, environment = ui_command(load_settings({"PANDORA_ROOT": "store"}), host="127.0.0.1", port=3001)
-    assert command[1:] == ["-m", "dagster_webserver", "-w", opened, "-h", "127.0.0.1", "-p", "3001"]
+    (page, daemon), environment = ui_commands(load_settings({"PANDORA_ROOT": "store"}), host="127.0.0.1", port=3001)
+    assert page[1:] == ["-m", "dagster_webserver", "-w", opened, "-h", "127.0.0.1", "-p", "3001"]
+    assert daemon[1:] == ["-m", "dagster._daemon", "run", "-w", opened]
     assert environment["DAGSTER_HOME"] == str(tmp_path / "store" / "dagster")
     assert environment["PANDORA_ROOT"] == str(tmp_path / "store")
     assert (tmp_path / "store" / "dagster" / "dagster.yaml").is_file()

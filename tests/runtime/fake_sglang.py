@@ -80,7 +80,9 @@ class FakeSglang:
                     return
                 status, answer = await self._answer(method, path, headers, body)
                 streamed = status == 200 and method == "POST" and json.loads(body).get("stream")
-                writer.write(events(answer) if streamed else response(status, json.dumps(answer).encode()))
+                writer.write(
+                    events(answer) if streamed else response(status, (answer if isinstance(answer, str) else json.dumps(answer)).encode())
+                )
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             return
@@ -96,7 +98,8 @@ class FakeSglang:
             length = {"max_model_len": self.context} if self.lists_context else {}
             return 200, {"object": "list", "data": [{"id": self.model, "object": "model", "owned_by": "sglang", **length}]}
         if (method, path) == ("GET", "/metrics") and self.has_metrics:
-            return 200, {"sglang:num_running_reqs": 0}
+            on = min(self.running, self.max_running)
+            return 200, f'sglang:num_running_reqs{{model_name="x"}} {on}.0\nsglang:num_queue_reqs{{model_name="x"}} {self.running - on}.0\n'
         if (method, path) == ("GET", "/server_info") and self.info is not None:
             return 200, self.info
         if method == "POST" and path in ("/v1/chat/completions", "/v1/completions"):

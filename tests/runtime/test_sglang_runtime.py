@@ -183,7 +183,7 @@ def test_calls_wait_their_turn() -> None:
 
     answers = run(work)
     assert [a.text.partition("/")[0] for a in answers] == [f"call-{n:03}" for n in range(30)]
-    assert server.most_running == 3 and server.connections <= 3
+    assert server.most_running == 3 and server.connections <= 4  # one looks at /metrics
 
 
 def test_a_failed_call_gives_its_place_back() -> None:

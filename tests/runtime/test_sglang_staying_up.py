@@ -69,8 +69,8 @@ def test_waiting_for_a_full_server_is_bounded() -> None:
 
 
 def test_places_grow_again() -> None:
-    """After a full spell a server that takes more is given more."""
-    server, heard = FakeSglang(max_running=1, max_queued=0, takes_s=0.002), Heard()
+    """After a full spell a server that takes more, and does not tell its queue, is given more."""
+    server, heard = FakeSglang(max_running=1, max_queued=0, takes_s=0.002, has_metrics=False), Heard()
 
     async def work(runtime: SglangRuntime) -> tuple[float, float]:
         async def many() -> None:

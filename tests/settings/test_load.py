@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,7 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         "PANDORA_NOTES": str(shipped),
         "PANDORA_USER": "ann@example.org",
         "PANDORA_TIMEZONE": "Europe/Berlin",
+        "PANDORA_FIRST_DAY": "2025-03-01",
         "PANDORA_KEEP_PACKS": "false",
         "PANDORA_KEEP_PACKS_DAYS": "7",
         "PANDORA_POLICY": "mediation",
@@ -86,6 +88,7 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         notes=shipped,
         user="ann@example.org",
         timezone="Europe/Berlin",
+        first_day=date(2025, 3, 1),
         keep_packs=False,
         keep_packs_days=7,
         policy="mediation",
@@ -130,7 +133,8 @@ def test_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WRONG = {
-    "PANDORA_RUNTIME": ("foo", "'foo': expected extractive or sglang"),
+    "PANDORA_RUNTIME": ("foo", "'foo': expected extractive, sglang or sglang-offline"),
+    "PANDORA_FIRST_DAY": ("20250301000000", "'20250301000000': expected a day such as 2026-01-04"),
     "PANDORA_ROOT": ("file", "file': expected a folder"),
     "DAGSTER_HOME": ("file/below", "file/below': expected a folder"),
     "PANDORA_RUNTIME_FILE": ("none.yaml", "'none.yaml': expected an existing file"),

@@ -20,15 +20,9 @@ READY_S = 240.0
 """A start takes 20 seconds on two idle cores."""
 STOPPED_S = 60.0
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-_ARGUMENTS = {
-    "--device": "cpu",
-    "--attention-backend": "torch_native",
-    "--host": "127.0.0.1",
-    "--mem-fraction-static": "0.1",
-    "--max-total-tokens": "65536",
-    "--grammar-backend": "xgrammar",
-    "--reasoning-parser": "qwen3",
-}
+_ON_CPU = {"--device": "cpu", "--attention-backend": "torch_native", "--mem-fraction-static": "0.1", "--max-total-tokens": "65536"}
+_ARGUMENTS = {"--host": "127.0.0.1", "--grammar-backend": "xgrammar", "--reasoning-parser": "qwen3"}
+_LAUNCH = (str(ENVIRONMENT / "bin" / "python"), str(REPOSITORY / "tests" / "sglang" / "server" / "launch.py"))
 _SWITCHES = ("--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace", "--sleep-on-idle")
 
 
@@ -41,6 +35,9 @@ class RealSglang:
     arguments: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     switches: tuple[str, ...] = ()
+    launch: tuple[str, ...] = _LAUNCH
+    model_path: Path = MODEL
+    on_cpu: bool = True
     port: int = 0
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -55,14 +52,15 @@ class RealSglang:
     def start(self) -> "RealSglang":
         """Start it, on the port that it had before where it had one. Returns at once."""
         self.port = self.port or _free_port()
-        told = {"--model-path": str(MODEL), "--served-model-name": self.model, "--port": str(self.port), **_ARGUMENTS, **self.arguments}
-        launch = [str(ENVIRONMENT / "bin" / "python"), str(REPOSITORY / "tests" / "sglang" / "server" / "launch.py")]
+        where = {"--model-path": str(self.model_path), "--served-model-name": self.model, "--port": str(self.port)}
+        told = {**where, **(_ON_CPU if self.on_cpu else {}), **_ARGUMENTS, **self.arguments}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*launch, *(word for pair in told.items() for word in pair), *_SWITCHES, *self.switches],
+                [*self.launch, *(word for pair in told.items() for word in pair), *_SWITCHES, *self.switches],
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=_own_environment() | {"OMP_NUM_THREADS": "1"} | dict(self.environment),  # 4 times as fast on two busy cores
+                # one thread is 4 times as fast on two busy cores
+                env=_own_environment() | ({"OMP_NUM_THREADS": "1"} if self.on_cpu else {}) | dict(self.environment),
                 start_new_session=True,
             )
         return self

@@ -31,24 +31,26 @@ class Service:
     """What it finds in its environment besides this process's."""
 
 
-def services(endpoints: Endpoints, *, python: str, first_gpu: int = 0) -> tuple[Service, ...]:
+def services(
+    endpoints: Endpoints, *, python: str, first_gpu: int = 0, program: tuple[str, ...] = ("-m", "sglang.launch_server")
+) -> tuple[Service, ...]:
     """The servers of the chosen preset that have a `launch` block, in the file's order.
 
-    `python`: the default interpreter; `first_gpu`: the GPU of a server that names none.
+    `python`: the default interpreter, and what it runs; `first_gpu`: the GPU of a server that names none.
     """
     return tuple(
-        _service(name, server, server.launch, endpoints, python, first_gpu)
+        _service(name, server, server.launch, endpoints, (python, *program), first_gpu)
         for name, server in endpoints.servers.items()
         if server.launch is not None
     )
 
 
-def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, python: str, first_gpu: int) -> Service:
+def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, program: tuple[str, ...], first_gpu: int) -> Service:
     uses = endpoints.layers_of(name)
     embeds = not uses and endpoints.embeddings is not None and endpoints.embeddings.server == server
     purpose = ("--is-embedding",) if embeds else (*_ALWAYS, *_thinking(launch, any(use.thinking for use in uses)))
     command = (
-        *_program(launch, python),
+        *_program(launch, program),
         f"--model-path={_at_home(launch.model_path or server.model)}",
         f"--served-model-name={server.model}",
         f"--host={server.host}",
@@ -63,10 +65,10 @@ def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, py
     return Service(name, server, launch, layers, launch.gpus or (first_gpu,), command, _variables(launch))
 
 
-def _program(launch: Launch, python: str) -> tuple[str, ...]:
+def _program(launch: Launch, program: tuple[str, ...]) -> tuple[str, ...]:
     if launch.command is not None:
         return tuple(_at_home(word) for word in launch.command)
-    return (_at_home(launch.python or python), "-m", "sglang.launch_server")
+    return (_at_home(launch.python or program[0]), *program[1:])
 
 
 def _thinking(launch: Launch, may_think: bool) -> tuple[str, ...]:

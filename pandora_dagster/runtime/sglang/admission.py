@@ -1,13 +1,14 @@
 """A call's way to its server: waits for a place, is sent, gives the place back, and says what it learned about the server.
 
-Knows gates, breakers and what a failure means for them; knows no recipe. What a server is too full for is asked again here, because
+Knows gates, breakers and what a failure means for them; knows no recipe. While calls wait for a place it looks at the server from time
+to time: what is in its own queue says whether there is room for more. What a server is too full for is asked again here, because
 nobody but the queue for its places can do it in order; every other retry is the executor's.
 """
 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
@@ -16,8 +17,13 @@ from pandora_dagster.contracts.words import Priority
 from pandora_dagster.errors import EndpointFullError, ModelError, ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.answers import Reply
 from pandora_dagster.runtime.sglang.breaker import Breaker
+from pandora_dagster.runtime.sglang.concurrency import Load
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
 from pandora_dagster.runtime.sglang.places import Gate, Station, Ticket
+
+_LOOK_EVERY_S = 0.5
+_LOOK_LEAST_OFTEN = 16
+"""A look takes a server 20 ms of its processor's time: where places stay as they are, each comes after twice the time of the last."""
 
 
 class Unmetered:
@@ -37,17 +43,27 @@ class Admitted:
     latency_ms: float
 
 
+Looks = Callable[[Endpoint], Awaitable[Load | None]]
+"""What one address works on; None where it does not tell. Never raises."""
+
+
+async def _unseen(_: Endpoint) -> None:
+    """Of a server that nobody looks at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """Breakers hold for the process, gates for an event loop: what waits there belongs to it."""
 
     meters: Meters = field(default_factory=Unmetered)
+    look: Looks = _unseen
     clock: Callable[[], float] = time.monotonic
     spread: Callable[[], float] = random.random
     _breakers: dict[str, Breaker] = field(default_factory=dict[str, Breaker])
     _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, Gate]] = field(
         default_factory=WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, Gate]]
     )
+    _looking: dict[Gate, asyncio.Task[None]] = field(default_factory=dict[Gate, asyncio.Task[None]])
 
     async def admitted(self, endpoint: Endpoint, priority: Priority, send: Callable[[Endpoint], Awaitable[Reply]]) -> Admitted:
         """The answer that `send` gets from one of the endpoint's addresses; raises ModelError with the time it waited for its place.
@@ -59,6 +75,8 @@ class Admission:
         began = came
         try:
             while True:
+                if gate.full:
+                    self._look_after(gate, endpoint)
                 station = await gate.enter(ticket)
                 began = self.clock()
                 self._shown(gate, station)
@@ -68,6 +86,17 @@ class Admission:
             error.queued_ms = ((self.clock() if ticket.begun == 0 or isinstance(error, EndpointFullError) else began) - came) * 1_000
             raise
         return Admitted(reply, station.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
+
+    def places(self, servers: Iterable[Server]) -> int:
+        """Calls that these servers take at once, all together, as the running loop has learned; one to try a server that was away."""
+        stations = [station for server in dict.fromkeys(servers) for station in self._gate(server).stations]
+        return sum(int(s.breaker.allows()) if s.breaker.is_open else s.concurrency.places for s in stations)
+
+    def close(self) -> None:
+        """Ends what looks at servers for the running loop."""
+        loop = asyncio.get_running_loop()
+        for gate in [gate for gate, task in self._looking.items() if task.get_loop() is loop]:
+            self._looking.pop(gate).cancel()
 
     def address(self, server: Server) -> Server | None:
         """The first of the server's addresses that is not left alone, for what needs no place; None where all are."""
@@ -98,6 +127,24 @@ class Admission:
             gate.leave(ticket)
             self._shown(gate, station)
 
+    def _look_after(self, gate: Gate, endpoint: Endpoint) -> None:
+        """Sees to it that somebody looks at the addresses as long as calls wait for a place."""
+        task = self._looking.get(gate)
+        if task is None or task.done():
+            self._looking[gate] = asyncio.get_running_loop().create_task(self._look_while_waiting(gate, endpoint))
+
+    async def _look_while_waiting(self, gate: Gate, endpoint: Endpoint) -> None:
+        times, known = 1, gate.places
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S * times)
+            if not gate.waiting:
+                return
+            times = min(2 * times, _LOOK_LEAST_OFTEN) if gate.places == known else 1
+            known = gate.places
+            for station in gate.stations:
+                if not station.breaker.is_open and (load := await self.look(replace(endpoint, server=station.server))):
+                    gate.seen(station, load)
+
     def _learned(self, breaker: Breaker, error: ModelError, url: str) -> None:
         """A refusal of the request is an answer of the server; a call that ran out of time says nothing of it, unless it was the probe."""
         if type(error) is RuntimeUnreachableError:
@@ -118,7 +165,7 @@ class Admission:
 
     def _shown(self, gate: Gate, station: Station) -> None:
         url = station.server.base_url
-        self.meters.level("pandora_server_places", int(station.limit), server=url)
+        self.meters.level("pandora_server_places", station.concurrency.places, server=url)
         self.meters.level("pandora_server_running", station.running, server=url)
         self.meters.level("pandora_server_waiting", gate.waiting, server=url)
         self.meters.level("pandora_server_left_alone", float(station.breaker.is_open), server=url)

@@ -98,7 +98,8 @@ class Server(BaseModel):
     """The name under which the server lists the model in `/v1/models`."""
     context_length: Annotated[int, Field(ge=512, le=10_000_000, strict=True)]
     """Tokens of one request, prompt and answer together."""
-    max_connections: Annotated[int, Field(ge=1, le=1_024, strict=True)] = 16
+    max_connections: Annotated[int, Field(ge=1, le=1_024, strict=True)] | None = None
+    """Calls under way at once, at most; absent: as many as it is seen to keep up with."""
     chat: Annotated[bool, Field(strict=True)] = True
     """False: no chat template, packs go as plain text (DECISIONS 26)."""
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None

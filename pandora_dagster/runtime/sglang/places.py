@@ -1,9 +1,7 @@
 """Who may call a server now: places, priorities, the limits of layers, and as many calls at once as the server takes.
 
-Knows one server's addresses and the calls that wait for them, on one event loop; sends nothing. The number of places is learned: it
-begins small and grows with every answer until the server is full for the first time, which shows how many it takes; from then on it
-stays a tenth below, and grows by one for as many answers as there are places. A call that met a full server waits where it stood in the
-queue.
+Knows one server's addresses and the calls that wait for them, on one event loop; sends nothing. How many places there are is
+`concurrency`'s to say. A call that met a full server waits where it stood in the queue.
 """
 
 import asyncio
@@ -15,10 +13,9 @@ from dataclasses import dataclass, field
 from pandora_dagster.contracts.words import ModelLayer, Priority
 from pandora_dagster.errors import EndpointDownError, EndpointFullError
 from pandora_dagster.runtime.sglang.breaker import Breaker
+from pandora_dagster.runtime.sglang.concurrency import Concurrency, Load
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
 
-_FIRST_PLACES = 16
-_FEWER = 0.9
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 _WINDOW_S = 60.0
 _LAST_TRY = 0.9
@@ -31,16 +28,13 @@ class Station:
 
     server: Server
     breaker: Breaker
-    limit: float
+    concurrency: Concurrency
     running: int = 0
-    lowered_at: int = 0
-    """The number of the newest call when the server was full last; 0 before it ever was. What older calls meet is the same news."""
-    taken: int = 0
-    """How many calls were under way then without those that were refused: what the server takes."""
 
-    @property
-    def free(self) -> int:
-        return int(self.limit) - self.running
+    def free(self, priority: Priority) -> int:
+        """Places for a call of this priority: for one that somebody waits for there are a few more."""
+        places = self.concurrency.places + (0 if priority is Priority.NIGHT else self.concurrency.reserve)
+        return places - self.running
 
 
 @dataclass(slots=True)
@@ -73,7 +67,8 @@ class Gate:
     """The places of one server, on one event loop. `clock`: the loop's monotonic seconds; `spread`: 0 to 1, by chance."""
 
     def __init__(self, server: Server, breakers: Mapping[str, Breaker], *, clock: Callable[[], float], spread: Callable[[], float]) -> None:
-        self.stations = tuple(Station(one, breakers[one.base_url], min(server.max_connections, _FIRST_PLACES)) for one in server.addresses)
+        beginning = Concurrency.beginning(server.max_connections)
+        self.stations = tuple(Station(one, breakers[one.base_url], beginning) for one in server.addresses)
         self._server, self._clock, self._spread = server, clock, spread
         self._waiting: list[Ticket] = []
         self._uses: dict[ModelLayer, _Use] = {}
@@ -83,6 +78,16 @@ class Gate:
     @property
     def waiting(self) -> int:
         return len(self._waiting)
+
+    @property
+    def places(self) -> int:
+        """Calls that may be under way at all of its addresses."""
+        return sum(station.concurrency.places for station in self.stations)
+
+    @property
+    def full(self) -> bool:
+        """Whether all places are in use."""
+        return all(station.free(Priority.NIGHT) <= 0 for station in self.stations)
 
     def ticket(self, endpoint: Endpoint, priority: Priority) -> Ticket:
         """A claim for one call, which may wait as long as the server's `patience_s`."""
@@ -117,20 +122,13 @@ class Gate:
 
     def answered(self, ticket: Ticket) -> None:
         """The server took the call: there may be room for one more where all places were in use."""
-        station = ticket.station
-        if station is not None and station.running >= int(station.limit):
-            step = 1 / station.limit if station.lowered_at else 1
-            station.limit = min(self._server.max_connections, station.limit + step)
+        if (station := ticket.station) is not None:
+            station.concurrency = station.concurrency.answered(station.running)
 
     def refused(self, ticket: Ticket, error: EndpointFullError) -> None:
         """The server is full: fewer places, and the call claims one again after a pause. Raises the error when patience is over."""
-        station = ticket.station
-        if station is not None:
-            if ticket.begun > station.lowered_at:
-                station.lowered_at, station.taken = self._begun, station.running
-                station.limit = min(station.limit, station.taken * _FEWER)
-            station.taken -= 1
-            station.limit = max(1.0, min(station.limit, station.taken))
+        if (station := ticket.station) is not None:
+            station.concurrency = station.concurrency.refused(ticket.begun, self._begun, station.running)
         pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**ticket.refusals) * (0.5 + self._spread() / 2)
         asked = min(error.retry_after_s, _LAST_TRY * (ticket.deadline - self._clock()))
         ticket.refusals, ticket.not_before = ticket.refusals + 1, self._clock() + max(pause, asked)
@@ -139,15 +137,16 @@ class Gate:
         if ticket.not_before >= ticket.deadline:
             raise self._too_late(ticket)
 
-    def told(self) -> None:
-        """Something changed outside: a breaker opened or closed."""
+    def seen(self, station: Station, load: Load) -> None:
+        """An address was looked at: there may be more places, or fewer."""
+        station.concurrency = station.concurrency.seen(load, station.running)
         self._admit()
 
     def _admit(self) -> None:
         """Gives places to those who may have them, in order; one that may not go yet keeps nobody else."""
         now = self._clock()
         for ticket in tuple(self._waiting):
-            if ticket.not_before <= now and self._layer_wait(ticket.endpoint, now) == 0.0 and (station := self._station()):
+            if ticket.not_before <= now and self._layer_wait(ticket.endpoint, now) == 0.0 and (station := self._station(ticket.priority)):
                 self._let_in(ticket, station, now)
         if self._waiting and all(s.breaker.wait_s > 0 for s in self.stations):
             for ticket in self._waiting:
@@ -170,10 +169,10 @@ class Gate:
         ticket.station, ticket.begun = station, self._begun
         ticket.given.set_result(station)
 
-    def _station(self) -> Station | None:
+    def _station(self, priority: Priority) -> Station | None:
         """The address with the fewest calls for its places, of those that may be called."""
-        free = [s for s in self.stations if s.free > 0 and s.breaker.allows()]
-        return min(free, key=lambda s: s.running / s.limit, default=None)
+        free = [s for s in self.stations if s.free(priority) > 0 and s.breaker.allows()]
+        return min(free, key=lambda s: s.running / s.concurrency.limit, default=None)
 
     def _layer_wait(self, endpoint: Endpoint, now: float) -> float:
         """Seconds until the layer's own limits let a call through; infinite where another call has to end first."""

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -15,16 +15,19 @@ from pandora_dagster.errors import ModelError, ModelTimeoutError
 from pandora_dagster.runtime.sglang.admission import Admission, Unmetered
 from pandora_dagster.runtime.sglang.answers import Reply, size_in
 from pandora_dagster.runtime.sglang.check import LayerStatus, look_at
+from pandora_dagster.runtime.sglang.concurrency import Load
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
 from pandora_dagster.runtime.sglang.exchange import OnWords, exchange
 from pandora_dagster.runtime.sglang.failures import failure
+from pandora_dagster.runtime.sglang.load import load_in
 from pandora_dagster.runtime.sglang.probes import ServerProbes, probe
 from pandora_dagster.runtime.sglang.requests import Request, question_of_size, request_for
 
 _log = logging.getLogger(__name__)
 _COUNT_S = 10.0
 _ABORT_S = 2.0
+_LOOK_S = 2.0
 
 
 class Wakes(Protocol):
@@ -48,7 +51,7 @@ class SglangRuntime:
         self._connections = Connections(keys)
         self._wakes = wakes
         self._meters = meters or Unmetered()
-        self._admission = Admission(self._meters)
+        self._admission = Admission(self._meters, look=self._load)
         self._attempts = itertools.count(1)
         self._uncounted: set[Server] = set()
         self._aborting: set[asyncio.Task[None]] = set()
@@ -68,6 +71,10 @@ class SglangRuntime:
     def temperature(self, layer: ModelLayer) -> float:
         """The layer's temperature, for recipes that name none."""
         return self.endpoints[layer].temperature
+
+    def places(self) -> int:
+        """Calls that the layers' servers take at once, all together, as the running loop has learned."""
+        return self._admission.places(self.endpoints[layer].server for layer in ModelLayer)
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: OnWords | None = None) -> ModelAnswer:
         """One answer to `pack` within `timeout_s` seconds; raises ModelError as its failure classes say (000 section 15).
@@ -101,23 +108,30 @@ class SglangRuntime:
         )
 
     async def count(self, pack: PromptPack) -> int | None:
-        """The prompt's tokens as the server's `/v1/tokenize` counts them, template and all; None where it does not say.
-
-        What is wrong with a server is the call's to tell.
-        """
+        """The prompt's tokens as the server's `/v1/tokenize` counts them, template and all; None where it does not say."""
         server = self._admission.address(self.endpoints[pack.layer].server)
         if server is None:
             return None
         endpoint = replace(self.endpoints[pack.layer], server=server)
+        asked = f"{server.base_url}/tokenize", question_of_size(pack, endpoint)
+        body = await self._beside(endpoint, _COUNT_S, lambda connection: connection.post(*asked))
+        return None if body is None else size_in(body)
+
+    async def _load(self, endpoint: Endpoint) -> Load | None:
+        """What the endpoint's server works on, where its `/metrics` tells."""
+        page = await self._beside(endpoint, _LOOK_S, lambda connection: connection.get(f"{endpoint.server.url}/metrics"))
+        return None if page is None else load_in(page)
+
+    async def _beside(self, endpoint: Endpoint, seconds: float, ask: Callable[[Connection], Awaitable[bytes]]) -> bytes | None:
+        """The body of a request beside the calls; None where it fails: what is wrong with a server is the call's to tell."""
         try:
             connection = await self._connections.to(endpoint)
-            async with asyncio.timeout(_COUNT_S):
-                body = await connection.post(f"{endpoint.server.base_url}/tokenize", question_of_size(pack, endpoint))
+            async with asyncio.timeout(seconds):
+                return await ask(connection)
         except Exception as fault:
             if isinstance(fault, ModelError | TimeoutError) or failure(fault, endpoint) is not None:
                 return None
             raise
-        return size_in(body)
 
     def _counted(self, reply: Reply, endpoint: Endpoint) -> Usage:
         """The server's counts; without them 0, said once a server."""
@@ -139,6 +153,7 @@ class SglangRuntime:
         loop = asyncio.get_running_loop()
         if aborting := [task for task in self._aborting if task.get_loop() is loop]:
             await asyncio.wait(aborting, timeout=_ABORT_S)
+        self._admission.close()
         await self._connections.aclose()
 
     def _abort(self, connection: Connection, endpoint: Endpoint, request: Request) -> None:

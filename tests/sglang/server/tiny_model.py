@@ -1,16 +1,17 @@
-"""A tiny random model with a real vocabulary: `python tiny_model.py FOLDER`. Deterministic, and nothing is downloaded.
+"""A tiny random model with a real vocabulary: `python tiny_model.py FOLDER [--shape qwen3-0.6b]`. Deterministic; nothing is downloaded.
 
 The tokenizer is byte-level BPE over the first merges of the shipped cl100k vocabulary: its counts stay near cl100k's and above them, as
 a served model's do. The weights are random but for one dimension, which carries how often a token occurs in short JSON lists of the
 shipped prompts' words: so strings, lists and answers come to an end as a model's do, and everything between is nonsense.
 """
 
+import argparse
 import base64
 import itertools
 import json
 import re
-import sys
 from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import on_a_cpu  # noqa: F401 - first, see there
@@ -22,7 +23,6 @@ REPOSITORY = Path(__file__).parents[3]
 CONTEXT = 32_768
 SIZE = 16_000
 """Tokens of the vocabulary before the special ones."""
-WIDTH = 64
 STEADY = 8.0
 """What every token puts into the first dimension of the residual stream; no layer changes it."""
 END_SHARE = 0.04
@@ -47,11 +47,26 @@ TEMPLATE = """\
 {%- endif -%}"""
 
 
-def main(folder: Path) -> None:
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a model, as Qwen3's configuration names them."""
+
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+
+
+SHAPES = {"tiny": Shape(64, 128, 2, 4, 2, 16), "qwen3-0.6b": Shape(1024, 3072, 28, 16, 8, 128)}
+
+
+def main(folder: Path, shape: Shape) -> None:
     tokenizer = shipped_tokenizer()
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder)
-    random_model(tokenizer).save_pretrained(folder)
+    random_model(tokenizer, shape).save_pretrained(folder)
     print(f"{folder}: {len(tokenizer)} tokens")  # noqa: T201 - a command's output
 
 
@@ -100,17 +115,12 @@ def _spelt(token: bytes, letters: dict[int, str]) -> str:
     return "".join(letters[byte] for byte in token)
 
 
-def random_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
-    """Two random layers over the steady dimension, from a fixed seed."""
+def random_model(tokenizer: PreTrainedTokenizerFast, shape: Shape) -> Qwen3ForCausalLM:
+    """Random layers over the steady dimension, from a fixed seed."""
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=(len(tokenizer) + 63) // 64 * 64,
-        hidden_size=WIDTH,
-        intermediate_size=2 * WIDTH,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
+        **asdict(shape),
         max_position_embeddings=CONTEXT,
         tie_word_embeddings=False,
         bos_token_id=None,
@@ -126,7 +136,7 @@ def random_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
             layer.self_attn.o_proj.weight[0] = 0
             layer.mlp.down_proj.weight[0] = 0
         model.lm_head.weight.normal_(0, 0.1)
-        steady_after_norm = STEADY / ((STEADY**2 + WIDTH - 1) / WIDTH) ** 0.5
+        steady_after_norm = STEADY / ((STEADY**2 + shape.hidden_size - 1) / shape.hidden_size) ** 0.5
         model.lm_head.weight[:, 0] = _habits(tokenizer, config.vocab_size) / steady_after_norm
     return model.to(torch.bfloat16)
 
@@ -149,4 +159,8 @@ def _habits(tokenizer: PreTrainedTokenizerFast, size: int) -> torch.Tensor:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--shape", choices=SHAPES, default="tiny")
+    told = parser.parse_args()
+    main(told.folder, SHAPES[told.shape])

@@ -1,0 +1,32 @@
+"""The server that is measured: on the CPU as the tests start it, or on a GPU as a person does."""
+
+import subprocess
+from pathlib import Path
+
+from tests.sglang.serving import ENVIRONMENT, MODEL, REPOSITORY, RealSglang
+
+RUNNING, QUEUED = 16, 20
+_SHAPED = ENVIRONMENT / "qwen3-0.6b-shape"
+
+
+def cpu(log: Path) -> RealSglang:
+    """The tiny model of the tests; 16 requests at once, and 20 that wait."""
+    return RealSglang("tiny", log, _limits(RUNNING, QUEUED))
+
+
+def gpu(log: Path) -> RealSglang:
+    """Random weights of Qwen3-0.6B's shape; 64 requests at once, and 80 that wait. The folder is made where it is not there yet."""
+    python = str(ENVIRONMENT / "bin" / "python")
+    if not (_SHAPED / "config.json").is_file():
+        script = REPOSITORY / "tests" / "sglang" / "server" / "tiny_model.py"
+        subprocess.run([python, str(script), str(_SHAPED), "--shape", "qwen3-0.6b"], check=True)
+    own = {"--mem-fraction-static": "0.5", "--max-total-tokens": "500000"}
+    launch = (python, "-m", "sglang.launch_server")
+    return RealSglang("tiny", log, {**own, **_limits(64, 80)}, launch=launch, model_path=_SHAPED, on_cpu=False)
+
+
+def _limits(running: int, queued: int) -> dict[str, str]:
+    return {"--max-running-requests": str(running), "--max-queued-requests": str(queued)}
+
+
+__all__ = ["MODEL", "QUEUED", "RUNNING", "cpu", "gpu"]

@@ -1,0 +1,48 @@
+"""Several programs that belong together, as one command: they start together, and end together. Knows processes and signals only."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from types import FrameType
+
+_LOOK_EVERY_S = 0.2
+_ENDS_WITHIN_S = 20.0
+_ASKED_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_together(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> int:
+    """Run the commands until one ends or this process is asked to; then all end. Returns 0 where it was asked to, else the code of the
+    one that ended by itself."""
+    asked: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+
+    before = {number: signal.signal(number, end) for number in _ASKED_TO_END}
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for command in commands:
+            # a group of its own each: Ctrl-C reaches this process alone, which ends them in order
+            started.append(subprocess.Popen(command, env=environment, start_new_session=True))  # noqa: S603 - programs of this environment
+        while not asked and all(process.poll() is None for process in started):
+            time.sleep(_LOOK_EVERY_S)
+        return 0 if asked else next((code for process in started if (code := process.poll()) is not None), 0)
+    finally:
+        _end(started)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """SIGTERM to all that still run, and SIGKILL to those that do not end on it."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+    deadline = time.monotonic() + _ENDS_WITHIN_S
+    for process in processes:
+        try:
+            process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,121 @@
+"""The asset of a day's queries. Knows Dagster's side of a batch: partition, table, check; how turns run is not here."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from pandora_dagster.contracts.batches import Batch, BatchRow
+from pandora_dagster.defs.instance import add_keys
+from pandora_dagster.defs.partitions import days
+from pandora_dagster.defs.resources import RunsBatches
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.settings import Settings
+
+ASSET, CHECK, JOB = "turn_batch", "batch_complete", "batch"
+_SHOWN = 500
+"""Rows of the table; all of them are in the files of `<root>/batches`."""
+_EVERY = 25
+_COLUMNS = [
+    dg.TableColumn("file", "string"),
+    dg.TableColumn("line", "int"),
+    dg.TableColumn("id", "string"),
+    dg.TableColumn("turn", "string"),
+    dg.TableColumn("state", "string"),
+    dg.TableColumn("intervention", "string"),
+    dg.TableColumn("tokens", "int"),
+    dg.TableColumn("ms", "float"),
+    dg.TableColumn("reason", "string", description="why it was rejected, or what it halted with"),
+]
+_DESCRIPTION = (
+    "The queries of the files in `<root>/inbox/` that began on this day, each a turn of its own. Without a file in its configuration a run "
+    "takes what waits: all that began on its day, and for today all that has not begun."
+)
+
+
+class BatchConfig(dg.Config):
+    """Which file of the inbox; the sensor names it."""
+
+    file: str = Field("", description="A file of <root>/inbox; empty: all that wait for this day.")
+
+
+def batch_asset(settings: Settings) -> dg.AssetsDefinition:
+    """`turn_batch`, partitioned by day."""
+
+    @dg.multi_asset(
+        name=ASSET,
+        specs=[dg.AssetSpec(ASSET, description=_DESCRIPTION, group_name="batch", kinds={"python"}, code_version="1")],
+        check_specs=[
+            dg.AssetCheckSpec(
+                CHECK, asset=ASSET, description="Each line has a turn that is saved, asks back, or halted with an intervention."
+            )
+        ],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def turn_batch(
+        context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[RunsBatches]
+    ) -> Iterator[dg.MaterializeResult[Any]]:
+        day = context.partition_key
+        try:
+            for name in (config.file,) if config.file else night.waiting(day):
+                _run(name, day, context, night)
+            found = night.of_day(day)
+        except PandoraError as error:
+            hint = {"hint": error.hint} if error.hint else {}
+            raise dg.Failure(f"{ASSET}: {error}", metadata=hint, allow_retries=False) from error
+        yield dg.MaterializeResult(asset_key=ASSET, metadata=_metadata(found), check_results=[_complete(found)])
+
+    return turn_batch
+
+
+def _run(name: str, day: str, context: dg.AssetExecutionContext, night: RunsBatches) -> None:
+    """One file, its progress in the run's log."""
+    told: list[BatchRow] = []
+
+    def began(batch: Batch) -> None:
+        add_keys(context.instance, [query.key for query in batch.queries])
+        context.log.info(f"{name}: {len(batch.queries)} queries, {len(batch.rejected)} lines rejected")
+
+    def heard(row: BatchRow) -> None:
+        told.append(row)
+        if len(told) % _EVERY == 0:
+            context.log.info(f"{name}: {len(told)} lines are through")
+
+    night.run_waiting(name, day, on_begin=began, on_row=heard)
+
+
+Found = Sequence[tuple[Batch, Sequence[BatchRow]]]
+
+
+def _metadata(found: Found) -> dict[str, dg.MetadataValue[Any]]:
+    """The table, halted and rejected lines first, and counts as numbers, so that the UI plots them."""
+    rows = [(batch.file, row) for batch, rows in found for row in rows]
+    rows.sort(key=lambda named: not named[1].reason)
+    states = Counter(str(row.state) for _, row in rows)
+    records = [dg.TableRecord(_record(file, row)) for file, row in rows[:_SHOWN]]
+    counts = {
+        "queries": sum(bool(row.turn) for _, row in rows),
+        **{state: states[state] for state in ("saved", "clarify", "halted", "rejected")},
+    }
+    times = [row.ms for _, row in rows if row.turn and row.settled]
+    return {
+        "lines": dg.MetadataValue.table(records, dg.TableSchema(_COLUMNS)),
+        **{name: dg.MetadataValue.int(count) for name, count in counts.items()},
+        "files": dg.MetadataValue.int(len(found)),
+        "tokens": dg.MetadataValue.int(sum(row.tokens for _, row in rows)),
+        "ms_a_turn": dg.MetadataValue.float(sum(times) / len(times) if times else 0.0),
+    }
+
+
+def _record(file: str, row: BatchRow) -> dict[str, str | int | float | bool]:
+    said = {"id": row.id, "turn": row.turn, "state": str(row.state), "intervention": row.intervention, "reason": row.reason}
+    return {"file": file, "line": row.line, **said, "tokens": row.tokens, "ms": row.ms}
+
+
+def _complete(found: Found) -> dg.AssetCheckResult:
+    open_lines = [f"{batch.file}:{row.line}" for batch, rows in found for row in rows if not row.settled]
+    shown: dict[str, Any] = {"unsettled": len(open_lines), **({"lines": ", ".join(open_lines[:20])} if open_lines else {})}
+    return dg.AssetCheckResult(asset_key=ASSET, check_name=CHECK, passed=not open_lines, metadata=shown)

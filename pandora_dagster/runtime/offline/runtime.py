@@ -1,0 +1,139 @@
+"""The `sglang-offline` runtime: the models of the runtime file in processes of this one, without servers. Judges no answer."""
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.errors import ConfigurationError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.runtime.offline.engine import Engine, Line
+from pandora_dagster.runtime.serving.launch import Service, environment, services, with_fraction
+from pandora_dagster.runtime.sglang.answers import whole
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
+from pandora_dagster.runtime.sglang.requests import Request, request_for
+
+WORKER = Path(__file__).with_name("worker.py")
+_FIRST_PLACES = 16
+
+
+class OfflineRuntime:
+    """`ModelRuntime` over engines, one for each server that has a `launch` block, each started by its first call.
+
+    Models do not think here: a batch's answers are wanted, not their thoughts. May be used from one event loop.
+    """
+
+    name = "sglang-offline"
+
+    def __init__(self, endpoints: Endpoints, *, python: str, environ: Mapping[str, str]) -> None:
+        self.endpoints = endpoints
+        self._services = {one.name: one for one in services(endpoints, python=python, program=(str(WORKER),))}
+        self._environ = environ
+        self._engines: dict[str, Engine] = {}
+        self._places: dict[str, asyncio.Semaphore] = {}
+        self._attempts = itertools.count(1)
+        if missing := {endpoints[layer].name for layer in ModelLayer} - self._services.keys():
+            names = ", ".join(sorted(missing))
+            raise ConfigurationError(f"{endpoints.source}: {names}: no launch block: expected one: this runtime starts the models itself")
+
+    def model(self, layer: ModelLayer) -> str:
+        """The name of the model that answers for `layer`."""
+        return self.endpoints[layer].server.model
+
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        """Tokens of one request, prompt and answer together."""
+        return self.endpoints[layer].server.context_length
+
+    def temperature(self, layer: ModelLayer) -> float:
+        """The layer's temperature, for recipes that name none."""
+        return self.endpoints[layer].temperature
+
+    def places(self) -> int:
+        """Calls at once, all engines together; an engine that was not needed yet counts with what is usual."""
+        names = {self.endpoints[layer].name for layer in ModelLayer}
+        return sum(self._engines[name].places if name in self._engines else _FIRST_PLACES for name in names)
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+        """One answer within `timeout_s` seconds from when the call has its place; raises ModelError."""
+        endpoint, came = self.endpoints[pack.layer], time.perf_counter()
+        request = request_for(pack, endpoint, attempt=next(self._attempts))
+        engine = self._engine(endpoint)
+        await engine.ready()
+        async with self._places.setdefault(endpoint.name, asyncio.Semaphore(engine.places)):
+            began = time.perf_counter()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    line = await engine.asked({**_said(request), "sampling": _sampling(request)})
+            except TimeoutError:
+                raise ModelTimeoutError(
+                    f"{endpoint}: no complete answer within {timeout_s:g} s: expected one within the recipe's timeout_ms",
+                    hint="Raise timeout_ms in the recipe, or lower --max-running-requests among the server's options.",
+                ) from None
+            latency = (time.perf_counter() - began) * 1_000
+        reply = whole(_text(line, endpoint), line.get("finish_reason"), thought=False, usage=_usage(line), endpoint=endpoint)
+        usage, queued = reply.usage or Usage(), (began - came) * 1_000
+        return ModelAnswer(reply.text, reply.finish_reason, usage, self.name, endpoint.server.model, latency, queued_ms=queued)
+
+    async def count(self, pack: PromptPack) -> int | None:
+        """The prompt's tokens as the engine reads it, template and all; None where it can not be told."""
+        endpoint = self.endpoints[pack.layer]
+        try:
+            line = await self._engine(endpoint).asked({**_said(request_for(pack, endpoint, attempt=0)), "count": True})
+        except RuntimeUnreachableError:
+            return None
+        return cast(int | None, line.get("prompt"))
+
+    async def aclose(self) -> None:
+        """End the engines."""
+        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+        self._engines.clear()
+        self._places.clear()
+
+    def _engine(self, endpoint: Endpoint) -> Engine:
+        if endpoint.name not in self._engines:
+            service = self._services[endpoint.name]
+            self._engines[endpoint.name] = _engine(service, endpoint, self._environ)
+        return self._engines[endpoint.name]
+
+
+def _engine(service: Service, endpoint: Endpoint, environ: Mapping[str, str]) -> Engine:
+    where = f"{endpoint.layer} offline ({service.name})"
+    command = with_fraction(service, service.launch.memory_fraction)
+    return Engine(where, command, environment(service, environ), service.launch.start_s)
+
+
+def _said(request: Request) -> dict[str, Any]:
+    """What the model reads: messages under its template, or plain text."""
+    if request.chat:
+        return {"messages": list(request.messages), "template": {"enable_thinking": False}}
+    return {"prompt": request.prompt}
+
+
+def _sampling(request: Request) -> dict[str, Any]:
+    """The engine's parameters; the schema as its grammar takes it."""
+    form = cast(Mapping[str, Any], request.extra.get("response_format") or {})
+    schema: object = form.get("json_schema", {}).get("schema", {"type": "object"}) if form else None
+    limits = {"temperature": request.temperature, "max_new_tokens": request.max_tokens}
+    stops = {"stop": request.extra["stop"]} if "stop" in request.extra else {}
+    return {**limits, **stops, **({"json_schema": json.dumps(schema)} if schema is not None else {})}
+
+
+def _usage(line: Line) -> object:
+    return {
+        "prompt_tokens": line.get("prompt", 0),
+        "completion_tokens": line.get("output", 0),
+        "prompt_tokens_details": {"cached_tokens": line.get("cached", 0)},
+    }
+
+
+def _text(line: Line, endpoint: Endpoint) -> str:
+    if (error := line.get("error")) is not None:
+        raise ModelRejectedError(
+            f"{endpoint}: the engine refused the request: {str(error)[:300]}: expected it to be taken",
+            hint="Look at the recipe's output_schema and at the model's context length.",
+        )
+    return str(line.get("text", ""))

@@ -1,0 +1,82 @@
+"""SGLang's engine behind standard input and output, one JSON object a line: `python worker.py` with SGLang's own server arguments.
+
+First it says {"ready": true, "places": 16, "model": ...}. Then it is asked {"id", "messages" or "prompt", "sampling", "template"}, all at
+once if one likes, and answers {"id", "text", "finish_reason", "prompt", "output", "cached"} as each comes to its end; {"id", "count": true,
+...} is answered by {"id", "prompt"}; {"abort": id} takes a question back. What can not be answered comes back as {"id", "error"}. It ends
+when its standard input closes. It runs in SGLang's environment: it needs nothing but the standard library and SGLang.
+"""
+
+# pyright: basic, reportMissingImports=false
+import asyncio
+import json
+import os
+import sys
+
+
+def main(arguments):
+    said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what SGLang prints is no answer
+    from sglang.srt.entrypoints.engine import Engine
+    from sglang.srt.server_args import prepare_server_args
+
+    told = prepare_server_args(arguments)
+    engine = Engine(server_args=told)
+    try:
+        engine.loop.run_until_complete(Worker(engine, said).work(told))
+    finally:
+        engine.shutdown()
+
+
+class Worker:
+    """Questions under way, and the engine that answers them."""
+
+    def __init__(self, engine, said):
+        self.engine, self.said, self.tasks = engine, said, {}
+        self.tokenizer = engine.tokenizer_manager.tokenizer
+
+    async def work(self, told):
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=64 * 1024 * 1024)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        self.say({"ready": True, "places": told.max_running_requests or 64, "model": told.served_model_name})
+        while line := await reader.readline():
+            asked = json.loads(line)
+            if "abort" in asked:
+                self.engine.tokenizer_manager.abort_request(rid=asked["abort"])
+                continue
+            task = loop.create_task(self.answered(asked))
+            self.tasks[asked["id"]] = task
+            task.add_done_callback(lambda _, name=asked["id"]: self.tasks.pop(name, None))
+        for task in list(self.tasks.values()):
+            task.cancel()
+
+    async def answered(self, asked):
+        try:
+            tokens = self.tokens(asked)
+            if asked.get("count"):
+                self.say({"id": asked["id"], "prompt": len(tokens)})
+                return
+            made = await self.engine.async_generate(input_ids=tokens, sampling_params=asked["sampling"], rid=asked["id"])
+        except Exception as error:
+            self.say({"id": asked["id"], "error": f"{type(error).__name__}: {error}"[:2_000]})
+            return
+        about = made["meta_info"]
+        counted = {"prompt": about["prompt_tokens"], "output": about["completion_tokens"], "cached": about.get("cached_tokens", 0)}
+        reason = about["finish_reason"] or {}
+        self.say(
+            {"id": asked["id"], "text": made["text"], "finish_reason": reason.get("type"), "why": reason.get("message", ""), **counted}
+        )
+
+    def tokens(self, asked):
+        if "messages" not in asked:
+            return self.tokenizer.encode(asked["prompt"])
+        text = self.tokenizer.apply_chat_template(asked["messages"], tokenize=False, add_generation_prompt=True, **asked["template"])
+        return self.tokenizer.encode(text, add_special_tokens=False)
+
+    def say(self, what):
+        self.said.write(json.dumps(what) + "\n")
+        self.said.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,88 @@
+"""A house's batches: files of queries, wherever they lie, and the inbox. Knows which adapters belong together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pandora_dagster.contracts.batches import Batch, BatchRow, Capacity
+from pandora_dagster.phases.batch import BatchDesk, OnRow, open_batch, rows_of, run_batch
+from pandora_dagster.stores.batches import BatchFiles
+from pandora_dagster.stores.inbox import Inbox, digest_of, keep_rejected, queries_of
+from pandora_dagster.wiring.house import House
+
+OnBegin = Callable[[Batch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRun:
+    """A batch that ran, how each of its lines stands, and where its rejected lines lie."""
+
+    batch: Batch
+    rows: tuple[BatchRow, ...]
+    rejected: Path | None
+
+
+class OneAtATime:
+    """The capacity of a runtime that works in this process."""
+
+    def places(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """Batches over one house."""
+
+    house: House
+
+    @property
+    def inbox(self) -> Inbox:
+        return Inbox(self.house.settings.root)
+
+    @property
+    def _batches(self) -> BatchFiles:
+        return BatchFiles(self.house.settings.root)
+
+    def today(self) -> str:
+        """The day it is in the configured time zone."""
+        return f"{self.house.kit.clock().astimezone(self.house.settings.zone):%Y-%m-%d}"
+
+    def run_file(self, path: Path, *, day: str = "", on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
+        """Run a file of queries, or what is left of it; the file stays where it is, its rejected lines are written beside it.
+
+        Raises InputError for a file that can not be read, StoreError, ConfigurationError where a server has another model.
+        """
+        batch, rows = self._ran(path, day, on_begin, on_row)
+        return BatchRun(batch, rows, keep_rejected(path, batch.rejected))
+
+    def run_waiting(self, name: str, day: str, *, on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
+        """Run a file of the inbox and move it to `done/<day>/`, its rejected lines beside it; what began before keeps its day."""
+        batch, rows = self._ran(self.inbox.path(name), day, on_begin, on_row)
+        done = self.inbox.finish(name, batch.day, batch.digest)
+        return BatchRun(batch, rows, keep_rejected(done, batch.rejected))
+
+    def identity(self, name: str) -> tuple[str, str]:
+        """The digest of a file of the inbox, and its day: on which it began, else today."""
+        digest = digest_of(queries_of(self.inbox.path(name)))
+        known = self._batches.find(digest)
+        return digest, known.day if known else self.today()
+
+    def waiting(self, day: str) -> tuple[str, ...]:
+        """The files of the inbox whose day this is."""
+        return tuple(waiting.name for waiting in self.inbox.files() if self.identity(waiting.name)[1] == day)
+
+    def of_day(self, day: str) -> tuple[tuple[Batch, tuple[BatchRow, ...]], ...]:
+        """The batches that began on this day, and how their lines stand."""
+        return tuple((batch, rows_of(batch, self.house.kit)) for batch in self._batches.of_day(day))
+
+    def _ran(self, path: Path, day: str, on_begin: OnBegin, on_row: OnRow) -> tuple[Batch, tuple[BatchRow, ...]]:
+        data = queries_of(path)
+        self.house.check_models()
+        batch = open_batch(self._desk(), data, digest=digest_of(data), file=path.name, day=day or self.today())
+        on_begin(batch)
+        return batch, self.house.run(run_batch(batch, self._desk(), on_row=on_row))
+
+    def _desk(self) -> BatchDesk:
+        runtime = self.house.runtime
+        capacity = runtime if isinstance(runtime, Capacity) else OneAtATime()
+        return BatchDesk(self.house.kit, self._batches, capacity, self.house.settings.user)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace, Hold, Stands
 from pandora_dagster.contracts.calls import (
     CallRecord,
     CallRequest,
@@ -208,6 +209,10 @@ class TurnStore(Protocol):
         """The newest revision unless told; verifies hashes; raises UnknownTurnError or DocumentError."""
         ...
 
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        """The turn as it was before it was archived, out of cold storage; any other as it stands. Raises DocumentError."""
+        ...
+
     def manifest(self, key: TurnKey) -> Manifest: ...
     def commit(
         self,
@@ -227,8 +232,8 @@ class TurnStore(Protocol):
         saved (or clarified) is not touched: a numbered revision beside it takes the re-run."""
         ...
 
-    def lock(self, key: TurnKey) -> AbstractContextManager[None]:
-        """Held while a phase runs; raises StoreError where another process holds it too long."""
+    def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+        """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
         ...
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
@@ -239,6 +244,56 @@ class TurnStore(Protocol):
 
     def path(self, key: TurnKey, *, revision: int | None = None) -> str:
         """The folder of a turn's revision, for people."""
+        ...
+
+
+class ColdStorage(Protocol):
+    """Where the originals of archived turns lie, by their hash; nothing here is ever changed."""
+
+    def put(self, objects: Sequence[ColdObject]) -> tuple[ColdPlace, ...]:
+        """Each object on the disk, read back and compared file by file when this returns. Raises StoreError, DocumentError."""
+        ...
+
+    def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
+        """The originals, each held against its hash; raises DocumentError (`missing` where the object is gone)."""
+        ...
+
+    def verify(self, record: ArchiveRecord) -> str:
+        """What is wrong with an object, as one sentence; "" where all of it is as it was."""
+        ...
+
+
+class ArchivesTurns(Protocol):
+    """The folders of turns on their way to the archive and back. The caller holds the turn's lock."""
+
+    def originals(self, key: TurnKey) -> Mapping[str, bytes]:
+        """Every file of a turn's folder that goes to cold storage, by its name there; raises DocumentError for one that
+        contradicts its manifest and for links."""
+        ...
+
+    def switch(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
+        """Each turn as it stands and as it is archived: compressed documents first, `turn.json` last. Raises StoreError."""
+        ...
+
+    def tidy(self, keys: Sequence[TurnKey]) -> None:
+        """Take away what archived turns no longer name. Raises StoreError."""
+        ...
+
+    def restore(self, key: TurnKey) -> Turn:
+        """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError."""
+        ...
+
+
+class Holds(Protocol):
+    """What keeps turns from archival."""
+
+    def find(self, key: TurnKey) -> Hold | None:
+        """Raises DocumentError for a damaged one: it may be a pin."""
+        ...
+
+    def put(self, key: TurnKey, hold: Hold) -> None: ...
+    def remove(self, key: TurnKey) -> bool:
+        """True where there was one."""
         ...
 
 
@@ -281,6 +336,10 @@ class TurnIndex(Protocol):
         self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
     ) -> tuple[TurnRow, ...]:
         """Newest last; turns numbered `before` or later stay out; `limit` keeps the newest."""
+        ...
+
+    def standing(self) -> tuple[Stands, ...]:
+        """Of every turn its state and last activity, nothing else, by user and number."""
         ...
 
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import duckdb
 
+from pandora_dagster.contracts.archive import Stands
+from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, SearchFilters, TurnRow
 from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, doc_of, number_of
 from pandora_dagster.selection.question import without_names
@@ -46,6 +48,7 @@ _OF_ALL = f"""
     SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?)
     ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
 """  # noqa: S608
+_STANDING = f"SELECT user_id, number, state, last_activity FROM {ALL_TURNS} ORDER BY user_id, number"  # noqa: S608
 _SAID = f"""
     SELECT doc, message_id, role, speaker, text, created_at FROM {ALL_MESSAGES}
     WHERE doc >= ? AND doc < ? AND doc & {doc_of(1) - 1} > 0 ORDER BY doc
@@ -100,6 +103,12 @@ class DuckTurnIndex:
             else:
                 found = _rows(db, base, _end(base, before), session, most)
         return tuple(row_from(values) for values in reversed(found))
+
+    def standing(self) -> tuple[Stands, ...]:
+        """Of every turn its state and last activity, nothing else, by user and number."""
+        with self.file.reading() as db:
+            found = db.execute(_STANDING).fetchall()
+        return tuple(Stands(TurnKey(UserId(user), number), state, last) for user, number, state, last in found)
 
     def said(self, user: str) -> dict[int, tuple[IndexedMessage, ...]]:
         """The messages of a user's turns by the turn's number, as they were put."""

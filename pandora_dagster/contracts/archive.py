@@ -92,7 +92,7 @@ class Kept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """What a selection knows of a turn before its documents are read. `last_activity` is ISO 8601."""
+    """What a selection knows of a turn before its documents are read. `last_activity` is ISO 8601; of an `unreadable` turn, why."""
 
     key: TurnKey
     state: str

@@ -142,6 +142,10 @@ class Summarizes(Protocol):
         """A chosen text within `target` tokens (DECISIONS 2); unchanged where it fits."""
         ...
 
+    async def condense(self, content: Content, *, targets: Sequence[int], site: CallSite) -> Shrunk:
+        """A text for the archive: within the first of `targets` that a sound text fits, whole with the reason where none does."""
+        ...
+
     async def settle_section(self, number: int, content: Content, *, site: CallSite) -> Shrunk:
         """A section that its phase has just written, within its budget (level 1)."""
         ...
@@ -178,6 +182,10 @@ class CallLog(Protocol):
 
     def settle(self, key: TurnKey, revision: int) -> None:
         """Take the records of a turn into the index. Never raises: the lines are the truth, the index can be made again."""
+        ...
+
+    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> None:
+        """`settle` for many revisions, in one opening of the index."""
         ...
 
 
@@ -266,9 +274,13 @@ class ColdStorage(Protocol):
 class ArchivesTurns(Protocol):
     """The folders of turns on their way to the archive and back. The caller holds the turn's lock."""
 
-    def originals(self, key: TurnKey) -> Mapping[str, bytes]:
-        """Every file of a turn's folder that goes to cold storage, by its name there; raises DocumentError for one that
-        contradicts its manifest and for links."""
+    def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:
+        """The newest revision, and every file of the turn's folder that goes to cold storage by its name there; raises
+        DocumentError for one that contradicts its manifest and for links."""
+        ...
+
+    def archived(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
+        """The turn as it will stand: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
         ...
 
     def switch(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
@@ -336,6 +348,10 @@ class TurnIndex(Protocol):
         self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
     ) -> tuple[TurnRow, ...]:
         """Newest last; turns numbered `before` or later stay out; `limit` keeps the newest."""
+        ...
+
+    def restate(self, manifests: Sequence[Manifest]) -> None:
+        """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
         ...
 
     def standing(self) -> tuple[Stands, ...]:

@@ -1,6 +1,6 @@
 """Call records and their index as one CallLog: written as lines at once, taken into DuckDB when a turn comes to rest."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,12 +46,17 @@ class Calls:
     def settle(self, key: TurnKey, revision: int) -> None:
         """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,
         what it still owes comes with the next one, and the index can be made again."""
-        self.owed.add(self.files.path_of(key, revision))
+        self.settle_all([(key, revision)])
+
+    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> None:
+        """`settle` for many revisions, in one opening of the index."""
+        self.owed.update(self.files.path_of(key, revision) for key, revision in turns)
         try:
             self.index.absorb(sorted(self.owed), report=self.report)
             self.owed.clear()
         except StoreError as error:
-            self.report(f"{key}: its calls are not in the index: {error.with_hint}")
+            named = ", ".join(str(key) for key, _ in turns[:3]) + (" ..." if len(turns) > 3 else "")
+            self.report(f"{named}: its calls are not in the index: {error.with_hint}")
 
     def totals(self, key: TurnKey, revision: int) -> CallTotals:
         """What one revision of a turn took, its newest calls included; raises StoreError."""

@@ -60,7 +60,7 @@ def change(turn: Turn, wanted: Request, *, where: str, now: datetime, counter: C
         documents[CONTEXT] = encoded(f"{where}/{CONTEXT}", context)
         fields |= context_fields(context, where=f"{where}/{CONTEXT}", counter=counter)
     after = Turn(turn.key, settled(turn.manifest, fields), context, {**turn.files, **files})
-    _check_query(turn.manifest, after.manifest, f"{where}/{CONTEXT}")
+    check_query(turn.manifest, after.manifest, f"{where}/{CONTEXT}")
     return Change(after, documents, _replaced(turn, after))
 
 
@@ -96,7 +96,8 @@ def _replaced(before: Turn, after: Turn) -> dict[str, str]:
     return files if gained and preamble else {**files, CONTEXT: before.context}
 
 
-def _check_query(before: Manifest, after: Manifest, where: str) -> None:
+def check_query(before: Manifest, after: Manifest, where: str) -> None:
+    """The person's words stay as they were written; raises DocumentError."""
     if after.sections.get("0") != before.sections.get("0"):
         raise DocumentError(f"{where}: section 0 was altered: expected the person's words as they were written at the start")
 

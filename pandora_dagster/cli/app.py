@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli import calls, compression, documents, governance, memory, search, service, serving, sources, transfer, turns
+from pandora_dagster.cli import (
+    archive,
+    calls,
+    compression,
+    documents,
+    governance,
+    memory,
+    search,
+    service,
+    serving,
+    sources,
+    transfer,
+    turns,
+)
 from pandora_dagster.cli.opened import Overrides
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note
 from pandora_dagster.errors import HaltError, PandoraError
@@ -36,6 +49,7 @@ calls.register(app)
 compression.register(app)
 sources.register(app)
 memory.register(app)
+archive.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -35,7 +35,7 @@ class ArchiveRules:
 
     zone: ZoneInfo
     after_days: int = 30
-    ratio: float = 0.45
+    ratio: float = 0.42
     """Tokens that a document is to keep, as a share of its own."""
     document_tokens: int = 500
     concurrency: int = 8

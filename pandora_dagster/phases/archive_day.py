@@ -80,7 +80,7 @@ class _Run:
     """One run: the batch at the disk, the sums so far."""
 
     def __init__(self, desk: ArchiveDesk, rules: Selection, known: frozenset[Stands], on_row: OnRow, report: ArchiveReport) -> None:
-        self._desk, self._rules, self._known, self._on_row = desk, rules, known, on_row
+        self._desk, self._rules, self._known, self._on_row = desk, rules, set(known), on_row
         self._night = replace(desk.kit, priority=Priority.NIGHT, at_rest=True)
         self._limit = asyncio.Semaphore(desk.rules.concurrency)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="archive")
@@ -170,6 +170,7 @@ class _Run:
         manifest = self._desk.kit.turns.manifest(due.key)
         if manifest.state is not TurnState.SAVED or manifest.recorded or manifest.finished("turn_summary"):
             return
+        self._known.discard(Stands(due.key, manifest.state, manifest.last_activity))
         report = await flow.run_phase("turn_summary", due.key, self._night, again=False)
         if report.halt:
             raise HaltError(report.halt.message, intervention_id=report.halt.id, hint=report.halt.hint)

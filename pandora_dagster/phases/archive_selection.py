@@ -39,7 +39,10 @@ def select(desk: ArchiveDesk, *, days: Collection[date] | None = None) -> Select
     not_due: list[NotDue] = []
     known: set[Stands] = set()
     for stands, indexed in _candidates(desk):
-        judged = _with_hold(rules, stands, desk)
+        try:
+            judged = _with_hold(rules, stands, desk)
+        except StoreError:  # the folder is not where it should be: who archives the turn finds out
+            judged = rules.judge(stands)
         if days is not None and judged.day not in days:
             continue
         if isinstance(judged, NotDue):
@@ -53,7 +56,7 @@ def select(desk: ArchiveDesk, *, days: Collection[date] | None = None) -> Select
 
 
 def judged_again(key: TurnKey, desk: ArchiveDesk, rules: Selection) -> Due | NotDue:
-    """The judgement by the turn's own manifest, under its lock; raises DocumentError."""
+    """The judgement by the turn's own manifest, under its lock; raises DocumentError, StoreError."""
     manifest = desk.kit.turns.manifest(key)
     return _with_hold(rules, Stands(key, manifest.state, manifest.last_activity), desk)
 
@@ -64,7 +67,7 @@ def _with_hold(rules: Selection, stands: Stands, desk: ArchiveDesk) -> Due | Not
         return judged
     try:
         hold: Hold | None = desk.holds.find(stands.key)
-    except (DocumentError, StoreError) as error:
+    except DocumentError as error:
         return NotDue(stands.key, judged.day, Kept.HELD, f"its hold can not be read, and may be a pin: {error.with_hint}")
     return rules.judge(stands, hold)
 

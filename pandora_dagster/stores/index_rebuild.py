@@ -164,7 +164,7 @@ def _rows(
     """The rows of the turns that can be read; the others are told in `faults` and kept in `broken`."""
     for key in keys:
         try:
-            manifest, told = documents.manifest(key), _original(documents, key, faults)
+            manifest, told = documents.manifest(key), _original(documents, key, faults if broken is None else None)
             row = row_of(manifest, told.context, told.files, preamble=preambles.before(manifest))
         except (DocumentError, UnknownTurnError, ConversationError) as error:
             faults.append(f"{key}: {error}")
@@ -174,13 +174,13 @@ def _rows(
         yield row
 
 
-def _original(documents: Documents, key: TurnKey, faults: list[str]) -> Turn:
-    """What the turn tells: its originals, so that an archived one is found as before. Where they can not be read, that is a fault,
-    and what stands in their place is told."""
+def _original(documents: Documents, key: TurnKey, faults: list[str] | None) -> Turn:
+    """What the turn tells: its originals, so that an archived one is found as before. Where they can not be read, that is one of
+    `faults`, and what stands in their place is told; without `faults` it raises DocumentError."""
     try:
         return documents.original(key)
     except DocumentError as error:
-        if documents.manifest(key).archive is None:
+        if faults is None or documents.manifest(key).archive is None:
             raise
         faults.append(f"{key}: {error}")
         return documents.load(key)

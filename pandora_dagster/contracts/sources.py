@@ -178,6 +178,8 @@ class Note:
 
     header: NoteHeader
     text: str
+    dated: str = ""
+    """The day of which it tells, `2026-01-04`; "" where its front matter names none. A file's own time says only when it was copied."""
 
     @property
     def logical_id(self) -> str:

@@ -199,7 +199,8 @@ async def _note_piece(desk: Desk, note: Note, label: str, place: int) -> _Piece:
     text, left = _matching(desk, note.text, NOTE_TOKENS * (_SOON if desk.kit.summarizer else 1))
     if count(text) > NOTE_TOKENS:
         text = await _shrunk(desk, Content(text, note.logical_id, ContentType.GENERIC, query=_query(desk)), NOTE_TOKENS)
-    said = f"===== NOTE {name} [{label}] =====\n{quoted(text)}"
+    day = f" ({note.dated})" if note.dated else ""
+    said = f"===== NOTE {name}{day} [{label}] =====\n{quoted(text)}"
     recorded = (f"note {name}: {left} passages",) if left else ()
     item = Item(said, _WORTH["note"] - place, f"note {name}")
     return _Piece("forever_memory", item, Source(label, note.logical_id, f"Note: {note.header.title[:80]}"), recorded)

@@ -178,12 +178,13 @@ def _knowledge(gathered: Sequence[Knowledge], loaded: LoadedSources, labels: Map
         label = labels.get(known.get(knowledge.note, ""), UNLINKED)
         unlinked += [f"note {cell(knowledge.note)[:80]} is not among the loaded sources"] if label == UNLINKED else []
         lines.append(f"- {_one_line(knowledge.content)} {label}")
-    meta = {"type": "forever_memory", "note_count": len(gathered), "notes": [k.note for k in gathered]}
+    names = list(dict.fromkeys(k.note for k in gathered))
+    meta = {"type": "forever_memory", "note_count": len(names), "notes": names}
     return SourceParts(
         (f"### Forever Memory Knowledge\n\n{meta_block(meta)}\n\n" + "\n".join(lines),),
         used=frozenset(known[k.note] for k in gathered if k.note in known),
         unlinked=tuple(unlinked),
-        confidences=tuple(0.7 for k in gathered if k.note in known),
+        confidences=tuple(0.7 for name in names if name in known),
     )
 
 

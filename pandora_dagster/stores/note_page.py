@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date
 from typing import Any, cast
 
 import yaml
@@ -15,6 +17,9 @@ _TITLE = re.compile(r"^# +(.+?)[ \t#]*$", re.MULTILINE)
 _TAG = re.compile(r"(?<![\w/#&])#([A-Za-z_][\w/-]{0,79})")
 _LINK = re.compile(r"\[\[([^\[\]|#^\n]{1,200})(?:[#^|][^\[\]\n]*)?\]\]")
 _CODE = re.compile(r"^(```|~~~).*?^\1[ \t]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATES = ("updated", "modified", "date", "created")
+"""Front matter that dates a note, the telling one first."""
 MAX_FRONT_CHARS = 64 * 1024
 
 
@@ -31,7 +36,7 @@ def read_note(text: str, *, name: str, where: str) -> Note:
         tags=tuple(dict.fromkeys((*_tags(front), *_TAG.findall(prose))))[:40],
         links=tuple(dict.fromkeys(link.strip() for link in _LINK.findall(prose)))[:100],
     )
-    return Note(header, body.strip("\r\n"))
+    return Note(header, body.strip("\r\n"), _day(front))
 
 
 def _split(text: str, where: str) -> tuple[Mapping[str, Any], str]:
@@ -60,6 +65,15 @@ def _tags(front: Mapping[str, Any]) -> list[str]:
     given = front.get("tags", front.get("tag"))
     words = cast("list[object]", given) if isinstance(given, list) else re.split(r"[,\s]+", _said(given))
     return [tag for word in words if (tag := _said(word).lstrip("#").strip()[:80])]
+
+
+def _day(front: Mapping[str, Any]) -> str:
+    """The day that the front matter gives the note: when it was last changed, else made. What is no date is none."""
+    for name in _DATES:
+        if found := _DAY.match(_said(front.get(name)) or str(front.get(name) or "")):
+            with suppress(ValueError):
+                return date.fromisoformat(found.group()).isoformat()
+    return ""
 
 
 def _said(value: object) -> str:

@@ -32,3 +32,18 @@ def test_a_note_and_research_are_found_by_what_they_say(anna):
     anna.research()
     assert "The landlord is Ada Berg." in anna.section(anna.ask("Who is my landlord?"), 5)
     assert "$697" in anna.section(anna.ask("What does the Lenovo LOQ 15 cost?"), 5)
+
+
+@pytest.mark.parametrize(("noted", "current"), [("2000-01-01", "conversation"), ("2999-01-01", "note"), ("", "unknown")])
+def test_of_a_note_and_a_conversation_the_newer_is_current(anna, noted, current):
+    """A note's day is the one in its front matter; without one neither is newer, and both are told with their sources."""
+    front = f"---\nupdated: {noted}\n---\n" if noted else ""
+    anna.note("Travel/Limits.md", f"{front}# Limits\n\nMy limit for flights is 400 euros.")
+    anna.ask("My limit for flights is 450 euros.", session="summer")
+    key = anna.ask("What is my limit for flights?", session="autumn")
+    given = next(p for p in reversed(anna.runtime.packs) if p.role == "synthesizer").document("context.md")
+    day = anna.house.turns.load(key).manifest.created_at[:10]
+    said = f"({day}, no longer current) " if current == "note" else f"({day}) "
+    written = {"conversation": "(2000-01-01, no longer current) ", "note": "(2999-01-01) ", "unknown": ""}[current]
+    assert f"{said}My limit for flights is 450 euros." in given
+    assert f"- {written}My limit for flights is 400 euros. [" in given

@@ -286,12 +286,12 @@ def test_nothing_relevant_found_warns_and_goes_on(rig):
 
 def test_section_2_gives_sources_up_whole_where_it_has_no_room(rig, sources):
     """Notes first, then pages, then results; it says how many."""
-    for n in range(3):
+    for n in range(9):
         write_note(rig, f"n{n}.md", "x")
     words = "many words about the matter " * 60
     rig.say(
-        retrieval=chosen(notes=[f"n{n}.md" for n in range(3)]),
-        context_synthesis=gathered(notes=[(f"n{n}.md", f"{n} {words}") for n in range(3)] * 3),
+        retrieval=chosen(notes=[f"n{n}.md" for n in range(9)]),
+        context_synthesis=gathered(notes=[(f"n{n}.md", f"{n} {words}") for n in range(9)]),
     )
     section = rig.section(rig.ask(), 2)
     assert rig.house.kit.counter.count(section) <= 2_000

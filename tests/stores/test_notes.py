@@ -91,6 +91,22 @@ def test_broken_front_matter_is_named_with_its_line(front, says):
         read_note(front, name="n.md", where="n")
 
 
+@pytest.mark.parametrize(
+    ("front", "day"),
+    [
+        ("updated: 2026-03-01\ncreated: 2020-01-01", "2026-03-01"),
+        ("created: 2026-03-01T10:00:00", "2026-03-01"),
+        ("date: 2026-03-01 some day", "2026-03-01"),
+        ("modified: yesterday\ndate: '2026-02-28'", "2026-02-28"),
+        ("date: '2026-13-01'", ""),
+        ("title: x", ""),
+    ],
+)
+def test_front_matter_dates_a_note(front, day):
+    """The day of its last change, else of its making; what is no date is none."""
+    assert read_note(f"---\n{front}\n---\ntext\n", name="n.md", where="n").dated == day
+
+
 def test_a_note_that_can_not_be_read_costs_no_other(notes, folder, tmp_path):
     """Broken, 20 MB large, not UTF-8, linked out of the folder: each is told by name, and each halts only who names it."""
     (folder / "broken.md").write_text("---\n[\n---\n")

@@ -24,7 +24,7 @@ _TURN = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
     re.MULTILINE,
 )
-_NOTE = re.compile(r"^===== NOTE (.+?)(?: \[\d{1,4}\])? =====[ \t]*$", re.MULTILINE)
+_NOTE = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[\d{1,4}\])? =====[ \t]*$", re.MULTILINE)
 _ROOM = 0.75
 """Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
 _MOST_FACTS = 80
@@ -39,6 +39,14 @@ class _Fact:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """A span of a note."""
+
+    name: str
+    span: Span
+
+
 def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
     """004 section 4.3's GatheredContext; the weakest facts are left out first where the answer would be too long.
     Of a query that asks for nothing, nothing is looked up."""
@@ -47,10 +55,12 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
         return GatheredContext()
     title, _ = referred(pack.document("query_analysis.json"))
     asked, labels = question(query, more=(title,)), Labels(pack.sources)
-    facts = _facts(pack.document("prior_turns"), pack.document("conversation_context"), asked, labels)
+    facts, over = _facts(pack.document("prior_turns"), pack.document("conversation_context"), asked, labels)
+    noted = _noted(pack.document("forever_memory"), asked, labels)
+    facts, noted = _dated(facts, noted, over)
     kept = {**preferences(pack.document("stored_preferences")), **preferences(pack.document("session_memory"))}
     told = {key: value for key, value in kept.items() if bears(query, key, value)}
-    notes = _knowledge(pack.document("forever_memory"), asked, labels)
+    notes = _knowledge(noted)
     visits = _visits(pack.document("visit_records"))
     research = _research(pack.document("cached_intelligence"), f"{query} {title}")
 
@@ -82,13 +92,17 @@ class _Said:
     current: bool = True
 
 
-def _facts(turns: str, context: str, asked: Question, labels: Labels) -> list[_Fact]:
-    """The spans of all prior turns and known facts that answer the question, best first; summaries speak where none of them does."""
+def _facts(turns: str, context: str, asked: Question, labels: Labels) -> tuple[list[_Fact], list[str]]:
+    """The spans of all prior turns and known facts that answer the question, best first; summaries speak where none of them does.
+
+    And what the ledger says no longer holds.
+    """
     heads = list(_TURN.finditer(turns))
     texts = [(h, turns[h.end() : n]) for h, n in zip(heads, [*(h.start() for h in heads[1:]), len(turns)][: len(heads)], strict=True)]
     known = [_Said(f.turn, f.date, f.name, f.text, f.current) for f in read_shown_lines(context)]
     told = _told_in([_said(h, text) for h, text in texts if not h.group(3)], known, asked, labels)
-    return told or _told_in([_said(h, text) for h, text in texts if h.group(3)], [], asked, labels)
+    told = told or _told_in([_said(h, text) for h, text in texts if h.group(3)], [], asked, labels)
+    return told, [said.text for said in known if not said.current]
 
 
 def _said(head: re.Match[str], text: str) -> _Said:
@@ -109,20 +123,28 @@ def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: La
     ranked = rank([s for _, _, s in spans], asked)
     if not asked.stems:
         ranked = [(0.1, s) for _, _, s in spans if s.kind != "code"][:3]
-    found = [_Fact(*where[id(span)], score, span) for score, span in ranked]
-    over = _superseded(found, [said.text for said in known if not said.current])
-    return [replace(f, span=replace(f.span, date=f"{f.span.date}{OVER}")) if i in over and f.span.date else f for i, f in enumerate(found)]
+    return [_Fact(*where[id(span)], score, span) for score, span in ranked]
 
 
-def _superseded(facts: list[_Fact], over: list[str]) -> set[int]:
-    """Which facts no longer hold: those that the ledger says so of (`over`), and what a person stated and contradicted later."""
-    told = [(i, f) for i, f in enumerate(facts) if f.span.kind == "sentence" and stated(f.span.text)]
-    gone = {i for i, f in enumerate(facts) if any(f.span.text in text for text in over)}
-    for i, old in told:
-        newer = (f for _, f in told if f.turn > old.turn and f.span.speaker == old.span.speaker)
-        if any(contradicts(new.span.text, old.span.text) for new in newer):
-            gone.add(i)
-    return gone
+def _dated(facts: list[_Fact], noted: list[_Noted], over: list[str]) -> tuple[list[_Fact], list[_Noted]]:
+    """Facts of turns and spans of notes, those marked that no longer hold: what the ledger says so of (`over`), and what a person
+    stated and contradicted later, in a turn or in a note that bears a date."""
+    every = [*((f.turn, f.span) for f in facts), *((None, n.span) for n in noted)]
+    told = [(turn, span) for turn, span in every if span.kind == "sentence" and stated(span.text)]
+    gone = {id(span) for _, span in every if any(span.text in text for text in over)}
+    gone |= {id(old) for at, old in told if any(_follows(turn, new, at, old) and contradicts(new.text, old.text) for turn, new in told)}
+
+    def marked(span: Span) -> Span:
+        return replace(span, date=f"{span.date}{OVER}") if id(span) in gone and span.date else span
+
+    return [replace(f, span=marked(f.span)) for f in facts], [replace(n, span=marked(n.span)) for n in noted]
+
+
+def _follows(turn: int | None, new: Span, before: int | None, old: Span) -> bool:
+    """Whether one speaker said `new` after `old`: in a later turn; where one of them is a note's, on a later day."""
+    if new.speaker != old.speaker:
+        return False
+    return turn > before if turn is not None and before is not None else bool(old.date) and new.date > old.date
 
 
 def _turns(facts: list[_Fact]) -> tuple[PriorTurn, ...]:
@@ -156,20 +178,28 @@ def _lines(passages: list[list[_Fact]]) -> list[str]:
     return [quote([f.span for f in passage]) for passage in passages]
 
 
-def _knowledge(document: str, asked: Question, labels: Labels) -> tuple[Knowledge, ...]:
-    """Per note its best spans; a note that shares no word with the query is left out."""
+def _noted(document: str, asked: Question, labels: Labels) -> list[_Noted]:
+    """The best spans of each note; a note that shares no word with the query is left out."""
     heads = list(_NOTE.finditer(document))
     ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
-    found: list[Knowledge] = []
+    found: list[_Noted] = []
     for head, end in zip(heads, ends, strict=True):
-        spans = SpanReader(labels, asked).read(document[head.end() : end], quoted=True)
+        spans = SpanReader(labels, asked).read(document[head.end() : end], quoted=True, date=head.group(2) or "")
         ranked = rank(spans, asked)
         if not ranked and shared(asked.text, head.group(1).rpartition("/")[2]):
             ranked = [(0.1, s) for s in spans if s.kind != "code"]
-        if ranked:
-            lines = [" ".join(s.text.split()) for _, s in ranked[:_MOST_NOTE_SPANS]]
-            found += [Knowledge(note=head.group(1), content=" ".join(lines))] if lines else []
-    return tuple(found)
+        found += [_Noted(head.group(1), span) for _, span in ranked[:_MOST_NOTE_SPANS]]
+    return found
+
+
+def _knowledge(noted: list[_Noted]) -> tuple[Knowledge, ...]:
+    """What each note says, under its day where it has one; what no longer holds stands apart from what does."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for note in sorted(noted, key=lambda n: n.span.date.endswith(OVER)):
+        told.setdefault((note.name, note.span.date), []).append(" ".join(note.span.text.split()))
+    return tuple(
+        Knowledge(note=name, content=f"({day}) {' '.join(lines)}" if day else " ".join(lines)) for (name, day), lines in told.items()
+    )
 
 
 def _visits(document: str) -> tuple[VisitData, ...]:

@@ -5,7 +5,21 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli import batch, calls, compression, documents, governance, memory, search, service, serving, sources, transfer, turns
+from pandora_dagster.cli import (
+    archive,
+    batch,
+    calls,
+    compression,
+    documents,
+    governance,
+    memory,
+    search,
+    service,
+    serving,
+    sources,
+    transfer,
+    turns,
+)
 from pandora_dagster.cli.opened import Overrides
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note
 from pandora_dagster.errors import HaltError, PandoraError
@@ -37,6 +51,7 @@ calls.register(app)
 compression.register(app)
 sources.register(app)
 memory.register(app)
+archive.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -168,6 +168,8 @@ def show(
     elif section is None:
         say_markdown(found.context)
         note(folder)
+        if archive := found.manifest.archive:
+            note(f"archived {archive.archived_at}, documents compressed; originals in {archive.cold}: pandora restore {key}")
         if spent:
             failed = f", {spent.failed} failed" if spent.failed else ""
             cost = f", cost {spent.cost:.4f}" if spent.cost else ""

@@ -45,6 +45,11 @@ class CompressionReport:
     """The three checks: `facts_preserved`, `within_budget`, `is_a_summary`."""
     deferred: str = ""
     """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
+    recipe_version: str = ""
+    prompt_hash: str = ""
+    model: str = ""
+    call_id: str = ""
+    """The call record of the whole."""
 
     @property
     def ratio(self) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace, Hold, Stands
 from pandora_dagster.contracts.calls import (
     CallRecord,
     CallRequest,
@@ -143,6 +144,10 @@ class Summarizes(Protocol):
         """A chosen text within `target` tokens (DECISIONS 2); unchanged where it fits."""
         ...
 
+    async def condense(self, content: Content, *, targets: Sequence[int], site: CallSite) -> Shrunk:
+        """A text for the archive: within the first of `targets` that a sound text fits, whole with the reason where none does."""
+        ...
+
     async def settle_section(self, number: int, content: Content, *, site: CallSite) -> Shrunk:
         """A section that its phase has just written, within its budget (level 1)."""
         ...
@@ -179,6 +184,10 @@ class CallLog(Protocol):
 
     def settle(self, key: TurnKey, revision: int) -> None:
         """Take the records of a turn into the index. Never raises: the lines are the truth, the index can be made again."""
+        ...
+
+    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> None:
+        """`settle` for many revisions, in one opening of the index."""
         ...
 
 
@@ -224,6 +233,10 @@ class TurnStore(Protocol):
         """The newest revision unless told; verifies hashes; raises UnknownTurnError or DocumentError."""
         ...
 
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        """The turn as it was before it was archived, out of cold storage; any other as it stands. Raises DocumentError."""
+        ...
+
     def manifest(self, key: TurnKey) -> Manifest: ...
     def commit(
         self,
@@ -243,8 +256,8 @@ class TurnStore(Protocol):
         saved (or clarified) is not touched: a numbered revision beside it takes the re-run."""
         ...
 
-    def lock(self, key: TurnKey) -> AbstractContextManager[None]:
-        """Held while a phase runs; raises StoreError where another process holds it too long."""
+    def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+        """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
         ...
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
@@ -255,6 +268,60 @@ class TurnStore(Protocol):
 
     def path(self, key: TurnKey, *, revision: int | None = None) -> str:
         """The folder of a turn's revision, for people."""
+        ...
+
+
+class ColdStorage(Protocol):
+    """Where the originals of archived turns lie, by their hash; nothing here is ever changed."""
+
+    def put(self, objects: Sequence[ColdObject]) -> tuple[ColdPlace, ...]:
+        """Each object on the disk, read back and compared file by file when this returns. Raises StoreError, DocumentError."""
+        ...
+
+    def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
+        """The originals, each held against its hash; raises DocumentError (`missing` where the object is gone)."""
+        ...
+
+    def verify(self, record: ArchiveRecord) -> str:
+        """What is wrong with an object, as one sentence; "" where all of it is as it was."""
+        ...
+
+
+class ArchivesTurns(Protocol):
+    """The folders of turns on their way to the archive and back. The caller holds the turn's lock."""
+
+    def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:
+        """The newest revision, and every file of the turn's folder that goes to cold storage by its name there; raises
+        DocumentError for one that contradicts its manifest and for links."""
+        ...
+
+    def archived(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
+        """The turn as it will stand: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
+        ...
+
+    def switch(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
+        """Each turn as it stands and as it is archived: compressed documents first, `turn.json` last. Raises StoreError."""
+        ...
+
+    def tidy(self, keys: Sequence[TurnKey]) -> None:
+        """Take away what archived turns no longer name. Raises StoreError."""
+        ...
+
+    def restore(self, key: TurnKey) -> Turn:
+        """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError."""
+        ...
+
+
+class Holds(Protocol):
+    """What keeps turns from archival."""
+
+    def find(self, key: TurnKey) -> Hold | None:
+        """Raises DocumentError for a damaged one: it may be a pin."""
+        ...
+
+    def put(self, key: TurnKey, hold: Hold) -> None: ...
+    def remove(self, key: TurnKey) -> bool:
+        """True where there was one."""
         ...
 
 
@@ -297,6 +364,14 @@ class TurnIndex(Protocol):
         self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
     ) -> tuple[TurnRow, ...]:
         """Newest last; turns numbered `before` or later stay out; `limit` keeps the newest."""
+        ...
+
+    def restate(self, manifests: Sequence[Manifest]) -> None:
+        """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
+        ...
+
+    def standing(self) -> tuple[Stands, ...]:
+        """Of every turn its state and last activity, nothing else, by user and number."""
         ...
 
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pandora_dagster.contracts.archive import ArchiveRecord
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import TurnState
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class PhaseRecord(BaseModel):
@@ -59,6 +60,8 @@ class Manifest(BaseModel):
     """Tokens of context.md (cl100k)."""
     first_message: Annotated[int, Field(ge=0)] = 0
     """Of a recorded turn: the index of its user message in the conversation, counted from 0."""
+    archive: ArchiveRecord | None = None
+    """Of an archived turn: where its originals lie. `sections`, `context_sha`, `tokens` and the phases' files describe the folder."""
 
     def finished(self, phase: str) -> bool:
         return any(p.phase == phase for p in self.phases)

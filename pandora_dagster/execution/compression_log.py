@@ -81,15 +81,17 @@ class CompressionLog:
         self.metrics = CompressionMetrics()
         self._calls, self._clock, self._new_call_id, self._say = calls, clock, new_call_id, say
 
-    def done(self, what: Done) -> None:
-        """A compression that went through or HALTed."""
+    def done(self, what: Done) -> str:
+        """A compression that went through or HALTed; returns the id of its call record."""
         latency = round((self._clock() - what.started).total_seconds() * 1_000, 3)
         self.metrics.compression_invocations += 1
         self.metrics.compression_latency_ms.observe(latency)
         if not what.halted:
             self.metrics.tokens_saved.observe(what.tokens_before - what.tokens_after)
         self._say("smart_summarization", **_event(what, latency))
-        self._record(_record(what, latency, self._new_call_id()))
+        record = _record(what, latency, self._new_call_id())
+        self._record(record)
+        return record.call_id
 
     def overflow(self, where: str, over: int, *, site: CallSite, loaded: LoadedRecipe) -> None:
         """Something stays over its budget; `loaded` is the recipe that would have helped, or whose call does not fit."""

@@ -4,7 +4,7 @@ With a model it calls NERVES through the executor; on the embedded runtime the s
 the same verification. It knows texts and recipes; which text needs it is decided elsewhere.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -41,6 +41,8 @@ class Outcomes:
     """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
     gates: tuple[GateVerdict, ...] = ()
     """The three checks of a text that was shortened."""
+    call_id: str = ""
+    """The record of the whole."""
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -60,10 +62,11 @@ class SummarizationEngine:
         model: ModelCompression | None = None,
         runtime: str = EMBEDDED,
         layer: ModelLayer = ModelLayer.NERVES,
+        served: Callable[[ModelLayer], str] = lambda layer: EMBEDDED,
         cache_ttl_s: int = 300,
     ) -> None:
         self._cookbook, self._counter, self._clock, self._log = cookbook, counter, clock, log
-        self._model, self._runtime, self._layer = model, runtime, layer
+        self._model, self._runtime, self._layer, self._served = model, runtime, layer, served
         self._cache: CompressionCache[Outcomes] = CompressionCache(clock, cache_ttl_s)
 
     async def compress(
@@ -108,7 +111,7 @@ class SummarizationEngine:
         asked = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
         made = self._by_model(asked, contract, tokens) if asked and asked.judged.ok else self._by_structure(contract, tokens)
         made = replace(made, deferred=asked.deferred if asked else "")
-        self._log.done(
+        call_id = self._log.done(
             Done(
                 site,
                 loaded,
@@ -123,7 +126,7 @@ class SummarizationEngine:
                 made.gates,
             )
         )
-        return made
+        return replace(made, call_id=call_id)
 
     def _by_model(self, made: Shortened, contract: Contract, tokens: int) -> Outcomes:
         names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
@@ -161,10 +164,15 @@ class SummarizationEngine:
         if made.text is None or made.verification is None:
             raise ValueError(f"{document}: nothing was compressed: expected a text that was")
         kind = content_type or detect_content_type(document, before)
+        loaded = self._cookbook.compressor(kind)
         return CompressionReport(
             document=document,
             content_type=kind,
-            recipe=self._cookbook.compressor(kind).name,
+            recipe=loaded.name,
+            recipe_version=loaded.version,
+            prompt_hash=loaded.prompt_version,
+            model=EMBEDDED if made.runtime == EMBEDDED else self._served(self._layer),
+            call_id=made.call_id,
             runtime=made.runtime,
             target=target,
             tokens_before=made.original_tokens,

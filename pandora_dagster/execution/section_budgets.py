@@ -74,6 +74,24 @@ class SectionBudgets:
         report = self._engine.report(content.text, made, document=content.name, content_type=content.content_type, target=target)
         return Shrunk(made.text, report)
 
+    async def condense(self, content: Content, *, targets: Sequence[int], site: CallSite) -> Shrunk:
+        """`content` within the first of `targets` that a sound text fits; whole, with the last reason, where none does."""
+        halted = "no target was given"
+        for target in targets:
+            try:
+                made = await self._engine.compress(
+                    content.text, content.content_type, target, content.preserve, site=site, name=content.name
+                )
+            except CallFaultError as error:
+                raise self._halted(error.fault, content, site) from error
+            if made.text is not None and made.verification is None:
+                return Shrunk(content.text)
+            if made.text is not None:
+                report = self._engine.report(content.text, made, document=content.name, content_type=content.content_type, target=target)
+                return Shrunk(made.text, report)
+            halted = made.halted
+        return Shrunk(content.text, halted=halted)
+
     async def settle_section(self, number: int, content: Content, *, site: CallSite) -> Shrunk:
         """Level 1: a section over the threshold of its budget, compressed to it where that saves enough (DECISIONS 6)."""
         tokens, budget = self._count(content.text), SECTION_BUDGETS.get(number, 0)

@@ -22,7 +22,7 @@ class StoredTurns(Protocol):
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
     def manifest(self, key: TurnKey) -> Manifest: ...
-    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
 
 
 def exported(turns: StoredTurns, sessions: Sessions, user: UserId | None = None) -> Iterator[dict[str, Any]]:
@@ -40,7 +40,7 @@ def exported(turns: StoredTurns, sessions: Sessions, user: UserId | None = None)
 
 
 def _imported(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
-    said = [_messages(turns.load(TurnKey(UserId(record.user_id), number), revision=0)) for number in record.numbers]
+    said = [_messages(turns.original(TurnKey(UserId(record.user_id), number), revision=0)) for number in record.numbers]
     head = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
     return {**head, "messages": [dict(m) for m in join_turns(record.preamble, said)], **record.extra}
 
@@ -55,7 +55,7 @@ def _messages(turn: Turn) -> tuple[Any, ...]:
 def _live(turns: StoredTurns, imported: set[tuple[str, str]], user: UserId | None) -> Iterator[dict[str, Any]]:
     found = [(m.user_id, m.session_id, key) for key in turns.keys(user) if not (m := turns.manifest(key)).recorded]
     for (owner, session), group in groupby(sorted(found), key=lambda item: item[:2]):
-        loaded = [turns.load(key) for _, _, key in group]
+        loaded = [turns.original(key) for _, _, key in group]
         name = f"{session}.live" if (owner, session) in imported else session
         messages = [message for turn in loaded for message in _said(turn)]
         yield {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at, "messages": messages}

@@ -276,7 +276,7 @@ def _committed(desk: Desk, written: Written) -> PhaseReport:
         context=context.render() if written.sections else None,
         files=written.files,
         state=written.state,
-        **{"runtime": desk.kit.runtime, "intervention": _halt_beside(desk), **written.manifest},
+        **{"runtime": desk.kit.runtime, "intervention": _halt_beside(desk), **_activity(desk), **written.manifest},
     )
     desk.turn = turn
     # A saved turn is done once what follows it is: the answer does not wait for the index (DECISIONS 16).
@@ -284,6 +284,11 @@ def _committed(desk: Desk, written: Written) -> PhaseReport:
         indexing.index(desk.kit, turn)
     shown = replace(written, facts={**written.facts, **compression_facts(desk.compressions)})
     return made_report(desk, turn, shown, verdicts)
+
+
+def _activity(desk: Desk) -> dict[str, str]:
+    """What a commit says of the turn's last activity; nothing where it is one."""
+    return {"last_activity": desk.turn.manifest.last_activity} if desk.kit.at_rest else {}
 
 
 def _halt_beside(desk: Desk) -> str | None:
@@ -302,7 +307,7 @@ def _halted(desk: Desk, intervention: Intervention) -> PhaseReport:
     """Write down that the turn stopped. What follows a saved turn can not unsave it (DECISIONS 16)."""
     saved = desk.turn.manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
     state = desk.turn.manifest.state if saved else TurnState.HALTED
-    turn = desk.kit.turns.commit(desk.turn, phase=None, files=desk.kept, state=state, intervention=intervention.id)
+    turn = desk.kit.turns.commit(desk.turn, phase=None, files=desk.kept, state=state, intervention=intervention.id, **_activity(desk))
     indexing.index(desk.kit, turn)
     return made_report(desk, turn, Written(), worst_verdicts([v for r in desk.results for v in r.verdicts]), halt=intervention)
 

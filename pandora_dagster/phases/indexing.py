@@ -1,5 +1,7 @@
 """The index row of a turn: put when the turn comes to rest, made again where a crash kept it back. Knows when; `row_of` knows what."""
 
+from dataclasses import replace
+
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.contracts.words import TurnState
@@ -28,8 +30,9 @@ def current(kit: Kit, row: TurnRow) -> TurnRow:
     """`row` as the documents have it; one that a crash left behind is put again. A damaged turn keeps the row it has."""
     key = TurnKey(UserId(row.user_id), row.number)
     try:
-        if row.state not in UNSETTLED or kit.turns.manifest(key).state is row.state:
+        manifest = kit.turns.manifest(key)
+        if row.state not in UNSETTLED or manifest.state is row.state:
             return row
-        return index(kit, kit.turns.load(key))
+        return index(kit, replace(kit.turns.original(key), manifest=manifest))
     except DocumentError:
         return row

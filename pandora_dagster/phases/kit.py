@@ -55,6 +55,8 @@ class Kit:
     """Keeps the vectors of turns for the search; None where embeddings are off."""
     priority: Priority = Priority.LIVE
     """Of the calls of a turn until its answer is out; NIGHT for a batch, for which nobody waits."""
+    at_rest: bool = False
+    """True where what phases commit is nobody's activity: the turn's `last_activity` stays as it is."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""
     listener: Listens | None = None

@@ -84,7 +84,7 @@ class Settings(BaseModel):
         UserId("me"), description="The user of commands that are given none."
     )
     timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
-        "UTC", description="Whose midnight ends a day: of the sessions of turns that name none, and of Dagster's day partitions."
+        "UTC", description="Whose midnight ends a day: of the sessions of turns that name none, of Dagster's day partitions, and of archival."
     )
     first_day: Annotated[date, BeforeValidator(_day), Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
         date(2026, 1, 1), description="The first day partition in Dagster."
@@ -111,6 +111,21 @@ class Settings(BaseModel):
         Field(gt=0, le=3_600, allow_inf_nan=False),
         Variable("PANDORA_INDEX_LOCK_WAIT", "seconds, over 0 and up to 3600"),
     ] = Field(30.0, description="Seconds to wait for another process that holds the index.")
+
+    archive_after_days: Annotated[
+        int, Field(ge=1, le=36_500), Variable("PANDORA_ARCHIVE_AFTER_DAYS", "a whole number of days, 1 to 36500")
+    ] = Field(
+        30, description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored one stays as long."
+    )
+    archive_ratio: Annotated[
+        float, Field(gt=0, lt=1, allow_inf_nan=False), Variable("PANDORA_ARCHIVE_RATIO", "a share over 0 and under 1")
+    ] = Field(0.42, description="Tokens that an archived document is to keep, as a share of its own.")
+    archive_document_tokens: Annotated[int, Field(ge=1, le=1_000_000), Variable("PANDORA_ARCHIVE_DOCUMENT_TOKENS", _TOKENS.format(1))] = (
+        Field(500, description="A document beside context.md over this many tokens stays with the archived turn, compressed.")
+    )
+    archive_concurrency: Annotated[int, Field(ge=1, le=1_000), Variable("PANDORA_ARCHIVE_CONCURRENCY", "a whole number, 1 to 1000")] = (
+        Field(8, description="Turns that are compressed at a time by an archival.")
+    )
 
     default_context_budget: Annotated[int, Field(ge=100, le=1_000_000), Variable("DEFAULT_CONTEXT_BUDGET", _TOKENS.format(100))] = Field(
         12_000, description="Tokens of a call that has no recipe budget."

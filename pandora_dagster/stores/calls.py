@@ -48,15 +48,22 @@ class Calls:
     def settle(self, key: TurnKey, revision: int) -> None:
         """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,
         what it still owes comes with the next one, and the index can be made again."""
-        path = self.files.path_of(key, revision)
-        self.owed.add(path)
+        self.settle_all([(key, revision)])
+
+    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> None:
+        """`settle` for many revisions, in one opening of the index."""
+        paths = [self.files.path_of(key, revision) for key, revision in turns]
+        self.owed.update(paths)
         try:
-            for hear in self.settled:
-                hear(tuple(records_in(path, self.report)))
+            for path in paths if self.settled else ():
+                records = tuple(records_in(path, self.report))
+                for hear in self.settled:
+                    hear(records)
             self.index.absorb(sorted(self.owed), report=self.report)
             self.owed.clear()
         except StoreError as error:
-            self.report(f"{key}: its calls are not in the index: {error.with_hint}")
+            named = ", ".join(str(key) for key, _ in turns[:3]) + (" ..." if len(turns) > 3 else "")
+            self.report(f"{named}: its calls are not in the index: {error.with_hint}")
 
     def totals(self, key: TurnKey, revision: int) -> CallTotals:
         """What one revision of a turn took, its newest calls included; raises StoreError."""

@@ -15,15 +15,13 @@ from pandora_dagster.stores.manifests import settled
 from pandora_dagster.stores.verify import section_hashes
 from pandora_dagster.text.sections import ContextDocument, checked
 
-_NEXT = {
+_NEXT: Mapping[TurnState, frozenset[TurnState]] = {
     TurnState.OPEN: frozenset({TurnState.HALTED, TurnState.CLARIFY, TurnState.SAVED}),
     TurnState.HALTED: frozenset({TurnState.OPEN}),
-    TurnState.CLARIFY: frozenset({TurnState.ARCHIVED}),
-    TurnState.SAVED: frozenset({TurnState.ARCHIVED}),
-    TurnState.ARCHIVED: frozenset({TurnState.SAVED, TurnState.CLARIFY}),
 }
-"""State -> the states a commit may lead to; staying is always allowed, and only `reopen` makes a finished turn open."""
-_CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", "recorded"})
+"""State -> the states a commit may lead to; staying is always allowed, and only `reopen` makes a finished turn open. No commit
+leads to an archived turn or changes one: `stores.archived` does."""
+_CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", "recorded", "last_activity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +50,25 @@ class Request:
 def change(turn: Turn, wanted: Request, *, where: str, now: datetime, counter: CountsTokens) -> Change:
     """The commit that `wanted` makes of `turn`; raises DocumentError or StoreError before anything is written."""
     _check_fields(wanted.fields)
+    check_active(turn.manifest, where)
     files = {document_name(name): text for name, text in wanted.files.items() if turn.files.get(name) != text}
     context = turn.context if wanted.context is None else wanted.context
-    fields: dict[str, object] = {**wanted.fields, "last_activity": iso(now), "state": _state(turn.manifest, wanted.state, where)}
+    fields: dict[str, object] = {"last_activity": iso(now), **wanted.fields, "state": _state(turn.manifest, wanted.state, where)}
     fields["phases"] = _phases(turn, wanted.phase, wanted.files, where)
     documents = {name: encoded(f"{where}/{name}", text) for name, text in files.items()}
     if context != turn.context:
         documents[CONTEXT] = encoded(f"{where}/{CONTEXT}", context)
         fields |= context_fields(context, where=f"{where}/{CONTEXT}", counter=counter)
     after = Turn(turn.key, settled(turn.manifest, fields), context, {**turn.files, **files})
-    _check_query(turn.manifest, after.manifest, f"{where}/{CONTEXT}")
+    check_query(turn.manifest, after.manifest, f"{where}/{CONTEXT}")
     return Change(after, documents, _replaced(turn, after))
+
+
+def check_active(manifest: Manifest, where: str) -> None:
+    """An archived turn is changed by restoring it first; raises StoreError."""
+    if manifest.state is TurnState.ARCHIVED:
+        what = f"{where}: the turn is archived: expected one that is not"
+        raise StoreError(what, hint=f"its originals come back with: pandora restore {manifest.user_id}:{manifest.turn_id}")
 
 
 def context_fields(context: str, *, where: str, counter: CountsTokens) -> dict[str, object]:
@@ -90,15 +96,16 @@ def _replaced(before: Turn, after: Turn) -> dict[str, str]:
     return files if gained and preamble else {**files, CONTEXT: before.context}
 
 
-def _check_query(before: Manifest, after: Manifest, where: str) -> None:
+def check_query(before: Manifest, after: Manifest, where: str) -> None:
+    """The person's words stay as they were written; raises DocumentError."""
     if after.sections.get("0") != before.sections.get("0"):
         raise DocumentError(f"{where}: section 0 was altered: expected the person's words as they were written at the start")
 
 
 def _state(manifest: Manifest, wanted: TurnState | None, where: str) -> TurnState:
-    if wanted is None or wanted == manifest.state or wanted in _NEXT[manifest.state]:
+    if wanted is None or wanted == manifest.state or wanted in _NEXT.get(manifest.state, frozenset()):
         return wanted or manifest.state
-    possible = ", ".join(sorted(_NEXT[manifest.state]))
+    possible = ", ".join(sorted(_NEXT.get(manifest.state, frozenset()))) or "no other"
     raise StoreError(f"{where}: state {manifest.state} can not become {wanted}: expected {possible}", hint="reopen the turn first")
 
 

@@ -26,6 +26,7 @@ class Documents(Protocol):
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
     def manifest(self, key: TurnKey) -> Manifest: ...
     def load(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +164,26 @@ def _rows(
     """The rows of the turns that can be read; the others are told in `faults` and kept in `broken`."""
     for key in keys:
         try:
-            turn = documents.load(key)
-            row = row_of(turn.manifest, turn.context, turn.files, preamble=preambles.before(turn.manifest))
+            manifest, told = documents.manifest(key), _original(documents, key, faults if broken is None else None)
+            row = row_of(manifest, told.context, told.files, preamble=preambles.before(manifest))
         except (DocumentError, UnknownTurnError, ConversationError) as error:
             faults.append(f"{key}: {error}")
             if broken is not None:
                 broken.add(key)
             continue
         yield row
+
+
+def _original(documents: Documents, key: TurnKey, faults: list[str] | None) -> Turn:
+    """What the turn tells: its originals, so that an archived one is found as before. Where they can not be read, that is one of
+    `faults`, and what stands in their place is told; without `faults` it raises DocumentError."""
+    try:
+        return documents.original(key)
+    except DocumentError as error:
+        if faults is None or documents.manifest(key).archive is None:
+            raise
+        faults.append(f"{key}: {error}")
+        return documents.load(key)
 
 
 def _batches(rows: Iterator[TurnRow]) -> Iterator[list[TurnRow]]:

@@ -10,10 +10,14 @@ from pandora_dagster.errors import DocumentError
 CONTEXT = "context.md"
 MANIFEST = "turn.json"
 CALLS = "calls.jsonl"
+HOLD = "hold.json"
+LOCK = ".lock"
+COLD = "cold"
+"""Folder below the root for the originals of archived turns."""
 REVISIONS = "revisions"
 KEPT = ".kept"
 """Folder for what a commit is about to replace, named by sha256: it undoes a commit that was cut off."""
-_OWN_NAMES = frozenset({CONTEXT, MANIFEST, CALLS})
+_OWN_NAMES = frozenset({CONTEXT, MANIFEST, CALLS, HOLD})
 _DOCUMENT = re.compile(r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)")
 
 
@@ -40,6 +44,10 @@ class Layout:
     @property
     def interventions(self) -> Path:
         return self.root / "interventions"
+
+    @property
+    def cold(self) -> Path:
+        return self.root / COLD
 
     def user(self, user: str) -> Path:
         return self.users / user_id(user)

@@ -72,5 +72,10 @@ def _with_last_activity(raw: Raw) -> Raw:
     return {"last_activity": raw.get("created_at"), **raw, "format_version": 1}
 
 
-_STEPS: tuple[Callable[[Raw], Raw], ...] = (_with_last_activity,)
+def _with_archive(raw: Raw) -> Raw:
+    """1 -> 2: a turn can be archived; none of the older format is."""
+    return {"archive": None, **raw, "format_version": 2}
+
+
+_STEPS: tuple[Callable[[Raw], Raw], ...] = (_with_last_activity, _with_archive)
 """Step i leads from format i to format i + 1."""

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 import duckdb
 
-from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, SearchFilters, TurnRow
+from pandora_dagster.contracts.archive import Stands
+from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number
+from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, Manifest, SearchFilters, TurnRow
 from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, doc_of, number_of
 from pandora_dagster.selection.question import without_names
 from pandora_dagster.stores.duck import DuckFile
@@ -46,6 +48,13 @@ _OF_ALL = f"""
     SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?)
     ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
 """  # noqa: S608
+_STANDING = f"SELECT user_id, number, state, last_activity FROM {ALL_TURNS} ORDER BY user_id, number"  # noqa: S608
+_RESTATE = """
+    UPDATE {table} SET state = given.state, tokens = given.tokens, context_sha = given.context_sha
+    FROM (SELECT unnest(?::BIGINT[]) AS doc, unnest(?::VARCHAR[]) AS state, unnest(?::BIGINT[]) AS tokens,
+        unnest(?::VARCHAR[]) AS context_sha) AS given
+    WHERE {table}.doc = given.doc
+"""
 _SAID = f"""
     SELECT doc, message_id, role, speaker, text, created_at FROM {ALL_MESSAGES}
     WHERE doc >= ? AND doc < ? AND doc & {doc_of(1) - 1} > 0 ORDER BY doc
@@ -100,6 +109,21 @@ class DuckTurnIndex:
             else:
                 found = _rows(db, base, _end(base, before), session, most)
         return tuple(row_from(values) for values in reversed(found))
+
+    def restate(self, manifests: Sequence[Manifest]) -> None:
+        """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
+        with self.file.writing() as db:
+            of = {user: base_of(db, user) for user in {m.user_id for m in manifests}}
+            given = [((of[m.user_id] or 0) + doc_of(turn_number(m.turn_id)), m) for m in manifests if of[m.user_id] is not None]
+            values = [[d for d, _ in given], [m.state for _, m in given], [m.tokens for _, m in given], [m.context_sha for _, m in given]]
+            for table in ("turns", "turns_new"):
+                db.execute(_RESTATE.format(table=table), values)
+
+    def standing(self) -> tuple[Stands, ...]:
+        """Of every turn its state and last activity, nothing else, by user and number."""
+        with self.file.reading() as db:
+            found = db.execute(_STANDING).fetchall()
+        return tuple(Stands(TurnKey(UserId(user), number), state, last) for user, number, state, last in found)
 
     def said(self, user: str) -> dict[int, tuple[IndexedMessage, ...]]:
         """The messages of a user's turns by the turn's number, as they were put."""

@@ -16,9 +16,10 @@ from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.stores import directory, placing
-from pandora_dagster.stores.commits import Request, change, context_fields, iso
+from pandora_dagster.stores.cold import ColdFiles, original_turn
+from pandora_dagster.stores.commits import Request, change, check_active, context_fields, iso
 from pandora_dagster.stores.files import disk_errors, encoded, inside, remove_strays, write_all
-from pandora_dagster.stores.layout import MANIFEST, REVISIONS, Layout
+from pandora_dagster.stores.layout import LOCK, MANIFEST, REVISIONS, Layout
 from pandora_dagster.stores.locks import held
 from pandora_dagster.stores.manifests import rendered, settled
 from pandora_dagster.stores.numbering import allocate
@@ -38,6 +39,7 @@ class Turns:
         self._clock = clock
         self._phases = phases
         self._lock_seconds = lock_seconds
+        self._cold = ColdFiles(root)
 
     def start(
         self,
@@ -95,6 +97,14 @@ class Turns:
         """The newest revision unless told, held against its manifest; raises UnknownTurnError or DocumentError."""
         return self._folder(key, revision).turn()
 
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        """The turn as it was before it was archived, out of cold storage; any other as `load` gives it. Raises DocumentError."""
+        manifest = self.manifest(key)
+        if manifest.archive is None:
+            return self.load(key, revision=revision)
+        number = manifest.revision if revision is None else revision
+        return original_turn(key, number, self._cold.read(manifest.archive))
+
     def manifest(self, key: TurnKey) -> Manifest:
         """The newest revision's manifest; the documents are not read."""
         return self._folder(key, None).manifest()
@@ -130,6 +140,7 @@ class Turns:
         it stays `saved` where only phases after saving are dropped. Nothing finished dropped = nothing changed but the state.
         """
         newest = turn if turn.manifest.state in UNFINISHED else self.load(turn.key)
+        check_active(newest.manifest, str(newest.key))
         dropped = Dropped.by(phase, order)
         finished = newest.manifest.state not in UNFINISHED
         if not dropped.anything_of(newest.manifest, self._phases):
@@ -139,10 +150,11 @@ class Turns:
         after = reduced(newest, dropped, self._phases, counter=self._counter)
         return self._revision(after) if finished else self._rewritten(newest, after.manifest, after)
 
-    def lock(self, key: TurnKey) -> AbstractContextManager[None]:
-        """Held while a phase runs; raises StoreError where another process holds it too long."""
+    def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+        """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
         self._folder(key, 0)
-        return held(self._layout.turn(key) / ".lock", what=f"turn {key}", seconds=self._lock_seconds)
+        seconds = self._lock_seconds if wait_s is None else wait_s
+        return held(self._layout.turn(key) / LOCK, what=f"turn {key}", seconds=seconds)
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]:
         """All turns, by user and number; from folder names alone."""

@@ -1,6 +1,7 @@
 """The fuse box: settings in, adapters out. The only place where adapters are built."""
 
+from pandora_dagster.wiring.archival import open_archive
 from pandora_dagster.wiring.building import open_house
 from pandora_dagster.wiring.house import House
 
-__all__ = ["House", "open_house"]
+__all__ = ["House", "open_archive", "open_house"]

@@ -49,6 +49,7 @@ def open_compression(
         model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter, layer),
         runtime=runtime.name,
         layer=layer,
+        served=runtime.model,
         cache_ttl_s=settings.compression_cache_ttl_s,
     )
     summarizer = SmartSummarizer(engine, BudgetChecker(counter.count), counter, log)

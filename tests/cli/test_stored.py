@@ -30,6 +30,10 @@ READING = (
     "memory forget budget",
     "research list",
     "research show commerce.laptop",
+    "archive",
+    "restore ann:turn_000001",
+    "pin ann:turn_000001",
+    "unpin ann:turn_000001",
     "visit list",
     "visit show visit_1",
 )

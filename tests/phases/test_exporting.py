@@ -25,7 +25,7 @@ class _Store:
     def manifest(self, key: TurnKey) -> Manifest:
         return self.turns[key].manifest
 
-    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
         return self.turns[key]
 
     def find(self, user: UserId, session: SessionId) -> SessionRecord | None:

@@ -48,6 +48,8 @@ class _Documents:
             raise DocumentError("context.md: sha256 differs")
         return self.turns[key]
 
+    original = load
+
 
 @pytest.fixture
 def index(tmp_path: Path) -> DuckTurnIndex:

@@ -1,0 +1,234 @@
+"""Commands that archive turns and bring them back: archive, restore, pin, unpin."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pandora_dagster.cli.opened import stored
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_table, stop
+
+if TYPE_CHECKING:
+    from pandora_dagster.contracts.archive import ArchivedTurn, ArchiveReport, DocumentRow, NotDue
+    from pandora_dagster.phases.archive_selection import Selected
+    from pandora_dagster.phases.archiving import ArchiveDesk
+    from pandora_dagster.wiring import House
+
+Turn = Annotated[str, typer.Argument(help="<user>:turn_000811, or the short form where it is unique.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+_AGE = re.compile(r"([0-9]{1,6})d?")
+_MOST_DAYS = 36_500
+_SHOWN = 20
+"""Rows of the tables for people; --json has all."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("archive")(archive)
+    app.command("restore")(restore)
+    app.command("pin")(pin)
+    app.command("unpin")(unpin)
+
+
+def archive(
+    context: typer.Context,
+    older_than: Annotated[str, typer.Option("--older-than", help="Days since a turn's last activity, e.g. 30d.")] = "",
+    day: Annotated[str, typer.Option("--date", help="Only turns whose last activity was on this day, e.g. 2026-01-04.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is due and what stays, and change nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Archive old turns: their documents are compressed, their originals go to cold storage.
+
+    An archived turn is found, shown, asked about and exported as before; `pandora restore` brings its originals back. Open, halted and
+    pinned turns stay, and those that an open intervention names. Exit code 1 where a turn could not be archived: it stays as it was,
+    and an intervention says why.
+
+    Example: pandora archive --older-than 30d --dry-run
+    """
+    from pandora_dagster.phases.archive_selection import select
+    from pandora_dagster.selection.due import last_due_day
+    from pandora_dagster.wiring import open_archive
+
+    with stored(context) as house:
+        days = _days(older_than) if older_than else house.settings.archive_after_days
+        desk = open_archive(house, after_days=days)
+        wanted = _date(day) if day else None
+        last = last_due_day(house.kit.clock(), desk.rules.zone, days)
+        if wanted and wanted > last + timedelta(days=days):
+            stop(EXIT_WRONG, f"--date {day}: a day to come: expected one up to {last}")
+        if wanted and wanted > last:
+            stop(EXIT_WRONG, f"--date {day}: due are days up to {last}, {days} days ago: expected one of them, or a lower --older-than")
+        selected = select(desk, days=None if wanted is None else {wanted})
+        if dry_run:
+            _tell_selected(selected, as_json=as_json)
+            return
+        rows: list[ArchivedTurn] = []
+        report = _archived(house, desk, selected, rows)
+        _tell(house, report, rows, as_json=as_json)
+    if report.stopped:
+        stop(EXIT_WRONG, report.stopped, report.hint)
+    if report.failed:
+        raise typer.Exit(EXIT_HALTED)
+
+
+def restore(context: typer.Context, turn: Turn, as_json: AsJson = False) -> None:
+    """Bring an archived turn's originals back, byte for byte.
+
+    It stays for as long as a new turn would, then the archival takes it again; `pandora pin` keeps it for good.
+
+    Example: pandora restore example:turn_000012
+    """
+    from pandora_dagster.defs.run import add_partitions
+    from pandora_dagster.phases.restoring import restore as bring_back
+    from pandora_dagster.wiring import open_archive
+
+    with stored(context) as house:
+        key = house.turns.resolve(turn)
+        done = bring_back(key, open_archive(house))
+        if done.was_archived:
+            add_partitions(house, (key,))
+        folder = house.turns.path(key)
+    until = done.hold.until if done.hold else None
+    if as_json:
+        say_json(
+            {"turn": str(key), "restored": done.was_archived, "state": done.turn.manifest.state, "folder": folder, "held_until": until}
+        )
+    elif not done.was_archived:
+        say(f"{key}: it is {done.turn.manifest.state}, not archived; nothing was changed")
+    else:
+        say(f"{key}: restored, {len(done.turn.files) + 1} documents, {done.turn.manifest.tokens} tokens in context.md")
+        note(f"{place(folder)}; kept from archival {f'until {until}' if until else 'until it is unpinned'}")
+
+
+def pin(context: typer.Context, turn: Turn) -> None:
+    """Keep a turn from archival until it is unpinned.
+
+    Example: pandora pin example:turn_000012
+    """
+    from pandora_dagster.phases.restoring import pin as put_pin
+    from pandora_dagster.wiring import open_archive
+
+    with stored(context) as house:
+        key = house.turns.resolve(turn)
+        put_pin(key, open_archive(house))
+        archived = house.turns.manifest(key).archive is not None
+    say(f"{key}: pinned")
+    if archived:
+        note(f"it is archived; its originals come back, and stay, with: pandora restore {key}")
+
+
+def unpin(context: typer.Context, turn: Turn) -> None:
+    """Let a turn be archived again: takes a pin away, and what keeps a restored turn.
+
+    Example: pandora unpin example:turn_000012
+    """
+    from pandora_dagster.phases.restoring import unpin as take_pin
+    from pandora_dagster.wiring import open_archive
+
+    with stored(context) as house:
+        key = house.turns.resolve(turn)
+        had_one = take_pin(key, open_archive(house))
+    say(f"{key}: unpinned" if had_one else f"{key}: was not pinned")
+
+
+def _days(text: str) -> int:
+    found = _AGE.fullmatch(text.strip())
+    if not found or not 1 <= int(found.group(1)) <= _MOST_DAYS:
+        stop(EXIT_WRONG, f"--older-than {text[:40]}: expected days from 1d to {_MOST_DAYS}d, e.g. 30d")
+    return int(found.group(1))
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        stop(EXIT_WRONG, f"--date {text[:40]}: no day: expected one such as 2026-01-04")
+
+
+def _archived(house: "House", desk: "ArchiveDesk", selected: "Selected", rows: "list[ArchivedTurn]") -> "ArchiveReport":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from pandora_dagster.phases.archive_day import archive_turns
+
+    shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} turns"), TimeElapsedColumn())
+    with Progress(*shown, console=Console(stderr=True)) as bar:
+        task = bar.add_task("archive", total=len(selected.due))
+
+        def told(row: "ArchivedTurn") -> None:
+            rows.append(row)
+            bar.advance(task)
+
+        return house.run(archive_turns(selected, desk, on_row=told))
+
+
+def _tell_selected(selected: "Selected", *, as_json: bool) -> None:
+    if as_json:
+        due = [{"turn": str(d.key), "day": d.day.isoformat()} for d in selected.due]
+        say_json({"due": due, "not_due": _not_due(selected.not_due)})
+        return
+    days = sorted({d.day for d in selected.due})
+    span = f", last active {days[0]} to {days[-1]}" if days else ""
+    say(f"{len(selected.due)} turns are due{span}; {len(selected.not_due)} stay")
+    say_table(("Due", "Day"), [(str(d.key), d.day) for d in selected.due[:_SHOWN]])
+    _tell_not_due(selected.not_due)
+
+
+def _tell(house: "House", report: "ArchiveReport", rows: "list[ArchivedTurn]", *, as_json: bool) -> None:
+    counts = {outcome.value: number for outcome, number in report.counts.items()}
+    if as_json:
+        names = ("due", "documents", "compressed", "tokens_before", "tokens_after", "ratio", "facts", "facts_kept", "cold_bytes", "stopped")
+        sums = {name: getattr(report, name) for name in names}
+        say_json({**sums, "counts": counts, "turns": [_row(row) for row in rows], "not_due": _not_due(report.not_due)})
+        return
+    done = [row for row in rows if row.documents]
+    if done:
+        header = ("Turn", "Document", "Tokens before", "After", "Ratio", "Facts kept", "Cold object")
+        lines = [(row, d) for row in done for d in row.documents]
+        say_table(header, [_line(row, d) for row, d in lines[:_SHOWN]])
+        if len(lines) > _SHOWN:
+            note(f"{len(lines) - _SHOWN} documents more; --json lists all")
+        ratio = f"{report.tokens_before} to {report.tokens_after} tokens ({report.ratio:.2f})"
+        facts = f"{report.facts_kept} of {report.facts} facts of {report.compressed} compressed documents kept"
+        say(f"{len(done)} turns archived, {report.documents} documents: {ratio}; {facts}")
+        say(f"originals: {report.cold_bytes:,} bytes in {place(str(Path(house.settings.root, 'cold')))}")
+    for outcome in ("finished", "kept", "failed"):
+        if outcome in counts:
+            say(f"{counts[outcome]} turns {outcome}")
+    if not report.due:
+        say("nothing is due")
+    for row in report.failed:
+        note(f"pandora: {row.key}: {row.reason} (intervention {row.intervention})")
+    _tell_not_due(report.not_due)
+
+
+def _line(row: "ArchivedTurn", document: "DocumentRow") -> tuple[object, ...]:
+    ratio = f"{document.tokens_after / document.tokens_before:.2f}" if document.tokens_before else ""
+    facts = "whole" if document.whole else f"{document.facts_kept} of {document.facts}"
+    return (
+        row.key,
+        document.name,
+        document.tokens_before,
+        document.tokens_after,
+        ratio,
+        facts,
+        f"{Path(row.cold).name[:12]}, {row.size} B",
+    )
+
+
+def _tell_not_due(not_due: "Sequence[NotDue]") -> None:
+    for stays in not_due[:_SHOWN]:
+        note(f"{stays.key} stays: {stays.reason}")
+    if len(not_due) > _SHOWN:
+        note(f"{len(not_due) - _SHOWN} more stay; --json lists all")
+
+
+def _not_due(not_due: "Sequence[NotDue]") -> list[dict[str, str]]:
+    return [{"turn": str(n.key), "day": n.day.isoformat() if n.day else "", "kept": n.kept.value, "reason": n.reason} for n in not_due]
+
+
+def _row(row: "ArchivedTurn") -> dict[str, Any]:
+    return {**asdict(row), "key": str(row.key), "outcome": row.outcome.value}

@@ -1,0 +1,199 @@
+"""The nightly archival: what a manifest keeps of it, what keeps a turn from it, what one run tells. Shapes only.
+
+A turn that is archived shows compressed documents; its originals lie in a *cold object*, one file a turn (docs/architecture.md).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandora_dagster.contracts.ids import TurnKey
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+
+
+class ArchivedDocument(BaseModel):
+    """One document of an archived turn: what it was, what it became, and who made it so."""
+
+    model_config = _STRICT
+    name: str
+    """Its name in the turn's folder, e.g. `context.md`."""
+    original: str
+    """The original's name inside the cold object: `name`, or below `revisions/<n>/`."""
+    sha_before: str
+    sha_after: str
+    """sha256 of the texts; equal where the document stands whole."""
+    tokens_before: int
+    tokens_after: int
+    """cl100k."""
+    target: int
+    """Tokens it was to fit; 0 where nothing was tried."""
+    content_type: str
+    recipe: str = ""
+    recipe_version: str = ""
+    prompt_hash: str = ""
+    runtime: str = ""
+    model: str = ""
+    counts: Mapping[str, int] = {}
+    """`total`, and a number for each outcome of a fact."""
+    whole: str = ""
+    """Why it stands as it was; "" where it is compressed."""
+    call_ids: tuple[str, ...] = ()
+
+
+class ArchiveRecord(BaseModel):
+    """`archive` of an archived turn's manifest: where its originals lie, by hash, and what stands in their place."""
+
+    model_config = _STRICT
+    archived_at: str
+    """ISO 8601 UTC."""
+    day: str
+    """The day of the turn, `2026-01-04`: its last activity's in the time zone of the settings."""
+    was: Literal["saved", "clarify"]
+    """The state that a restored turn has again."""
+    cold: str
+    """The cold object's path below the store root."""
+    sha256: str
+    """Of the uncompressed tar."""
+    size: Annotated[int, Field(ge=0)]
+    """Bytes of the object on the disk."""
+    files: Mapping[str, str]
+    """Name inside the object -> sha256 of every original."""
+    documents: tuple[ArchivedDocument, ...] = ()
+    run_id: str = ""
+    """The Dagster run, "" without one."""
+
+
+class Hold(BaseModel):
+    """`hold.json` beside a turn's first manifest: keeps the turn from archival. A pin is a hold without end."""
+
+    model_config = _STRICT
+    until: str | None = None
+    """ISO 8601 UTC; None: until it is taken away."""
+    why: str = ""
+    at: str
+
+
+class Kept(StrEnum):
+    """Why a turn is not due."""
+
+    OPEN = "open"
+    HALTED = "halted"
+    HELD = "held"
+    INTERVENTION = "intervention"
+    YOUNG = "young"
+    ARCHIVED = "archived"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """What a selection knows of a turn before its documents are read. `last_activity` is ISO 8601; of an `unreadable` turn, why."""
+
+    key: TurnKey
+    state: str
+    last_activity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A turn to archive."""
+
+    key: TurnKey
+    day: date
+
+
+@dataclass(frozen=True, slots=True)
+class NotDue:
+    """A turn whose day came and which stays, with the reason as a sentence. `day` is None where it can not be told."""
+
+    key: TurnKey
+    day: date | None
+    kept: Kept
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColdObject:
+    """A turn's originals on their way to cold storage: name inside the object -> bytes."""
+
+    key: TurnKey
+    day: str
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ColdPlace:
+    """Where a cold object lies: path below the root, sha256 of its tar, bytes on the disk."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+class Outcome(StrEnum):
+    """What became of a turn in one run."""
+
+    ARCHIVED = "archived"
+    FINISHED = "finished"
+    """It was archived by a run that was cut off, or just now by another; what that one left to do is done."""
+    KEPT = "kept"
+    """It is no longer due."""
+    FAILED = "failed"
+    """It stays as it was; an intervention says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """One document for a table."""
+
+    name: str
+    tokens_before: int
+    tokens_after: int
+    facts: int
+    facts_kept: int
+    whole: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedTurn:
+    """The row of one turn: all that a run keeps of it."""
+
+    key: TurnKey
+    day: str
+    outcome: Outcome
+    documents: tuple[DocumentRow, ...] = ()
+    cold: str = ""
+    size: int = 0
+    reason: str = ""
+    intervention: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """What one run did: sums, the turns that failed or stayed, and why it ended early if it did."""
+
+    due: int = 0
+    counts: Mapping[Outcome, int] = field(default_factory=dict[Outcome, int])
+    documents: int = 0
+    compressed: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    facts: int = 0
+    facts_kept: int = 0
+    cold_bytes: int = 0
+    failed: tuple[ArchivedTurn, ...] = ()
+    not_due: tuple[NotDue, ...] = ()
+    stopped: str = ""
+    """Why the run ended before its last turn: the disk, or a model that can not be reached; "" where it did not."""
+    hint: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Tokens after per token before."""
+        return round(self.tokens_after / self.tokens_before, 4) if self.tokens_before else 1.0

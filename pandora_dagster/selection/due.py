@@ -1,0 +1,78 @@
+"""Which turns are due for archival: the day of a turn, and every reason for which it stays. Pure; reads no store.
+
+A turn's day is the local date of its last activity. It is due once that day is `after_days` days ago, whatever the hour: days are
+counted on the calendar of the time zone, so that a day of 23 or 25 hours is one day like any other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from pandora_dagster.contracts.archive import Due, Hold, Kept, NotDue, Stands
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.words import TurnState
+
+_FINISHED = (TurnState.SAVED, TurnState.CLARIFY)
+
+
+def day_of(moment: str, zone: ZoneInfo) -> date:
+    """The local date of an ISO 8601 moment with its offset; raises ValueError."""
+    parsed = datetime.fromisoformat(moment)
+    if parsed.tzinfo is None:
+        raise ValueError(f"{moment!r}: no offset: expected a moment such as 2026-01-04T14:30:00Z")
+    try:
+        return parsed.astimezone(zone).date()
+    except OverflowError as error:
+        raise ValueError(f"{moment!r}: beyond the calendar") from error
+
+
+def last_due_day(now: datetime, zone: ZoneInfo, after_days: int) -> date:
+    """The newest day whose turns are due at `now`; raises ValueError where that is before the calendar begins."""
+    try:
+        return now.astimezone(zone).date() - timedelta(days=after_days)
+    except OverflowError as error:
+        raise ValueError(f"{after_days} days before {now.date()}: before the calendar begins") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a selection goes by. `interventions`: the open ones by the turn they name."""
+
+    now: datetime
+    zone: ZoneInfo
+    after_days: int
+    interventions: Mapping[TurnKey, str]
+
+    def judge(self, turn: Stands, hold: Hold | None = None) -> Due | NotDue:
+        """Due, or why it stays. State and age first, then what a person has to decide: an intervention, a hold."""
+        if turn.state == TurnState.ARCHIVED:
+            return NotDue(turn.key, None, Kept.ARCHIVED, "it is archived already")
+        if turn.state == Kept.UNREADABLE:
+            return NotDue(turn.key, None, Kept.UNREADABLE, turn.last_activity)
+        try:
+            day = day_of(turn.last_activity, self.zone)
+        except ValueError as error:
+            return NotDue(turn.key, None, Kept.UNREADABLE, f"last_activity: {error}")
+        if day > (last := last_due_day(self.now, self.zone, self.after_days)):
+            return NotDue(turn.key, day, Kept.YOUNG, f"its day is {day}: due are days up to {last}")
+        if intervention := self.interventions.get(turn.key):
+            return NotDue(turn.key, day, Kept.INTERVENTION, f"intervention {intervention} is open: expected it resolved")
+        if turn.state not in _FINISHED:
+            kept = Kept.HALTED if turn.state == TurnState.HALTED else Kept.OPEN
+            return NotDue(turn.key, day, kept, f"it is {turn.state}: go on with it: pandora resume {turn.key}")
+        if hold and (reason := self._held(hold)):
+            return NotDue(turn.key, day, Kept.HELD, reason)
+        return Due(turn.key, day)
+
+    def _held(self, hold: Hold) -> str:
+        """Why a hold is in force; "" once it is over. An end that can not be read does not end it."""
+        why = f" ({hold.why})" if hold.why else ""
+        if hold.until is None:
+            return f"it is pinned{why}"
+        try:
+            until = datetime.fromisoformat(hold.until)
+            over = until <= self.now
+        except (ValueError, TypeError):
+            return f"it is held{why}, until {hold.until!r}: no moment: expected one such as 2026-01-04T14:30:00Z"
+        return "" if over else f"it is held until {hold.until}{why}"

@@ -1,0 +1,241 @@
+"""A turn's folder on its way to the archive and back. Knows which files are originals, and the order in which a folder changes.
+
+The switch is the manifest: until `turn.json` is replaced the turn is active and reads as before (what was replaced lies in `.kept`),
+after it the turn is archived. Many turns switch together, so that they wait for the disk together.
+"""
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pandora_dagster.contracts.archive import ArchiveRecord
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ports import ColdStorage, CountsTokens
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import DocumentError, UnknownTurnError
+from pandora_dagster.stores.cold import revision_prefix
+from pandora_dagster.stores.commits import check_query, context_fields
+from pandora_dagster.stores.directory import newest_revision
+from pandora_dagster.stores.files import MAX_DOCUMENT_BYTES, disk_errors, encoded, inside, is_stray, make_folder, sha, sync, write_open
+from pandora_dagster.stores.layout import CALLS, CONTEXT, HOLD, KEPT, LOCK, MANIFEST, Layout
+from pandora_dagster.stores.manifests import read_manifest, rendered, settled
+from pandora_dagster.stores.replacing import keep_replaced, release_replaced
+from pandora_dagster.stores.verify import TurnFolder, named_files
+
+_STAY = frozenset({CALLS, LOCK, HOLD})
+"""No documents: the log of calls, the lock, what keeps the turn from archival. They stay where they are."""
+_OPEN = 200
+"""Files that are open at a time: a process may have 1,024."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedFolders:
+    """The ArchivesTurns port below one store root. The caller holds the turns' locks."""
+
+    root: Path
+    cold: ColdStorage
+    counter: CountsTokens
+
+    def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:
+        """The newest revision, and every file of the turn's folder that goes to cold storage by its name there.
+
+        What manifests name comes as it was committed and checked against them, whatever a cut-off commit left behind; the rest byte
+        for byte. Raises UnknownTurnError; DocumentError for a document that contradicts its manifest, for a link and for no file.
+        """
+        base = self._base(key)
+        newest: Turn | None = None
+        found = {name: _bytes_of(path) for name, path in _files(base)}
+        for number in range(newest_revision(base) + 1):
+            folder = Layout(self.root).turn(key, number)
+            if not folder.is_dir():
+                continue
+            newest = TurnFolder(self.root, folder, key, number).turn()
+            for name, text in ((CONTEXT, newest.context), *newest.files.items()):
+                found[revision_prefix(number) + name] = encoded(f"{folder / name}", text)
+        if newest is None:
+            raise DocumentError(f"{base}: empty: expected a turn")
+        return newest, found
+
+    def archived(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
+        """The turn as it will stand: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
+        where = f"turn {turn.key}: {CONTEXT} as archived"
+        context = texts[CONTEXT]
+        files = {name: text for name, text in texts.items() if name != CONTEXT}
+        phases = tuple(
+            phase.model_copy(update={"files": {name: sha(files[name]) for name in phase.files if name in files}})
+            for phase in turn.manifest.phases
+        )
+        fields = {"state": TurnState.ARCHIVED, "archive": record, "phases": phases}
+        manifest = settled(turn.manifest, {**fields, **context_fields(context, where=where, counter=self.counter)})
+        check_query(turn.manifest, manifest, where)
+        return Turn(turn.key, manifest, context, files)
+
+    def switch(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
+        """Each turn as it stands and as it is archived. Its documents first, `turn.json` last; raises StoreError."""
+        kept: list[tuple[Path, bytes]] = []
+        documents: list[tuple[Path, bytes]] = []
+        manifests: list[tuple[Path, bytes]] = []
+        for before, after in turns:
+            folder = inside(self.root, Layout(self.root).turn(after.key, after.manifest.revision))
+            old = {CONTEXT: before.context, **before.files}
+            for name, text in ((CONTEXT, after.context), *after.files.items()):
+                if text != old[name]:
+                    kept.append((folder / KEPT / sha(old[name]), encoded(f"{folder / name}", old[name])))
+                    documents.append((folder / name, encoded(f"{folder / name}", text)))
+            manifests.append((folder / MANIFEST, rendered(after.manifest).encode()))
+        with disk_errors(self.root):
+            _write(kept, new_folders=True)
+            _write(documents)
+            _write(manifests)
+
+    def tidy(self, keys: Sequence[TurnKey]) -> None:
+        """Take away what archived turns no longer name: their other documents, their older revisions. Raises StoreError."""
+        for key in keys:
+            base = self._base(key)
+            folder, manifest = self._newest(key)
+            prefix = revision_prefix(manifest.revision)
+            named = {prefix + name for name in (MANIFEST, CONTEXT, *named_files(manifest))}
+            with disk_errors(base, "cannot clean up"):
+                for name, path in list(_files(base)):
+                    if name not in named:
+                        path.unlink(missing_ok=True)
+                _remove_parts(base)
+                release_replaced(folder)
+                _remove_empty(base, keep=folder)
+
+    def restore(self, key: TurnKey) -> Turn:
+        """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError.
+
+        A restoring that is cut off leaves the archived turn, and can be done again.
+        """
+        folder, manifest = self._newest(key)
+        if manifest.archive is None:
+            raise DocumentError(f"{folder / MANIFEST}: the turn is {manifest.state}: expected an archived one")
+        archived = TurnFolder(self.root, folder, key, manifest.revision)
+        files = self.cold.read(manifest.archive)
+        last = revision_prefix(manifest.revision) + MANIFEST
+        if last not in files:
+            raise DocumentError(f"{manifest.archive.cold}: {last}: missing: expected the manifest of the newest revision", missing=True)
+        base = self._base(key)
+        targets = {name: inside(self.root, _target(base, name)) for name in files}
+        keep_replaced(folder, _replaced(archived, files, revision_prefix(manifest.revision)))
+        with disk_errors(base):
+            _write([(targets[name], data) for name, data in files.items() if name != last], new_folders=True)
+            _write([(targets[last], files[last])])
+        release_replaced(folder)
+        return TurnFolder(self.root, folder, key, manifest.revision).turn()
+
+    def _base(self, key: TurnKey) -> Path:
+        layout = Layout(self.root)
+        base = layout.turn(key)
+        if not os.path.lexists(base):
+            raise UnknownTurnError(f"turn {key}: there is no {base}: expected a turn that exists")
+        if base.is_symlink():
+            raise DocumentError(f"{base}: a link: expected the folder of a turn", hint="remove the link")
+        return inside(self.root, base)
+
+    def _newest(self, key: TurnKey) -> tuple[Path, Manifest]:
+        number = newest_revision(self._base(key))
+        folder = Layout(self.root).turn(key, number)
+        return folder, read_manifest(inside(self.root, folder / MANIFEST), key, number)
+
+
+def _files(base: Path) -> Iterator[tuple[str, Path]]:
+    """The files of a turn that are documents, by their name in the turn; raises DocumentError for what is neither file nor folder."""
+    waiting = [base]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                path = Path(entry.path)
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode):
+                    waiting += [] if entry.name == KEPT else [path]
+                elif not stat.S_ISREG(mode):
+                    what = "a link" if stat.S_ISLNK(mode) else "no file"
+                    raise DocumentError(f"{path}: {what}: expected the documents of a turn", hint="remove it")
+                elif entry.name not in _STAY and not is_stray(entry.name):
+                    yield path.relative_to(base).as_posix(), path
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_DOCUMENT_BYTES + 1)
+    except OSError as error:
+        raise DocumentError(f"{path}: cannot be read: {error.strerror}: expected a readable file") from error
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise DocumentError(f"{path}: over {MAX_DOCUMENT_BYTES:,} bytes: expected at most that")
+    return data
+
+
+def _target(base: Path, name: str) -> Path:
+    """Where an original lies; raises DocumentError for a name that would lead out of the turn's folder."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or not path.parts or ".." in path.parts or path.as_posix() != name or path.name in _STAY:
+        raise DocumentError(f"{base}: original {name[:200]!r}: expected a document's name inside the turn")
+    return base / path
+
+
+def _replaced(archived: TurnFolder, files: Mapping[str, bytes], prefix: str) -> dict[str, str]:
+    """The compressed documents that originals are about to take the place of."""
+    turn = archived.turn()
+    return {name: text for name, text in ((CONTEXT, turn.context), *turn.files.items()) if files.get(prefix + name) != text.encode()}
+
+
+def _write(contents: Sequence[tuple[Path, bytes]], *, new_folders: bool = False) -> None:
+    """Files all-or-nothing: the bytes of all on the disk, then each in its place, then the names on the disk. Raises OSError."""
+    written: list[tuple[Path, Path]] = []
+    try:
+        for start in range(0, len(contents), _OPEN):
+            some = [
+                (path.with_name(f".{path.name}.{secrets.token_hex(6)}.part"), path, data) for path, data in contents[start : start + _OPEN]
+            ]
+            written += [(part, path) for part, path, _ in some]
+            for _, path, _ in some if new_folders else ():
+                make_folder(path.parent)
+            _write_parts([(part, data) for part, _, data in some])
+        for part, path in written:
+            os.replace(part, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
+        for folder in dict.fromkeys(path.parent for _, path in written):
+            sync(folder)
+    except BaseException:
+        for part, _ in written:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        raise
+
+
+def _write_parts(parts: Sequence[tuple[Path, bytes]]) -> None:
+    with ExitStack() as opened:
+        descriptors: list[int] = []
+        for part, data in parts:
+            descriptors.append(write_open(part, data))
+            opened.callback(os.close, descriptors[-1])
+        for descriptor in descriptors:
+            os.fsync(descriptor)
+
+
+def _remove_parts(base: Path) -> None:
+    """What writes that were cut off left; a hold may be written now, without the turn's lock."""
+    for folder, _, names in os.walk(base):
+        for name in names:
+            if is_stray(name) and not name.startswith(f".{HOLD}."):
+                Path(folder, name).unlink(missing_ok=True)
+
+
+def _remove_empty(base: Path, *, keep: Path) -> None:
+    """Folders that hold nothing any more; the newest revision's stays."""
+    for folder, _, _ in os.walk(base, topdown=False):
+        path = Path(folder)
+        if path.name == KEPT:
+            shutil.rmtree(path, ignore_errors=True)
+        elif path not in (base, keep):
+            with suppress(OSError):
+                path.rmdir()

@@ -1,0 +1,202 @@
+"""Cold storage: the originals of one archived turn in one file, `cold/<user>/<yyyy>/<mm>/<sha256>.tar.zst`.
+
+An object is a POSIX tar, the same bytes for the same files (names sorted, no times, no owners), compressed with zstd; its name is
+the sha256 of the tar. `tar --zstd -xf` opens it without this program. Knows objects; knows nothing of the folders they came from.
+"""
+
+import io
+import os
+import secrets
+import tarfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+import zstandard
+
+from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace
+from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.errors import DocumentError, StoreError, UnknownTurnError
+from pandora_dagster.stores.files import disk_errors, inside, make_folder, sync, write_open
+from pandora_dagster.stores.layout import CONTEXT, MANIFEST, REVISIONS, Layout
+from pandora_dagster.stores.manifests import parse_manifest
+from pandora_dagster.stores.verify import named_files
+
+MAX_OBJECT_BYTES = 512 * 1024 * 1024
+"""A larger object is neither written nor unpacked: what one says of its size is not believed beyond this."""
+_LEVEL = 6
+"""zstd: 10 kB of text in well under a millisecond, and within some per cent of the slowest level."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """An object ready to be written."""
+
+    path: Path
+    sha256: str
+    data: bytes
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ColdFiles:
+    """The ColdStorage port below one store root."""
+
+    root: Path
+    layout: Layout = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", Layout(self.root))
+
+    def put(self, objects: Sequence[ColdObject]) -> tuple[ColdPlace, ...]:
+        """Each object on the disk, read back and compared file by file when this returns.
+
+        The bytes of all are written first and waited for together. An object that stands there whole stays; a damaged one is
+        written anew. Raises StoreError (also where what comes back is not what was written), DocumentError for a link on the way.
+        """
+        packed = [self._packed(item) for item in objects]
+        self._write([one for one in packed if not self._stands(one)])
+        for one in packed:
+            if _unpacked(one.path, one.sha256) != one.files:
+                raise StoreError(f"{one.path}: other files came back than were written: expected the same", hint="check the disk")
+        return tuple(ColdPlace(str(p.path.relative_to(self.root)), p.sha256, p.path.stat().st_size) for p in packed)
+
+    def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
+        """The originals, each held against its hash; raises DocumentError (`missing` where the object is gone)."""
+        path = self._path(record)
+        files = _unpacked(path, record.sha256)
+        for name in sorted({*files, *record.files}):
+            if name not in record.files or name not in files:
+                where = "the manifest does not name it" if name in files else "it is not in the object"
+                raise DocumentError(f"{path}: {name}: {where}: expected the same files in both")
+            if (found := sha256(files[name]).hexdigest()) != record.files[name]:
+                raise DocumentError(f"{path}: {name}: sha256 {found[:12]}: expected {record.files[name][:12]} as in {MANIFEST}")
+        return files
+
+    def verify(self, record: ArchiveRecord) -> str:
+        """What is wrong with an object, as one sentence; "" where all of it is as it was."""
+        try:
+            self.read(record)
+        except (DocumentError, StoreError) as error:
+            return str(error)
+        return ""
+
+    def _packed(self, item: ColdObject) -> _Packed:
+        tar = packed_tar(item.files)
+        if len(tar) > MAX_OBJECT_BYTES:
+            raise DocumentError(f"turn {item.key}: {len(tar):,} bytes of originals: expected at most {MAX_OBJECT_BYTES:,}")
+        name = sha256(tar).hexdigest()
+        year, month, _ = item.day.split("-")
+        path = self.layout.cold / user_id(item.key.user) / year / month / f"{name}.tar.zst"
+        within = path.parent.relative_to(self.root)
+        if os.path.realpath(path.parent) != str(Path(os.path.realpath(inside(self.root, self.layout.cold))).parent / within):
+            raise DocumentError(f"{path.parent}: a link on the way: expected folders of cold storage", hint="remove the link")
+        return _Packed(path, name, zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compress(tar), item.files)
+
+    def _stands(self, one: _Packed) -> bool:
+        try:
+            return _unpacked(one.path, one.sha256) == one.files
+        except DocumentError:
+            return False
+
+    def _write(self, packed: Sequence[_Packed]) -> None:
+        written: list[tuple[Path, _Packed]] = []
+        opened: list[int] = []
+        with disk_errors(self.layout.cold):
+            try:
+                for one in packed:
+                    make_folder(one.path.parent)
+                    part = one.path.with_name(f".{one.path.name}.{secrets.token_hex(6)}.part")
+                    written.append((part, one))
+                    opened.append(write_open(part, one.data))
+                for descriptor in opened:
+                    os.fsync(descriptor)
+                for part, one in written:
+                    os.replace(part, one.path)  # noqa: PTH105 - one primitive, the same that the kill tests count
+                for folder in dict.fromkeys(one.path.parent for one in packed):
+                    sync(folder)
+            finally:
+                for descriptor in opened:
+                    os.close(descriptor)
+                for part, _ in written:
+                    with suppress(OSError):
+                        part.unlink(missing_ok=True)
+
+    def _path(self, record: ArchiveRecord) -> Path:
+        path = self.root / record.cold
+        parts = Path(record.cold).parts
+        if parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{record.sha256}.tar.zst":
+            raise DocumentError(
+                f"{MANIFEST}: cold {record.cold[:200]!r}: expected a path below {self.layout.cold.name}/ named by its sha256"
+            )
+        return inside(self.root, path)
+
+
+def packed_tar(files: Mapping[str, bytes]) -> bytes:
+    """A tar that is the same for the same files: names sorted, mode 0644, nobody's, without times."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as tar:
+        for name in sorted(files):
+            about = tarfile.TarInfo(name)
+            about.size, about.mode = len(files[name]), 0o644
+            tar.addfile(about, io.BytesIO(files[name]))
+    return made.getvalue()
+
+
+def original_turn(key: TurnKey, revision: int, files: Mapping[str, bytes]) -> Turn:
+    """One revision of a turn out of its originals; raises UnknownTurnError, DocumentError."""
+    prefix = revision_prefix(revision)
+    where = f"turn {key}: cold storage: {prefix}"
+    if prefix + MANIFEST not in files:
+        raise UnknownTurnError(f"turn {key}: it had no revision {revision} when it was archived")
+    manifest = parse_manifest(_text(files, prefix + MANIFEST, where), where=f"{where}{MANIFEST}")
+    named = {name: _text(files, prefix + name, where) for name in named_files(manifest)}
+    return Turn(key, manifest, _text(files, prefix + CONTEXT, where), named)
+
+
+def revision_prefix(revision: int) -> str:
+    """Where a revision's files stand inside an object."""
+    return f"{REVISIONS}/{revision}/" if revision else ""
+
+
+def _text(files: Mapping[str, bytes], name: str, where: str) -> str:
+    try:
+        return files[name].decode()
+    except KeyError:
+        raise DocumentError(f"{where}: {name}: not in the object: expected it there", missing=True) from None
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{where}: {name}: byte {error.start}: not UTF-8: expected UTF-8 text") from error
+
+
+def _unpacked(path: Path, expected: str) -> dict[str, bytes]:
+    """The files of an object whose tar has the sha256 `expected`; raises DocumentError."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise DocumentError(f"{path}: missing: expected the originals of an archived turn", missing=True) from error
+    except OSError as error:
+        raise DocumentError(f"{path}: cannot be read: {error.strerror}: expected a readable file") from error
+    try:
+        size = zstandard.frame_content_size(data)
+        if not 0 <= size <= MAX_OBJECT_BYTES:
+            raise DocumentError(f"{path}: it says that it unpacks to {size:,} bytes: expected 0 to {MAX_OBJECT_BYTES:,}")
+        tar = zstandard.ZstdDecompressor().decompress(data, max_output_size=size, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise DocumentError(f"{path}: {len(data):,} bytes, damaged or cut off ({error}): expected a whole zstd file") from error
+    if (found := sha256(tar).hexdigest()) != expected:
+        raise DocumentError(f"{path}: its content has sha256 {found[:12]}: expected {expected[:12]}; it is another object's or damaged")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(tar), mode="r:", encoding="utf-8") as opened:
+            return {about.name: _member(opened, about, path) for about in opened}
+    except tarfile.TarError as error:
+        raise DocumentError(f"{path}: no tar inside ({error}): expected the originals of a turn") from error
+
+
+def _member(opened: tarfile.TarFile, about: tarfile.TarInfo, path: Path) -> bytes:
+    file = opened.extractfile(about) if about.isreg() else None
+    if file is None:
+        raise DocumentError(f"{path}: {about.name[:200]!r}: not a file: expected files only")
+    return file.read()

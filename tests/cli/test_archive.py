@@ -1,0 +1,69 @@
+"""archive, restore, pin, unpin as a person types them."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pandora_dagster.cli.app import app
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """`pandora --root ROOT ARGUMENTS` inside this process, over a store that holds the example."""
+    for name in os.environ:
+        if name.startswith(("PANDORA_", "DAGSTER_")):
+            monkeypatch.delenv(name)
+    root = tmp_path / "store"
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
+    house.import_example()
+    house.close()
+    invoke = lambda *arguments: CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora")  # noqa: E731
+    invoke.root = root
+    return invoke
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--older-than", "0"), "--older-than 0: expected days from 1d to 36500d"),
+        (("--older-than", "0d"), "--older-than 0d: expected days"),
+        (("--older-than=-3d",), "--older-than -3d: expected days"),
+        (("--older-than", "a month"), "--older-than a month: expected days"),
+        (("--older-than", "99999d"), "--older-than 99999d: expected days"),
+        (("--older-than", "3h"), "--older-than 3h: expected days"),
+        (("--date", "2026-02-30"), "--date 2026-02-30: no day: expected one such as 2026-01-04"),
+        (("--date", "2999-01-01"), "--date 2999-01-01: a day to come"),
+    ],
+)
+def test_what_can_not_be_meant_is_one_sentence(run, arguments, says):
+    """Exit code 2, and nothing is archived."""
+    done = run("archive", *arguments)
+    assert done.exit_code == 2 and says in done.stderr and not (run.root / "cold").exists()
+
+
+def test_archive_restore_pin_and_show(run):
+    """A dry run changes nothing; a pinned turn stays; an archived one says so and comes back; a bad one is exit code 1."""
+    listed = json.loads(run("turns", "--json").stdout)
+    one, two, three, *_ = [f"{t['user_id']}:{t['turn_id']}" for t in listed]
+    assert run("pin", one).exit_code == 0
+    dry = json.loads(run("archive", "--dry-run", "--json").stdout)
+    assert len(dry["due"]) == len(listed) - 1 and [n["turn"] for n in dry["not_due"]] == [one] and not (run.root / "cold").exists()
+    assert "turns are due" in run("archive", "--dry-run").stdout
+    user, turn = three.split(":")
+    (run.root / "users" / user / "turns" / turn / "context.md").write_text("changed")
+    done = run("archive", "--older-than", "30d", "--json")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 1 and told["counts"] == {"archived": len(listed) - 2, "failed": 1}
+    (failed,) = [row for row in told["turns"] if row["outcome"] == "failed"]
+    assert failed["key"] == three and Path(run.root / "interventions" / f"{failed['intervention']}.json").is_file()
+    shown = run("show", two)
+    assert f"pandora restore {two}" in shown.stderr and "archived" in shown.stderr
+    assert "nothing is due" in run("archive").stdout
+    assert json.loads(run("restore", two, "--json").stdout)["state"] == "saved"
+    assert "not archived; nothing was changed" in run("restore", two).stdout
+    assert "unpinned" in run("unpin", one).stdout and "was not pinned" in run("unpin", one).stdout

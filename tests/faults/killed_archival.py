@@ -1,0 +1,92 @@
+"""Archives a store in forked children that die at chosen disk steps, or at a moment of the clock. A script, so that it may fork.
+
+Arguments: a prepared store root, a folder for the copies, how many kills, a seed. Prints one line per child: its name, and the disk step
+or the milliseconds after which it was killed. Each copy is killed, sometimes twice, and left as the kill left it.
+"""
+
+import os
+import random
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from pandora_dagster.phases.archive_day import archive_turns
+from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_archive, open_house
+from tests.faults.killed_turn import STEPS
+from tests.phases.rig import vocabulary
+
+
+def archive(root: Path) -> None:
+    """Everything that is due, in one run."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+    desk = open_archive(house)
+    house.run(archive_turns(select(desk), desk))
+    house.close()
+
+
+def counting(dies_at: int) -> list[int]:
+    """From now on this process counts its disk steps, in all threads, and kills itself before step `dies_at`; 0 never comes."""
+    count, lock = [0], threading.Lock()
+
+    def wrapped(original):
+        def step(*args, **kwargs):
+            with lock:
+                count[0] += 1
+                if count[0] == dies_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return original(*args, **kwargs)
+
+        return step
+
+    for name in STEPS:
+        setattr(os, name, wrapped(getattr(os, name)))
+    return count
+
+
+def child(root: Path, dies_at: int, after_s: float = 0.0, report: Path | None = None) -> bool:
+    """True where the child was killed, False where its archival was over before."""
+    pid = os.fork()
+    if pid == 0:
+        count = counting(dies_at)
+        archive(root)
+        if report:
+            report.write_text(str(count[0]))
+        os._exit(0)
+    if after_s:
+        time.sleep(after_s)
+        os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
+        raise SystemExit(f"the child failed by itself at step {dies_at}")
+    return os.WIFSIGNALED(status)
+
+
+def main() -> None:
+    prepared, copies, kills, chance = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), random.Random(int(sys.argv[4]))
+    vocabulary()
+    shutil.copytree(prepared, copies / "whole")
+    started = time.monotonic()
+    child(copies / "whole", 0, report=copies / "steps")
+    steps, seconds = int((copies / "steps").read_text()), time.monotonic() - started
+    for number in range(kills):
+        root = copies / str(number)
+        shutil.copytree(prepared, root)
+        if number % 4 == 3:
+            after = chance.uniform(0.01, seconds)
+            child(root, 0, after)
+            sys.stdout.write(f"{number} {after * 1000:.0f} ms\n")
+        else:
+            at = chance.randint(1, steps)
+            child(root, at)
+            sys.stdout.write(f"{number} step {at} of {steps}\n")
+            if number % 4 == 2:
+                child(root, chance.randint(1, steps))
+
+
+if __name__ == "__main__":
+    main()

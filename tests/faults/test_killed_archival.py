@@ -1,0 +1,145 @@
+"""An archival killed anywhere: each turn is active or archived, never neither, never both; a second run finishes, all comes back.
+
+PANDORA_TEST_KILLS names how often (`make test-faults` asks for more).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.phases.archive_day import archive_turns
+from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.restoring import restore
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import House, open_archive, open_house
+from tests.faults.processes import ended, pandora, started
+from tests.phases.rig import vocabulary
+
+REPOSITORY = Path(__file__).parents[2]
+KILLS = int(os.environ.get("PANDORA_TEST_KILLS", "20"))
+SEED = 41
+TURNS = 30
+
+
+def conversation(number: int) -> bytes:
+    """Three turns, each a few hundred tokens with numbers, names and a refusal."""
+    messages = []
+    for turn in range(3):
+        messages.append({"role": "user", "content": f"Which desk did we order for room {number}, in round {turn}?"})
+        lines = [
+            f"Offer {n}: the oak desk from Miller costs ${400 + n * number} and does not arrive before 2026-01-{10 + n}." for n in range(14)
+        ]
+        messages.append({"role": "assistant", "content": "\n\n".join(lines)})
+    line = {"id": f"c{number}", "user_id": f"user{number % 2}", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
+    return json.dumps(line).encode()
+
+
+def opened(root: Path) -> House:
+    return open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+
+
+def documents(root: Path) -> dict[str, bytes]:
+    """Every document of every turn; logs, locks, counters and holds are none."""
+    files = (p for p in (root / "users").rglob("*") if p.is_file() and p.name not in ("calls.jsonl", ".lock", "hold.json"))
+    return {p.relative_to(root).as_posix(): p.read_bytes() for p in files}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("prepared") / "store"
+    house = opened(root)
+    report = house.import_conversations(map(conversation, range(TURNS // 3)), where="made")
+    assert report.turns == TURNS
+    house.close()
+    return root
+
+
+@pytest.fixture(scope="module")
+def killed(prepared, tmp_path_factory) -> list[Path]:
+    copies = tmp_path_factory.mktemp("copies")
+    command = [sys.executable, "-W", "error", str(Path(__file__).with_name("killed_archival.py")), str(prepared), str(copies)]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run([*command, str(KILLS), str(SEED)], env=environment, capture_output=True, text=True, timeout=60 + 20 * KILLS)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == KILLS
+    return [copies / "whole", *(copies / str(n) for n in range(KILLS))]
+
+
+def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
+    """As the kill left it every turn reads, whole; after the next run all are archived, once; restored, every original is byte-equal."""
+    house = opened(prepared)
+    keys = list(house.turns.keys())
+    before = {key: house.turns.load(key) for key in keys}
+    exported = [json.dumps(c) for c in house.exported(None)]
+    found = house.search("oak desk Miller", user="user1", budget_tokens=500).text
+    house.close()
+    originals, cut = documents(prepared), set()
+    for number, root in enumerate(killed):
+        house = opened(root)
+        states = {key: house.turns.load(key).manifest.state for key in keys}
+        cut.add(sum(state == TurnState.ARCHIVED for state in states.values()))
+        assert set(states.values()) <= {TurnState.SAVED, TurnState.ARCHIVED}
+        assert all(house.turns.original(key) == before[key] for key in keys)
+        desk = open_archive(house)
+        selected = select(desk)
+        report = house.run(archive_turns(selected, desk))
+        assert sum(report.counts.values()) == report.due and not report.failed and not report.stopped
+        check_archived(root, house, keys)
+        assert [json.dumps(c) for c in house.exported(None)] == exported
+        assert house.search("oak desk Miller", user="user1", budget_tokens=500).text == found
+        back = keys if number == 0 else keys[number % 3 :: 3]
+        for key in back:
+            assert restore(key, desk).turn == before[key]
+        folders = tuple(f"users/{key.user}/turns/{key.turn_id}/" for key in back)
+        now = documents(root)
+        assert {n: now[n] for n in now if n.startswith(folders)} == {n: originals[n] for n in originals if n.startswith(folders)}
+        assert house.verify_index() == ()
+        house.close()
+    assert TURNS in cut and len(cut) > 1
+
+
+def check_archived(root: Path, house: House, keys) -> None:
+    """Once each: one object a turn and no other file, folder and row in agreement, nothing left to do."""
+    objects = [p for p in (root / "cold").rglob("*") if p.is_file()]
+    records = [house.turns.manifest(key).archive for key in keys]
+    assert {str(p.relative_to(root)) for p in objects if not p.name.endswith(".part")} == {r.cold for r in records}
+    assert len({r.cold for r in records}) == len(keys) == len(house.turn_index.standing())
+    for key in keys:
+        left = {p.relative_to(house.folder(key)).as_posix() for p in house.folder(key).rglob("*")}
+        assert left - {"calls.jsonl", ".lock"} == {"turn.json", "context.md"}
+    assert house.verify_index() == () and select(open_archive(house)).due == ()
+
+
+def test_two_archivals_at_once_archive_every_turn_once(prepared, tmp_path):
+    """Two `pandora archive` over one store: both succeed, together they archive all."""
+    root = tmp_path / "store"
+    subprocess.run(["cp", "-r", str(prepared), str(root)], check=True)
+    runs = [started(root, "archive", "--older-than", "30d", "--json") for _ in range(2)]
+    told = []
+    for run in runs:
+        code, out, err = ended(run)
+        assert code == 0, err
+        told.append(json.loads(out)["counts"])
+    assert sum(counts.get("archived", 0) for counts in told) == TURNS
+    house = opened(root)
+    check_archived(root, house, list(house.turns.keys()))
+    house.close()
+
+
+def test_an_archival_while_turns_are_written(prepared, tmp_path):
+    """People ask on while the night archives: their turns are saved, the old ones are archived, index and documents agree."""
+    root = tmp_path / "store"
+    subprocess.run(["cp", "-r", str(prepared), str(root)], check=True)
+    archival = started(root, "archive", "--older-than", "30d", "--json")
+    asked = [started(root, "ask", f"which desk for room {n}?", "--user", f"user{n}", "--json") for n in range(2)]
+    for process in asked:
+        code, out, err = ended(process)
+        assert code == 0 and json.loads(out)["state"] == "saved", err
+    code, out, err = ended(archival)
+    assert code == 0 and json.loads(out)["counts"] == {"archived": TURNS}, out + err
+    assert pandora(root, "index", "verify")[0] == 0

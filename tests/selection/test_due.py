@@ -1,0 +1,95 @@
+"""Which turns are due: days of a time zone, and every reason to stay."""
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandora_dagster.contracts.archive import Due, Hold, Kept, NotDue, Stands
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.selection.due import Selection, day_of, last_due_day
+
+KEY = TurnKey("anna", 1)
+NOW = datetime(2026, 3, 1, 2, tzinfo=UTC)
+ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Kiritimati"])
+MOMENTS = st.datetimes(datetime(2000, 1, 3), datetime(2060, 12, 31), timezones=st.just(UTC))
+
+
+def rules(now=NOW, zone="UTC", days=30, interventions=None):
+    return Selection(now, ZoneInfo(zone), days, interventions or {})
+
+
+def old(state="saved", last="2026-01-30T23:59:59Z"):
+    return Stands(KEY, state, last)
+
+
+@given(MOMENTS, ZONES, st.integers(1, 400), st.integers(0, 23), st.integers(0, 59))
+def test_a_turn_becomes_due_with_the_local_day_whatever_the_clocks_do(moment, name, days, hour, minute):
+    """At any hour of the local day that is `days` after its own it is due, and at no hour of the day before; also where a day has 23 or
+    25 hours."""
+    zone = ZoneInfo(name)
+    turn = Stands(KEY, "saved", moment.isoformat())
+    day = day_of(turn.last_activity, zone)
+    assert day == moment.astimezone(zone).date()
+
+    def at(local):
+        return rules(datetime(local.year, local.month, local.day, hour, minute, tzinfo=zone).astimezone(UTC), name, days).judge(turn)
+
+    when = day + timedelta(days=days)
+    skipped = datetime(when.year, when.month, when.day, hour, minute, tzinfo=zone).astimezone(UTC).astimezone(zone).date() != when
+    if not skipped:
+        assert at(when) == Due(KEY, day)
+    assert isinstance(at(when - timedelta(days=2)), NotDue)
+    assert at(when + timedelta(days=2)) == Due(KEY, day)
+
+
+@given(MOMENTS, ZONES, st.integers(1, 400))
+def test_every_moment_has_one_newest_due_day(now, name, days):
+    """It is the local date less the days, never off by one at a change of the clocks."""
+    zone = ZoneInfo(name)
+    assert (now.astimezone(zone).date() - last_due_day(now, zone, days)).days == days
+
+
+@pytest.mark.parametrize(
+    ("stands", "hold", "kept"),
+    [
+        (old("open"), None, Kept.OPEN),
+        (old("halted"), None, Kept.HALTED),
+        (old("archived"), None, Kept.ARCHIVED),
+        (old(last="2026-01-31T00:00:00Z"), None, Kept.YOUNG),
+        (old(last="2026-02-30T00:00:00Z"), None, Kept.UNREADABLE),
+        (old(last="2026-01-01T00:00:00"), None, Kept.UNREADABLE),
+        (old(last="yesterday"), None, Kept.UNREADABLE),
+        (Stands(KEY, "unreadable", "turn.json: empty"), None, Kept.UNREADABLE),
+        (old(), Hold(at="2026-01-01T00:00:00Z"), Kept.HELD),
+        (old(), Hold(until="2026-03-01T02:00:01Z", at="2026-01-01T00:00:00Z"), Kept.HELD),
+        (old(), Hold(until="no moment", at="2026-01-01T00:00:00Z"), Kept.HELD),
+        (old(), Hold(until="2026-03-01T02:00:00", at="2026-01-01T00:00:00Z"), Kept.HELD),
+    ],
+)
+def test_what_stays_says_why(stands, hold, kept):
+    """One reason, in words that tell what is expected."""
+    judged = rules().judge(stands, hold)
+    assert isinstance(judged, NotDue) and judged.kept is kept and len(judged.reason) > 10
+
+
+@pytest.mark.parametrize("state", ["saved", "clarify"])
+@pytest.mark.parametrize("until", ["2026-03-01T02:00:00Z", "2026-03-01T03:00:00+01:00", "2020-01-01T00:00:00Z"])
+def test_a_hold_that_is_over_keeps_nothing(state, until):
+    """Its end is a moment, in any offset."""
+    assert rules().judge(old(state), Hold(until=until, at="2026-01-01T00:00:00Z")) == Due(KEY, date(2026, 1, 30))
+
+
+def test_an_open_intervention_keeps_its_turn_only():
+    """Also where the turn is saved."""
+    judged = rules(interventions={KEY: "int_1"}).judge(old())
+    assert isinstance(judged, NotDue) and judged.kept is Kept.INTERVENTION and "int_1" in judged.reason
+    assert isinstance(rules(interventions={TurnKey("ben", 1): "int_1"}).judge(old()), Due)
+
+
+def test_a_clock_set_back_makes_nothing_due():
+    """What happened after `now` is young."""
+    judged = rules(now=datetime(2020, 1, 1, tzinfo=UTC)).judge(old())
+    assert isinstance(judged, NotDue) and judged.kept is Kept.YOUNG

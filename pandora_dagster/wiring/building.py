@@ -102,7 +102,7 @@ def open_house(
     served = runtime.endpoints if isinstance(runtime, SglangRuntime) else None
     turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
     vectors = open_vectors(settings, embeds or open_embedder(settings), _told)
-    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors)
+    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors, clock=now)
     call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
     calls = Calls(CallFiles(root), call_index, report=_told, listeners=_listeners(metrics))
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.leaning import goes_on, is_labelled, leans, turns
 from pandora_dagster.compression.records import LEFT_OUT
+from pandora_dagster.text.points import unended
 
 _HEADING = re.compile(r"#{1,6} \S")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")

@@ -15,7 +15,6 @@ from pandora_dagster.compression.answering import Said, answers
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
-from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.hinted import hinted
 from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_negation, stem
@@ -23,6 +22,7 @@ from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.statements import DECISION, forced
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.text.points import unended
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？؟])(?<!\b[A-HJ-Z]\.)[\"')\]]*\s+|(?<=[。！？؟])")
 """An initial (`J. Smith`) ends nothing."""

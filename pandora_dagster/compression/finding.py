@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pandora_dagster.compression.european import DAY_AND_MONTH, DECIMAL_COMMA, NAMED_DATE, UNITS, unended
+from pandora_dagster.compression.european import DAY_AND_MONTH, DECIMAL_COMMA, NAMED_DATE, UNITS
 from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.language import FALLING, OPENERS, RISING
 from pandora_dagster.compression.normal import has_other_script, key, plain, unlettered, words
 from pandora_dagster.text.credentials import credential_spans
+from pandora_dagster.text.points import unended
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|"

@@ -4,8 +4,8 @@ import re
 from functools import lru_cache
 
 from pandora_dagster.compression import european
-from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.normal import words
+from pandora_dagster.text.points import unended
 
 
 def word_set(text: str) -> frozenset[str]:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cached_property
 
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
-from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, Rank
 from pandora_dagster.compression.finding import Found, bare, find_values
 from pandora_dagster.compression.grounding import Source
@@ -23,6 +22,7 @@ from pandora_dagster.compression.rules import Ruled, Rules
 from pandora_dagster.compression.statements import Statement, statements
 from pandora_dagster.compression.zones import Zone, ZoneKind, zones
 from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.text.points import unended
 
 _PAIR = re.compile(
     r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*+)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.)*+)"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'

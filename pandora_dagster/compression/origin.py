@@ -7,11 +7,11 @@ from functools import cached_property
 
 from pandora_dagster.compression.answering import Said, answers, with_answers
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE, is_dialogue, read_lines
-from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import LINES, Fact
 from pandora_dagster.compression.messages import heads, is_transcript
 from pandora_dagster.compression.normal import words
 from pandora_dagster.compression.telegraph import telegraph
+from pandora_dagster.text.points import unended
 
 SENTENCE = 240
 """Characters of a sentence that may be put back as a whole for the facts in it."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pandora_dagster.compression import asian, european
-from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.hinted import Scripts, hinted
 from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
 from pandora_dagster.compression.normal import ungrouped, words
+from pandora_dagster.text.points import unended
 
 _PROGRAM_ERRORS = "Permission denied|No such file or directory|[Cc]ommand not found|Connection (?:refused|reset|timed out)"
 _STAMP = r"[\[(<]?(?:[A-Z][a-z]{2} {1,2})?\d[\d\-:.,TZ+/ ]{3,40}[\])>]?"

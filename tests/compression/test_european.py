@@ -2,7 +2,6 @@
 
 import pytest
 
-from pandora_dagster.compression.european import unended
 from pandora_dagster.compression.facts import FactKind, Outcome, Rank
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import sentences
@@ -11,6 +10,7 @@ from pandora_dagster.compression.statements import statements
 from pandora_dagster.compression.values import canonical
 from pandora_dagster.compression.verification import verify
 from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.text.points import unended
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,12 @@ from pandora_dagster.text.sentences import sentences
     [
         ("One. Two!", ("One.", "Two!")),
         ("Dr. Holm paid $697.00. She left.", ("Dr. Holm paid $697.00.", "She left.")),
+        (
+            "Die Haustür bekommt am 3. Januar ein Schloss. Danach kommt Hr. Petersen.",
+            ("Die Haustür bekommt am 3. Januar ein Schloss.", "Danach kommt Hr. Petersen."),
+        ),
+        ("Halteverbot bis 1. Dezember beantragen, z. B. beim Amt.", ("Halteverbot bis 1. Dezember beantragen, z. B. beim Amt.",)),
+        ("We met at 5. It rained.", ("We met at 5.", "It rained.")),
         ("no end\n\n  next line ", ("no end", "next line")),
         ("", ()),
         (" \n ", ()),

@@ -31,7 +31,7 @@ _MONTH = re.compile(
     re.IGNORECASE,
 )
 _VERBS = frozenset({"may", "mar", "march", "sep", "dec", "jan", "mai", "juli"})
-"""Words that are not always months (verbs, names): they count where a day or year stands beside them, or a capital and a preposition before them."""
+"""Words that are not always months (verbs, names): they count with a day or year beside them, or a capital and a preposition before."""
 _IN_BEFORE = re.compile(r"\b(?:in|on|of|since|until|last|next|this|during|by|from|im|seit|bis|ab|letzten|diesen)\s+$", re.IGNORECASE)
 _YEAR_AFTER = re.compile(r"^\.?,?\s+(?:19|20)\d\d\b")
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b", re.IGNORECASE)

@@ -1,7 +1,7 @@
 """Phase 2, the Context Gatherer: RETRIEVAL chooses, loading is strict, SYNTHESIS compiles section 2 (004)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from pandora_dagster.contracts.answers import GatheredContext, RetrievalPlan
@@ -31,6 +31,10 @@ _FRAMES = 200
 _FACT_FRAME = 24
 """Tokens around a fact: category, date, turn, label."""
 _STORED = "===== STORED USER PREFERENCES ====="
+_MEMORY = 1e13
+"""Worth of what is stored about the person."""
+_MEMORY_TOKENS = 300
+"""Of one stored value: most are a few words, the longest that may be stored is a page."""
 
 
 async def retrieval_plan(desk: Desk) -> Written:
@@ -51,18 +55,22 @@ async def gathered_context(desk: Desk) -> Written:
     loaded, told, header, context = await _load(desk, plan)
     documents = [
         desk.analysis_document(),
-        context,
+        *context,
         InputDocument("prior_turns", items=loaded.items, header=header),
-        InputDocument("stored_preferences", _preferences(loaded.memory)),
+        InputDocument("stored_preferences", items=_preferences(loaded.memory), header=_STORED if loaded.memory else ""),
         *loaded.others.documents,
     ]
     result = await desk.ask(SYNTHESIS, [d for d in documents if d.text or d.items], sources=loaded.sources)
     gathered = answer_of(result, GatheredContext)
+    of_window = set(history.item_names(told).values())
+    loaded = replace(loaded, left_out=(*loaded.left_out, *(n for n in result.record.left_out if n not in of_window)))
     room, now = _room(desk), desk.kit.clock()
     fitting = await _within_item_limit(desk, gathered, loaded, room)
     section = fitting_section2(fitting, loaded, room=room, counter=desk.kit.counter, now=now)
     facts: dict[str, Any] = {"sources": len(loaded.sources), "context_quality": section.quality}
     facts["left_out"] = len(section.left_out) + len(loaded.left_out)
+    if loaded.left_out:
+        facts["left_out_of_call"] = list(loaded.left_out)
     if section.left_out:
         facts["left_out_of_section_2"] = [asdict(item) for item in section.left_out]
     facts |= history.window_facts(told, result.record.left_out)
@@ -96,12 +104,12 @@ def _candidates(desk: Desk, found: looking_back.Offered, of_session: Sequence[Tu
     return history.summaries(summarised, session=session, scores=scores, protected=kept)
 
 
-async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.Told, ...], str, InputDocument]:
+async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.Told, ...], str, tuple[InputDocument, ...]]:
     """Strictly what the plan names, a thing that is missing HALTs (004 section 9); then the session's window, and what is known."""
     rows, known = history.of_session(desk), known_facts(desk)
     turns, over = _within_limits(desk, [_turn(desk, TurnKey(desk.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)], rows)
     sources = tuple(Source(str(n), path_of(t.key.turn_id), _title(t), t.key.turn_id) for n, t in enumerate(turns, 1))
-    memory = _entries(desk, plan.relevant_memory_keys)
+    memory = await _shortened(desk, _entries(desk, plan.relevant_memory_keys))
     items, left_out = await _items(desk, turns, sources, plan, protected(desk, rows))
     files = sorted({PAGES[e.kind] for e in memory})
     sources += tuple(Source(str(len(sources) + n), name, "Stored user preferences") for n, name in enumerate(files, 1))
@@ -170,10 +178,20 @@ def _entries(desk: Desk, keys: Sequence[str]) -> tuple[MemoryEntry, ...]:
     return tuple(e for k in dict.fromkeys(keys) for e in known if e.key == k)
 
 
-def _preferences(entries: Sequence[MemoryEntry]) -> str:
-    if not entries:
-        return ""
-    return "\n".join([_STORED, *(said for e in entries for said in _said(e))])
+async def _shortened(desk: Desk, entries: tuple[MemoryEntry, ...]) -> tuple[MemoryEntry, ...]:
+    """Each value within its limit: one over it is compressed to it (DECISIONS 2)."""
+    found = list(entries)
+    for place, entry in enumerate(entries):
+        if desk.kit.summarizer and desk.kit.counter.count(entry.value) > _MEMORY_TOKENS:
+            reported = Content(entry.value, f"{PAGES[entry.kind]}: {entry.key}", ContentType.GENERIC)
+            shrunk = await desk.kit.summarizer.shrink(reported, target=_MEMORY_TOKENS, site=desk.site)
+            found[place] = replace(entry, value=desk.taken(shrunk))
+    return tuple(found)
+
+
+def _preferences(entries: Sequence[MemoryEntry]) -> tuple[Item, ...]:
+    """An item a key, in the order in which RETRIEVAL named them: memory goes before all else (004 section 7.3)."""
+    return tuple(Item("\n".join(_said(e)), _MEMORY - place, f"memory {e.key}") for place, e in enumerate(entries))
 
 
 def _said(entry: MemoryEntry) -> list[str]:
@@ -200,7 +218,7 @@ def _synthesis_room(desk: Desk, memory: Sequence[MemoryEntry], others: LoadedSou
     """Tokens that earlier turns may take in the pack of SYNTHESIS, beside the query (said twice), its analysis, other sources and what
     is known."""
     count, budget = desk.kit.counter.count, desk.kit.cookbook.get(SYNTHESIS, desk.mode).recipe.token_budget
-    taken = 2 * count(desk.query) + count(desk.file("query_analysis.json")) + count(_preferences(memory)) + _FRAMES
+    taken = 2 * count(desk.query) + count(desk.file("query_analysis.json")) + sum(count(i.text) for i in _preferences(memory)) + _FRAMES
     taken += sum(count(item.text) for document in others.documents for item in document.items)
     taken += sum(count(fact.fact) + _FACT_FRAME for fact in known.every)
     return max(0, budget.input - taken)

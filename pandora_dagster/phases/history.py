@@ -69,11 +69,16 @@ def window_facts(told: Sequence[Told], left_out: Collection[str]) -> dict[str, A
 
     `left_out`: items the call had no room for.
     """
-    names = {t.number: CONVERSATION if t.how == "rolled up" else f"turn {t.number}" for t in told}
+    names = item_names(told)
     seen = [Told(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in told]
     groups = [(how, why, [t.number for t in group]) for (how, why), group in groupby(seen, key=lambda t: (t.how, t.why))]
     rows = [{"turn": ranges(numbers), "how": how, "why": why} for how, why, numbers in groups]
     return {"window": rows} if rows else {}
+
+
+def item_names(told: Sequence[Told]) -> dict[int, str]:
+    """Turn of the window -> the name of the item that carries it in a call."""
+    return {t.number: CONVERSATION if t.how == "rolled up" else f"turn {t.number}" for t in told}
 
 
 def summary_facts(rows: Iterable[TurnRow], offered: InputDocument, left_out: Collection[str]) -> dict[str, Any]:

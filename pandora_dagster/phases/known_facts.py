@@ -1,4 +1,4 @@
-"""The compact context of 002 section 6: what is known of the session and, with consent, of the person, as SYNTHESIS reads it.
+"""The compact context of 002 section 6: what is known of the session (004's session memory) and, with consent, of the person.
 
 Knows which facts a query is given and how they are cited; where the document goes is the gatherer's.
 """
@@ -10,9 +10,11 @@ from pandora_dagster.contracts.calls import InputDocument, Item, Source
 from pandora_dagster.contracts.facts import NotableFact
 from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
 from pandora_dagster.phases.desk import Desk
-from pandora_dagster.text.known_facts import FACTS, PREFERENCES, SUMMARY, compact, shown_line
+from pandora_dagster.text.known_facts import FACTS, PREFERENCES, compact, shown_line
 
-NAME = "conversation_context"
+NAME, MEMORY = "conversation_context", "session_memory"
+SESSION = "===== SESSION MEMORY - USER PREFERENCES ====="
+"""Stands before the facts of the session (004 section 13.1)."""
 MOST_SHOWN = 5
 """Items of one kind (002 section 6)."""
 _WORTH = 5e5
@@ -45,11 +47,12 @@ def known_facts(desk: Desk) -> KnownFacts:
 
 
 def conversation_context(
-    known: KnownFacts, sources: Sequence[Source], *, user: str, turn_count: int, summary: str = ""
-) -> tuple[InputDocument, tuple[Source, ...]]:
-    """The document, and the sources of its facts that `sources` do not hold yet: a fact is cited as the turn in which it was said.
+    known: KnownFacts, sources: Sequence[Source], *, user: str, turn_count: int
+) -> tuple[tuple[InputDocument, ...], tuple[Source, ...]]:
+    """The two documents, and the sources of their facts that `sources` do not hold yet: a fact is cited as the turn in which it was said.
 
-    `turn_count`: the place of the turn in its session; `summary`: the session's rolling summary. A document without items says nothing.
+    `turn_count`: the place of the turn in its session. A document without items says nothing. The rolling summary, a block of 002
+    section 6, goes among the prior turns, for which it speaks.
     """
     labels = {s.turn_id: s.label for s in sources if s.turn_id}
     first = max((int(s.label) for s in sources), default=0) + 1
@@ -59,13 +62,16 @@ def conversation_context(
         if turn_id not in labels:
             label = labels[turn_id] = str(first + len(added))
             added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
-    blocks = (
-        ("rolling summary", compact(SUMMARY, summary.splitlines())),
-        ("what is known of the person", compact(PREFERENCES, _lines(known.person, labels))),
-        ("notable facts", compact(FACTS, _lines(known.session, labels))),
+    person, session = compact(PREFERENCES, _lines(known.person, labels)), compact(FACTS, _lines(known.session, labels))
+    documents = (
+        InputDocument(NAME, items=_item(person, "what is known of the person", _WORTH), header=f"Turn {turn_count}" if person else ""),
+        InputDocument(MEMORY, items=_item(session, "notable facts", _WORTH - 1), header=SESSION if session else ""),
     )
-    items = tuple(Item(text, _WORTH - place, name) for place, (name, text) in enumerate(blocks) if text)
-    return InputDocument(NAME, items=items, header=f"Turn {turn_count}" if items else ""), tuple(added.values())
+    return documents, tuple(added.values())
+
+
+def _item(text: str, name: str, worth: float) -> tuple[Item, ...]:
+    return (Item(text, worth, name),) if text else ()
 
 
 def _lines(facts: Sequence[NotableFact], labels: Mapping[str, str]) -> list[str]:

@@ -4,7 +4,6 @@ Whole things are selected first, and what stays out is recorded; a chosen thing 
 What a note or a page says is quoted under its source: no line of it can begin another source.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.desk import Desk, line
 from pandora_dagster.selection.freshness import age_hours, freshness_score, hours_left, is_expired
 from pandora_dagster.text.passages import joined, passages
+from pandora_dagster.text.quoting import quoted
 from pandora_dagster.text.research_page import flat_fields
 
 CACHED = "===== CACHED INTELLIGENCE (Phase 1) ====="
@@ -33,7 +33,6 @@ _SOON = 4
 """A note is selected to this many times its limit before it is compressed: a long paste costs no hundred calls."""
 _BESIDE = {-1: 0.5, 1: 0.4, -2: 0.25, 2: 0.2}
 """Distance of a passage that shares words with the query -> what its neighbour has of that; what follows a match counts most."""
-_BANNER = re.compile(r"^(?======)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +224,6 @@ def _matching(desk: Desk, text: str, limit: int) -> tuple[str, int]:
             taken += cost
             kept.add(place)
     return joined(text, spans, kept), len(pieces) - len(kept)
-
-
-def quoted(text: str) -> str:
-    """Stored text as it is quoted: a line that looks like the header of a source is none."""
-    return _BANNER.sub(r"\\", text)
 
 
 async def _shrunk(desk: Desk, content: Content, target: int) -> str:

@@ -15,6 +15,7 @@ from pandora_dagster.phases import history
 from pandora_dagster.phases.desk import Desk
 from pandora_dagster.selection.excerpts import all_told, excerpt
 from pandora_dagster.selection.windows import SessionTurn, Window, WindowPolicy, policy_named, window
+from pandora_dagster.text.quoting import quoted
 
 _PROTECTED, _ROLLED, _HISTORY = 1e12, 1e11, 1e3
 """Worth of an item: protected turns stay before the rolling summary, this before older turns, these before what was retrieved, which
@@ -56,7 +57,8 @@ async def prior_turn(desk: Desk, turn: Turn, path: str, *, limit: int) -> tuple[
 
 def headed(number: int, created_at: str, label: str, text: str, *, is_summary: bool = False) -> str:
     """The text of an item, under the header that says which turn it is and how it is cited."""
-    return f"===== PRIOR TURN {number} ({created_at[:10]}{', summary' if is_summary else ''}) [{label}] =====\n{text}"
+    said = quoted(text) if is_summary else text
+    return f"===== PRIOR TURN {number} ({created_at[:10]}{', summary' if is_summary else ''}) [{label}] =====\n{said}"
 
 
 def path_of(turn_id: str) -> str:
@@ -125,7 +127,7 @@ def _rolled(desk: Desk, rolling: ConversationSummary, made: Window, label: str) 
     header = f"===== PRIOR TURNS {covered} ({rolling.created_at[:10]}, conversation summary) [{label}] ====="
     path = f"sessions/{rolling.session_id}/conversation_summary.json"
     source = Source(label, path, f"Summary of turns {covered}", TurnKey(desk.turn.key.user, last).turn_id)
-    return Item(f"{header}\n{shown(rolling.digest)}{linked}", _ROLLED, history.CONVERSATION), source
+    return Item(f"{header}\n{quoted(shown(rolling.digest))}{linked}", _ROLLED, history.CONVERSATION), source
 
 
 def worth(number: int, *, is_protected: bool) -> float:

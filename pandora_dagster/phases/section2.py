@@ -1,5 +1,6 @@
 """Section 2 in 004 section 5's dual format: Markdown for people and models, `_meta` YAML for code."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,8 @@ PAGES = {"preference": "preferences.md", "fact": "facts.md"}
 """Kind of a memory entry -> the page that it stands on."""
 WHOLE = "gathered_context.json"
 _WORTH = {"high": 3, "medium": 2, "low": 1}
+_WHOLE_SOURCE = re.compile(r"(?:memory|research|visit|note) [^:]+")
+"""The name of a chosen source that had no room at all; pieces of one bear a colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ def _section2(gathered: GatheredContext, loaded: Loaded, left_out: Sequence[Left
     used = _used(gathered, loaded, others)
     loose = [f"turn {n} is not among the loaded sources" for n in unlinked] + _not_stored(gathered, loaded) + list(others.unlinked)
     gaps = [*loose, *others.stale, *([] if used else ["no relevant source was found"])]
+    gaps += [f"no room for {name}" for name in loaded.left_out if _WHOLE_SOURCE.fullmatch(name)]
     quality = _quality(gathered, loaded, others) if used else 0.0
     parts = [
         _preferences(gathered.session_preferences, loaded.memory),

@@ -10,6 +10,7 @@ from pandora_dagster.contracts.words import SECTION_TITLES
 from pandora_dagster.selection.speakers import named, speakers
 from pandora_dagster.selection.turn_row import told
 from pandora_dagster.text.meta import subsections
+from pandora_dagster.text.quoting import quoted
 from pandora_dagster.text.sections import ContextDocument
 
 PER_TURN_LIMIT = 1_500
@@ -37,33 +38,44 @@ class _Piece:
     text: str
     section: int
 
+    @property
+    def lead(self) -> str:
+        return f"{self.section}. {SECTION_TITLES[self.section]}: "
+
 
 def all_told(turn: Turn) -> str:
     """All that a turn tells, as an excerpt without limit."""
-    return _head(turn) + "\n\n".join(p.text for p in _told(turn))
+    return _head(turn) + _joined(_told(turn))
 
 
 def excerpt(turn: Turn, query: str, *, limit: int, counter: CountsTokens, scores: Scores) -> Excerpt:
     """Whole pieces of what a turn tells within `limit` tokens: all of it where it fits, else the best for `query`.
 
-    Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` stands before what Ann said.
+    Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` stands before what Ann said. Lines of what was
+    said that look like the pack's own are quoted.
     """
     head, pieces = _head(turn), _told(turn)
-    costs = [counter.count(p.text) + 1 for p in pieces]
+    costs = [counter.count(p.lead + p.text) + 1 for p in pieces]
     limit -= counter.count(head)
     if sum(costs) <= limit:
-        return Excerpt(head + "\n\n".join(p.text for p in pieces), sum(costs) + counter.count(head), ())
+        return Excerpt(head + _joined(pieces), sum(costs) + counter.count(head), ())
     values = [s + _OFTEN_ASKED.get(p.section, 0.0) for s, p in zip(scores(query, [p.text for p in pieces]), pieces, strict=True)]
     chosen = _within(limit, values, costs)
     left = tuple(p.name for place, p in enumerate(pieces) if place not in chosen)
     if not chosen:
         return Excerpt("", 0, left)
-    text = head + "\n\n".join(pieces[i].text for i in sorted(chosen))
+    text = head + _joined([pieces[i] for i in sorted(chosen)])
     return Excerpt(text, sum(costs[i] for i in chosen) + counter.count(head), left)
 
 
 def _head(turn: Turn) -> str:
     return f"Speakers: {', '.join(names)}\n\n" if (names := speakers(turn)) else ""
+
+
+def _joined(pieces: Sequence[_Piece]) -> str:
+    """Pieces in order; the first of each section stands under its title, so that it is known who said it."""
+    before = (None, *(p.section for p in pieces))
+    return "\n\n".join(p.text if p.section == last else p.lead + p.text for p, last in zip(pieces, before, strict=False))
 
 
 def _told(turn: Turn) -> list[_Piece]:
@@ -84,7 +96,7 @@ def _pieces(sections: Mapping[int, str]) -> list[_Piece]:
     for number, body in sections.items():
         title = f"{number}. {SECTION_TITLES[number]}"
         for place, text in enumerate(_split(number, body), 1):
-            found.append(_Piece(f"{title}, piece {place}", f"{title}: {text}" if place == 1 else text, number))
+            found.append(_Piece(f"{title}, piece {place}", quoted(text), number))
     return found
 
 

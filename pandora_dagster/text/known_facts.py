@@ -8,7 +8,6 @@ from pandora_dagster.contracts.facts import NotableFact
 
 PREFERENCES = "--- User preferences to honor ---"
 FACTS = "--- Notable facts ---"
-SUMMARY = "--- Rolling summary ---"
 _OVER = "no longer current"
 _LEDGER_LINE = re.compile(rf"^([fp]\d+) \[(\w+)(, {_OVER})?\] (.+) \((\d{{4}}-\d\d-\d\d), turn (\d+)\)$", re.MULTILINE)
 _SHOWN_LINE = re.compile(rf"^- \[(\w+)(, {_OVER})?\] (.+) \((\d{{4}}-\d\d-\d\d), turn (\d+)\) \[(\d+)\]$", re.MULTILINE)

@@ -47,3 +47,49 @@ def test_of_a_note_and_a_conversation_the_newer_is_current(anna, noted, current)
     written = {"conversation": "(2000-01-01, no longer current) ", "note": "(2999-01-01) ", "unknown": ""}[current]
     assert f"{said}My limit for flights is 450 euros." in given
     assert f"- {written}My limit for flights is 400 euros. [" in given
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        (
+            "The expansion vessel will cost about 260 euros.",
+            "The expansion vessel costs 295 euros instead of 260.",
+            "How much does the expansion vessel cost?",
+        ),
+        ("Ella's swimming is on Wednesday.", "Ella's swimming has moved to Tuesday.", "On which day is Ella's swimming?"),
+        (
+            "We use pgvector for similarity search.",
+            "We switched from pgvector to Qdrant for similarity search.",
+            "What does similarity search use?",
+        ),
+        ("Der Umzug ist am 15. Dezember.", "Der Umzug ist jetzt am 22. Dezember.", "Wann ist der Umzug?"),
+    ],
+)
+def test_what_a_person_corrected_of_anything_is_no_longer_current(anna, before, after, asked):
+    """Not only of themselves: a figure, a day, a choice that a later sentence replaces; the newer one is told first."""
+    anna.ask(before, session="one")
+    anna.ask(after, session="two")
+    key = anna.ask(asked, session="three")
+    given = next(p for p in reversed(anna.runtime.packs) if p.role == "synthesizer").document("context.md")
+    day = anna.house.turns.load(key).manifest.created_at[:10]
+    assert f"({day}) {after}" in given and f"({day}, no longer current) {before}" in given
+    lines = [line for line in anna.section(key, 5).splitlines() if line.startswith("- (")]
+    assert after in lines[0] and not any(before in line and "no longer current" not in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("The expansion vessel will cost about 260 euros.", "The pump costs 295 euros now."),
+        ("Ella's swimming is on Wednesday.", "Ella's piano lesson has moved to Tuesday."),
+        ("We use pgvector for similarity search.", "We use Qdrant for the catalogue."),
+        ("The expansion vessel costs 260 euros.", "The expansion vessel was ordered on Tuesday, it is now on its way."),
+    ],
+)
+def test_another_matter_takes_nothing_back(anna, before, after):
+    """Another thing, another value or no value: both hold."""
+    anna.ask(before, session="one")
+    anna.ask(after, session="two")
+    key = anna.ask(f"What do you know? {before} {after}", session="three")
+    assert "no longer current" not in anna.section(key, 2)

@@ -26,8 +26,9 @@ def ledger(rig, session="s1"):
 
 
 def given(rig):
-    """What SYNTHESIS was last told of what is known."""
-    return rig.runtime.of("context_synthesis")[-1].document("conversation_context")
+    """What SYNTHESIS was last told of what is known: of the person, then of the session."""
+    pack = rig.runtime.of("context_synthesis")[-1]
+    return pack.document("conversation_context") + pack.document("session_memory")
 
 
 def state(rig, said=SAID, *facts, session="s1", **more):
@@ -42,7 +43,7 @@ def test_a_fact_reaches_the_next_turn_of_the_session(rig):
     first = state(rig)
     rig.ask("which laptop?")
     day = rig.turn(first).manifest.created_at[:10]
-    assert given(rig) == f"Turn 2\n\n--- Notable facts ---\n- [Logistics] {SAID} ({day}, turn 1) [1]"
+    assert given(rig) == f"===== SESSION MEMORY - USER PREFERENCES =====\n\n--- Notable facts ---\n- [Logistics] {SAID} ({day}, turn 1) [1]"
     assert [(s.label, s.turn_id) for s in rig.runtime.of("context_synthesis")[-1].sources] == [("1", "turn_000001")]
 
 
@@ -52,7 +53,7 @@ def test_a_fact_whose_turn_is_not_loaded_is_cited_as_that_turn(rig):
     rig.say(query_analyzer=json.dumps({**json.loads(ANALYSIS), "intent": "greeting"}))
     rig.ask("hello?")
     pack = rig.runtime.of("context_synthesis")[-1]
-    assert pack.document("prior_turns") == "" and "turn 1) [1]" in pack.document("conversation_context")
+    assert pack.document("prior_turns") == "" and "turn 1) [1]" in pack.document("session_memory")
     assert [(s.label, s.path) for s in pack.sources] == [("1", "turns/turn_000001/context.md")]
 
 

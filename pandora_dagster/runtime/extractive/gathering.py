@@ -8,6 +8,7 @@ from pandora_dagster.contracts.answers import CachedResearch, GatheredContext, K
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.acknowledging import acknowledged
+from pandora_dagster.runtime.extractive.corrections import corrects
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_lines, preferences, referred
 from pandora_dagster.runtime.extractive.labels import Labels
@@ -25,6 +26,7 @@ _TURN = re.compile(
     re.MULTILINE,
 )
 _NOTE = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[\d{1,4}\])? =====[ \t]*$", re.MULTILINE)
+_MINE = re.compile(r"\b(?:my|mine|our|ours|i)\b", re.IGNORECASE)
 _ROOM = 0.75
 """Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
 _MOST_FACTS = 80
@@ -55,10 +57,11 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
         return GatheredContext()
     title, _ = referred(pack.document("query_analysis.json"))
     asked, labels = question(query, more=(title,)), Labels(pack.sources)
-    facts, over = _facts(pack.document("prior_turns"), pack.document("conversation_context"), asked, labels)
+    ledger = f"{pack.document('conversation_context')}\n{pack.document('session_memory')}"
+    facts, over = _facts(pack.document("prior_turns"), ledger, asked, labels)
     noted = _noted(pack.document("forever_memory"), asked, labels)
     facts, noted = _dated(facts, noted, over)
-    kept = {**preferences(pack.document("stored_preferences")), **preferences(pack.document("session_memory"))}
+    kept = preferences(pack.document("stored_preferences"))
     told = {key: value for key, value in kept.items() if bears(query, key, value)}
     notes = _knowledge(noted)
     visits = _visits(pack.document("visit_records"))
@@ -90,16 +93,18 @@ class _Said:
     label: str
     text: str
     current: bool = True
+    own: bool = False
+    """Whether all of it is the person's word."""
 
 
-def _facts(turns: str, context: str, asked: Question, labels: Labels) -> tuple[list[_Fact], list[str]]:
+def _facts(turns: str, ledger: str, asked: Question, labels: Labels) -> tuple[list[_Fact], list[str]]:
     """The spans of all prior turns and known facts that answer the question, best first; summaries speak where none of them does.
 
     And what the ledger says no longer holds.
     """
     heads = list(_TURN.finditer(turns))
     texts = [(h, turns[h.end() : n]) for h, n in zip(heads, [*(h.start() for h in heads[1:]), len(turns)][: len(heads)], strict=True)]
-    known = [_Said(f.turn, f.date, f.name, f.text, f.current) for f in read_shown_lines(context)]
+    known = [_Said(f.turn, f.date, f.name, f.text, f.current, own=True) for f in read_shown_lines(ledger)]
     told = _told_in([_said(h, text) for h, text in texts if not h.group(3)], known, asked, labels)
     told = told or _told_in([_said(h, text) for h, text in texts if h.group(3)], [], asked, labels)
     return told, [said.text for said in known if not said.current]
@@ -118,7 +123,8 @@ def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: La
             reader.pause()
         before = said.turn
         label = said.label or labels.turn(said.turn) or ""
-        spans += [(said.turn, label, s) for s in reader.read(said.text, label=label or None, quoted=True, date=said.date)]
+        read = reader.read(said.text, label=label or None, quoted=True, date=said.date)
+        spans += [(said.turn, label, replace(s, own=s.own or said.own)) for s in read]
     where = {id(s): (number, label) for number, label, s in spans}
     ranked = rank([s for _, _, s in spans], asked)
     if not asked.stems:
@@ -128,16 +134,26 @@ def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: La
 
 def _dated(facts: list[_Fact], noted: list[_Noted], over: list[str]) -> tuple[list[_Fact], list[_Noted]]:
     """Facts of turns and spans of notes, those marked that no longer hold: what the ledger says so of (`over`), and what a person
-    stated and contradicted later, in a turn or in a note that bears a date."""
+    said and contradicted or corrected later, in a turn or in a note that bears a date."""
     every = [*((f.turn, f.span) for f in facts), *((None, n.span) for n in noted)]
-    told = [(turn, span) for turn, span in every if span.kind == "sentence" and stated(span.text)]
+    told = [(turn, span, bool(stated(span.text))) for turn, span in every if span.kind == "sentence" and span.own]
     gone = {id(span) for _, span in every if any(span.text in text for text in over)}
-    gone |= {id(old) for at, old in told if any(_follows(turn, new, at, old) and contradicts(new.text, old.text) for turn, new in told)}
+    for at, old, is_stated in told:
+        later = ((new.text, is_fact) for turn, new, is_fact in told if _follows(turn, new, at, old))
+        if any((is_stated and is_fact and contradicts(new, old.text)) or corrects(new, old.text) for new, is_fact in later):
+            gone.add(id(old))
+
+    facts = [f for f in facts if f.span.own or not _speaks_for(f.span.text, [span.text for _, span, _ in told])]
 
     def marked(span: Span) -> Span:
         return replace(span, date=f"{span.date}{OVER}") if id(span) in gone and span.date else span
 
     return [replace(f, span=marked(f.span)) for f in facts], [replace(n, span=marked(n.span)) for n in noted]
+
+
+def _speaks_for(text: str, told: list[str]) -> bool:
+    """Whether a text that a tool or an assistant gave says `my ...` against the person's own words: it is somebody else's `my`."""
+    return bool(_MINE.search(text)) and any(contradicts(text, own) or corrects(text, own) for own in told)
 
 
 def _follows(turn: int | None, new: Span, before: int | None, old: Span) -> bool:
@@ -188,18 +204,16 @@ def _noted(document: str, asked: Question, labels: Labels) -> list[_Noted]:
         ranked = rank(spans, asked)
         if not ranked and shared(asked.text, head.group(1).rpartition("/")[2]):
             ranked = [(0.1, s) for s in spans if s.kind != "code"]
-        found += [_Noted(head.group(1), span) for _, span in ranked[:_MOST_NOTE_SPANS]]
+        found += [_Noted(head.group(1), replace(span, own=True)) for _, span in ranked[:_MOST_NOTE_SPANS]]
     return found
 
 
 def _knowledge(noted: list[_Noted]) -> tuple[Knowledge, ...]:
     """What each note says, under its day where it has one; what no longer holds stands apart from what does."""
-    told: dict[tuple[str, str], list[str]] = {}
+    told: dict[tuple[str, str], list[Span]] = {}
     for note in sorted(noted, key=lambda n: n.span.date.endswith(OVER)):
-        told.setdefault((note.name, note.span.date), []).append(" ".join(note.span.text.split()))
-    return tuple(
-        Knowledge(note=name, content=f"({day}) {' '.join(lines)}" if day else " ".join(lines)) for (name, day), lines in told.items()
-    )
+        told.setdefault((note.name, note.span.date), []).append(note.span)
+    return tuple(Knowledge(note=name, content=quote(spans)) for (name, _), spans in told.items())
 
 
 def _visits(document: str) -> tuple[VisitData, ...]:

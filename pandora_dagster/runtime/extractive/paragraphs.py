@@ -22,6 +22,12 @@ def plain(line: str) -> str:
     return (found.group(2) if found else bare).strip().lstrip(">").strip()
 
 
+def said_by_person(line: str, *, before: bool) -> bool:
+    """Whether a quoted turn's line is of its query: the title of a section decides for the lines that follow; `before` is that so far."""
+    found = _SECTION.match(line.strip())
+    return found.group().startswith("0.") if found else before
+
+
 def frames(line: str) -> bool:
     """Whether a line only frames what follows (a tool result's heading, status, arguments; the figures of cached research)."""
     bare = _SECTION.sub("", line.strip())

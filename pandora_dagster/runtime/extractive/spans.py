@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.matching import stem, terms, words
 from pandora_dagster.runtime.extractive.packed import packed_table
-from pandora_dagster.runtime.extractive.paragraphs import RULE, cells, frames, is_table, items, plain, told, turn_of
+from pandora_dagster.runtime.extractive.paragraphs import RULE, cells, frames, is_table, items, plain, said_by_person, told, turn_of
 from pandora_dagster.runtime.extractive.questions import Question
 from pandora_dagster.runtime.extractive.quotes import Quote, read_quote
 from pandora_dagster.runtime.extractive.records import decode, long_values, named_by, records, tell
@@ -51,6 +51,8 @@ class Span:
     """The day of its turn, where the document tells."""
     place: int = 0
     """Spans that follow each other in one reading have places that do."""
+    own: bool = False
+    """Whether a person said it, where the document tells: what a tool found or an assistant answered is not the person's word."""
 
 
 class SpanReader:
@@ -66,13 +68,14 @@ class SpanReader:
         self._speaker = ""
         self._date = ""
         self._place = 0
+        self._own = False
 
     def read(self, text: str, *, label: str | None = None, quoted: bool = False, date: str = "") -> list[Span]:
         """Spans of `text` in order, said on `date`. `label`: what a piece is cited under that names no source itself.
 
         `quoted`: the text is an earlier turn; its own `[n]` lead elsewhere, so all of it is cited under `label`.
         """
-        self._label, self._quoted, self._date, self._speakers = label, quoted, date, frozenset()
+        self._label, self._quoted, self._date, self._speakers, self._own = label, quoted, date, frozenset(), False
         found = [replace(s, turn=self._labels.number(s.label), place=self._next()) for s in self._read(_META.sub("", text))]
         self._block += 1
         return found
@@ -121,6 +124,7 @@ class SpanReader:
                 self._speakers = frozenset(named.group(1).split(", "))
             elif not skip and line.strip():
                 self._head(line)
+                self._own = said_by_person(line, before=self._own) if self._quoted else False
                 paragraph += [] if frames(line) or _QUOTED_TURN.match(line) else [line]
             before = line.strip() or before
             at = fence.end() + 1 if fence else found[1] if found else end + 1
@@ -199,7 +203,8 @@ class SpanReader:
             text = self._unmarked(sentence)
             if text and not RULE.match(text):
                 own = label if self._quoted else self._labels.of(sentence) or label
-                yield Span(text, own, self._block, frozenset(terms(text)) | head, speaker=self._speaker, date=self._date)
+                stems = frozenset(terms(text)) | head
+                yield Span(text, own, self._block, stems, speaker=self._speaker, date=self._date, own=self._own or bool(self._speaker))
 
     def _table(self, lines: list[str]) -> Iterator[Span]:
         header = cells(lines[0])

@@ -97,7 +97,7 @@ _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 _LIMITING = frozenset(
     map(stem, ("must", "limit", "most", "least", "maximum", "minimum", "spend", "pay", "exceed", "cap", "allowed", "budget"))
 )
-_ALIKE = 0.5
+ALIKE = 0.5
 """Share of the shorter statement's words that both must have to be about one matter."""
 
 
@@ -134,8 +134,8 @@ def contradicts(new: str, old: str) -> bool:
         apart = apart or bool(mine and theirs)
     if _CORRECTS.search(new) and _is_limit(one) and _is_limit(other):
         return _is_same_limit(one, other)
-    shared, least = _matter(one) & _matter(other), min(len(_matter(one)), len(_matter(other)))
-    if not shared or len(shared) < _ALIKE * least:
+    shared, least = matter(one) & matter(other), min(len(matter(one)), len(matter(other)))
+    if not shared or len(shared) < ALIKE * least:
         return False
     exclusive = _EXCLUSIVE.search(one) and _EXCLUSIVE.search(other)
     return bool(exclusive) or (not apart and bool(_CORRECTS.search(new) or bool(_NOT.search(one)) != bool(_NOT.search(other))))
@@ -163,12 +163,13 @@ def _is_same_limit(new: str, old: str) -> bool:
     """Whether a corrected limit takes the place of `old`: of several figures one must be the old one's; else one of them names no
     matter that the other does not."""
     figures = [frozenset(_FIGURE.findall(s)) for s in (new, old)]
-    measured = [_matter(s) for s in (new, old)]
+    measured = [matter(s) for s in (new, old)]
     one, other = (frozenset(t for t in stems if t.isalpha() and t not in _LIMITING) for stems in measured)
     if len(figures[0]) > 1:
         return not figures[0].isdisjoint(figures[1]) and (not one or not other or not one.isdisjoint(other))
     return not measured[0].isdisjoint(measured[1]) and (one <= other or other <= one)
 
 
-def _matter(sentence: str) -> frozenset[str]:
+def matter(sentence: str) -> frozenset[str]:
+    """The stems that say what a statement is about."""
     return frozenset(stem(w) for w in words(sentence) if w not in STOP_WORDS and w not in META_WORDS and not _FEELS.fullmatch(w))

@@ -1,7 +1,7 @@
 """The command that searches what was said: one question, or a file of them."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,19 +38,44 @@ def search(
 ) -> None:
     """Find what was said, packed into a token budget: best first with --json, else in the order in which it was said.
 
+    Days that the query names (yesterday, last week, on 29 October) are counted from today. Each line of --jsonl gives one line, in
+    order; one that can not be read gives {"line": its number, "error": why}, the others are answered, and the exit code is 2.
+
     Example: pandora search "Which desk did we order?" --user example
     """
-    asked = _questions(jsonl, query)
+    if jsonl is not None and query:
+        stop(EXIT_WRONG, "search: a query and --jsonl: expected one of them")
+    if jsonl is None and not query.strip():
+        stop(EXIT_WRONG, "search: the query is empty: expected what to look for", 'pandora search "Which desk did we order?"')
+    asked = [_Asked(user, query)] if jsonl is None else _questions(jsonl)
     filters = {"session": session, "since": since, "until": until, "intent": intent, "topic": topic, "state": state}
     with stored(context) as house:
-        for who, words in asked:
-            found = house.search(words, user=who or user, budget_tokens=budget_tokens, **filters)
+        for one in asked:
+            if one.fault:
+                note(f"pandora: {jsonl}:{one.line}: {one.fault}")
+                say(json.dumps({"line": one.line, "error": one.fault}, ensure_ascii=False))
+                continue
+            found = house.search(one.query, user=one.user, budget_tokens=budget_tokens, **filters)
+            for notice in () if found.results else house.unmatched_filters(one.user, filters):
+                note(f"pandora: {notice}")
             if jsonl is not None:
                 say(json.dumps(_as_object(found), ensure_ascii=False))
             elif as_json:
                 say_json(_as_object(found))
             else:
                 _shown(found)
+    if any(one.fault for one in asked):
+        raise typer.Exit(EXIT_WRONG)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question and whose messages it is put to; of a line that can not be read, its number and why."""
+
+    user: str = ""
+    query: str = ""
+    line: int = 0
+    fault: str = ""
 
 
 def _shown(found: "SearchResults") -> None:
@@ -65,21 +90,26 @@ def _as_object(found: "SearchResults") -> dict[str, Any]:
     return {"query": found.query, "tokens": found.tokens, "results": [asdict(r) for r in found.results]}
 
 
-def _questions(jsonl: Path | None, query: str) -> list[tuple[str, str]]:
-    if jsonl is None:
-        return [("", query)]
+def _questions(jsonl: Path) -> list[_Asked]:
     if not jsonl.is_file():
         stop(EXIT_WRONG, f'{jsonl}: not a file; expected JSON lines with "user_id" and "query"')
-    lines = jsonl.read_bytes().splitlines()
-    return [_question(line, f"{jsonl}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+    return [_question(line, number) for number, line in enumerate(jsonl.read_bytes().splitlines(), 1) if line.strip()]
 
 
-def _question(line: bytes, where: str) -> tuple[str, str]:
+def _question(line: bytes, number: int) -> _Asked:
+    from pandora_dagster.contracts.ids import user_id
+    from pandora_dagster.errors import BadIdError
+
     try:
         value: Any = json.loads(line)
         user, query = value["user_id"], value["query"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        stop(EXIT_WRONG, f'{where}: expected an object with "user_id" and "query"')
-    if not isinstance(user, str) or not isinstance(query, str) or not user:
-        stop(EXIT_WRONG, f"{where}: user_id and query: expected strings, a user's id first")
-    return user, query
+        return _Asked(line=number, fault='expected an object with "user_id" and "query"')
+    if not isinstance(user, str) or not isinstance(query, str):
+        return _Asked(line=number, fault="user_id and query: expected strings")
+    if not query.strip():
+        return _Asked(line=number, fault="query: empty: expected what to look for")
+    try:
+        return _Asked(user_id(user), query, number)
+    except BadIdError as error:
+        return _Asked(line=number, fault=str(error))

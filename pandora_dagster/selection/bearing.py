@@ -9,11 +9,13 @@ answer turns later in words of their own: of what they say nothing is left out (
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 
 from pandora_dagster.contracts.turns import FoundMessage
 from pandora_dagster.selection.places import number_of
 from pandora_dagster.selection.question import Question, asked
 from pandora_dagster.text.dates import date_terms, relative_dates
+from pandora_dagster.text.nothing_found import only_nothing_found
 from pandora_dagster.text.words import TermReader, prefix_of
 
 _FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
@@ -24,17 +26,33 @@ _ACKNOWLEDGING = frozenset(("note",))
 """What the embedded runtime puts before a statement that it repeats."""
 MOST_LINES = 3
 """A message of more lines (a tool's output, a list) is shown by the lines that match."""
+_GOOD = 0.5
+"""What of the best score a message needs for its neighbours to be offered."""
+_STATES = re.compile(r"[.!:;]\s")
+"""What a message that only asks does not have."""
 
 
-def bearing(query: str, found: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
-    """The found messages that bear on `query`, in their order."""
-    question = asked(query, reader, speakers={m.speaker for m in found})
-    dated = {m.place: len(_dates(m).intersection(question.dates)) for m in found}
+def bearing(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
+    """The found messages that bear on `query`, in their order; `today` is the day on which it is asked."""
+    question = asked(query, reader, speakers={m.speaker for m in found}, today=today)
+    dated = {m.place: len(_dates(m).intersection((*question.dates, *question.said))) for m in found}
     most = max(dated.values(), default=0)
     matching = {m.place for m in found if _matches(question, m, reader) or 0 < most == dated[m.place]}
     turns = {number_of(place) for place in matching}
     kept = [m for m in found if _is_talk(m) or m.place in matching or (number_of(m.place) in turns and not _is_long(m.text))]
-    return [m if _is_talk(m) else replace(m, text=_lines(question, m.text, reader)) for m in kept if not _echoes(m, kept, reader)]
+    said = [m for m in kept if not _echoes(m, kept, reader)]
+    telling = [m for m in said if not _is_empty(m, said)] or said
+    return [m if _is_talk(m) else replace(m, text=_lines(question, m.text, reader)) for m in telling]
+
+
+def beside(found: Sequence[FoundMessage], kept: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
+    """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may stand there in
+    other words. For what is left of a budget."""
+    good = [m for m in kept if m.score >= _GOOD * kept[0].score]
+    turns = {(number_of(m.place) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}
+    there = {m.place for m in kept}
+    near = [m for m in found if m.place not in there and (number_of(m.place), m.created_at[:10]) in turns and not _is_long(m.text)]
+    return [m for m in near if not _echoes(m, found, reader) and not _is_empty(m, found)]
 
 
 def _is_talk(message: FoundMessage) -> bool:
@@ -52,6 +70,17 @@ def _matches(question: Question, message: FoundMessage, reader: TermReader) -> b
 def _dates(message: FoundMessage) -> set[str]:
     """The days of a message: its own, and those that its words mean."""
     return {*date_terms(message.created_at), *relative_dates(message.text.lower(), message.created_at)}
+
+
+def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:
+    """Whether a message tells nothing: an answer that nothing was found, or a question that nobody answers in its turn."""
+    if message.speaker == "assistant":
+        return only_nothing_found(message.text)
+    text = message.text.strip()
+    if message.speaker != "user" or not text.endswith("?") or _STATES.search(text):
+        return False
+    turn = number_of(message.place)
+    return not any(o.place > message.place and number_of(o.place) == turn and not only_nothing_found(o.text) for o in others)
 
 
 def _is_long(text: str) -> bool:

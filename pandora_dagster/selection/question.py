@@ -1,11 +1,13 @@
 """What a question asks the index for: words, their beginnings, dates, an amount of money, one speaker. Knows no index."""
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 
 from pandora_dagster.text.dates import MONTHS, asked_dates
+from pandora_dagster.text.said_days import said_days
 from pandora_dagster.text.words import MONEY, TermReader, prefix_of
 
 _PRICE_WORDS = ("cost", "price", "pay", "spend", "amount", "expens", "cheap", "charg", "total", "fee", "refund")
@@ -29,6 +31,8 @@ class Question:
     """The user's speakers whom it names."""
     asks_when: bool = False
     """It asks for a time."""
+    said: tuple[str, ...] = ()
+    """Date terms of the days on which what it asks for was said."""
 
     @property
     def speaker(self) -> str:
@@ -37,23 +41,29 @@ class Question:
 
     def terms(self) -> tuple[str, ...]:
         """Everything to look for, each once."""
-        return tuple(dict.fromkeys((*self.words, *self.prefixes, *self.prefixes.values(), *self.dates)))
+        return tuple(dict.fromkeys((*self.words, *self.prefixes, *self.prefixes.values(), *self.dates, *self.said)))
 
 
-def asked(query: str, reader: TermReader, *, speakers: Iterable[str] = ()) -> Question:
-    """Read a question; names of the user's speakers are no search words, as every other message carries them."""
+def asked(query: str, reader: TermReader, *, speakers: Iterable[str] = (), today: date | None = None) -> Question:
+    """Read a question; names of the user's speakers are no search words, as every other message carries them.
+
+    `today` is the day on which it is asked; None: `yesterday` and the like stay words.
+    """
     named = _named(query, speakers)
     names = {term for name in named for term in reader.terms(" ".join((name, *named[name])))}
     dates = asked_dates(query)
-    words = Counter(term for term in reader.terms(query) if term not in names)
-    weights: dict[str, float] = dict(words)
+    weights: dict[str, float] = defaultdict(float)
+    for word in reader.spelled(query):
+        for term in word if names.isdisjoint(word) else ():
+            weights[term] += 1 / len(word)
+    words = tuple(weights)
     if any(word in words for word in _PRICE_WORDS) or "how much" in query.lower():
         weights[MONEY] = _MONEY_WEIGHT
-    for date in dates:
-        if date[1:] in MONTHS:
-            weights.setdefault(reader.stem(date[1:]), 1.0)
+    for term in dates:
+        if term[1:] in MONTHS:
+            weights.setdefault(reader.stem(term[1:]), 1.0)
     prefixes = {prefix: prefix[1:] for word in words if (prefix := prefix_of(word) or _as_prefix(word))}
-    return Question(weights, prefixes, dates, tuple(named), bool(_WHEN.search(query)))
+    return Question(weights, prefixes, dates, tuple(named), bool(_WHEN.search(query)), said_days(query, today) if today else ())
 
 
 def without_names(query: str, speakers: Iterable[str]) -> str:

@@ -19,6 +19,8 @@ TURN_WORDS = 0.3
 """How much a word of the turn's summary or tool results counts in its messages, where they lack it."""
 DATE_WEIGHT, SESSION_WEIGHT, PREFIX_WEIGHT = 1.0, 0.2, 0.1
 SPEAKER_WEIGHT, OWN_WORDS_WEIGHT, QUESTION_WEIGHT, TIME_WEIGHT = 0.35, 0.1, -0.1, 0.1
+SAID_WEIGHT = 1.5
+"""What was said on the very days that the question names stands before what shares all its words."""
 RARITY_POWER = 1.2
 """Rare words say more than their idf: they are what a question is about."""
 K1, B = 1.2, 0.6
@@ -126,6 +128,7 @@ def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches,
         Signal(1.0, _word_scores(question, around, matches)),
         Signal(PREFIX_WEIGHT, _prefix_scores(question, around, matches)),
         Signal(DATE_WEIGHT, _date_scores(question, around, matches)),
+        Signal(SAID_WEIGHT, _said_scores(question, around, matches)),
         *signals,
     )
     total: dict[int, float] = defaultdict(float)
@@ -211,6 +214,12 @@ def _date_scores(question: Question, around: Neighbourhood, matches: Matches) ->
             if count:
                 scores[doc] += matches.rarity.get(term, 0.0) * min(count, _DATE_CAP)
     return scores
+
+
+def _said_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[int, float]:
+    """1 for all messages of the turns of the days that the question names."""
+    turns = {number_of(doc) for term in question.said for doc in matches.places.get(term, {}) if is_turn(doc)}
+    return {doc: 1.0 for doc in around.units if number_of(doc) in turns}
 
 
 def _session_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[str, float]:

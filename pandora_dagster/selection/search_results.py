@@ -34,21 +34,26 @@ class SearchResults:
     text: str
 
 
-def search_results(query: str, found: Sequence[FoundMessage], *, budget: int, count: Callable[[str], int]) -> SearchResults:
-    """As many of the found messages as `budget` tokens hold, by score, none of them twice."""
-    pieces = {m.place: _piece(m, found) for m in found if m.text.strip()}
-    chosen = packed(list(pieces.values()), budget=budget, count=count)
-    results = _listed(chosen, found, count)
+def search_results(
+    query: str, found: Sequence[FoundMessage], *, budget: int, count: Callable[[str], int], beside: Sequence[FoundMessage] = ()
+) -> SearchResults:
+    """As many of the found messages as `budget` tokens hold, by score, none of them twice; where some are left, of those `beside` them."""
+    ranks = {m.place: rank for rank, m in enumerate((*found, *beside))}
+    every = sorted((*found, *beside), key=lambda m: -m.score)
+    pieces = [_piece(m, -ranks[m.place]) for m in every if m.text.strip()]
+    chosen = packed(pieces, budget=budget, count=count)
+    results = _listed(chosen, every, count)
     while results and _together(results, count) > budget:
-        kept = {r.place for r in _kept(chosen, found)[:-1]}
-        chosen = packed([p for place, p in pieces.items() if place in kept], budget=budget, count=count)
-        results = _listed(chosen, found, count)
+        worst = min(chosen.pieces, key=lambda p: p.score)
+        inside = {piece.name for piece in chosen.pieces} - {worst.name}
+        chosen = packed([piece for piece in pieces if piece.name in inside], budget=budget, count=count)
+        results = _listed(chosen, every, count)
     return SearchResults(query, _together(results, count), results, chosen.text)
 
 
-def _piece(message: FoundMessage, found: Sequence[FoundMessage]) -> Piece:
+def _piece(message: FoundMessage, score: float) -> Piece:
     text = f"{message.speaker}: {message.text.strip()}"
-    return Piece(str(message.place), text, message.score, (message.place,), shown_date(message.created_at))
+    return Piece(str(message.place), text, score, (message.place,), shown_date(message.created_at))
 
 
 def _kept(chosen: Packed, found: Sequence[FoundMessage]) -> list[FoundMessage]:

@@ -84,7 +84,8 @@ class Settings(BaseModel):
         UserId("me"), description="The user of commands that are given none."
     )
     timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
-        "UTC", description="Whose midnight ends a day: of the sessions of turns that name none, of Dagster's day partitions, and of archival."
+        "UTC",
+        description="Whose midnight ends a day: of sessions that nobody named, of Dagster's day partitions, of archival.",
     )
     first_day: Annotated[date, BeforeValidator(_day), Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
         date(2026, 1, 1), description="The first day partition in Dagster."

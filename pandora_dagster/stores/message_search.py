@@ -6,7 +6,8 @@ is counted from the user's first, so that nothing of another user shows.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Any
 
 import duckdb
@@ -17,7 +18,8 @@ from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, is_turn, n
 from pandora_dagster.selection.question import Question, asked
 from pandora_dagster.selection.ranking import DATE_WEIGHT, K1, PREFIX_WEIGHT, B, Matches, Scored, Unit, idf, ranked_messages
 from pandora_dagster.stores.postings import ASKS, OWN_WORDS, TELLS_TIME
-from pandora_dagster.stores.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS, KEY
+from pandora_dagster.stores.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS, KEY, TIERS, after
+from pandora_dagster.text.said_days import yearless_days
 from pandora_dagster.text.words import TermReader
 
 POOL = 200
@@ -28,12 +30,16 @@ _AROUND = 4
 """Turns on each side of a match that are looked at."""
 _HITS = f"""
     CREATE OR REPLACE TEMP TABLE hits AS
-    WITH asked AS MATERIALIZED (SELECT {KEY.format(user="?::BIGINT", term="unnest(?::VARCHAR[])")} AS key, unnest(range(?)) AS place)
-    SELECT p.doc, a.place::USMALLINT AS place, p.tf, p.length FROM {ALL_POSTINGS} p JOIN asked a USING (key) WHERE p.doc >= ? AND p.doc < ?
+    WITH asked AS MATERIALIZED (SELECT {KEY.format(base="?::BIGINT", term="unnest(?::VARCHAR[])")} AS key, unnest(range(?)) AS place)
+    SELECT p.doc, a.place::USMALLINT AS place, p.tf, p.length FROM {ALL_POSTINGS} p JOIN asked a USING (key)
+    WHERE p.key >= ? AND p.key < ? AND p.doc < ?
 """  # noqa: S608 - constants
 _PASSING = f"""
     SELECT doc FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND (? IS NULL OR session_id = ?) AND (? IS NULL OR created_at >= ?)
     AND (? IS NULL OR created_at < ?) AND (? IS NULL OR intent = ?) AND (? IS NULL OR list_contains(topics, ?)) AND (? IS NULL OR state = ?)
+"""  # noqa: S608
+_LATEST = f"""
+    SELECT max(created_at[:?]) FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND created_at < ? AND substr(created_at, 6, ?) = ?
 """  # noqa: S608
 _POOL = f"""
     SELECT doc FROM hits JOIN (SELECT unnest(range(?)) AS place, unnest(?::DOUBLE[]) AS weight) USING (place)
@@ -72,15 +78,18 @@ class MessageSearch:
     filters: SearchFilters = field(default_factory=SearchFilters)
     likeness: Mapping[int, float] = field(default_factory=dict[int, float])
     """The user's own document -> cosine of its vector with the query's; empty where there are no vectors."""
+    today: date | None = None
+    """The day on which the question is asked; None: `yesterday` and the like stay words."""
 
     def ranked(self, query: str) -> tuple[Scored, ...]:
         """Messages and turns that share something with the query or stand beside one that does, best first."""
         speakers, messages, length = speakers_of(self.db, self.base)
-        question = asked(query, self.reader, speakers=speakers)
+        question = asked(query, self.reader, speakers=speakers, today=self.today)
+        question = replace(question, said=(*question.said, *self._latest(query)))
         terms = question.terms()
         if not messages or not (terms or question.named or self.likeness):
             return ()
-        self.db.execute(_HITS, [self._user, list(terms), len(terms), self.base, self.end])
+        self.db.execute(_HITS, [self.base, list(terms), len(terms), self.base, after(self.base), self.end])
         rarity = self._rarity(terms, messages)
         pool = self._pool(question, terms, rarity, length / messages or 1.0)
         near = sorted({(number_of(doc) + away) << PLACE_BITS for doc in pool for away in range(-_AROUND, _AROUND + 1)})
@@ -93,14 +102,20 @@ class MessageSearch:
         """What the messages say, in the same order."""
         docs = [self.base + s.unit.doc for s in scored]
         told: dict[int, tuple[str, str, str, str, str]] = {}
-        for table in ("messages", "messages_new"):  # by row: a text is read only where it stands
+        for table in (f"messages{tier}" for tier in TIERS):  # by row: a text is read only where it stands
             rows = self.db.execute(_TEXTS.format(table=table), [docs]).fetchall()
             told |= {row[0] - self.base: row[1:] for row in rows}
         return tuple(_found(s, *told[s.unit.doc]) for s in scored)
 
-    @property
-    def _user(self) -> int:
-        return self.base >> (NUMBER_BITS + PLACE_BITS)
+    def _latest(self, query: str) -> list[str]:
+        """The date terms of the latest days on which the user has turns, not after today, that the query names without a year."""
+        if self.today is None:
+            return []
+        named = [
+            self.db.execute(_LATEST, [5 + len(day), self.base, self.end, f"{self.today + timedelta(1)}", len(day), day]).fetchone()
+            for day in yearless_days(query)
+        ]
+        return [f"@{found[0]}" for found in named if found and found[0]]
 
     def _rarity(self, terms: tuple[str, ...], messages: int) -> dict[str, float]:
         counts = dict(self.db.execute("SELECT place, count(*) FROM hits GROUP BY place").fetchall())
@@ -109,7 +124,7 @@ class MessageSearch:
     def _pool(self, question: Question, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
         """The best documents by their own words; where those are few, the newest of the persons whom the question names besides.
         With them those whose vectors are most like the question's."""
-        dates = set(question.dates)
+        dates = {*question.dates, *question.said}
         weights = [rarity.get(t, 0.0) * (question.words.get(t) or (DATE_WEIGHT if t in dates else PREFIX_WEIGHT)) for t in terms]
         passing, given = self._passing()
         rows = self.db.execute(_POOL.format(passing=passing), [len(terms), weights, *given, mean, POOL]).fetchall()

@@ -48,7 +48,6 @@ def session_term(session: str) -> str:
 def _posted(row: TurnRow, place: int, message: IndexedMessage, marks: tuple[str, ...], reader: TermReader) -> Posted:
     reading = reader.read(message.text)
     counts = reading.counts
-    length = counts.total()
     for term, count in [*counts.items()]:
         if prefix := prefix_of(term):
             counts[prefix] += count
@@ -63,7 +62,7 @@ def _posted(row: TurnRow, place: int, message: IndexedMessage, marks: tuple[str,
         role=message.role,
         speaker=message.name,
         created_at=message.created_at,
-        length=length,
+        length=reading.length,
         manner=manner,
         text=message.text if place else "",
         bag=" ".join([f"{term} {count}" for term, count in counts.items()] + [f"{mark} 1" for mark in marks]),

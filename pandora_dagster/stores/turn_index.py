@@ -3,8 +3,9 @@
 Knows when the file is opened and what each question of the ports needs; tables are `turn_tables`', one search `message_search`'s.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ import duckdb
 from pandora_dagster.contracts.archive import Stands
 from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number
 from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, Manifest, SearchFilters, TurnRow
-from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, doc_of, number_of
+from pandora_dagster.selection.places import NUMBER_BITS, doc_of, number_of
 from pandora_dagster.selection.question import without_names
 from pandora_dagster.stores.duck import DuckFile
 from pandora_dagster.stores.message_search import MessageSearch, messages_only, speakers_of
@@ -25,6 +26,7 @@ from pandora_dagster.stores.turn_tables import (
     KEY,
     NEWEST,
     SCHEMA,
+    TIERS,
     TURN_NAMES,
     after,
     base_of,
@@ -38,7 +40,7 @@ from pandora_dagster.text.words import TermReader
 
 EVERYTHING = SearchFilters()
 _NEWEST_FIRST = "ORDER BY created_at DESC, doc DESC"
-_OF_SESSION = f"SELECT doc FROM {ALL_POSTINGS} WHERE key = {KEY.format(user='?::BIGINT', term='?')} AND doc >= ? AND doc < ?"  # noqa: S608
+_OF_SESSION = f"SELECT doc FROM {ALL_POSTINGS} WHERE key = {KEY.format(base='?::BIGINT', term='?')} AND doc >= ? AND doc < ?"  # noqa: S608
 _NEWEST = (
     f"SELECT doc FROM (FROM newest UNION ALL SELECT doc, created_at FROM turns_new) WHERE doc >= ? AND doc < ? {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
 )
@@ -59,6 +61,16 @@ _SAID = f"""
     SELECT doc, message_id, role, speaker, text, created_at FROM {ALL_MESSAGES}
     WHERE doc >= ? AND doc < ? AND doc & {doc_of(1) - 1} > 0 ORDER BY doc
 """  # noqa: S608
+_HAVING = {
+    name: f"SELECT 1 FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND {having} LIMIT 1"  # noqa: S608
+    for name, having in (
+        ("session", "session_id = ?"),
+        ("intent", "intent = ?"),
+        ("topic", "list_contains(topics, ?)"),
+        ("state", "state = ?"),
+    )
+}
+"""SQL that finds a turn with a filter's value."""
 
 
 class Likens(Protocol):
@@ -75,10 +87,18 @@ class DuckTurnIndex:
     reader: TermReader = field(default_factory=TermReader)
     vectors: Likens | None = None
     """What a search is given besides the words; None: words alone."""
+    clock: Callable[[], datetime] | None = None
+    """Tells the day on which a question is asked, in UTC as all times of turns are; None: `yesterday` and the like stay words."""
 
     @classmethod
-    def at(cls, path: Path, *, wait_s: float = 30.0, vectors: Likens | None = None) -> "DuckTurnIndex":
-        return cls(DuckFile(path, SCHEMA, wait_s), vectors=vectors)
+    def at(
+        cls, path: Path, *, wait_s: float = 30.0, vectors: Likens | None = None, clock: Callable[[], datetime] | None = None
+    ) -> "DuckTurnIndex":
+        return cls(DuckFile(path, SCHEMA, wait_s), vectors=vectors, clock=clock)
+
+    @property
+    def today(self) -> date | None:
+        return self.clock().astimezone(UTC).date() if self.clock else None
 
     def put(self, rows: Sequence[TurnRow]) -> None:
         """Store rows, each in the place of an older one of the same turn; all of them or none."""
@@ -116,8 +136,8 @@ class DuckTurnIndex:
             of = {user: base_of(db, user) for user in {m.user_id for m in manifests}}
             given = [((of[m.user_id] or 0) + doc_of(turn_number(m.turn_id)), m) for m in manifests if of[m.user_id] is not None]
             values = [[d for d, _ in given], [m.state for _, m in given], [m.tokens for _, m in given], [m.context_sha for _, m in given]]
-            for table in ("turns", "turns_new"):
-                db.execute(_RESTATE.format(table=table), values)
+            for tier in TIERS:
+                db.execute(_RESTATE.format(table=f"turns{tier}"), values)
 
     def standing(self) -> tuple[Stands, ...]:
         """Of every turn its state and last activity, nothing else, by user and number."""
@@ -149,7 +169,8 @@ class DuckTurnIndex:
             if base is None:
                 return ()
             scores: dict[int, float] = {}
-            for scored in MessageSearch(db, base, _end(base, before), self.reader, likeness=likeness).ranked(query):
+            search = MessageSearch(db, base, _end(base, before), self.reader, likeness=likeness, today=self.today)
+            for scored in search.ranked(query):
                 scores.setdefault(scored.unit.number, scored.score)
             best = list(scores)[:limit]
             rows = map(row_from, db.execute(_BY_DOC, [[base + doc_of(number) for number in best], limit]).fetchall())
@@ -167,8 +188,18 @@ class DuckTurnIndex:
             base = base_of(db, user)
             if base is None:
                 return ()
-            search = MessageSearch(db, base, _end(base, before), self.reader, filters, likeness)
+            search = MessageSearch(db, base, _end(base, before), self.reader, filters, likeness, self.today)
             return search.texts(messages_only(search.ranked(query))[:limit])
+
+    def unmatched(self, user: str, filters: SearchFilters) -> dict[str, str]:
+        """Filter -> its value, of session, intent, topic and state, where no turn of the user has that value."""
+        wanted = {"session": filters.session, "intent": filters.intent, "topic": filters.topic, "state": filters.state}
+        given = {name: str(value) for name, value in wanted.items() if value is not None}
+        with self.file.reading() as db:
+            base = base_of(db, user)
+            return (
+                given if base is None else {n: v for n, v in given.items() if not db.execute(_HAVING[n], [base, after(base), v]).fetchone()}
+            )
 
     def _likeness(self, user: str, query: str) -> Mapping[int, float]:
         """To the query as it stands and without the names in it together: a name makes all alike that its bearer said, and the
@@ -194,8 +225,7 @@ def _end(base: int, before: int | None) -> int:
 
 def _rows(db: duckdb.DuckDBPyConnection, base: int, end: int, session: str | None, most: int) -> list[tuple[Any, ...]]:
     if session is not None:
-        user = base >> (NUMBER_BITS + PLACE_BITS)
-        docs = [doc for (doc,) in db.execute(_OF_SESSION, [user, session_term(session), base, end]).fetchall()]
+        docs = [doc for (doc,) in db.execute(_OF_SESSION, [base, session_term(session), base, end]).fetchall()]
         return db.execute(_BY_DOC, [docs, most]).fetchall()
     if most <= NEWEST:
         docs = [doc for (doc,) in db.execute(_NEWEST, [base, end, most]).fetchall()]

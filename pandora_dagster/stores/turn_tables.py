@@ -1,11 +1,11 @@
 """The tables of the turn index and how rows go in and out of them. Knows SQL and tiers; knows nothing of ranking.
 
-Every document has one number: its user's, then its turn's, then its place in the turn. A posting's key is made of its user's
-number and its term, so that one user's postings of a term lie together, and nobody else's are ever read with them.
+Every document has one number: its user's, then its turn's, then its place in the turn. A posting's key is its user's number,
+then a digest of its term, so that one user's rows lie together in every run, and nobody else's are ever read with them.
 
-What is new goes into small tables. Full ones are appended to the larger ones, postings sorted by key and document: first as
-short runs in a middle table, then as long runs in the large one, of which a search reads only the blocks that can hold its
-keys. So one turn's arrival touches small tables only, in an index of any size, and no merge touches what was merged before.
+What is new goes into small tables. Full ones are appended to the larger ones, sorted by key and document: first as short runs
+in middle tables, then as long runs in the large ones, of which a search reads only the blocks that can hold its user's rows.
+So one turn's arrival touches small tables only, in an index of any size, and no merge touches what was merged before.
 A posting carries its document's length, so that a first score needs no join.
 """
 
@@ -54,9 +54,13 @@ TURN_NAMES = ", ".join(TURN_COLUMNS)
 _MOST = 65_535
 _USER_SHIFT = NUMBER_BITS + PLACE_BITS
 NEW_MESSAGES, MIDDLE_POSTINGS = 8_192, 4_000_000
-"""Messages that the small tables take, and postings that the middle one takes, before they are merged."""
+"""Messages that the small tables take, and postings that the middle ones take, before they are merged."""
 NEWEST = 100
 """Turns of a user that are listed apart in the order of time, so that the last ones are found at once."""
+
+
+TIERS = ("", "_mid", "_new")
+"""What a table's name ends with: the large one, the middle one, the small one."""
 
 
 def _columns(columns: dict[str, str]) -> str:
@@ -64,27 +68,29 @@ def _columns(columns: dict[str, str]) -> str:
 
 
 SCHEMA = Schema(
-    version=3,
+    version=4,
     statements=(
-        *(f"CREATE TABLE turns{tier} (doc BIGINT, {_columns(TURN_COLUMNS)})" for tier in ("", "_new")),
-        *(f"CREATE TABLE messages{tier} (doc BIGINT, {_columns(_MESSAGE_COLUMNS)})" for tier in ("", "_new")),
-        *(f"CREATE TABLE post{tier} (key UBIGINT, doc BIGINT, tf USMALLINT, length USMALLINT)" for tier in ("", "_mid", "_new")),
+        *(f"CREATE TABLE turns{tier} (doc BIGINT, {_columns(TURN_COLUMNS)})" for tier in TIERS),
+        *(f"CREATE TABLE messages{tier} (doc BIGINT, {_columns(_MESSAGE_COLUMNS)})" for tier in TIERS),
+        *(f"CREATE TABLE post{tier} (key BIGINT, doc BIGINT, tf USMALLINT, length USMALLINT)" for tier in TIERS),
         "CREATE TABLE users (user_id VARCHAR, no BIGINT)",
         "CREATE TABLE speakers (no BIGINT, speaker VARCHAR, messages BIGINT, length BIGINT)",
         "CREATE TABLE newest (doc BIGINT, created_at VARCHAR)",
     ),
 )
-ALL_TURNS = "(SELECT * FROM turns UNION ALL SELECT * FROM turns_new)"
-ALL_MESSAGES = "(SELECT * FROM messages UNION ALL SELECT * FROM messages_new)"
-ALL_POSTINGS = "(SELECT * FROM post UNION ALL SELECT * FROM post_mid UNION ALL SELECT * FROM post_new)"
-KEY = "md5_number_lower({user} || ' ' || {term})"
-"""SQL of a posting's key, from a user's number and a term."""
-_TIERS = (("turns_new", ("turns_new", "messages_new", "post_new")), ("turns", ("turns", "newest", "messages", "post", "post_mid")))
+ALL_TURNS, ALL_MESSAGES, ALL_POSTINGS = (
+    f"({' UNION ALL '.join(f'SELECT * FROM {table}{tier}' for tier in TIERS)})"  # noqa: S608 - fixed names
+    for table in ("turns", "messages", "post")
+)
+KEY = f"({{base}} | (md5_number_lower({{term}}) & {(1 << _USER_SHIFT) - 1})::BIGINT)"
+"""SQL of a posting's key, from what a user's documents are counted from and a term. Of a million terms, two share one by a chance
+of 3 %."""
+_LISTED = " UNION ALL ".join(f"SELECT doc, '{tier}' AS tier FROM turns{tier}" for tier in TIERS)  # noqa: S608 - fixed names
 _TURN_OF = f"doc >> {PLACE_BITS} << {PLACE_BITS}"
 _GIVEN = "(SELECT unnest(?::BIGINT[]) AS doc)"
 _INSERT_POSTINGS = f"""
     INSERT INTO post_new
-    SELECT {KEY.format(user=f"(doc >> {_USER_SHIFT})", term="bag[2 * i + 1]")}, doc,
+    SELECT {KEY.format(base=f"(doc >> {_USER_SHIFT} << {_USER_SHIFT})", term="bag[2 * i + 1]")}, doc,
         least(bag[2 * i + 2]::INTEGER, {_MOST}), least(length, {_MOST})
     FROM (SELECT *, unnest(range(len(bag) // 2)) AS i FROM (
         SELECT unnest(?::BIGINT[]) AS doc, unnest(?::INTEGER[]) AS length, string_split(unnest(?::VARCHAR[]), ' ') AS bag))
@@ -135,44 +141,36 @@ def insert(db: duckdb.DuckDBPyConnection, turns: Sequence[tuple[int, TurnRow, Se
 
 
 def drop(db: duckdb.DuckDBPyConnection, turns: Sequence[int]) -> None:
-    """Take turns out by their documents. The rest is looked for only in the tables where a turn is known to stand."""
-    for listed, tables in _TIERS:
-        known = db.execute(f"SELECT doc FROM {listed} SEMI JOIN {_GIVEN} USING (doc)", [turns]).fetchall()  # noqa: S608
-        if not known:
-            continue
-        old = [[doc for (doc,) in known]]
-        db.execute(_COUNT_SPEAKERS.format(sign=-1, table=_messages_of(listed)), old)
-        for table in tables:
-            db.execute(f"DELETE FROM {table} WHERE {_TURN_OF} IN {_GIVEN}", old)  # noqa: S608 - fixed names
-
-
-def _messages_of(listed: str) -> str:
-    return listed.replace("turns", "messages")
+    """Take turns out by their documents. The rest is looked for only in the tables of the tier where a turn is known to stand."""
+    known = db.execute(f"SELECT tier, list(doc) FROM ({_LISTED}) SEMI JOIN {_GIVEN} USING (doc) GROUP BY tier", [turns]).fetchall()  # noqa: S608
+    for tier, docs in known:
+        db.execute(_COUNT_SPEAKERS.format(sign=-1, table=f"messages{tier}"), [docs])
+        for table in (*(f"{name}{tier}" for name in ("turns", "messages", "post")), *(() if tier == "_new" else ("newest",))):
+            db.execute(f"DELETE FROM {table} WHERE {_TURN_OF} IN {_GIVEN}", [docs])  # noqa: S608 - fixed names
 
 
 def merge_full(db: duckdb.DuckDBPyConnection) -> None:
-    """Merge the small tables where they are full, then the middle one where it is."""
+    """Merge the small tables where they are full, then the middle ones where they are."""
     if _count(db, "messages_new") < NEW_MESSAGES:
         return
     db.execute(
         "CREATE OR REPLACE TABLE newest AS SELECT doc, created_at FROM (FROM newest UNION ALL SELECT doc, created_at FROM turns_new) "  # noqa: S608
         f"QUALIFY row_number() OVER (PARTITION BY doc >> {_USER_SHIFT} ORDER BY created_at DESC, doc DESC) <= {NEWEST}"
     )
-    for name in ("turns", "messages"):
-        _append(db, f"{name}_new", name, "doc")
-    _append(db, "post_new", "post_mid", "key, doc")
+    _append(db, "_new", "_mid")
     if _count(db, "post_mid") >= MIDDLE_POSTINGS:
-        _append(db, "post_mid", "post", "key, doc")
+        _append(db, "_mid", "")
     db.execute(
         "CREATE OR REPLACE TABLE speakers AS SELECT no, speaker, sum(messages)::BIGINT AS messages, sum(length)::BIGINT AS length "
         "FROM speakers GROUP BY ALL HAVING sum(messages) > 0"
     )
 
 
-def _append(db: duckdb.DuckDBPyConnection, small: str, large: str, order: str) -> None:
-    """Append the small table as one sorted run: no merge costs more than the small table, however large the index is."""
-    db.execute(f"INSERT INTO {large} SELECT * FROM {small} ORDER BY {order}")  # noqa: S608 - fixed names
-    db.execute(f"TRUNCATE {small}")
+def _append(db: duckdb.DuckDBPyConnection, small: str, large: str) -> None:
+    """Append a tier to the next as one sorted run each: no merge costs more than the small tables, however large the index is."""
+    for name, order in (("turns", "doc"), ("messages", "doc"), ("post", "key, doc")):
+        db.execute(f"INSERT INTO {name}{large} SELECT * FROM {name}{small} ORDER BY {order}")  # noqa: S608 - fixed names
+        db.execute(f"TRUNCATE {name}{small}")
 
 
 def _count(db: duckdb.DuckDBPyConnection, table: str) -> int:

@@ -1,4 +1,5 @@
-"""Dates as terms: when a text was written, and which dates a question names. Knows calendars in English; knows nothing of ranking."""
+"""Dates as terms: when a text was written, and which dates a question names. Knows calendars in English,
+and German months; knows nothing of ranking."""
 
 import re
 from collections.abc import Set as AbstractSet
@@ -21,14 +22,17 @@ MONTHS = (
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b(?!-\d\d)")
-_MONTH_WORD = "|".join(f"{m[:3]}(?:{m[3:]})?" if len(m) > 3 else m for m in MONTHS) + "|sept"
+_GERMAN_WORD = "januar|februar|märz|maerz|mai|juni|juli|okt(?:ober)?|dez(?:ember)?"
+_MONTH_WORD = "|".join([*(f"{m[:3]}(?:{m[3:]})?" if len(m) > 3 else m for m in MONTHS), "sept", _GERMAN_WORD])
+_GERMAN = {"mär": "march", "mae": "march", "mai": "may", "okt": "october", "dez": "december"}
+"""The first three letters of German months where they are others."""
 _MONTH = re.compile(
-    rf"(?:\b(?P<before>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+)?\b(?P<month>{_MONTH_WORD})\b\.?(?:\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?",
+    rf"(?:\b(?P<before>\d{{1,2}})(?:st|nd|rd|th|\.)?(?:\s+of)?\s+)?\b(?P<month>{_MONTH_WORD})\b\.?(?:\s+(?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?",
     re.IGNORECASE,
 )
-_VERBS = frozenset({"may", "mar", "march", "sep", "dec", "jan"})
-"""Words that are not always months: they count where a day or year stands beside them, or a capital and a preposition before them."""
-_IN_BEFORE = re.compile(r"\b(?:in|on|of|since|until|last|next|this|during|by|from)\s+$", re.IGNORECASE)
+_VERBS = frozenset({"may", "mar", "march", "sep", "dec", "jan", "mai", "juli"})
+"""Words that are not always months (verbs, names): they count with a day or year beside them, or a capital and a preposition before."""
+_IN_BEFORE = re.compile(r"\b(?:in|on|of|since|until|last|next|this|during|by|from|im|seit|bis|ab|letzten|diesen)\s+$", re.IGNORECASE)
 _YEAR_AFTER = re.compile(r"^\.?,?\s+(?:19|20)\d\d\b")
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b", re.IGNORECASE)
 
@@ -78,6 +82,17 @@ def asked_dates(query: str) -> tuple[str, ...]:
     for match in _MONTH.finditer(query):
         found += _month_terms(match, query)
     return tuple(dict.fromkeys(found))
+
+
+def months_named(query: str) -> tuple[tuple[int, int], ...]:
+    """The months that a question names, each with its day or 0."""
+    named = [terms for found in _MONTH.finditer(query) if (terms := _month_terms(found, query))]
+    return tuple((MONTHS.index(month[1:]) + 1, int(day[0][1:]) if day else 0) for month, *day in named)
+
+
+def names_year(query: str) -> bool:
+    """Whether a question names a year."""
+    return bool(_YEAR.search(query) or _ISO.search(query))
 
 
 def tells_time(words: AbstractSet[str]) -> bool:
@@ -155,7 +170,7 @@ def _month_terms(match: re.Match[str], query: str) -> list[str]:
     word, day = match["month"], match["before"] or match["after"]
     if word.lower() in _VERBS and not day and not _surely_month(match, query):
         return []
-    month = next(m for m in MONTHS if m.startswith(word.lower()[:3]))
+    month = _GERMAN.get(word.lower()[:3]) or next(m for m in MONTHS if m.startswith(word.lower()[:3]))
     return [f"@{month}", *([f"@{int(day)}"] if day and 1 <= int(day) <= 31 else [])]
 
 

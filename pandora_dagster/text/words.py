@@ -1,6 +1,8 @@
 """Terms of a text: what the index stores and a query asks for. Knows tokens, stop words and stems; knows nothing of ranking.
 
-Words are lower-cased and stemmed (Snowball, English). Numbers stay whole (`1,234.50` is `1234.5`, `$697.00` is `697`), and so do
+Words are lower-cased and stemmed (Snowball, English). In a text whose function words are German, French, Spanish or Italian these are
+stop words too, and a word has that language's stem besides: whoever asks with single words finds it by the English one. Accents do not
+count, and `krueger` has the term of `Krüger` besides its own. Numbers stay whole (`1,234.50` is `1234.5`, `$697.00` is `697`), and so do
 identifiers (`4WQ150`, `mia_li_3668`, `2024-05-26`); an identifier also gives the words in it, a date its year, month and day.
 """
 
@@ -10,12 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol, cast
+from unicodedata import normalize
 
 import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
 from pandora_dagster.text.dates import MONTHS
 from pandora_dagster.text.irregular import BASES
-from pandora_dagster.text.stopwords import STOP_WORDS
+from pandora_dagster.text.spelling import umlauts_undone, unaccented
+from pandora_dagster.text.stopwords import FOREIGN, STOP_WORDS, language_of
 
 _TOKEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?![^\W_]|[-_][^\W_])|[^\W_]+(?:[-_][^\W_]+)*")
 _NUMBER = re.compile(r"[\d,.]+")
@@ -40,30 +44,38 @@ class _Stems(Protocol):
     def stemWord(self, word: str, /) -> str: ...  # noqa: N802 - the library's name
 
 
+Word = tuple[str, ...]
+"""The terms of one word, each of which finds it: as a rule one."""
+_NO_STOPS: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one pass over a text gives: its terms with their counts, and its words as they stand, lower-cased."""
 
     counts: Counter[str]
     words: frozenset[str]
+    length: int
+    """How many words have a term, `#money` included."""
 
 
 class TermReader:
     """Reads the terms of texts and remembers the stems it has made. Several threads may share one."""
 
     def __init__(self) -> None:
-        self._one_at_a_time = Lock()  # the stemmer keeps the word that it is working on
-        self._stemmer = cast(_Stems, snowballstemmer.stemmer("english"))  # pyright: ignore[reportUnknownMemberType]
-        self._known: dict[str, tuple[str, ...]] = {}
+        self._one_at_a_time = Lock()  # a stemmer keeps the word that it is working on
+        self._stemmers = {name: cast(_Stems, snowballstemmer.stemmer(name)) for name in ("english", *FOREIGN)}  # pyright: ignore[reportUnknownMemberType]
+        self._known: dict[str, dict[str, tuple[Word, ...]]] = {language: {} for language in ("", *FOREIGN)}
 
     def terms(self, text: str) -> list[str]:
         """Terms of `text` in order, with repeats."""
-        found: list[str] = []
-        known = self._known
-        for token in _TOKEN.findall(_lowered(text)):
-            terms = known.get(token)
-            found += self._learn(token) if terms is None else terms
-        return found
+        return [term for word in self.spelled(text) for term in word]
+
+    def spelled(self, text: str) -> list[Word]:
+        """The words of `text` that have terms, in order, with repeats."""
+        tokens = _TOKEN.findall(_lowered(text))
+        language = language_of(set(tokens))
+        return [word for token in tokens for word in self._words_of(token, language)]
 
     def counts(self, text: str) -> Counter[str]:
         """How often each term stands in `text`, with `#money` where it names an amount."""
@@ -73,51 +85,62 @@ class TermReader:
         """The terms of `text` with their counts, and its words."""
         lower = _lowered(text)
         words = Counter(_TOKEN.findall(lower))
+        language = language_of(words.keys())
         counts: Counter[str] = Counter()
-        known = self._known
+        length = 0
+        known = self._known[language]
         for token, count in words.items():
-            terms = known.get(token)
-            for term in self._learn(token) if terms is None else terms:
-                counts[term] += count
+            found = known.get(token)
+            for word in self._words_of(token, language) if found is None else found:
+                length += count
+                for term in word:
+                    counts[term] += count
         if _names_money(lower):
             counts[MONEY] = 1
-        return Reading(counts, frozenset(words))
+            length += 1
+        return Reading(counts, frozenset(words), length)
 
-    def stem(self, word: str) -> str:
+    def stem(self, word: str, language: str = "english") -> str:
         with self._one_at_a_time:
-            return self._stemmer.stemWord(BASES.get(word, word))
+            return self._stemmers[language].stemWord(BASES.get(word, word) if language == "english" else word)
 
-    def _learn(self, token: str) -> tuple[str, ...]:
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        terms = tuple(t for t in self._terms_of(token) if len(t) <= _LONGEST_TERM)
-        self._known[token] = terms
-        return terms
+    def _words_of(self, token: str, language: str) -> tuple[Word, ...]:
+        known = self._known[language]
+        found = known.get(token)
+        if found is None:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            found = known[token] = tuple(w for w in self._read_token(token, language) if w and len(max(w, key=len)) <= _LONGEST_TERM)
+        return found
 
-    def _terms_of(self, token: str) -> Iterable[str]:
+    def _read_token(self, token: str, language: str) -> Iterable[Word]:
         if _NUMBER.fullmatch(token):
-            return (_plain_number(token),)
+            return ((_plain_number(token),),)
         if date := _ISO_DATE.fullmatch(token):
-            return (token, date[1], *self._month(int(date[2])), str(int(date[3])))
+            return ((token,), (date[1],), *self._month(int(date[2])), (str(int(date[3])),))
         if ord(max(token)) >= _WIDE:
-            return _pairs(token)
+            return ((pair,) for pair in _pairs(token))
         parts = _PARTS.split(token)
         if len(parts) == 1:
-            return self._word(token)
-        whole = (token,) if "_" in token or any(c.isdigit() for c in token) else ()
-        return (*whole, *(t for p in parts if p.isalpha() and len(p) > 1 for t in self._word(p)))
+            return (self._word(token, language),)
+        whole = ((unaccented(token),),) if "_" in token or any(c.isdigit() for c in token) else ()
+        return (*whole, *(self._word(p, language) for p in parts if p.isalpha() and len(p) > 1))
 
-    def _month(self, number: int) -> tuple[str, ...]:
-        return tuple(self.stem(name) for name in MONTHS[max(0, number - 1) : number])
+    def _month(self, number: int) -> tuple[Word, ...]:
+        return tuple((self.stem(name),) for name in MONTHS[max(0, number - 1) : number])
 
-    def _word(self, word: str) -> tuple[str, ...]:
-        if word in STOP_WORDS:
+    def _word(self, word: str, language: str) -> Word:
+        if word in STOP_WORDS or word in FOREIGN.get(language, _NO_STOPS):
             return ()
-        return (self.stem(word) if word.isalpha() else word,)
+        plain = unaccented(word)
+        if not word.isalpha():
+            return (plain,)
+        stems = [self.stem(plain), *([unaccented(self.stem(word, language))] if language else ())]
+        return tuple(dict.fromkeys((*stems, *map(umlauts_undone, stems))))
 
 
 def _lowered(text: str) -> str:
-    lower = text.lower()
+    lower = text.lower() if text.isascii() else normalize("NFC", text.lower())
     return _WILL_NOT.sub(" ", lower) if "won" in lower else lower
 
 

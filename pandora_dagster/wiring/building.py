@@ -103,7 +103,7 @@ def open_house(
     served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
     turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
     vectors = open_vectors(settings, embeds or open_embedder(settings), _told)
-    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors)
+    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors, clock=now)
     call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
     spans = exported() if wanted(os.environ) else None
     hearing, settled = ((metering(metrics), spans.call), (spans.turn,)) if spans else ((metering(metrics),), ())

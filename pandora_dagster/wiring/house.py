@@ -1,7 +1,7 @@
 """The house: every adapter of one store, open. Knows what belongs together; `building.py` knows the constructors."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
-from pandora_dagster.selection.bearing import bearing
+from pandora_dagster.selection.bearing import bearing, beside
 from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
@@ -164,8 +164,17 @@ class House:
         bear on it without a word of it. Raises InputError."""
         who = user_id(user) if user else self.settings.user
         found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
-        found = found if self.vectors else bearing(query, found, self.turn_index.reader)
-        return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
+        if self.vectors:
+            return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
+        kept = bearing(query, found, self.turn_index.reader, self.turn_index.today)
+        near = beside(found, kept, self.turn_index.reader)
+        return search_results(query, kept, budget=budget_tokens, count=self.kit.counter.count, beside=near)
+
+    def unmatched_filters(self, user: str, filters: Mapping[str, str]) -> tuple[str, ...]:
+        """One sentence for each filter's value that no turn of the user has; an empty filter is none. Raises InputError."""
+        who = user_id(user) if user else self.settings.user
+        unknown = self.turn_index.unmatched(who, search_filters(filters))
+        return tuple(f"{name} {value[:80]!r}: no turn of {who} has it: expected one that is there" for name, value in unknown.items())
 
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""

@@ -24,13 +24,13 @@ def test_a_question_is_answered_as_one_json_document(invoke: Invoke) -> None:
 
 def test_a_file_of_questions_gives_one_object_a_line_in_order(invoke: Invoke, tmp_path: Path) -> None:
     """Each line is answered for its own user."""
-    asked = [{"user_id": "example", "query": "desk"}, {"user_id": "nobody", "query": "desk"}, {"user_id": "example", "query": ""}]
+    asked = [{"user_id": "example", "query": "desk"}, {"user_id": "nobody", "query": "desk"}]
     file = tmp_path / "questions.jsonl"
     file.write_text("\n".join(json.dumps(q) for q in asked))
     result = invoke("search", "--jsonl", str(file), "--budget-tokens", "200")
     found = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [f["query"] for f in found] == ["desk", "desk", ""]
-    assert [bool(f["results"]) for f in found] == [True, False, False]
+    assert [f["query"] for f in found] == ["desk", "desk"]
+    assert [bool(f["results"]) for f in found] == [True, False]
 
 
 def test_the_text_for_people_stands_in_time_order(invoke: Invoke) -> None:
@@ -41,15 +41,44 @@ def test_the_text_for_people_stands_in_time_order(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize(
     ("line", "says"),
-    [("{", "questions.jsonl:1"), ("[]", "user_id"), ('{"user_id": "ann"}', "query"), ('{"user_id": 1, "query": "x"}', "expected strings")],
+    [
+        ("{", "an object"),
+        ("[]", "user_id"),
+        ('{"user_id": "ann"}', "query"),
+        ('{"user_id": 1, "query": "x"}', "expected strings"),
+        ('{"user_id": "ann", "query": " "}', "empty"),
+        ('{"user_id": "../ann", "query": "x"}', "user id"),
+    ],
 )
-def test_a_faulty_line_is_named(invoke: Invoke, tmp_path: Path, line: str, says: str) -> None:
-    """With its number, and nothing is answered."""
+def test_a_faulty_line_is_named_and_the_others_answered(invoke: Invoke, tmp_path: Path, line: str, says: str) -> None:
+    """In order; with its number here and on stderr, and the exit code is 2."""
     file = tmp_path / "questions.jsonl"
-    file.write_text(line)
+    good = json.dumps({"user_id": "example", "query": "desk"})
+    file.write_text(f"{good}\n\n{line}\n{good}\n")
     result = invoke("search", "--jsonl", str(file))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert says in result.stderr
+    answers = [json.loads(answer) for answer in result.stdout.splitlines()]
+    assert (result.exit_code, len(answers), answers[1]["line"]) == (2, 3, 3)
+    assert answers[0] == answers[2]
+    assert answers[0]["results"]
+    assert says in answers[1]["error"]
+    assert f"questions.jsonl:3: {answers[1]['error']}" in result.stderr
+
+
+def test_one_way_to_ask_is_expected(invoke: Invoke, tmp_path: Path) -> None:
+    """Neither both nor none."""
+    both = invoke("search", "desk", "--jsonl", str(tmp_path / "q.jsonl"))
+    none = invoke("search", "  ", "-u", "example")
+    assert (both.exit_code, none.exit_code) == (2, 2)
+    assert "expected one of them" in both.stderr
+    assert "the query is empty" in none.stderr
+
+
+def test_a_filter_that_nothing_has_is_named(invoke: Invoke) -> None:
+    """On stderr, so that a slip of the pen is seen."""
+    result = invoke("search", "desk", "-u", "example", "--topic", "no-such", "--session", "nowhere")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "topic 'no-such': no turn of example has it" in result.stderr
+    assert "session 'nowhere'" in result.stderr
 
 
 def test_wrong_filters_are_refused(invoke: Invoke) -> None:

@@ -1,9 +1,11 @@
 """Which of the found messages bear on a query, and which of their lines."""
 
+from datetime import date
+
 import pytest
 
 from pandora_dagster.contracts.turns import FoundMessage
-from pandora_dagster.selection.bearing import bearing
+from pandora_dagster.selection.bearing import bearing, beside
 from pandora_dagster.selection.places import doc_of
 from pandora_dagster.text.words import TermReader
 
@@ -61,3 +63,45 @@ def test_a_date_and_a_beginning_count_as_matches(reader):
     messages = [_message(1, 1, "I swam.", day="2023-05-08"), _message(4, 1, "Computation is hard.", day="2023-06-01")]
     assert _kept("8 May 2023", messages, reader) == ["I swam."]
     assert _kept("computers", messages, reader) == ["Computation is hard."]
+
+
+def test_answers_without_a_find_stand_back_where_anything_tells_more(reader):
+    """So do questions that nobody answered; alone they are shown."""
+    empty = [
+        _message(1, 1, "Which oil for the attic ladder?"),
+        _message(1, 2, "I found nothing about oil for the attic ladder.", "assistant"),
+    ]
+    told = _message(2, 1, "The attic ladder is 2 m long.")
+    assert _kept("attic ladder", [*empty, told], reader) == ["The attic ladder is 2 m long."]
+    assert _kept("attic ladder", empty, reader) == [m.text for m in empty]
+
+
+def test_a_question_with_a_statement_or_an_answer_stays(reader):
+    """It tells something itself, or what is told after it."""
+    messages = [
+        _message(1, 1, "I oiled the ladder. What else?"),
+        _message(2, 1, "How long is the ladder?"),
+        _message(2, 2, "The ladder is 2 m long.", "assistant"),
+    ]
+    assert _kept("ladder", messages, reader) == [m.text for m in messages]
+
+
+def test_the_turns_beside_a_find_are_offered(reader):
+    """Not those farther away, of another day, or what only acknowledges."""
+    found = [
+        _message(2, 1, "Too many files leak."),
+        _message(3, 1, "The pool is made on every request."),
+        _message(3, 2, "Noted.", "assistant"),
+        _message(1, 1, "Good morning.", day="2023-05-07"),
+        _message(4, 1, "The release is planned."),
+    ]
+    kept = bearing("leak", found, reader)
+    assert [m.text for m in kept] == ["Too many files leak."]
+    assert [m.text for m in beside(found, kept, reader)] == ["The pool is made on every request."]
+    assert beside(found, [], reader) == []
+
+
+def test_what_was_said_on_the_day_that_is_meant_is_kept(reader):
+    """`yesterday` is counted from the day of the question."""
+    messages = [_message(1, 1, "I swam.", day="2023-05-08"), _message(4, 1, "I ran.", day="2023-06-01")]
+    assert [m.text for m in bearing("yesterday", messages, reader, date(2023, 5, 9))] == ["I swam."]

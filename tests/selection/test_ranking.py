@@ -95,3 +95,10 @@ def test_a_further_signal_is_fused_in() -> None:
     for weight, first in ((0.5, 1), (5.0, 2)):
         found = ranked_messages(Question({"desk": 1.0}, {}, ()), units, matches, [Signal(weight, {units[1].doc: 77.0})])
         assert [s.unit.number for s in found] == [first, 3 - first]
+
+
+def test_what_was_said_on_the_named_day_stands_first() -> None:
+    """All messages of its turns, before what shares all the words."""
+    units = [_unit(1, 0, session="a"), _unit(1, session="a"), _unit(1, 2, session="a"), _unit(5, session="b")]
+    places = {"desk": {doc_of(5, 1): 3}, "@2026-10-29": {doc_of(1, 0): 1}}
+    assert _order(units, places, dates=(), said=("@2026-10-29",))[-1] == (5, 1)

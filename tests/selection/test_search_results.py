@@ -31,6 +31,13 @@ def test_nothing_found_gives_nothing() -> None:
     assert search_results("q", [_message(1, "a b c")], budget=4, count=_words) == search_results("q", [], budget=4, count=_words)
 
 
+def test_what_stands_beside_fills_what_is_left() -> None:
+    """Only after all that was found, however well it scores; the list stays best first."""
+    found, near = [_message(1, "a b", score=1.0)], [_message(2, "c d", score=2.0), _message(3, "e f", score=0.5)]
+    assert [r.message_ids[0] for r in search_results("q", found, budget=6, count=_words, beside=near).results] == ["m1"]
+    assert [r.message_ids[0] for r in search_results("q", found, budget=99, count=_words, beside=near).results] == ["m2", "m1", "m3"]
+
+
 @given(st.lists(st.tuples(st.text("ab \n", max_size=30), st.integers(1, 4), st.floats(0, 9)), max_size=12), st.integers(1, 60))
 @settings(max_examples=100)
 def test_the_budget_is_never_exceeded_and_nothing_is_said_twice(raw: list[tuple[str, int, float]], budget: int) -> None:

@@ -1,6 +1,8 @@
 """Messages found in the index."""
 
 import multiprocessing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,23 @@ def test_a_merge_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.Mon
     assert {i.split(":")[0] for i in _ids(index, "desk", limit=50)} == {f"D{n}" for n in range(3, 13)}
     assert _ids(index, "lamp") == ["D1:1"]
     assert len(index.rows()) == 11
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("What did we say of the desk yesterday?", "D5:1"),
+        ("what about the desk on 3 January?", "D2:1"),
+        ("was war im Januar mit dem desk", "D9:1"),
+        ("which desk", "D9:1"),
+    ],
+)
+def test_days_are_those_before_the_question(index: DuckTurnIndex, query: str, first: str) -> None:
+    """`yesterday` is counted from the clock; a day without a year is the latest that has messages and is not to come."""
+    dated = replace(index, clock=lambda: datetime(2026, 1, 7, tzinfo=UTC))
+    said = {3: "we ate", 5: "it rained", 9: "the desk is oak, a desk of oak", 30: "later"}
+    dated.put([message_row(n, said.get(n, "the desk stands"), session=f"s{n}") for n in (2, 3, 5, 9)])
+    assert _ids(dated, query, limit=1) == [first]
 
 
 @pytest.mark.parametrize(

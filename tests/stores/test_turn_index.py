@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pandora_dagster.contracts.turns import SearchFilters
 from pandora_dagster.stores import turn_tables
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from tests.stores.index_rig import text_row
@@ -191,3 +192,11 @@ def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str,
     found = shared.candidates("ann", " ".join(query), limit=20)
     assert {c.row.user_id for c in found} <= {"ann"}
     assert found == alone.candidates("ann", " ".join(query), limit=20)
+
+
+def test_values_that_no_turn_of_the_user_has_are_named(index: DuckTurnIndex) -> None:
+    """By their filter; another user's do not count, and a user without turns has none."""
+    index.put([text_row(1, intent="recall", topics=("desks",)), text_row(1, user="bob", session="s9")])
+    assert index.unmatched("ann", SearchFilters(session="s9", intent="recall", topic="lamps")) == {"session": "s9", "topic": "lamps"}
+    assert index.unmatched("ann", SearchFilters()) == {}
+    assert index.unmatched("eve", SearchFilters(topic="desks")) == {"topic": "desks"}

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -57,8 +57,8 @@ class OfflineRuntime:
         names = {self.endpoints[layer].name for layer in ModelLayer}
         return sum(self._engines[name].places if name in self._engines else _FIRST_PLACES for name in names)
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
-        """One answer within `timeout_s` seconds from when the call has its place; raises ModelError."""
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
+        """One answer within `timeout_s` seconds from when the call has its place, told in one piece; raises ModelError."""
         endpoint, came = self.endpoints[pack.layer], time.perf_counter()
         request = request_for(pack, endpoint, attempt=next(self._attempts))
         engine = self._engine(endpoint)
@@ -75,6 +75,8 @@ class OfflineRuntime:
                 ) from None
             latency = (time.perf_counter() - began) * 1_000
         reply = whole(_text(line, endpoint), line.get("finish_reason"), thought=False, usage=_usage(line), endpoint=endpoint)
+        if on_words is not None and reply.text:
+            on_words(reply.text)
         usage, queued = reply.usage or Usage(), (began - came) * 1_000
         return ModelAnswer(reply.text, reply.finish_reason, usage, self.name, endpoint.server.model, latency, queued_ms=queued)
 

@@ -1,0 +1,22 @@
+"""Answers that say nothing was found."""
+
+import pytest
+
+from pandora_dagster.text.nothing_found import only_nothing_found
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("I found nothing about this in the documents.", True),
+        ('I found nothing about "v. 2: oil". What comes nearest:', True),
+        ("I found nothing about a refund in our earlier turns.", True),
+        ("It was cancelled [1]. I found nothing about a refund.", False),
+        ("I found nothing about oil. The hinge is of brass.", False),
+        ("I found it.", False),
+        ("", False),
+    ],
+)
+def test_an_answer_that_tells_nothing(text: str, only: bool) -> None:
+    """Only where no other sentence stands in it."""
+    assert only_nothing_found(text) is only

@@ -87,10 +87,10 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.runtime, name)
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         self.packs.append(pack)
         try:
-            answer = await self.runtime.complete(pack, timeout_s=timeout_s)
+            answer = await self.runtime.complete(pack, timeout_s=timeout_s, on_words=on_words)
         except ModelError as error:
             self.cached.append(error.tokens[2])
             raise

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace, Hold, Stands
+from pandora_dagster.contracts.archive import Stands
 from pandora_dagster.contracts.calls import (
     CallRecord,
     CallRequest,
@@ -268,60 +268,6 @@ class TurnStore(Protocol):
 
     def path(self, key: TurnKey, *, revision: int | None = None) -> str:
         """The folder of a turn's revision, for people."""
-        ...
-
-
-class ColdStorage(Protocol):
-    """Where the originals of archived turns lie, by their hash; nothing here is ever changed."""
-
-    def put(self, objects: Sequence[ColdObject]) -> tuple[ColdPlace, ...]:
-        """Each object on the disk, read back and compared file by file when this returns. Raises StoreError, DocumentError."""
-        ...
-
-    def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
-        """The originals, each held against its hash; raises DocumentError (`missing` where the object is gone)."""
-        ...
-
-    def verify(self, record: ArchiveRecord) -> str:
-        """What is wrong with an object, as one sentence; "" where all of it is as it was."""
-        ...
-
-
-class ArchivesTurns(Protocol):
-    """The folders of turns on their way to the archive and back. The caller holds the turn's lock."""
-
-    def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:
-        """The newest revision, and every file of the turn's folder that goes to cold storage by its name there; raises
-        DocumentError for one that contradicts its manifest and for links."""
-        ...
-
-    def archived(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
-        """The turn as it will stand: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
-        ...
-
-    def switch(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
-        """Each turn as it stands and as it is archived: compressed documents first, `turn.json` last. Raises StoreError."""
-        ...
-
-    def tidy(self, keys: Sequence[TurnKey]) -> None:
-        """Take away what archived turns no longer name. Raises StoreError."""
-        ...
-
-    def restore(self, key: TurnKey) -> Turn:
-        """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError."""
-        ...
-
-
-class Holds(Protocol):
-    """What keeps turns from archival."""
-
-    def find(self, key: TurnKey) -> Hold | None:
-        """Raises DocumentError for a damaged one: it may be a pin."""
-        ...
-
-    def put(self, key: TurnKey, hold: Hold) -> None: ...
-    def remove(self, key: TurnKey) -> bool:
-        """True where there was one."""
         ...
 
 

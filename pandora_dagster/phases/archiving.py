@@ -9,10 +9,10 @@ from hashlib import sha256
 from zoneinfo import ZoneInfo
 
 from pandora_dagster.contracts.archive import ArchivedDocument, ArchiveRecord, ColdObject, ColdPlace, Due
+from pandora_dagster.contracts.archive_ports import ArchivesTurns, ColdStorage, Holds
 from pandora_dagster.contracts.calls import CallSite
 from pandora_dagster.contracts.compression import Content, Shrunk
 from pandora_dagster.contracts.conversations import Message
-from pandora_dagster.contracts.ports import ArchivesTurns, ColdStorage, Holds
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.words import ContentType, Priority, TurnState
 from pandora_dagster.phases.kit import Kit

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pandora_dagster.contracts.archive import ArchiveRecord
+from pandora_dagster.contracts.archive_ports import ColdStorage
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.ports import ColdStorage, CountsTokens
+from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, UnknownTurnError

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class Server(ExtractiveRuntime):
         """Query -> how many of its calls meet nobody."""
         self.order: list[str] = []
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         self.running += 1
         self.most = max(self.most, self.running)
         self.order.append(pack.query)
@@ -43,7 +43,7 @@ class Server(ExtractiveRuntime):
             if self.away_for.get(pack.query, 0):
                 self.away_for[pack.query] -= 1
                 raise RuntimeUnreachableError("MIND at http://127.0.0.1:1/v1: refused: expected a reachable SGLang server")
-            return await super().complete(pack, timeout_s=timeout_s)
+            return await super().complete(pack, timeout_s=timeout_s, on_words=on_words)
         finally:
             self.running -= 1
 

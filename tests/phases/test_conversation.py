@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -64,8 +65,8 @@ def test_a_long_session_is_summed_up_and_the_next_turn_is_given_it(house):
 class Unmindful(ExtractiveRuntime):
     """The embedded runtime, whose RETRIEVAL finds nothing."""
 
-    async def complete(self, pack: PromptPack, *, timeout_s: float) -> ModelAnswer:
-        made = await super().complete(pack, timeout_s=timeout_s)
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
+        made = await super().complete(pack, timeout_s=timeout_s, on_words=on_words)
         return replace(made, text=RetrievalPlan(confidence=0.9).model_dump_json()) if pack.role == "retrieval" else made
 
 

@@ -15,7 +15,6 @@ from pandora_dagster.contracts.calls import (
     InputDocument,
     ModelAnswer,
     PromptPack,
-    Source,
     TurnSpent,
 )
 from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
@@ -23,7 +22,6 @@ from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.sources import Research, Visit
 from pandora_dagster.contracts.turns import Candidate, Manifest, PhaseRecord, Turn, TurnRow
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer, TurnState
 
@@ -323,32 +321,3 @@ class TurnIndex(Protocol):
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
         """The user's own turns that may matter for `query`, best first; turns numbered `before` or later stay out."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ToolOutcome:
-    """What a tool gave back. `text` is Markdown for section 4; `raw` the bundle for toolresults.md."""
-
-    ok: bool
-    text: str
-    raw: str
-    sources: tuple[Source, ...] = ()
-    """Without labels; the caller numbers them."""
-    research: tuple[Research, ...] = ()
-    """What was researched; it is stored once the turn is saved, and later turns find it (004 section 3.5)."""
-    visits: tuple[Visit, ...] = ()
-    """Pages that were visited for it (004 section 3.6)."""
-
-
-class Tool(Protocol):
-    """What the Coordinator may call. Arguments are validated against `parameters` (JSON Schema) before `run`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def parameters(self) -> Mapping[str, Any]: ...
-    @property
-    def writes(self) -> bool: ...
-    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome: ...

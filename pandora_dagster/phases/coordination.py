@@ -10,7 +10,7 @@ import jsonschema
 from pandora_dagster.contracts.answers import ExecutorStep, TaskPlan, ToolCall
 from pandora_dagster.contracts.calls import GateVerdict, InputDocument, Source
 from pandora_dagster.contracts.compression import Content
-from pandora_dagster.contracts.ports import Tool, ToolOutcome
+from pandora_dagster.contracts.tools import Tool, ToolOutcome
 from pandora_dagster.contracts.words import SECTION_BUDGETS, ContentType
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.desk import Desk, Written, answer_of

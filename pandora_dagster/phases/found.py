@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, ValidationError
 
-from pandora_dagster.contracts.ports import ToolOutcome
 from pandora_dagster.contracts.sources import Provenance, Research, Visit
+from pandora_dagster.contracts.tools import ToolOutcome
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.desk import Answer, Desk
 from pandora_dagster.text.dates import stamp

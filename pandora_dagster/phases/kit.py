@@ -13,11 +13,11 @@ from pandora_dagster.contracts.ports import (
     Interventions,
     KeepsVectors,
     Summarizes,
-    Tool,
     TurnIndex,
     TurnStore,
 )
 from pandora_dagster.contracts.remembered import ConversationSummaries, FactBook, MemoryStore, NoteStore, SourceStore
+from pandora_dagster.contracts.tools import Tool
 from pandora_dagster.contracts.words import Priority
 from pandora_dagster.selection.excerpts import Scores
 

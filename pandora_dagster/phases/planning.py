@@ -5,7 +5,7 @@ from typing import Any
 
 from pandora_dagster.contracts.answers import TaskPlan
 from pandora_dagster.contracts.calls import InputDocument
-from pandora_dagster.contracts.ports import Tool
+from pandora_dagster.contracts.tools import Tool
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
 from pandora_dagster.text.meta import metas

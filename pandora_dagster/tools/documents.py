@@ -7,7 +7,8 @@ from typing import Any
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.ports import CountsTokens, ToolOutcome, TurnIndex, TurnStore
+from pandora_dagster.contracts.ports import CountsTokens, TurnIndex, TurnStore
+from pandora_dagster.contracts.tools import ToolOutcome
 from pandora_dagster.contracts.turns import Candidate
 from pandora_dagster.phases.looking_back import SESSION_POOL
 from pandora_dagster.selection.excerpts import Excerpt, Scores, excerpt

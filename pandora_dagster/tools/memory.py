@@ -7,8 +7,9 @@ from typing import Any
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.ports import Clock, CountsTokens, ToolOutcome
+from pandora_dagster.contracts.ports import Clock, CountsTokens
 from pandora_dagster.contracts.remembered import MemoryEntry, MemoryStore
+from pandora_dagster.contracts.tools import ToolOutcome
 from pandora_dagster.selection.excerpts import Scores
 from pandora_dagster.text.citations import without_marks
 from pandora_dagster.text.tables import cell

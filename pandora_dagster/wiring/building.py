@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pandora_dagster.contracts.ports import CountsTokens, Embeds, Meters, ModelRuntime, Tool
+from pandora_dagster.contracts.ports import CountsTokens, Embeds, Meters, ModelRuntime
+from pandora_dagster.contracts.tools import Tool
 from pandora_dagster.contracts.words import Priority
 from pandora_dagster.cookbook import Shelf
 from pandora_dagster.errors import ConfigurationError

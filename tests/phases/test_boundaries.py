@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pandora_dagster.contracts.calls import Source
-from pandora_dagster.contracts.ports import ToolOutcome
+from pandora_dagster.contracts.tools import ToolOutcome
 from pandora_dagster.errors import ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.phases.flow import run_phase
 from tests.phases.rig import COMPLETE, command, plan, retrieval, tool

@@ -6,8 +6,8 @@ import pytest
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import user_id
-from pandora_dagster.contracts.ports import ToolOutcome
 from pandora_dagster.contracts.remembered import MemoryEntry
+from pandora_dagster.contracts.tools import ToolOutcome
 from pandora_dagster.errors import StoreError
 from pandora_dagster.phases.coordination import MOST_ROUNDS
 from pandora_dagster.text.citations import cited, references

@@ -6,7 +6,7 @@ import pytest
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import user_id
-from pandora_dagster.contracts.ports import ToolOutcome
+from pandora_dagster.contracts.tools import ToolOutcome
 from pandora_dagster.phases.flow import run_phase
 from tests.phases.rig import COMPLETE, Rig, command, plan, tool
 from tests.stores.test_sources import research, visit

@@ -1,6 +1,5 @@
 """A turn's index row, made from its documents alone. The one place where a row is made: phases, import and rebuild call it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +19,7 @@ _TOLD = (0, 4, 5)
 _BEFORE = 2
 """In a recorded turn: what stood before the first words of the person."""
 _QUOTING = "extractive"
-"""The runtime whose answers are verbatim spans, each with its citation (DECISIONS 25)."""
-_QUOTED_LINE = re.compile(r"^.*\[\d+\][ \t]*$\n?", re.MULTILINE)
+"""The runtime whose answers are verbatim spans, each with its citation, under fixed sentences (DECISIONS 25)."""
 
 
 def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = None, *, preamble: Sequence[Message] = ()) -> TurnRow:
@@ -88,7 +86,7 @@ def told(manifest: Manifest, document: ContextDocument, files: Mapping[str, str]
         bodies = {
             0: document.query(),
             4: _new_results(document.body(4)),
-            5: _QUOTED_LINE.sub("", answer).strip("\n") if manifest.runtime == _QUOTING else answer,
+            5: "" if manifest.runtime == _QUOTING else answer,
         }
     return {n: body for n, body in bodies.items() if body.strip()}
 

@@ -16,9 +16,9 @@ from pandora_dagster.runtime.extractive.questions import Question, question
 from pandora_dagster.runtime.extractive.quotes import OVER, quote
 from pandora_dagster.runtime.extractive.ranking import rank
 from pandora_dagster.runtime.extractive.records import decode
-from pandora_dagster.runtime.extractive.relevance import bears, shared
+from pandora_dagster.runtime.extractive.relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
-from pandora_dagster.runtime.extractive.statements import contradicts, stated
+from pandora_dagster.runtime.extractive.statements import binds, contradicts, stated
 from pandora_dagster.text.known_facts import read_shown_lines
 
 _TURN = re.compile(
@@ -27,6 +27,13 @@ _TURN = re.compile(
 )
 _NOTE = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[\d{1,4}\])? =====[ \t]*$", re.MULTILINE)
 _MINE = re.compile(r"\b(?:my|mine|our|ours|i)\b", re.IGNORECASE)
+_ADVICE = re.compile(
+    r"\b(?:suggest\w*|recommend\w*|advi[sc]e|ideas?|propose|plan|choose|pick|which .{1,40} should|what (?:should|could|can|shall) (?:i|we)"
+    r"|vorschl\w+|empf[ei]\w+|schlag\w* .{0,40}vor)\b",
+    re.IGNORECASE,
+)
+"""Who asks for advice is bound by limits that the question does not repeat."""
+_WEAKEST = 0.05
 _ROOM = 0.75
 """Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
 _MOST_FACTS = 80
@@ -107,7 +114,18 @@ def _facts(turns: str, ledger: str, asked: Question, labels: Labels) -> tuple[li
     known = [_Said(f.turn, f.date, f.name, f.text, f.current, own=True) for f in read_shown_lines(ledger)]
     told = _told_in([_said(h, text) for h, text in texts if not h.group(3)], known, asked, labels)
     told = told or _told_in([_said(h, text) for h, text in texts if h.group(3)], [], asked, labels)
+    if _ADVICE.search(asked.text):
+        told += _limits([said for said in known if said.current and all(f.span.text not in said.text for f in told)], asked, labels)
     return told, [said.text for said in known if not said.current]
+
+
+def _limits(known: list[_Said], asked: Question, labels: Labels) -> list[_Fact]:
+    """The known facts that bind whatever is advised: `I never eat fish` shares no word with `suggest a dinner`."""
+    reader, found = SpanReader(labels, asked), list[_Fact]()
+    for said in known:
+        spans = [s for s in reader.read(said.text, label=said.label or None, quoted=True, date=said.date) if binds(s.text)]
+        found += [_Fact(said.turn, said.label, _WEAKEST, replace(span, own=True)) for span in spans]
+    return found
 
 
 def _said(head: re.Match[str], text: str) -> _Said:
@@ -237,7 +255,7 @@ def _research(document: str, query: str) -> CachedResearch | None:
     topic, summary = str(record.get("topic") or ""), str(record.get("summary") or "")
     results = [as_mapping(r) for r in as_list(record.get("top_results") or record.get("claims"))]
     claims = " ".join(str(r.get("claim", "")) for r in results)
-    if not topic or not shared(query, f"{topic.replace('.', ' ')} {summary} {claims}"):
+    if not topic or not enough(query, f"{topic.replace('.', ' ')} {summary} {claims}"):
         return None
     return CachedResearch(
         topic=topic,

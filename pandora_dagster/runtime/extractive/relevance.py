@@ -29,6 +29,11 @@ def bears(query: str, key: str, value: str) -> bool:
     return asks_preference(query) and bool(_BARE_PREFERENCES.search(query))
 
 
+def enough(query: str, text: str) -> bool:
+    """Whether `text` shares so many words with the query that it is about it: two, of one or two all but one."""
+    return len({stem(w) for w in shared(query, text)}) >= min(2, (len(asked_stems(query)) + 1) // 2 or 1)
+
+
 def shared(query: str, text: str) -> tuple[str, ...]:
     """The words of the query, verbatim in lower case, whose stems stand in `text`."""
     stems = frozenset(terms(re.sub(r"[._/-]", " ", text)))

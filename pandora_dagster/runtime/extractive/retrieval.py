@@ -12,7 +12,7 @@ from pandora_dagster.runtime.extractive.headers import Summary, as_list, as_numb
 from pandora_dagster.runtime.extractive.matching import akin, content_words, coverage, stem, terms
 from pandora_dagster.runtime.extractive.pointing import pointer
 from pandora_dagster.runtime.extractive.questions import asks_past, is_greeting, question
-from pandora_dagster.runtime.extractive.relevance import bears, shared
+from pandora_dagster.runtime.extractive.relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
 
 _BESIDE = 0.4
@@ -168,7 +168,8 @@ def _research(query: str, headers: list[Mapping[str, Any]]) -> ResearchMatch:
         for i, h in enumerate(headers)
     ]
     best = max(matching, default=(0, 0.0, 0))
-    if not best[0]:
+    told = _spaced(" ".join(map(str, (headers[-best[2]].get("topic"), headers[-best[2]].get("cache_key", ""))))) if headers else ""
+    if not headers or not enough(query, f"{told} {_said(headers[-best[2]])}"):
         return ResearchMatch(matched=False)
     header = headers[-best[2]]
     age, quality = _number(header.get("age_hours")), _number(header.get("quality_score"))

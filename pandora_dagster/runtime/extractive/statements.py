@@ -73,6 +73,11 @@ _BOUND = re.compile(
     r"|not allowed|maximum|minimum|budget is|limit(?:ed)?|cap(?:ped)?)\b|\b(?:under|below|within|up to|until|exceed) (?:[$€£] ?)?\d",
     re.IGNORECASE,
 )
+_BARRED = re.compile(
+    r"\b(?:allerg\w+|intoleran\w+|vegetarian|vegan|diabetic|pregnant|can(?:no|['’])t (?:eat|drink|have)|do(?:n['’]t| not) (?:eat|drink)"
+    r"|vegetarier\w*|veganer\w*|schwanger|esse .{0,20}(?:kein|nie))",
+    re.IGNORECASE,
+)
 _OF_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b|^(?:never|always|don['’]t|do not)\b", re.IGNORECASE)
 _OF_MATTER = re.compile(r"^(?:the|this|that|these|those|it|each|every|all|no|for|on|in|at)\b.*\d", re.IGNORECASE)
 _FORGET = re.compile(
@@ -148,6 +153,12 @@ def _category(core: str) -> FactCategory | None:
     if _is_limit(core):
         return "Logistics"
     return next((category for category, rule in _WITHIN if rule.search(core)), None)
+
+
+def binds(sentence: str) -> bool:
+    """Whether a statement limits what the person can be given."""
+    core = _OPENING.sub("", sentence)
+    return _is_limit(core) or bool(_BARRED.search(core))
 
 
 def _is_limit(core: str) -> bool:

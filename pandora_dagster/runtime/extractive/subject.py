@@ -22,6 +22,7 @@ _KINDS = word_set(
     " myself yourself himself herself itself ourselves themselves"
 )
 """Words that tell no thing from its like."""
+_KIND_STEMS = frozenset(map(stem, _KINDS))
 _ASKING = re.compile(r"\?\s*$|^\W*(?:what|which|who|whom|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|has|have)\b", re.I)
 _ASIDE = re.compile(r"\b(?:do|does|did|can|could|has|have|had|will|would|should)\b", re.IGNORECASE)
 _OF = re.compile(r"^\s+(?:for|of)\s+(?:(?:the|a|an|my|our|your|his|her|their|this|that)\s+)?$", re.IGNORECASE)
@@ -150,7 +151,8 @@ def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:
             others |= wrong if told else set()
             unmet += [] if told else [thing]
         else:
-            near = any(_holds({*thing.telling, thing.head}, s.stems) for s in spans if not asks(s.text))
+            wanted = thing.telling if thing.head in _KIND_STEMS else {*thing.telling, thing.head}
+            near = any(_holds(wanted, s.stems) for s in spans if not asks(s.text))
             headed = any(_holds({thing.head}, own) for own in reach.values())
             others |= wrong
             unmet += [thing] if not near and headed and (wrong or not told) else []

@@ -59,6 +59,13 @@ FOREIGN: dict[str, frozenset[str]] = {
 }
 """Language, as the stemmers name it -> its function words; umlauts as they are typed without such keys too."""
 _EVERY = frozenset[str]().union(*FOREIGN.values())
+_ALSO_ENGLISH = """
+ai ante as avant bin car chi come comment con contra cosa dal dei del della den der des di die dove du el era este fin ha hat he la leur
+lei li lo los man mag mes mi mia mis no on or os par pendant per plus pour sans se ser sera si sin sobre son sue sui sur ton tu tue un uno
+vers via war wand was will falls also sole las le les ne et sa sta
+"""
+FOREIGN_ONLY = _EVERY - frozenset(_ALSO_ENGLISH.split())
+"""Function words of those languages that mean nothing in English: they say nothing in a text of whatever language."""
 _FEWEST = 2
 """One such word may be a word of another language (`die`, `hat`); two of them and fewer English ones are a sentence."""
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from pandora_dagster.text.stopwords import FOREIGN_ONLY
 from pandora_dagster.text.words import prefix_of
 
 WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’](?:[^\W\d_]{1,2})\b)?")
@@ -15,18 +16,7 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ELSEWHERE = word_set(
-    """wann wie wo wer wen wem wessen welche welcher welches welchen welchem warum wieso wohin woher ist sind der das dem des ein eine
-    einen einem einer eines und oder aber nicht kein keine keinen ich du er sie es wir ihr mich dich uns euch mir dir ihm ihnen mein meine
-    meinen meinem meiner dein deine unser unsere unseren euer sein seine ihre ihren haben habe hast hatte hatten wird werden wurde wurden
-    kann können muss müssen soll sollen darf für mit von vom zu zum zur bei beim auf aus im um nach über unter vor seit bis ab durch gegen
-    ohne wenn dass weil auch noch schon nur sehr mal bitte gibt gab viel viele wieviel
-    quand quel quelle quels quelles est sont le les du une et où combien je il elle nous vous ma mes ta ses notre votre ce cette ces aux
-    dans avec que qui cuándo cuando qué cuál cuáles dónde donde quién cómo cuánto cuánta cuántos cuántas el los las unos unas y del por
-    quando quale quali dove chi quanto quanti gli della delle degli è"""
-)
-"""Function words of German, French, Spanish and Italian that are no English words, so that nobody need know which language it is."""
-STOP_WORDS = _ELSEWHERE | word_set(
+STOP_WORDS = FOREIGN_ONLY | word_set(
     """a about above after again against all also am an and any are as at back be because been before being below between both but by can
     could did do does doing don down during each few for from further get go got had has have having he her here hers him his how i if in
     into is isn it its just let like ll me more most my no nor not now of off ok okay on once one ones only or other our ours out over own

@@ -24,9 +24,7 @@ def test_research_is_told_by_the_tool(ask) -> None:
     assert not spoken["has_research"]
 
 
-@pytest.mark.parametrize(
-    ("query", "topic"), [("günstige Möbel", "query.gunstige"), ("你好，世界", "query"), ("lamp", "query.lamp")]
-)
+@pytest.mark.parametrize(("query", "topic"), [("günstige Möbel", "query.gunstige"), ("你好，世界", "query"), ("lamp", "query.lamp")])
 def test_research_has_a_topic_id_whatever_the_words(ask, query: str, topic: str) -> None:
     """Small plain letters, as the research index names its topics."""
     done = "### Result 1: internet.research\n\n**Status:** success\n\nFound."

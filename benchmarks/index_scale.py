@@ -2,7 +2,7 @@
 
 Text is made of a Zipf vocabulary. SQLite's FTS5 holds the same messages and answers the same questions. `--quick` stops at 10,000.
 Each size has a row of times by the clock and one of processor time, which other processes do not lengthen. Exit code 1 where
-the search at the largest size takes more than 6 times the processor time of that at 10,000.
+something grows more than GROWTH allows.
 """
 
 import argparse
@@ -29,6 +29,9 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 BATCH = 4_000
 MOST = 60
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
+GROWTH = (("search", 95, 6.0), ("last 20", 50, 2.0), ("index one turn", 50, 2.0))
+"""What may grow to how many times its processor time at 10,000 turns, at which percentile: the last two are flat but for the opening
+of a file a hundred times as large."""
 CLOCKS = {"by the clock": perf_counter, "processor": process_time}
 Sentence = list[str]
 Times = dict[str, list[float]]
@@ -173,17 +176,18 @@ def main(arguments: list[str]) -> int:
                 f"\n{users} user(s), milliseconds p50 / p95\n| turns | | search | FTS5 search | last 20 | index one turn | MB | filled, s |"
             )
             print("|---|---|---|---|---|---|---|---|", flush=True)
-            found: dict[int, float] = {}
+            found: dict[int, dict[str, Times]] = {}
             for size, times, filling in grown(Path(folder), users, sizes, asked.searches):
                 megabytes = (Path(folder) / f"{users}.duckdb").stat().st_size / 1e6
                 for clock in CLOCKS:
                     cells = " | ".join(spread(v[clock]) for v in times.values())
                     print(f"| {size:,} | {clock} | {cells} | {megabytes:.0f} | {filling:.0f} |", flush=True)
-                found[size] = p(times["search"]["processor"], 95)
-            base = min(10_000, sizes[-1])
-            ratio = found[sizes[-1]] / found[base]
-            print(f"processor time of a search, p95: at {sizes[-1]:,} turns {ratio:.1f} times that at {base:,}; expected at most 6")
-            missed |= ratio > 6
+                found[size] = times
+            base, largest = min(10_000, sizes[-1]), sizes[-1]
+            for what, at, most in GROWTH:
+                grew = p(found[largest][what]["processor"], at) / p(found[base][what]["processor"], at)
+                print(f"processor time of {what}, p{at}: at {largest:,} turns {grew:.1f} times that at {base:,}; expected at most {most:g}")
+                missed |= grew > most
         rebuild_parts(Path(folder) / "store", 1_000 if asked.quick else 10_000)
     return 1 if missed else 0
 

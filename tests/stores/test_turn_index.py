@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pandora_dagster.contracts.turns import SearchFilters
 from pandora_dagster.stores import turn_tables
 from pandora_dagster.stores.turn_index import DuckTurnIndex
-from tests.stores.index_rig import text_row
+from tests.stores.index_rig import message_row, text_row
 
 
 @pytest.fixture
@@ -136,6 +136,14 @@ def test_turns_from_a_number_on_stay_out(index: DuckTurnIndex) -> None:
     """`before` keeps the asking turn and later ones out, as matches and as neighbours."""
     index.put([text_row(n, "laptop") for n in range(1, 6)])
     assert set(_found(index, "laptop", before=3)) == {1, 2}
+
+
+def test_what_came_later_is_no_neighbour_either(index: DuckTurnIndex) -> None:
+    """A turn that runs again must not be offered what was said after it, not even beside a message that matches."""
+    index.put([message_row(n, "laptop" if n < 4 else f"later words {n}", session="s") for n in range(1, 7)])
+    assert set(_found(index, "laptop", before=3)) == {1, 2}
+    assert set(_found(index, "laptop", before=4)) == {1, 2, 3}
+    assert {4, 5} <= set(_found(index, "laptop"))
 
 
 def test_the_limit_holds(index: DuckTurnIndex) -> None:

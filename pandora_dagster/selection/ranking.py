@@ -117,6 +117,10 @@ def idf(documents: int, holding: int) -> float:
     return log(1 + (max(documents, holding) - holding + 0.5) / (holding + 0.5))
 
 
+_DIGITS = 9
+"""Of a score: sums of the same numbers in another order differ behind them, and equals must stay equals."""
+
+
 def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches, signals: Sequence[Signal] = ()) -> tuple[Scored, ...]:
     """Units that share something with the question, stand beside one that does, or are of a person whom it names: best first.
 
@@ -139,7 +143,7 @@ def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches,
             total[doc] += SESSION_WEIGHT * score
     found = {doc for doc, value in total.items() if value > 0}
     found |= {doc for doc, unit in around.units.items() if unit.speaker in question.named}
-    scored = (Scored(around.units[doc], total.get(doc, 0.0) + _manner(around.units[doc], question)) for doc in found)
+    scored = (Scored(around.units[doc], round(total.get(doc, 0.0) + _manner(around.units[doc], question), _DIGITS)) for doc in found)
     return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.doc)))
 
 

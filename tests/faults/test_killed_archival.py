@@ -1,6 +1,6 @@
 """An archival killed anywhere: each turn is active or archived, never neither, never both; a second run finishes, all comes back.
 
-PANDORA_TEST_KILLS names how often (`make test-faults` asks for more).
+PANDORA_TEST_KILLS names how often.
 """
 
 import json
@@ -21,7 +21,7 @@ from tests.faults.processes import ended, pandora, started
 from tests.phases.rig import vocabulary
 
 REPOSITORY = Path(__file__).parents[2]
-KILLS = int(os.environ.get("PANDORA_TEST_KILLS", "20"))
+KILLS = int(os.environ.get("PANDORA_TEST_KILLS", "6"))
 SEED = 41
 TURNS = 30
 

@@ -72,6 +72,9 @@ class _Disk:
             raise UnknownTurnError(f"{key}: there is no such turn")
         return self.turns[key]
 
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        return self.load(key)
+
     def _burn(self) -> None:
         self.fuse -= 1
         if self.fuse < 0:

@@ -69,6 +69,8 @@ async def gathered_context(desk: Desk) -> Written:
     section = fitting_section2(fitting, loaded, room=room, counter=desk.kit.counter, now=now)
     facts: dict[str, Any] = {"sources": len(loaded.sources), "context_quality": section.quality}
     facts["left_out"] = len(section.left_out) + len(loaded.left_out)
+    if unused := [e.key for e in loaded.memory if e.key not in gathered.session_preferences]:
+        facts["memory_not_used"] = unused
     if loaded.left_out:
         facts["left_out_of_call"] = list(loaded.left_out)
     if section.left_out:
@@ -183,7 +185,7 @@ async def _shortened(desk: Desk, entries: tuple[MemoryEntry, ...]) -> tuple[Memo
     found = list(entries)
     for place, entry in enumerate(entries):
         if desk.kit.summarizer and desk.kit.counter.count(entry.value) > _MEMORY_TOKENS:
-            reported = Content(entry.value, f"{PAGES[entry.kind]}: {entry.key}", ContentType.GENERIC)
+            reported = Content(entry.value, f"{PAGES[entry.kind]}: {entry.key}", ContentType.GENERIC, query=desk.analysis().resolved_query)
             shrunk = await desk.kit.summarizer.shrink(reported, target=_MEMORY_TOKENS, site=desk.site)
             found[place] = replace(entry, value=desk.taken(shrunk))
     return tuple(found)

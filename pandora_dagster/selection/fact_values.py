@@ -9,6 +9,7 @@ from pandora_dagster.text.words import TermReader
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:'’-]?[^\W_]+)*")
 _DENIES = re.compile(r"\b(?:not?|never|none|nobody|nothing|neither|nor|cannot|without|stopped|quit)\b|n['’]t\b", re.IGNORECASE)
+_DEGREE = re.compile(r"\b(?:hardly|rarely|seldom|barely|scarcely|almost|sometimes|only)\b")
 _NUMBERS = """
 two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty
 thirty forty fifty sixty seventy eighty ninety hundred thousand million once twice half
@@ -24,7 +25,7 @@ def changes_value(old: str, new: str, reader: TermReader) -> bool:
     if _figures(old, reader) != _figures(new, reader) or bool(_DENIES.search(old)) != bool(_DENIES.search(new)):
         return True
     alone = [*_unshared(old, other, reader), *_unshared(new, one, reader)]
-    return bool(alone) or _swaps(old, new, reader)
+    return bool(alone) or _swaps(old, new, reader) or bool(set(_DEGREE.findall(old.lower())) ^ set(_DEGREE.findall(new.lower())))
 
 
 def _figures(text: str, reader: TermReader) -> frozenset[str]:
@@ -41,11 +42,11 @@ def _unshared(text: str, others: set[str], reader: TermReader) -> list[str]:
 
 
 def _swaps(old: str, new: str, reader: TermReader) -> bool:
-    """Whether one telling word stands in the place of another in the same sentence."""
+    """Whether telling words stand in the place of others in the same sentence, however many, or go with what stands there."""
     before, after = _WORD.findall(old.lower()), _WORD.findall(new.lower())
+    everywhere_before, everywhere_after = set(reader.counts(" ".join(before))), set(reader.counts(" ".join(after)))
     for kind, i, i_end, j, j_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind == "replace" and i_end - i == j_end - j == 1:
-            one, other = set(reader.counts(before[i])), set(reader.counts(after[j]))
-            if one and other and not one & other:
-                return True
+        one, other = set(reader.counts(" ".join(before[i:i_end]))), set(reader.counts(" ".join(after[j:j_end])))
+        if kind == "replace" and one - other and other - one and not one <= everywhere_after and not other <= everywhere_before:
+            return True
     return False

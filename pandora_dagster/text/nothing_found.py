@@ -2,7 +2,9 @@
 
 import re
 
-_SENTENCE = r"(?:I found nothing\b(?:\"[^\"]*\"|[^\".:\n])*(?:[.:]|$)|What comes nearest:|I looked at:)"
+_ABOUT = r"(?: (?:about|on|of|for|in|that tells)\b(?:\"[^\"]*\"|[^\".,;:\n\d])*)?"
+"""What follows is what was looked for: no figure, no second clause."""
+_SENTENCE = rf"(?:I found nothing{_ABOUT}(?:[.:]|$)|What comes nearest:|I looked at:)"
 _ONLY = re.compile(rf"\s*(?:{_SENTENCE}\s*)+")
 
 

@@ -5,7 +5,7 @@ import re
 from pandora_dagster.contracts.words import SECTION_TITLES
 
 _OWN = re.compile(
-    rf"^(?=={{5}}|[ \t]*[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): |Speakers: |\[\d{{1,4}}\] Turn \d+ \()", re.MULTILINE
+    rf"^(?=={{5}}|[^\S\n]*[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): |Speakers: |\[\d{{1,4}}\] Turn \d+ \()", re.MULTILINE
 )
 """Headers of sources, the leads of a turn's pieces, the line that names its speakers, a quoted turn's first line."""
 

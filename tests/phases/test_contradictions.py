@@ -93,3 +93,13 @@ def test_another_matter_takes_nothing_back(anna, before, after):
     anna.ask(after, session="two")
     key = anna.ask(f"What do you know? {before} {after}", session="three")
     assert "no longer current" not in anna.section(key, 2)
+
+
+def test_what_stood_in_one_sentence_with_a_corrected_limit_holds_on(anna):
+    """An allergy does not end with the budget that it was told with: the ledger keeps the two apart, and nothing marks the sentence."""
+    anna.ask("I am allergic to walnuts and my limit for a cake is 40 euros.", session="trip")
+    anna.ask("Actually, my limit for a cake is 55 euros.", session="trip")
+    key = anna.ask("What am I allergic to, and what is my limit for a cake?", session="trip")
+    known = {f.fact: f.current for f in anna.house.kit.facts.session(key.user, "trip").facts}
+    assert known["I am allergic to walnuts"] and not known["my limit for a cake is 40 euros."]
+    assert "no longer current) I am allergic" not in anna.section(key, 2)

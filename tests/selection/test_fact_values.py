@@ -19,6 +19,10 @@ CHANGED = [
     ("I eat meat.", "I don't eat meat."),
     ("I have two dogs.", "I have three dogs."),
     ("My favourite colour is blue.", "My favourite colour is green."),
+    ("I live in berlin.", "I live in new york."),
+    ("My jacket is red.", "My jacket is dark blue."),
+    ("I work as a nurse.", "I work as a school teacher."),
+    ("I eat meat.", "I hardly eat meat."),
     ("My limit is 900 euros.", "My limit is 1100 euros instead of 900."),
 ]
 SAME = [

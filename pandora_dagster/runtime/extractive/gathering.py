@@ -18,7 +18,7 @@ from pandora_dagster.runtime.extractive.ranking import rank
 from pandora_dagster.runtime.extractive.records import decode
 from pandora_dagster.runtime.extractive.relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
-from pandora_dagster.runtime.extractive.statements import binds, contradicts, stated
+from pandora_dagster.runtime.extractive.statements import binds, clauses, contradicts, stated
 from pandora_dagster.text.known_facts import read_shown_lines
 
 _TURN = re.compile(
@@ -157,8 +157,10 @@ def _dated(facts: list[_Fact], noted: list[_Noted], over: list[str]) -> tuple[li
     told = [(turn, span, bool(stated(span.text))) for turn, span in every if span.kind == "sentence" and span.own]
     gone = {id(span) for _, span in every if any(span.text in text for text in over)}
     for at, old, is_stated in told:
-        later = ((new.text, is_fact) for turn, new, is_fact in told if _follows(turn, new, at, old))
-        if any((contradicts if is_stated and is_fact else corrects)(new, old.text) for new, is_fact in later):
+        later = [(new.text, is_fact) for turn, new, is_fact in told if _follows(turn, new, at, old)]
+        if all(
+            any((contradicts if is_stated and is_fact else corrects)(new, part) for new, is_fact in later) for part in clauses(old.text)
+        ):
             gone.add(id(old))
 
     facts = [f for f in facts if f.span.own or not _speaks_for(f.span.text, [span.text for _, span, _ in told])]

@@ -78,6 +78,7 @@ _BARRED = re.compile(
     r"|vegetarier\w*|veganer\w*|schwanger|esse .{0,20}(?:kein|nie))",
     re.IGNORECASE,
 )
+_JOINT = re.compile(r"[,;]?\s+(?:and|but)\s+(?=(?:my|i|we|our)\b)", re.IGNORECASE)
 _OF_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b|^(?:never|always|don['’]t|do not)\b", re.IGNORECASE)
 _OF_MATTER = re.compile(r"^(?:the|this|that|these|those|it|each|every|all|no|for|on|in|at)\b.*\d", re.IGNORECASE)
 _FORGET = re.compile(
@@ -109,7 +110,7 @@ ALIKE = 0.5
 def stated(said: str) -> list[tuple[str, FactCategory]]:
     """The sentences that state something of the person, verbatim, with their category: no question, no order, no credential."""
     found: list[tuple[str, FactCategory]] = []
-    for sentence in sentences(said):
+    for sentence in (clause for whole in sentences(said) for clause in clauses(whole)):
         core = _OPENING.sub("", sentence)
         if sentence.rstrip().endswith("?") or _ASKS.match(core) or _FORGET.match(sentence) or len(sentence) > LONGEST_FACT:
             continue
@@ -117,6 +118,13 @@ def stated(said: str) -> list[tuple[str, FactCategory]]:
         if category and _is_telling(core) and not holds_secret(sentence):
             found.append((sentence, category))
     return found
+
+
+def clauses(sentence: str) -> tuple[str, ...]:
+    """The statements of the person that a sentence joins, each verbatim: `I am allergic to nuts and my limit is 40 euros.` is two, so that
+    one can change without the other. The sentence itself where a part of it states nothing."""
+    parts = tuple(p.strip(" ,;") for p in _JOINT.split(sentence))
+    return parts if len(parts) > 1 and all(_category(_OPENING.sub("", p)) for p in parts) else (sentence,)
 
 
 def taken_back(said: str) -> list[frozenset[str]]:

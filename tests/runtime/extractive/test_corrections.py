@@ -17,6 +17,12 @@ from pandora_dagster.runtime.extractive.corrections import corrects
         ("The courier now comes.", "The courier comes at 14:30.", False),
         ("The courier now comes at 14:30.", "The courier comes at 14:30.", False),
         ("We moved from Oslo to Bergen.", "We met Anna in Oslo.", False),
+        ("The rent for the flat is now 800 euros.", "The deposit for the flat is 500 euros.", False),
+        ("The second team meeting is now on Friday.", "The first team meeting is on Monday.", False),
+        ("Anna now has 2 cats.", "Anna has 3 dogs.", False),
+        ("Tom moved to Rome in 2021.", "Tom lived in Rome in 2019.", False),
+        ("The workshop is not on Monday but on Friday.", "The workshop is on Monday.", True),
+        ("Korrektur: die Miete mindere ich um 20, nicht 15 Prozent.", "Die Miete mindere ich um 15 Prozent.", True),
     ],
 )
 def test_a_change_is_told_and_of_the_same_matter(new: str, old: str, is_so: bool) -> None:

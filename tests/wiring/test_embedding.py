@@ -60,6 +60,8 @@ def test_a_turn_is_embedded_after_its_answer(tmp_path: Path) -> None:
     house.run_turn(key, on_report=report)
     assert house.turns.manifest(key).state == "saved" and not asked_when_saved
     assert any("automobile" in text for text in embeds.asked)
+    for other in ("The kettle is blue.", "The door is locked."):
+        house.run_turn(house.start(other, user="ann"), on_report=lambda phase: None)
     assert any("automobile" in text for text in _found(house, "car"))
     house.close()
 

@@ -1,33 +1,21 @@
 """Turns archived and brought back: nothing is lost, everything that can be asked of them is answered as before."""
 
-import errno
 import json
-import os
-import shutil
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.archive import Hold, Kept, Outcome
-from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.contracts.archive import Kept, Outcome
+from pandora_dagster.errors import StoreError
 from pandora_dagster.phases.archive_day import archive_turns
 from pandora_dagster.phases.archive_selection import select
 from pandora_dagster.phases.flow import ORDER, run_phase
 from pandora_dagster.phases.restoring import pin, restore, unpin
 from pandora_dagster.settings import load_settings
 from pandora_dagster.text.sections import ContextDocument
-from pandora_dagster.wiring import open_archive, open_house
+from pandora_dagster.wiring import open_house
+from tests.phases.archival import LATER, archived, desk_of, long_answer, snapshot
 from tests.phases.rig import CLARIFY, retrieval, vocabulary
-
-LATER = timedelta(days=40)
-WORDS = [
-    "The oak desk from Miller costs $420 and arrives on 2026-01-17, order 7741.",
-    "Ben said that the chair with arms is out of stock until March, and that the blue one is not.",
-    "We agreed to keep the total under $900, without the lamp, because the invoice has to be one page.",
-]
 
 
 @pytest.fixture
@@ -37,32 +25,6 @@ def house(tmp_path):
     opened.import_example()
     yield opened
     opened.close()
-
-
-def desk_of(house, *, after=timedelta(), **rules):
-    """The desk of an archival that happens `after` from now."""
-    desk = open_archive(house)
-    kit = replace(desk.kit, clock=lambda: datetime.now(UTC) + after)
-    return replace(desk, kit=kit, rules=replace(desk.rules, **rules))
-
-
-def archived(house, **how):
-    """One run over all that is due, and its rows."""
-    rows = []
-    desk = desk_of(house, **how)
-    return house.run(archive_turns(select(desk), desk, on_row=rows.append)), rows
-
-
-def snapshot(folder):
-    """The documents of a turn folder; the log of calls, the lock and the hold are none."""
-    files = (p for p in Path(folder).rglob("*") if p.is_file() and p.name not in ("calls.jsonl", ".lock", "hold.json"))
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in files}
-
-
-def long_answer(lines=60):
-    """What a model says that has much to say, and cites what it was given."""
-    text = "\n\n".join(f"{WORDS[n % 3]} (item {n}, {n + 3} pieces)" for n in range(lines))
-    return lambda pack: text + "".join(f" [{source.label}]" for source in pack.sources)
 
 
 def test_what_an_archived_store_tells_is_what_it_told_before(house):
@@ -225,176 +187,3 @@ def test_a_missing_summary_is_made_first_and_is_no_activity(rig, works):
         assert rig.house.turns.original(key).manifest.last_activity == last and rig.row(key).summary == "a desk"
     else:
         assert rig.house.interventions.show(report.failed[0].intervention).turn_id == key.turn_id and manifest.state == "saved"
-
-
-def damaged(house, how):
-    key = list(house.turns.keys(None))[2]
-    folder = Path(house.turns.path(key))
-    outside = house.settings.root.parent / "outside"
-    if how == "no context.md":
-        (folder / "context.md").unlink()
-    elif how == "other document":
-        (folder / "messages.jsonl").write_text("{}\n")
-    elif how == "no manifest":
-        (folder / "turn.json").unlink()
-    elif how == "another's manifest":
-        (folder / "turn.json").write_text((folder.parent / "turn_000001" / "turn.json").read_text())
-    elif how == "folder is a link":
-        shutil.move(folder, outside)
-        folder.symlink_to(outside)
-    elif how == "document is a link":
-        outside.write_text((folder / "messages.jsonl").read_text())
-        (folder / "messages.jsonl").unlink()
-        (folder / "messages.jsonl").symlink_to(outside)
-    elif how == "a stray link":
-        (folder / "more.md").symlink_to("/etc/passwd")
-    elif how == "a pipe":
-        os.mkfifo(folder / "more.md")
-    elif how == "linked cold folder":
-        (house.settings.root / "cold").mkdir()
-        outside.mkdir()
-        (house.settings.root / "cold" / key.user).symlink_to(outside)
-    return key
-
-
-HOWS = [
-    "no context.md",
-    "other document",
-    "no manifest",
-    "another's manifest",
-    "folder is a link",
-    "document is a link",
-    "a stray link",
-    "a pipe",
-]
-
-
-@pytest.mark.parametrize("how", HOWS)
-def test_a_bad_turn_becomes_an_intervention_and_the_rest_goes_on(house, how):
-    """It is not touched, it is named once, and it is due again when a person has judged it."""
-    key = damaged(house, how)
-    base = house.settings.root / "users" / key.user / "turns" / key.turn_id
-    before = sorted(p.name for p in base.iterdir())
-    report, _ = archived(house)
-    (failed,) = report.failed
-    count = len(list(house.turns.keys(None)))
-    assert failed.key == key and report.counts == {Outcome.FAILED: 1, Outcome.ARCHIVED: count - 1}
-    told = house.interventions.show(failed.intervention)
-    assert told.type in ("missing_document", "corrupt_document") and (told.user_id, told.turn_id, told.phase) == (
-        key.user,
-        key.turn_id,
-        "archival",
-    )
-    assert [n for n in sorted(p.name for p in base.iterdir()) if n != ".lock"] == before
-    again, _ = archived(house)
-    assert again.due == 0 and [n.kept for n in again.not_due] == [Kept.INTERVENTION]
-    house.interventions.resolve(failed.intervention, "mended")
-    assert archived(house)[0].due == 1
-
-
-def test_a_linked_folder_of_cold_storage_stops_its_user_only(house):
-    """Nothing is written through the link; the others are archived."""
-    extra = {"id": "c9", "user_id": "ben", "created_at": "2025-01-04T10:00:00Z", "messages": [{"role": "user", "content": "hello"}]}
-    house.import_conversations([json.dumps(extra).encode()], where="x")
-    key = damaged(house, "linked cold folder")
-    report, _ = archived(house)
-    assert {row.key.user for row in report.failed} == {key.user} and report.counts[Outcome.ARCHIVED] == 1
-    assert house.turns.manifest(TurnKey(user_id("ben"), 1)).state == "archived"
-    assert not list((house.settings.root.parent / "outside").iterdir())
-
-
-@pytest.mark.parametrize(("number", "says"), [(errno.ENOSPC, "full"), (errno.EROFS, "read-only")])
-@pytest.mark.parametrize(("step", "after"), [("write", 0), ("write", 9), ("fsync", 20), ("replace", 0), ("replace", 3), ("replace", 12)])
-def test_a_disk_that_refuses_ends_the_run_and_loses_nothing(house, monkeypatch, number, says, step, after):
-    """One clear sentence; every turn is archived or as it was, and the next run finishes."""
-    keys = list(house.turns.keys(None))
-    before = {key: house.turns.load(key) for key in keys}
-    original, done = getattr(os, step), [0]
-
-    def refuse(*args, **kwargs):
-        done[0] += 1
-        if done[0] > after:
-            raise OSError(number, os.strerror(number))
-        return original(*args, **kwargs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, step, refuse)
-        report, _ = archived(house)
-    assert says in report.stopped and report.hint and not report.failed
-    for key in keys:
-        assert house.turns.original(key) == before[key]
-    again, _ = archived(house)
-    assert not again.stopped and not again.failed
-    assert {house.turns.manifest(key).state for key in keys} == {"archived"} and house.verify_index() == ()
-    assert all(house.turns.original(key) == before[key] for key in keys)
-
-
-def test_a_row_that_a_crash_kept_back_is_put_by_the_next_run(house):
-    """The turn is archived, its row is not: the second run settles folder and row, and archives nothing twice."""
-    key = next(iter(house.turns.keys(None)))
-    row = next(r for r in house.turn_index.rows(key.user) if r.number == key.number)
-    said = house.turn_index.said(key.user)[key.number]
-    archived(house)
-    house.turn_index.put([row.model_copy(update={"messages": said})])
-    (Path(house.turns.path(key)) / "messages.jsonl").write_text("left over")
-    manifest = house.turns.manifest(key)
-    report, rows = archived(house)
-    assert [(r.key, r.outcome) for r in rows] == [(key, Outcome.FINISHED)] and report.counts == {Outcome.FINISHED: 1}
-    assert house.turns.manifest(key) == manifest and set(snapshot(house.turns.path(key))) == {"turn.json", "context.md"}
-    assert house.verify_index() == ()
-
-
-def test_a_turn_without_a_row_is_not_left_behind(house):
-    """Folders are held against rows."""
-    keys = list(house.turns.keys(None))
-    house.turn_index.remove(keys[0].user, [keys[0].number])
-    assert archived(house)[0].counts == {Outcome.ARCHIVED: len(keys)}
-    assert house.verify_index() == ()
-
-
-def test_a_turn_that_somebody_works_on_comes_last_or_stays(house):
-    """A held lock delays nobody else, and is no failure."""
-    keys = list(house.turns.keys(None))
-    house.turns._lock_seconds = 0.2
-    with house.turns.lock(keys[0]):
-        report, rows = archived(house)
-    assert {r.key: r.outcome for r in rows}[keys[0]] is Outcome.KEPT and report.counts[Outcome.ARCHIVED] == len(keys) - 1
-    assert not report.failed and archived(house)[0].counts == {Outcome.ARCHIVED: 1}
-
-
-def test_a_clock_set_back_archives_nothing_and_restores_all_the_same(house):
-    """What is archived stays readable, whatever the clock says."""
-    archived(house)
-    assert archived(house, after=-timedelta(days=20_000))[0].due == 0
-    key = next(iter(house.turns.keys(None)))
-    assert restore(key, desk_of(house, after=-timedelta(days=20_000))).was_archived and house.verify_index() == ()
-
-
-def test_restoring_from_a_damaged_object_changes_nothing(house):
-    """The turn stays archived and readable, without a hold; the next turn is unharmed."""
-    archived(house)
-    one, two, *_ = house.turns.keys(None)
-    record = house.turns.manifest(one).archive
-    path = house.settings.root / record.cold
-    path.write_bytes(path.read_bytes()[:-9])
-    before = snapshot(house.turns.path(one))
-    with pytest.raises(DocumentError, match="damaged or cut off"):
-        restore(one, desk_of(house))
-    assert snapshot(house.turns.path(one)) == before and house.turns.load(one).manifest.state == "archived"
-    assert desk_of(house).holds.find(one) is None
-    assert any("damaged or cut off" in fault for fault in house.verify_index())
-    assert restore(two, desk_of(house)).was_archived
-
-
-def test_restoring_keeps_a_pin_and_heals_a_row(house):
-    """A turn that is not archived is told as that."""
-    key = next(iter(house.turns.keys(None)))
-    desk = desk_of(house)
-    archived(house)
-    pin(key, desk, why="the lawyer asked")
-    done = restore(key, desk)
-    assert done.was_archived and done.hold == desk.holds.find(key) and done.hold.until is None and done.hold.why == "the lawyer asked"
-    house.turn_index.remove(key.user, [key.number])
-    assert not restore(key, desk).was_archived and house.verify_index() == ()
-    desk.holds.put(key, Hold(until="2020-01-01T00:00:00Z", at="2019-01-01T00:00:00Z"))
-    assert [d.key for d in select(desk).due] == [key]

@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import shutil
 import subprocess
 import tarfile
 from hashlib import sha256
@@ -76,12 +75,12 @@ def test_putting_an_object_twice_changes_nothing(cold, tmp_path):
     assert cold.put([thing()]) == (place,) and (tmp_path / place.path).stat().st_ino == before
 
 
-@pytest.mark.skipif(not shutil.which("zstd"), reason="tar --zstd needs the zstd program")
 def test_tar_opens_an_object_without_this_program(cold, tmp_path):
-    """`tar --zstd -xf`."""
+    """`tar --zstd -xf`, in two steps, for a machine whose tar finds no zstd: the frame is plain zstd, what is in it a plain tar."""
     (place,) = cold.put([thing()])
     (tmp_path / "out").mkdir()
-    subprocess.run(["tar", "--zstd", "-xf", str(tmp_path / place.path), "-C", str(tmp_path / "out")], check=True)
+    with (tmp_path / place.path).open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as plain:
+        subprocess.run(["tar", "-xf", "-", "-C", str(tmp_path / "out")], input=plain.read(), check=True)
     assert {p.relative_to(tmp_path / "out").as_posix(): p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == FILES
 
 

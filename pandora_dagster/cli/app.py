@@ -12,6 +12,7 @@ from pandora_dagster.cli import (
     compression,
     documents,
     governance,
+    lineage,
     memory,
     search,
     service,
@@ -52,6 +53,7 @@ compression.register(app)
 sources.register(app)
 memory.register(app)
 archive.register(app)
+lineage.register(app)
 
 
 def _version(wanted: bool) -> None:

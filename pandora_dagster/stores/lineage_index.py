@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pandora_dagster.contracts.lineage import DocumentId, Edge
+from pandora_dagster.errors import DamagedIndexError
 from pandora_dagster.stores.duck import DuckFile, Schema
 
 _COLUMNS: dict[str, str] = {
@@ -111,7 +112,11 @@ class DuckLineageIndex:
             return ()
         with self.file.reading() as db:
             found = db.execute(f"SELECT {_NAMES} FROM lineage WHERE {where} {_ORDER}", values).fetchall()  # noqa: S608 - fixed names
-        return tuple(_edge(row) for row in found)
+        try:
+            return tuple(_edge(row) for row in found)
+        except ValueError as error:
+            told = f"{self.file.path}: a row that is none: {str(error).splitlines()[-1][:200]}: expected documents of one person"
+            raise DamagedIndexError(told, hint="run `pandora index rebuild`: it makes the index again from the documents") from error
 
 
 def _stored(edge: Edge, name: str) -> Any:  # a DuckDB parameter: str, int or None

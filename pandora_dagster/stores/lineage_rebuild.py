@@ -9,7 +9,7 @@ from pandora_dagster.contracts.lineage import DocumentId, Edge
 from pandora_dagster.contracts.ports import CountsTokens, TurnStore
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import DamagedIndexError, DocumentError, PandoraError
+from pandora_dagster.errors import DamagedIndexError, DocumentError, InputError, PandoraError
 from pandora_dagster.selection.entries import entry_of
 from pandora_dagster.selection.turn_lineage import archival_edges, edges_of_turn
 from pandora_dagster.stores.duck import DuckFile
@@ -38,7 +38,7 @@ class Expected:
             if manifest.recorded and manifest.archive is None:
                 return ()
             original = self._original(key)
-        except DocumentError as error:
+        except (DocumentError, InputError) as error:
             faults.append(f"{key}: {error}")
             try:
                 return archival_edges(self.turns.manifest(key))

@@ -1,7 +1,8 @@
 """Which turns are due for archival: the day of a turn, and every reason for which it stays. Pure; reads no store.
 
-A turn's day is the local date of its last activity. It is due once that day is `after_days` days ago, whatever the hour: days are
-counted on the calendar of the time zone, so that a day of 23 or 25 hours is one day like any other.
+A turn's day is the local date of its last activity. It is due once the whole of that day lies `after_days` days back: at any hour of D the
+newest due day is D - 31 for 30 days. Days are counted on the calendar of the time zone, so that a day of 23 or 25 hours is one day like any
+other.
 """
 
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ def day_of(moment: str, zone: ZoneInfo) -> date:
 def last_due_day(now: datetime, zone: ZoneInfo, after_days: int) -> date:
     """The newest day whose turns are due at `now`; raises ValueError where that is before the calendar begins."""
     try:
-        return now.astimezone(zone).date() - timedelta(days=after_days)
+        return now.astimezone(zone).date() - timedelta(days=after_days + 1)
     except OverflowError as error:
         raise ValueError(f"{after_days} days before {now.date()}: before the calendar begins") from error
 

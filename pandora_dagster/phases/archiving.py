@@ -137,6 +137,7 @@ async def _document(name: str, text: str, turn: Turn, desk: ArchiveDesk) -> tupl
         runtime=report.runtime if report else "",
         model=report.model if report else "",
         counts=dict(report.counts) if report else {},
+        checks={verdict.gate: verdict.passed for verdict in report.verdicts} if report else {},
         whole="" if report else shrunk.halted,
         call_ids=(report.call_id,) if report else (),
     )

@@ -157,8 +157,8 @@ class LineageIndex(Protocol):
     """The rows by user and document. They can be made again from manifests and records; raises StoreError."""
 
     def put(self, edges: Sequence[Edge], *, owners: Collection[str] = ()) -> None:
-        """Store rows in the place of all rows of the same owners (`DocumentId.owner` of a child: a turn, a narrative, a digest), and
-        take away those of `owners` that have none now; all or nothing."""
+        """Store rows in the place of all rows of the same children, and take away every other row of `owners` (`DocumentId.owner` of
+        a child: a turn, a narrative, a digest); all or nothing. The same rows again change nothing."""
         ...
 
     def forget(self, user: str) -> None:

@@ -58,14 +58,17 @@ class DuckLineageIndex:
         return cls(DuckFile(path, SCHEMA, wait_s))
 
     def put(self, edges: Sequence[Edge], *, owners: Collection[str] = ()) -> None:
-        """Store rows in the place of all rows of the same owners and of `owners`; all of them or none."""
-        of = [DocumentId.parse(edge.child).owner for edge in edges]
-        replaced = sorted({*of, *owners})
-        if not replaced:
+        """Store rows in the place of all rows of the same children, and of all rows of `owners`; all of them or none."""
+        if not edges and not owners:
             return
+        of = [DocumentId.parse(edge.child).owner for edge in edges]
         columns = [of, *([_stored(edge, name) for edge in edges] for name in _COLUMNS)]
+        whole = frozenset(owners)
+        children = sorted({edge.child for edge, owner in zip(edges, of, strict=True) if owner not in whole})
         with self.file.writing() as db:
-            db.execute("DELETE FROM lineage WHERE owner IN (SELECT unnest(?::VARCHAR[]))", [replaced])
+            for column, replaced in (("owner", sorted(whole)), ("child", children)):
+                if replaced:
+                    db.execute(f"DELETE FROM lineage WHERE {column} IN (SELECT unnest(?::VARCHAR[]))", [replaced])  # noqa: S608 - two fixed names
             if edges:
                 db.execute(_INSERT, columns)
 

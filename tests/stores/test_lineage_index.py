@@ -31,15 +31,17 @@ def test_a_row_comes_back_as_it_was(index: DuckLineageIndex) -> None:
     assert sorted(index.of("ann", ["ann:turn_000001"]), key=lambda e: e.child) == [full, plain]
 
 
-def test_rows_take_the_place_of_their_owners(index: DuckLineageIndex) -> None:
-    """A turn's rows go together, whatever document of it they are of; another turn's, another person's stay; twice changes nothing."""
+def test_rows_take_the_place_of_older_ones(index: DuckLineageIndex) -> None:
+    """Rows of a document, or of all of a turn's; another turn's, another person's stay; twice changes nothing."""
     old = [_edge("turn_000001/context.md", "turn_000001/context.md#0"), _edge("turn_000001/summary", "turn_000001/context.md")]
     other = _edge("turn_000002/context.md", "turn_000002/context.md#0")
     theirs = _edge("turn_000001/context.md", "turn_000001/context.md#0", user="ben")
     index.put([*old, other, theirs])
     new = _edge("turn_000001/context.md", "turn_000001/cold/context.md")
+    index.put([new])
+    assert index.of("ann", ["ann:turn_000001"]) == (new, old[1])
     for _ in range(2):
-        index.put([new])
+        index.put([new], owners=["ann:turn_000001"])
     assert index.of("ann", ["ann:turn_000001", "ann:turn_000002"]) == (new, other)
     assert index.of("ben", ["ben:turn_000001"]) == (theirs,)
     index.put([], owners=["ann:turn_000001"])

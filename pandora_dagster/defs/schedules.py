@@ -15,11 +15,10 @@ from pandora_dagster.selection.due import spans
 from pandora_dagster.settings import Settings
 
 JOB, SCHEDULE, ALARM, CHECK = "archival", "nightly_turn_archival", "missed_nights", "no_night_missed"
-_HOUR = 2
 _RUNS = 5
 """Runs of one tick, each over a range of days: the oldest and the newest; what lies between waits for the next night."""
-_GRACE = timedelta(hours=_HOUR + 6)
-"""From midnight on: a night that ended later than that counts as missed."""
+_GRACE = timedelta(hours=6)
+"""A night may take this long after its tick before it counts as missed."""
 _LOOK_EVERY_S = 1800
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
@@ -27,13 +26,13 @@ ARCHIVAL_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="Archive 
 
 
 def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """`nightly_turn_archival`: at 02:00 in PANDORA_TIMEZONE the day that became due, every earlier day that holds turns due, and the days
-    of nights that were missed."""
+    """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE the day that became due, every earlier day that holds turns due,
+    and the days of nights that were missed."""
 
     @dg.schedule(
         name=SCHEDULE,
         job_name=JOB,
-        cron_schedule=f"0 {_HOUR} * * *",
+        cron_schedule=f"{settings.archive_at.minute} {settings.archive_at.hour} * * *",
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Archives the day that became due, 31 days ago, and earlier days that hold turns due or whose night was missed.",
@@ -62,14 +61,14 @@ def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
 
     @dg.asset_check(asset=ASSET, name=CHECK, description="Every day that became due since the first night has had its night.")
     def no_night_missed(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        missed = _missed(_keys(settings, datetime.now(UTC) - _GRACE), _materialised(context.instance))
+        missed = _missed(_expected(settings), _materialised(context.instance))
         return dg.AssetCheckResult(passed=not missed, description=_said(missed), metadata=_shown(missed))
 
     return no_night_missed
 
 
 def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
-    """`missed_nights`: the same check, looked at while no run is there to do it: a daemon that was off at 02:00 raises the alarm itself."""
+    """`missed_nights`: the same check where no run is there to do it: a daemon that was off that night raises the alarm itself."""
 
     @dg.sensor(
         name=ALARM,
@@ -78,7 +77,7 @@ def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
         description=f"Fails the check {CHECK} of {ASSET} where a night was missed, and passes it once the night was made up.",
     )
     def missed_nights(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        missed = _missed(_keys(settings, datetime.now(UTC) - _GRACE), _materialised(context.instance))
+        missed = _missed(_expected(settings), _materialised(context.instance))
         cursor = ",".join(day.isoformat() for day in missed)
         if cursor == (context.cursor or ""):
             return dg.SkipReason(_said(missed))
@@ -93,6 +92,12 @@ def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
 def _keys(settings: Settings, now: datetime) -> list[date]:
     """The partitions that are due at `now`, oldest first."""
     return [date.fromisoformat(key) for key in due_days(settings).get_partition_keys(current_time=now)]
+
+
+def _expected(settings: Settings) -> list[date]:
+    """The partitions whose night should be over by now."""
+    since_midnight = timedelta(hours=settings.archive_at.hour, minutes=settings.archive_at.minute)
+    return _keys(settings, datetime.now(UTC) - since_midnight - _GRACE)
 
 
 def _materialised(instance: dg.DagsterInstance) -> set[date]:

@@ -20,6 +20,7 @@ from pandora_dagster.runtime.extractive.relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 from pandora_dagster.runtime.extractive.statements import binds, clauses, contradicts, stated
 from pandora_dagster.text.known_facts import read_shown_lines
+from pandora_dagster.text.said_days import days_in
 
 _TURN = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
@@ -63,9 +64,10 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
     if acknowledged(query):
         return GatheredContext()
     title, _ = referred(pack.document("query_analysis.json"))
-    asked, labels = question(query, more=(title,)), Labels(pack.sources)
+    turns = pack.document("prior_turns")
+    asked, labels = question(query, more=(title,), days=days_in(turns)), Labels(pack.sources)
     ledger = f"{pack.document('conversation_context')}\n{pack.document('session_memory')}"
-    facts, over = _facts(pack.document("prior_turns"), ledger, asked, labels)
+    facts, over = _facts(turns, ledger, asked, labels)
     noted = _noted(pack.document("forever_memory"), asked, labels)
     facts, noted = _dated(facts, noted, over)
     kept = preferences(pack.document("stored_preferences"))
@@ -145,7 +147,7 @@ def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: La
         spans += [(said.turn, label, replace(s, own=s.own or said.own)) for s in read]
     where = {id(s): (number, label) for number, label, s in spans}
     ranked = rank([s for _, _, s in spans], asked)
-    if not asked.stems:
+    if not asked.stems and not asked.days:
         ranked = [(0.1, s) for _, _, s in spans if s.kind != "code"][:3]
     return [_Fact(*where[id(span)], score, span) for score, span in ranked]
 

@@ -74,12 +74,22 @@ async def gathered_context(desk: Desk) -> Written:
     facts["left_out"] = len(section.left_out) + len(loaded.left_out)
     if unused := [e.key for e in loaded.memory if e.key not in gathered.session_preferences]:
         facts["memory_not_used"] = unused
+    if passed := _not_gathered(gathered, loaded.others):
+        facts["sources_not_used"] = passed
     if loaded.left_out:
         facts["left_out_of_call"] = list(loaded.left_out)
     if section.left_out:
         facts["left_out_of_section_2"] = [asdict(item) for item in section.left_out]
     facts |= history.window_facts(told, result.record.left_out)
     return Written(sections={2: section.text}, files={"gathered_context.json": as_json(gathered)}, facts=facts, verdicts=section.verdicts)
+
+
+def _not_gathered(gathered: GatheredContext, others: LoadedSources) -> list[str]:
+    """Loaded research, visits and notes of which SYNTHESIS took nothing: for want of room, or as they did not bear on the query."""
+    pages, notes = {v.url for v in gathered.visit_data}, {k.note for k in gathered.forever_knowledge}
+    passed = [f"research {r.topic}" for r in (others.research,) if r and gathered.cached_research is None]
+    passed += [f"visit {v.visit_id}" for v in others.visits if v.url not in pages]
+    return passed + [f"note {n.header.name}" for n in others.notes if n.header.name not in notes]
 
 
 async def _within_item_limit(desk: Desk, gathered: GatheredContext, loaded: Loaded, room: int) -> GatheredContext:

@@ -1,5 +1,6 @@
 """A house's archival: its desk, and the nights over it. Builds adapters; the order of steps is `phases.archive_day`'s."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -74,12 +75,23 @@ class Archival:
         """Each day as its manifests, folders, cold objects and the index have it now."""
         return archived_days(days, open_archive(self.house))
 
+    def page(self, day: date) -> str:
+        """Where `pandora ui` shows the day's documents with their lineage; "" where it shows none."""
+        port = self.house.settings.pages_port
+        return f"http://127.0.0.1:{port}/archive/{day}" if port else ""
+
     def archived(self, days: Collection[date]) -> Iterator[TurnKey]:
         """The archived turns of these days."""
         wanted = set(days)
         for stands in self.house.kit.index.standing():
             if stands.state == TurnState.ARCHIVED and self._day(stands.last_activity) in wanted:
                 yield stands.key
+
+    def by_day(self) -> tuple[tuple[date, int], ...]:
+        """Every day that has archived turns, newest first, and how many."""
+        standing = self.house.kit.index.standing()
+        days = Counter(day for one in standing if one.state == TurnState.ARCHIVED and (day := self._day(one.last_activity)))
+        return tuple(sorted(days.items(), reverse=True))
 
     def _day(self, moment: str) -> date | None:
         try:

@@ -117,7 +117,8 @@ def _under_fire(killer: Killer, root: Path, turns: int) -> tuple[BatchRun, list[
 
 
 def _faults(house: House, key: TurnKey) -> Iterator[str]:
-    """What is wrong with a turn as it lies on the disk. A phase that ran twice has asked the same once more, and had an answer twice."""
+    """What is wrong with a turn as it lies on the disk. A phase that ran twice has asked the same once more, and had an answer twice;
+    one that was cut off, which a call without an answer says, had to."""
     folder = Path(house.folder(key))
     try:
         manifest = house.turns.load(key).manifest
@@ -125,7 +126,8 @@ def _faults(house: House, key: TurnKey) -> Iterator[str]:
         yield str(error)
         return
     records = [CallRecord.model_validate_json(line) for line in (folder / "calls.jsonl").read_text().splitlines() if line]
-    answered = Counter((record.phase, record.recipe, record.pack_ref) for record in records if record.success)
+    cut = {record.phase for record in records if not record.success}
+    answered = Counter((record.phase, record.recipe, record.pack_ref) for record in records if record.phase not in cut)
     yield from (f"{key}: {phase}: {recipe} answered {times} times" for (phase, recipe, _), times in answered.items() if times > 1)
     yield from (f"{key}: {path.name}" for path in folder.rglob("*.part"))
     if manifest.revision:

@@ -125,7 +125,7 @@ def test_a_random_model_does_pass_most_recipes(outcomes: dict[str, Outcome]) -> 
 def test_words_of_a_written_recipe_are_streamed(house: House, name: str) -> None:
     """What was heard piece by piece is the answer; nothing of an answer that did not pass stays on the screen."""
     heard = Heard()
-    listened = replace(request_of(name), site=CallSite("listened", "anna", "listened"), listener=heard)
+    listened = replace(request_of(name), site=CallSite("listened", "anna", "listened-" + name.replace("/", "-")), listener=heard)
     try:
         answer = house.run(house.kit.execution.call(listened))
     except HaltError as halt:

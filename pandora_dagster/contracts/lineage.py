@@ -7,6 +7,7 @@ A *document id* names one text for as long as the store lives:
 | `ben:turn_000004/context.md` | a document in the folder of the turn, as it stands; with `@2`, of that revision: `ben:turn_000004@2/...` |
 | `ben:turn_000004/context.md#5` | section 5 of it |
 | `ben:turn_000004/cold/context.md` | its original, in the turn's cold object |
+| `ben:turn_000004/summary` | the turn's entry of level L1: day, topics and summary, as `selection.entries` makes it of the manifest |
 | `ben:session/conv-1` | the narrative of a session (level L2) |
 | `ben:digest` | the digest of a person (level L3) |
 """

@@ -318,6 +318,10 @@ class TurnIndex(Protocol):
         """Of every turn its state and last activity, nothing else, by user and number."""
         ...
 
+    def sessions(self, user: str) -> Mapping[str, tuple[Stands, ...]]:
+        """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
+        ...
+
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
         """The user's own turns that may matter for `query`, best first; turns numbered `before` or later stay out."""
         ...

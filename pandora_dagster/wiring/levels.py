@@ -1,0 +1,13 @@
+"""What the levels above a turn are made with, out of an open house. Builds their store; knows no order of steps."""
+
+from pandora_dagster.contracts.levels import TakesEdges
+from pandora_dagster.phases.levels import LevelDesk, LevelRules
+from pandora_dagster.stores.levels import LevelFiles
+from pandora_dagster.wiring.house import House
+
+
+def open_levels(house: House, *, run_id: str = "", lineage: TakesEdges | None = None) -> LevelDesk:
+    """The desk of the levels; `run_id` of the Dagster run they belong to, `lineage` where their links go."""
+    settings = house.settings
+    rules = LevelRules(zone=settings.zone, quiet_days=settings.archive_after_days, concurrency=settings.archive_concurrency)
+    return LevelDesk(house.kit, LevelFiles(settings.root), rules, lineage, run_id)

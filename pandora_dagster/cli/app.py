@@ -10,6 +10,7 @@ from pandora_dagster.cli import (
     batch,
     calls,
     compression,
+    digest,
     documents,
     governance,
     memory,
@@ -52,6 +53,7 @@ compression.register(app)
 sources.register(app)
 memory.register(app)
 archive.register(app)
+digest.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -49,9 +49,9 @@ def lost_narratives(desk: LevelDesk, user: UserId) -> tuple[str, ...]:
     """
     narratives, digest = tuple(desk.levels.narratives(user)), desk.levels.digest(user)
     merged = merged_parts(digest, narratives) if digest else frozenset[str]()
-    left = [part for n in narratives for part in n.parts if part.sha not in (merged or ())]
-    if merged is not None and left and not _is_due(len(left), user, desk):
-        waiting = {n.session_id for n in narratives if any(part in left for part in n.parts)}
+    if merged is not None:
+        due, left = _due(merged, narratives, user, desk)
+        waiting = {n.session_id for n in narratives if any(part in left and part not in due for part in n.parts)}
         narratives = tuple(n for n in narratives if n.session_id not in waiting)
         links = tuple(link for link in digest.narratives if link.session_id not in waiting) if digest else ()
         digest = digest.model_copy(update={"narratives": links}) if digest else None
@@ -61,21 +61,26 @@ def lost_narratives(desk: LevelDesk, user: UserId) -> tuple[str, ...]:
 async def _digested(subject: Subject, desk: LevelDesk) -> LevelRow:
     narratives = tuple(desk.levels.narratives(subject.user))
     digest, reason = _known(subject.user, narratives, desk)
-    known, merged = digest, merged_parts(digest, narratives) if digest else frozenset[str]()
-    left = in_order(part for n in narratives for part in n.parts if part.sha not in (merged or ()))
+    known, merged = digest, merged_parts(digest, narratives) if digest else None
+    due, left = _due(merged or frozenset(), narratives, subject.user, desk)
+    due = left if reason else due
     if not left:
         return _row(subject, digest, desk, reason=reason, outcome=LevelOutcome.REMOVED if reason else LevelOutcome.UNCHANGED)
-    if not reason and not _is_due(len(left), subject.user, desk):
-        waits = f"{len(left)} summaries wait until there are {desk.rules.triggers.l3_trigger_summaries}, or the person is at rest"
+    waits = (
+        f"{len(left) - len(due)} summaries wait until there are {desk.rules.triggers.l3_trigger_summaries}, or their sessions are at rest"
+    )
+    if not due:
         return _row(subject, digest, desk, reason=waits, outcome=LevelOutcome.WAITING, waiting=len(left))
     size = max(1, desk.rules.triggers.l3_trigger_summaries)
     refused = 0
-    for start in range(0, len(left), size):
-        digest, wrong = await _merged(subject, digest, left[start : start + size], narratives, desk)
+    for start in range(0, len(due), size):
+        digest, wrong = await _merged(subject, digest, due[start : start + size], narratives, desk)
         desk.levels.save_digest(digest)
         refused += wrong
+    waiting = len(left) - len(due)
+    reason = reason or (waits if waiting else "")
     added = len(digest.narratives if digest else ()) - len(known.narratives if known else ())
-    return replace(_row(subject, digest, desk, reason=reason, outcome=LevelOutcome.MADE), added=added, refused=refused)
+    return replace(_row(subject, digest, desk, reason=reason, outcome=LevelOutcome.MADE, waiting=waiting), added=added, refused=refused)
 
 
 def _known(user: UserId, narratives: Sequence[SessionNarrative], desk: LevelDesk) -> tuple[UserDigest | None, str]:
@@ -92,10 +97,17 @@ def _known(user: UserId, narratives: Sequence[SessionNarrative], desk: LevelDesk
     return None, reason
 
 
-def _is_due(summaries: int, user: UserId, desk: LevelDesk) -> bool:
-    if summaries >= desk.rules.triggers.l3_trigger_summaries:
-        return True
-    return desk.at_rest([turn for turns in desk.kit.index.sessions(user).values() for turn in turns])
+def _due(
+    merged: frozenset[str], narratives: Sequence[SessionNarrative], user: UserId, desk: LevelDesk
+) -> tuple[tuple[NarrativePart, ...], tuple[NarrativePart, ...]]:
+    """The parts that the digest takes up now, and all that it does not hold: those of sessions at rest, to which nothing comes any
+    more, and of the others once `l3_trigger_summaries` of them wait (003 "Configuration")."""
+    left = in_order(part for n in narratives for part in n.parts if part.sha not in merged)
+    if not left or len(left) >= desk.rules.triggers.l3_trigger_summaries:
+        return left, left
+    turns = desk.kit.index.sessions(user)
+    resting = {part.sha for n in narratives if desk.at_rest(turns.get(n.session_id, ())) for part in n.parts}
+    return tuple(part for part in left if part.sha in resting), left
 
 
 async def _merged(

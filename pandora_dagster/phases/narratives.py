@@ -16,7 +16,6 @@ from pandora_dagster.contracts.levels import LevelOutcome, LevelReport, LevelRow
 from pandora_dagster.contracts.words import InterventionType, Priority, TurnState
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.phases.levels import LevelDesk, OnRow, each
-from pandora_dagster.selection.entries import entry_of, head_of
 from pandora_dagster.selection.levels import (
     Batches,
     Entry,
@@ -118,8 +117,7 @@ def _entries(
         except UnknownTurnError:
             continue
         if manifest.session_id == session:
-            is_archived = manifest.state is TurnState.ARCHIVED
-            found.append(Entry(number, manifest.created_at, head_of(manifest), entry_of(manifest), is_archived))
+            found.append(Entry.of(manifest))
     return tuple(found)
 
 
@@ -176,11 +174,13 @@ def _saved(subject: Subject, parts: tuple[NarrativePart, ...], desk: LevelDesk) 
         desk.levels.remove_narrative(subject.user, SessionId(subject.session))
 
 
-def _told(parts: tuple[NarrativePart, ...], subject: Subject, entries: Iterable[Entry], desk: LevelDesk) -> None:
+def _told(parts: tuple[NarrativePart, ...], subject: Subject, entries: Sequence[Entry], desk: LevelDesk) -> None:
     if desk.lineage:
         tokens = {entry.turn: desk.kit.counter.count(entry.text) for entry in entries}
         narrative = SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts)
-        desk.lineage.put(narrative_edges(narrative, entry_tokens=tokens))
+        linked = {link.turn for link in narrative.links}
+        turns = [e.made_of.model_copy(update={"child_tokens": tokens[e.turn]}) for e in entries if e.turn in linked]
+        desk.lineage.put((*turns, *narrative_edges(narrative, entry_tokens=tokens)))
 
 
 def _row(subject: Subject, parts: tuple[NarrativePart, ...], desk: LevelDesk) -> LevelRow:

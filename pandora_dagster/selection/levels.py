@@ -3,10 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number
 from pandora_dagster.contracts.levels import NarrativeLink, NarrativePart, SessionNarrative, TurnLink, UserDigest
 from pandora_dagster.contracts.lineage import Edge, Relation
-from pandora_dagster.selection.entries import entry_sha
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.selection.entries import entry_of, entry_sha, head_of
+
+_CONTEXT = "context.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,17 @@ class Entry:
     head: str
     """What `text` begins with: its day and keywords."""
     text: str
+    made_of: Edge
+    """The link from the turn's context.md to its summary."""
     is_archived: bool
     """Only archived turns are taken up; one that was restored stays where it is linked."""
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Entry":
+        """The entry of a turn, from its manifest alone."""
+        key, text = TurnKey(UserId(manifest.user_id), turn_number(manifest.turn_id)), entry_of(manifest)
+        is_archived = manifest.state is TurnState.ARCHIVED
+        return cls(key.number, manifest.created_at, head_of(manifest), text, _summary_edge(manifest, key, text), is_archived)
 
     @property
     def link(self) -> TurnLink:
@@ -104,7 +117,8 @@ def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionN
 
 
 def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, int]) -> tuple[Edge, ...]:
-    """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where it is not known."""
+    """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where it is not known. The links from
+    turns to their summaries are `Entry.made_of`."""
     child, user = narrative_id(narrative.user_id, narrative.session_id), UserId(narrative.user_id)
     return tuple(
         Edge(
@@ -153,6 +167,26 @@ def _digest_edge(digest: UserDigest, link: NarrativeLink) -> Edge:
         call_id=link.made.call_id,
         run_id=link.made.run_id,
         at=link.made.at,
+    )
+
+
+def _summary_edge(manifest: Manifest, key: TurnKey, text: str) -> Edge:
+    """From the context.md that was summarised, which of an archived turn lies in its cold object."""
+    phase = next((p for p in manifest.phases if p.phase == "turn_summary"), None)
+    recipe, version = next(iter(phase.recipes.items()), ("", "")) if phase else ("", "")
+    stored = next((d for d in manifest.archive.documents if d.name == _CONTEXT), None) if manifest.archive else None
+    return Edge(
+        user_id=manifest.user_id,
+        parent=f"{key}/cold/{stored.original}" if stored else f"{key}/{_CONTEXT}",
+        child=summary_id(key),
+        relation=Relation.SUMMARISED,
+        parent_sha=stored.sha_before if stored else manifest.context_sha,
+        child_sha=entry_sha(text),
+        recipe=recipe,
+        recipe_version=version,
+        runtime=str((manifest.summary or {}).get("runtime", "") or (phase.runtimes[0] if phase and phase.runtimes else "")),
+        parent_tokens=stored.tokens_before if stored else manifest.tokens,
+        at=phase.finished_at if phase else manifest.created_at,
     )
 
 

@@ -6,8 +6,10 @@ from pandora_dagster.stores.levels import LevelFiles
 from pandora_dagster.wiring.house import House
 
 
-def open_levels(house: House, *, run_id: str = "", lineage: TakesEdges | None = None) -> LevelDesk:
-    """The desk of the levels; `run_id` of the Dagster run they belong to, `lineage` where their links go."""
+def open_levels(house: House, *, quiet_days: int | None = None, run_id: str = "", lineage: TakesEdges | None = None) -> LevelDesk:
+    """The desk of the levels; `quiet_days` in the place of archival's setting, `run_id` of the Dagster run they belong to, `lineage`
+    where their links go."""
     settings = house.settings
-    rules = LevelRules(zone=settings.zone, quiet_days=settings.archive_after_days, concurrency=settings.archive_concurrency)
+    days = settings.archive_after_days if quiet_days is None else quiet_days
+    rules = LevelRules(zone=settings.zone, quiet_days=days, concurrency=settings.archive_concurrency)
     return LevelDesk(house.kit, LevelFiles(settings.root), rules, lineage, run_id)

@@ -1,6 +1,12 @@
-"""Narratives of sessions and digests of persons: everything archived is linked by hash, and a run that was cut off is finished by the next."""
+"""Narratives of sessions and digests of persons: all that is archived is linked by hash, and a run cut off is finished by the next."""
 
+import asyncio
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.compression.levels.config import SummarizationConfig
-from pandora_dagster.contracts.ids import SessionId, user_id
+from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
 from pandora_dagster.contracts.levels import LevelOutcome, Subject
 from pandora_dagster.contracts.words import Priority
 from pandora_dagster.errors import DocumentError, RuntimeUnreachableError, StoreError
@@ -19,7 +25,7 @@ from pandora_dagster.settings import load_settings
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.wiring import open_house, open_levels
 from tests.phases.archival import LATER, archived, desk_of
-from tests.phases.rig import SUMMARY, vocabulary
+from tests.phases.rig import vocabulary
 
 ANNA, EXAMPLE = user_id("anna"), user_id("example")
 S1 = SessionId("s1")
@@ -49,14 +55,29 @@ def house(tmp_path):
 
 @pytest.fixture
 def talk(rig):
-    """A house whose model says what it should, and a way to hold several turns in one session."""
+    """A house whose model says what it should, and a way to import a session of several turns and archive them."""
     rig.say(session_summarizer=NARRATIVE, digest_builder=json.dumps(DIGEST), compressor="none of it")
 
-    def turns(*queries, session="s1", user="anna"):
-        return [rig.ask(query, session=session, user=user) for query in queries]
+    def turns(*queries, session="s1", user="anna", answer=NARRATIVE):
+        imports(rig.house, (session, "2026-01-04", *queries), user=user, answer=answer)
+        archived(rig.house)
 
     rig.talk = turns
     return rig
+
+
+def imports(house, *conversations, user="anna", answer="Noted."):
+    """Conversations (id, day, words...) into a store."""
+    lines = [
+        {
+            "id": name,
+            "user_id": user,
+            "created_at": f"{day}T10:00:00Z",
+            "messages": [m for said in words for m in ({"role": "user", "content": said}, {"role": "assistant", "content": answer})],
+        }
+        for name, day, *words in conversations
+    ]
+    assert not house.import_conversations((json.dumps(line).encode() for line in lines), where="test").faults
 
 
 def levels(house, *, later=True, lineage=None, **triggers):
@@ -68,16 +89,10 @@ def levels(house, *, later=True, lineage=None, **triggers):
 
 
 def night(desk, which=None):
-    """Both levels once; rows by subject."""
+    """Both levels once; their reports, and the rows by subject."""
     rows = []
-    reports = [desk_run(desk, summarise_sessions(desk, which, on_row=rows.append)), desk_run(desk, digest_users(desk, on_row=rows.append))]
-    return reports, {row.subject: row for row in rows}
-
-
-def desk_run(desk, work):
-    import asyncio
-
-    return asyncio.run(work)
+    first = asyncio.run(summarise_sessions(desk, which, on_row=rows.append))
+    return (first, asyncio.run(digest_users(desk, on_row=rows.append))), {row.subject: row for row in rows}
 
 
 def files(house):
@@ -96,7 +111,7 @@ def proved(house, desk):
 def test_every_archived_turn_is_in_a_narrative_and_every_narrative_in_the_digest(house):
     """By hash, from the digest down; a second night changes no byte; the index of calls agrees."""
     desk = levels(house)
-    assert len(proved(house, desk)) == 7 + 0 and "in no narrative" in proved(house, desk)[0]
+    assert len(proved(house, desk)) == 7 and "in no narrative" in proved(house, desk)[0]
     table = Table()
     reports, rows = night(replace(desk, lineage=table))
     assert [r.counts for r in reports] == [{LevelOutcome.MADE: 3}, {LevelOutcome.MADE: 1}] and not reports[0].failed
@@ -129,9 +144,8 @@ def test_every_archived_turn_is_in_a_narrative_and_every_narrative_in_the_digest
 
 def test_a_session_that_may_go_on_waits_for_the_triggers_of_003(talk):
     """Twenty entries, whole batches of five, the newest five stay out; only new turns are added later; at rest all are taken up."""
-    keys = talk.talk(*(f"question {n}?" for n in range(8)))
-    archived(talk.house, after=LATER)
-    talk.talk("and now?")
+    talk.talk(*(f"question {n}?" for n in range(8)))
+    talk.ask("and now?")
     few = {"l2_trigger_entries": 7, "l2_batch_size": 2, "preserve_recent_n": 3, "l3_trigger_summaries": 3}
     usual, desk = levels(talk.house, later=False), levels(talk.house, later=False, **few)
     _, rows = night(usual)
@@ -147,15 +161,14 @@ def test_a_session_that_may_go_on_waits_for_the_triggers_of_003(talk):
     night(rested)
     after = rested.levels.narrative(ANNA, S1)
     assert after.parts[:3] == first.parts and [len(p.links) for p in after.parts] == [2, 2, 2, 2, 1]
-    assert talk.runtime.calls()["session_summarizer"] == 5 and proved(talk.house, rested) == [] and len(keys) == 8
+    assert talk.runtime.calls()["session_summarizer"] == 5 and proved(talk.house, rested) == []
     assert [len(link.parts) for link in rested.levels.digest(ANNA).narratives] == [5]
 
 
 def test_summaries_of_sessions_that_go_on_wait_and_those_at_rest_do_not(talk):
     """003's ten summaries hold for what may still grow."""
-    talk.talk("one?", "two?", session="s1")
-    archived(talk.house, after=LATER)
-    talk.talk("three?")
+    talk.talk("one?", "two?")
+    talk.ask("three?")
     few = {"l2_trigger_entries": 2, "l2_batch_size": 1, "preserve_recent_n": 1}
     desk = levels(talk.house, later=False, **few)
     _, rows = night(desk)
@@ -168,13 +181,12 @@ def test_summaries_of_sessions_that_go_on_wait_and_those_at_rest_do_not(talk):
 def test_calls_are_made_for_nobody_who_waits_and_under_no_limit_of_a_session(talk):
     """Priority NIGHT, entries and lengths as 003 has them; more calls than a session may make in a minute."""
     talk.talk(*(f"question {n}?" for n in range(14)))
-    archived(talk.house, after=LATER)
     night(levels(talk.house, l2_batch_size=1, l3_trigger_summaries=5))
     packs = talk.runtime.of("session_summarizer")
     assert len(packs) == 14 and len(talk.runtime.of("digest_builder")) == 3
     assert {p.priority for p in (*packs, *talk.runtime.of("digest_builder"))} == {Priority.NIGHT}
-    day = talk.turn(next(iter(talk.house.turns.keys(ANNA)))).manifest.created_at[:10]
-    assert packs[0].document("entries") == f"[1] {day} (chair, order): They talked about a chair." and packs[0].query == ""
+    entry = packs[0].document("entries")
+    assert re.fullmatch(r"\[1\] 2026-01-04 \([^()]+\): question 0\? They talked about a chair\.", entry) and packs[0].query == ""
 
 
 @pytest.mark.parametrize(
@@ -189,7 +201,6 @@ def test_calls_are_made_for_nobody_who_waits_and_under_no_limit_of_a_session(tal
 def test_what_no_entry_bears_out_is_not_told(talk, answer, kept):
     """Taken out with its reason; where nothing is left, an intervention, and the turns stay to be taken up again."""
     talk.talk("which chair?")
-    archived(talk.house, after=LATER)
     talk.say(session_summarizer=answer)
     desk = levels(talk.house)
     (report, _), rows = night(desk)
@@ -223,7 +234,6 @@ def test_what_no_entry_bears_out_is_not_told(talk, answer, kept):
 def test_a_digest_tells_what_the_narratives_tell(talk, digest, told):
     """An item without its source goes; a digest of which nothing is left, or that is no JSON, is a failed gate and an intervention."""
     talk.talk("which chair?")
-    archived(talk.house, after=LATER)
     talk.say(digest_builder=digest if isinstance(digest, str) else json.dumps({**DIGEST, **digest}))
     desk = levels(talk.house)
     (_, report), _ = night(desk)
@@ -235,22 +245,6 @@ def test_a_digest_tells_what_the_narratives_tell(talk, digest, told):
         assert proved(talk.house, desk) == ["session s1: its narrative is in no digest"]
 
 
-def imported(root, *conversations):
-    """A store with these conversations: (id, day, words...) of anna."""
-    opened = open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
-    lines = [
-        {
-            "id": name,
-            "user_id": "anna",
-            "created_at": f"{day}T10:00:00Z",
-            "messages": [m for said in words for m in ({"role": "user", "content": said}, {"role": "assistant", "content": "Noted."})],
-        }
-        for name, day, *words in conversations
-    ]
-    assert not opened.import_conversations((json.dumps(line).encode() for line in lines), where="test").faults
-    return opened
-
-
 OLD, NEW = ("a", "2026-01-04", "My budget is 900 euros."), ("b", "2026-03-01", "My budget is 700 euros.")
 
 
@@ -258,13 +252,11 @@ OLD, NEW = ("a", "2026-01-04", "My budget is 900 euros."), ("b", "2026-03-01", "
 @pytest.mark.parametrize("nights", [1, 2])
 def test_a_contradicted_fact_stays_with_both_dates(tmp_path, order, nights):
     """The newer one is current, also where the older one is archived a night later."""
-    house = imported(tmp_path / "store", *order[: 3 - nights])
-    for night_of in range(nights):
-        if night_of:
-            house.close()
-            house = imported(tmp_path / "store", *order[night_of:])
+    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
+    desk = levels(house)
+    for conversations in (order,) if nights == 1 else [(one,) for one in order]:
+        imports(house, *conversations)
         archived(house)
-        desk = levels(house)
         night(desk)
     old, new = sorted(desk.levels.digest(ANNA).facts.facts, key=lambda f: f.stated_at)
     assert (old.fact, old.stated_at[:10], old.superseded_by, old.superseded_at[:10]) == (OLD[2], "2026-01-04", new.id, "2026-03-01")
@@ -275,7 +267,6 @@ def test_a_contradicted_fact_stays_with_both_dates(tmp_path, order, nights):
 def test_a_fact_that_nobody_stated_is_not_kept(talk):
     """The same screening as in a live session."""
     talk.talk("I need a chair with arms by 2026-04-01.")
-    archived(talk.house, after=LATER)
     said = [{"category": "Logistics", "fact": f} for f in ("I need a chair with arms by 2026-04-01.", "The budget is $800.")]
     talk.say(fact_keeper=json.dumps({"upsert": said, "delete": []}))
     desk = levels(talk.house)
@@ -292,8 +283,6 @@ def test_a_restored_turn_stays_linked_and_an_erased_one_is_told_no_more(house):
     restore(key, desk_of(house))
     night(desk)
     assert files(house) == before and proved(house, desk) == []
-    import shutil
-
     shutil.rmtree(house.turns.path(key))
     house.turn_index.remove("example", [key.number])
     assert proved(house, desk)
@@ -304,10 +293,21 @@ def test_a_restored_turn_stays_linked_and_an_erased_one_is_told_no_more(house):
     assert desk.levels.erase(EXAMPLE) == 4 and files(house) == {}
 
 
+def test_an_erased_turn_of_a_session_that_goes_on_is_told_no_more_at_once(talk):
+    """What is left of its batch does not wait for the triggers again."""
+    talk.talk(*(f"question {n}?" for n in range(6)))
+    talk.ask("and now?")
+    desk = levels(talk.house, later=False, l2_trigger_entries=5, l2_batch_size=5, preserve_recent_n=1)
+    night(desk)
+    key = TurnKey(ANNA, 3)
+    shutil.rmtree(talk.house.turns.path(key))
+    talk.house.turn_index.remove("anna", [3])
+    night(desk)
+    assert [link.turn for link in desk.levels.narrative(ANNA, S1).links] == [1, 2, 4, 5] and proved(talk.house, desk) == []
+
+
 def test_a_session_of_which_nothing_is_left_has_no_narrative(house):
     """Nor the digest a word of it."""
-    import shutil
-
     desk = levels(house)
     night(desk)
     for key in list(house.turns.keys(EXAMPLE)):
@@ -340,17 +340,16 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(talk, after):
     """Wherever it was: what was made stays, what was not is made, no call twice."""
     talk.talk(*(f"question {n}?" for n in range(4)))
     talk.talk("another?", session="s2")
-    archived(talk.house, after=LATER)
     desk = levels(talk.house, l2_batch_size=2, l3_trigger_summaries=2)
     calls = {"left": after}
 
-    class Cut(Exception):
+    class CutError(Exception):
         pass
 
     class Cutting:
         async def call(self, request):
             if calls["left"] == 0:
-                raise Cut
+                raise CutError
             calls["left"] -= 1
             return await desk.kit.execution.call(request)
 
@@ -358,7 +357,7 @@ def test_a_run_that_is_cut_off_is_finished_by_the_next(talk, after):
     try:
         night(cut)
         cut_off = False
-    except Cut:
+    except CutError:
         cut_off = True
     night(desk)
     assert cut_off == (after < 5) and proved(talk.house, desk) == []
@@ -372,7 +371,7 @@ def test_one_bad_session_does_not_stop_the_night(house):
     good = path.read_bytes()
     path.write_text("{")
     desk = levels(house)
-    (first, _), rows = night(desk)
+    (first, _), _ = night(desk)
     assert first.counts == {LevelOutcome.MADE: 2, LevelOutcome.FAILED: 1}
     (failed,) = first.failed
     assert failed.subject.session == "chair" and house.interventions.show(failed.intervention).type == "corrupt_document"
@@ -386,7 +385,6 @@ def test_a_model_that_is_down_or_a_full_disk_ends_the_run(talk, monkeypatch):
     """With one sentence; the same run finishes once they are there again."""
     talk.talk("which chair?")
     talk.talk("which desk?", session="s2")
-    archived(talk.house, after=LATER)
     desk = levels(talk.house)
     desk = replace(desk, rules=replace(desk.rules, concurrency=1))
     talk.say(session_summarizer=RuntimeUnreachableError("nobody there"))
@@ -408,7 +406,6 @@ def test_a_model_that_is_down_or_a_full_disk_ends_the_run(talk, monkeypatch):
 def test_two_processes_at_once_make_one_level(talk):
     """Whoever comes second waits for the lock and finds it done; one that waits too long leaves it."""
     talk.talk("which chair?")
-    archived(talk.house, after=LATER)
     desk = levels(talk.house)
     other = replace(desk, levels=type(desk.levels)(talk.house.settings.root, lock_seconds=0.05))
     with desk.levels.lock(Subject(ANNA, "s1")):
@@ -420,13 +417,36 @@ def test_two_processes_at_once_make_one_level(talk):
     assert talk.runtime.calls()["session_summarizer"] == 1
 
 
+def test_two_processes_over_one_store_leave_what_one_leaves(house):
+    """Started together: whatever each of them did, everything is linked, once, and nothing is left to do."""
+    code = """
+import asyncio, sys
+from pandora_dagster.phases.digests import digest_users
+from pandora_dagster.phases.narratives import summarise_sessions
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house, open_levels
+house = open_house(load_settings({"PANDORA_ROOT": sys.argv[1]}))
+desk = open_levels(house)
+for work in (summarise_sessions, digest_users):
+    report = asyncio.run(work(desk))
+    assert not report.failed and not report.stopped, report
+house.close()
+"""
+    root = str(house.settings.root)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    both = [subprocess.Popen([sys.executable, "-c", code, root], env=environment) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    desk = levels(house)
+    before = files(house)
+    assert proved(house, desk) == [] and len(before) == 4
+    night(desk)
+    assert files(house) == before and house.interventions.list(state="open") == ()
+
+
 def test_nobody_sees_what_another_person_said(talk):
     """Two people with one session name: each narrative and digest is made of its own turns."""
-    talk.say(summarizer=SUMMARY.replace("a chair", "a lamp").replace('"chair"', '"lamp"'))
-    talk.talk("which lamp?", user="bob")
-    talk.say(summarizer=SUMMARY)
-    talk.talk("which chair?", user="anna")
-    archived(talk.house, after=LATER)
+    talk.talk("which lamp?", user="bob", answer="They talked about a lamp.")
+    talk.talk("which chair?")
     talk.say(
         session_summarizer=lambda pack: pack.document("entries"),
         digest_builder=lambda pack: json.dumps({**DIGEST, "progress_toward_goal": pack.document("summaries").removeprefix("[1] ")}),

@@ -50,6 +50,8 @@ def archive(
 
     Example: pandora archive --older-than 30d --dry-run
     """
+    from pandora_dagster.contracts.archive import Outcome
+    from pandora_dagster.defs.run import remove_partitions
     from pandora_dagster.phases.archive_selection import select
     from pandora_dagster.selection.due import last_due_day
     from pandora_dagster.wiring import open_archive
@@ -69,6 +71,7 @@ def archive(
             return
         rows: list[ArchivedTurn] = []
         report = _archived(house, desk, selected, rows)
+        remove_partitions(house, [row.key for row in rows if row.outcome in (Outcome.ARCHIVED, Outcome.FINISHED)])
         levels = () if report.stopped else _levels(house, desk.rules.after_days)
         _tell(house, report, rows, levels, as_json=as_json)
     for done in (report, *levels):

@@ -5,7 +5,7 @@ a failed row, the rest goes on; a disk that refuses or a model that is down ends
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -253,12 +253,5 @@ def _row(turn: Turn, seconds: float) -> ArchivedTurn:
     record = turn.manifest.archive
     if record is None:
         raise ValueError(f"{turn.key}: not archived: expected an archived turn")
-    documents = tuple(
-        DocumentRow(d.name, d.tokens_before, d.tokens_after, d.counts.get("total", 0), _kept(d.counts), d.whole) for d in record.documents
-    )
+    documents = tuple(DocumentRow(d.name, d.tokens_before, d.tokens_after, d.facts, d.facts_kept, d.whole) for d in record.documents)
     return ArchivedTurn(turn.key, record.day, Outcome.ARCHIVED, documents, record.cold, record.size, seconds=seconds)
-
-
-def _kept(counts: Mapping[str, int]) -> int:
-    """Facts that are still told: as they were, in other words, or by the reference to their original."""
-    return sum(counts.get(outcome, 0) for outcome in ("kept", "equal", "recoverable"))

@@ -18,12 +18,14 @@ from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.selection.bearing import bearing, beside
+from pandora_dagster.selection.due import day_of
 from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.directory import users
+from pandora_dagster.stores.first_day import FirstDay
 from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.metrics import MetricsFile
@@ -129,8 +131,11 @@ class House:
     def import_conversations(
         self, lines: Iterable[bytes], *, where: str, progress: Callable[[ImportReport], None] = lambda report: None
     ) -> ImportReport:
-        """Import conversations, one a line; faults are named in the report."""
-        return import_conversations(lines, self.recording, where=where, progress=progress)
+        """Import conversations, one a line; faults are named in the report. Older ones than any before extend the store's first day."""
+        report = import_conversations(lines, self.recording, where=where, progress=progress)
+        if report.oldest:
+            FirstDay(self.settings.root).extend(day_of(report.oldest.isoformat(), self.settings.zone), known=self.settings.first_day)
+        return report
 
     def import_example(self) -> ImportReport:
         """The shipped example history."""

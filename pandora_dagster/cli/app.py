@@ -9,6 +9,7 @@ from pandora_dagster.cli import (
     archive,
     batch,
     calls,
+    cold,
     compression,
     documents,
     governance,
@@ -52,6 +53,7 @@ compression.register(app)
 sources.register(app)
 memory.register(app)
 archive.register(app)
+cold.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id
 from pandora_dagster.contracts.ports import Clock, CountsTokens
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
+from pandora_dagster.errors import DocumentError, InputError, OriginalsDeletedError, StoreError, UnknownTurnError
 from pandora_dagster.stores import directory, placing
 from pandora_dagster.stores.cold import ColdFiles, original_turn
 from pandora_dagster.stores.commits import Request, change, check_active, context_fields, iso
@@ -98,12 +98,18 @@ class Turns:
         return self._folder(key, revision).turn()
 
     def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
-        """The turn as it was before it was archived, out of cold storage; any other as `load` gives it. Raises DocumentError."""
+        """The turn as it was before it was archived, out of cold storage; any other as `load` gives it. Raises DocumentError.
+
+        Where its originals were deleted by rule, the archived turn itself, which is all of it that there is.
+        """
         manifest = self.manifest(key)
         if manifest.archive is None:
             return self.load(key, revision=revision)
         number = manifest.revision if revision is None else revision
-        return original_turn(key, number, self._cold.read(manifest.archive))
+        try:
+            return original_turn(key, number, self._cold.read(manifest.archive))
+        except OriginalsDeletedError:
+            return self.load(key)
 
     def manifest(self, key: TurnKey) -> Manifest:
         """The newest revision's manifest; the documents are not read."""

@@ -7,12 +7,14 @@ from datetime import date, datetime
 from pandora_dagster.contracts.archive import ArchiveReport
 from pandora_dagster.contracts.archive_days import ArchivedDay
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.retention import PruneReport
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import InputError
+from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.phases.archive_day import OnRow, archive_turns
 from pandora_dagster.phases.archive_selection import select
 from pandora_dagster.phases.archived_days import archived_days
 from pandora_dagster.phases.archiving import ArchiveDesk, ArchiveRules
+from pandora_dagster.phases.retention import OnTurn, prune
 from pandora_dagster.selection.due import day_of, last_due_day
 from pandora_dagster.stores.archived import ArchivedFolders
 from pandora_dagster.stores.cold import ColdFiles
@@ -80,6 +82,15 @@ class Archival:
         for stands in self.house.kit.index.standing():
             if stands.state == TurnState.ARCHIVED and self._day(stands.last_activity) in wanted:
                 yield stands.key
+
+    def prune(self, *, by: str, on_turn: OnTurn = lambda turn: None) -> PruneReport:
+        """Delete the originals whose time is over by PANDORA_COLD_KEEP_DAYS. Raises ConfigurationError where they are kept for ever."""
+        days = self.house.settings.cold_keep_days
+        if not days:
+            raise ConfigurationError(
+                "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever: expected days", hint="set PANDORA_COLD_KEEP_DAYS, e.g. to 400"
+            )
+        return prune(open_archive(self.house), older_than_days=days, by=by, on_turn=on_turn)
 
     def _day(self, moment: str) -> date | None:
         try:

@@ -12,6 +12,7 @@ from pandora_dagster.cli import (
     cold,
     compression,
     documents,
+    forget,
     governance,
     memory,
     search,
@@ -54,6 +55,7 @@ sources.register(app)
 memory.register(app)
 archive.register(app)
 cold.register(app)
+forget.register(app)
 
 
 def _version(wanted: bool) -> None:

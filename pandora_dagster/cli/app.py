@@ -14,6 +14,7 @@ from pandora_dagster.cli import (
     documents,
     forget,
     governance,
+    lineage,
     memory,
     search,
     service,
@@ -56,6 +57,7 @@ memory.register(app)
 archive.register(app)
 cold.register(app)
 forget.register(app)
+lineage.register(app)
 
 
 def _version(wanted: bool) -> None:

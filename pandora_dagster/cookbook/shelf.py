@@ -1,12 +1,13 @@
 """The cookbook on disk, as the `Cookbook` port asks for it. Knows which file answers to which name, and what it has read already."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, Mode
-from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, short_stem, split_name
+from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, recipe_names, short_stem, split_name
 from pandora_dagster.cookbook.reading import RecipeFile, read_recipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.shipped import shipped_folder
@@ -33,15 +34,18 @@ class Shelf:
         self.prompts = prompts
         self._kept: dict[str, _Kept] = {}
         self._recipe_names: dict[Path, tuple[Stamp, str]] = {}
+        self._files: dict[str, Path] = {}
 
     def names(self) -> tuple[str, ...]:
         """`{category}/{name}` of every recipe file."""
-        return tuple(recipe_files(self.recipes))
+        return recipe_names(self.recipes)
 
     def load(self, name: str) -> LoadedRecipe:
         """The recipe `{category}/{name}`; raises RecipeNotFoundError or RecipeValidationError with all its faults."""
+        return self._loaded(name, self._listed())
+
+    def _loaded(self, name: str, files: dict[str, Path]) -> LoadedRecipe:
         path = "/".join(split_name(name))
-        files = recipe_files(self.recipes)
         if path not in files:
             raise RecipeNotFoundError(
                 f"{path}: no recipe: expected the file {self.recipes / path}.yaml", hint="`pandora recipes list` names them all"
@@ -56,9 +60,10 @@ class Shelf:
         """The variant for `mode` of `pipeline/phase3_planner`, `phase3_planner` or `planner`, else the recipe without a mode."""
         if mode not in tuple(Mode):
             raise RecipeNotFoundError(f"{mode!r}: not a mode: expected {' or '.join(Mode)}")
+        files = self._listed()
         for wanted in (f"{phase}_{mode}", phase):
-            if found := self._fitting(wanted):
-                loaded = self.load(found)
+            if found := _fitting(wanted, files):
+                loaded = self._loaded(found, files)
                 if loaded.recipe.mode in (None, mode):
                     return loaded
         raise RecipeNotFoundError(f"{phase}: no recipe for mode {mode}: expected one in {self.recipes}")
@@ -72,14 +77,11 @@ class Shelf:
             raise RecipeNotFoundError(f"content type {content_type}: {names}: expected exactly one recipe in compression/")
         return fitting[0]
 
-    def _fitting(self, wanted: str) -> str | None:
-        """The one file that `wanted` names, with or without its category and its phase."""
-        category, _, stem = wanted.rpartition("/")
-        shelved = [n.rpartition("/") for n in self.names()]
-        found = [f"{c}/{s}" for c, _, s in shelved if stem in (s, short_stem(s)) and category in ("", c)]
-        if len(found) > 1:
-            raise RecipeNotFoundError(f"{wanted}: fits {', '.join(found)}: expected {{category}}/{{name}}")
-        return found[0] if found else None
+    def _listed(self) -> dict[str, Path]:
+        """The files as they lie there now. Every call asks for them: their paths are built once for as long as their names stay."""
+        if self.names() != tuple(self._files):
+            self._files = recipe_files(self.recipes)
+        return self._files
 
     def _read(self, path: str, file: Path) -> _Kept:
         """Stamps are taken before the reading: a file edited meanwhile is read again."""
@@ -104,6 +106,20 @@ class Shelf:
             found = _NAMED.search(file.read_bytes() if stamp != _NO_FILE else b"")
             known = self._recipe_names[file] = (stamp, found[1].decode() if found else "")
         return known[1]
+
+
+def _fitting(wanted: str, files: Iterable[str]) -> str | None:
+    """The one file that `wanted` names, with or without its category and its phase."""
+    category, _, stem = wanted.rpartition("/")
+    found = [name for name in files if name.endswith(stem) and _is_named(name, category, stem)]
+    if len(found) > 1:
+        raise RecipeNotFoundError(f"{wanted}: fits {', '.join(found)}: expected {{category}}/{{name}}")
+    return found[0] if found else None
+
+
+def _is_named(name: str, category: str, stem: str) -> bool:
+    shelf, _, own = name.rpartition("/")
+    return category in ("", shelf) and stem in (own, short_stem(own))
 
 
 def _stamp(file: Path) -> Stamp:

@@ -50,7 +50,7 @@ class Archive(dg.ConfigurableResource[None]):
         return self._archival.days(days)
 
     def page(self, day: date) -> str:
-        return ""
+        return self._archival.page(day)
 
     @property
     def _archival(self) -> Archival:

@@ -116,8 +116,8 @@ def tell_turn(
 
 
 def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list[str], ...], dict[str, str]]:
-    """The commands of Dagster's web page and of its daemon, which ticks sensors and schedules, and what their environment needs beside
-    this process's own.
+    """The commands of Dagster's web page, of its daemon, which ticks sensors and schedules, and of the archive's pages, to which the web
+    page leads; and what their environment needs beside this process's own.
 
     They open the `workspace.yaml` of the working directory, or where there is none the shipped one.
     """
@@ -127,8 +127,9 @@ def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list
     workspace = str(own if own.is_file() else shipped_folder() / "workspace.yaml")
     page = [sys.executable, "-m", "dagster_webserver", "-w", workspace, "-h", host, "-p", str(port)]
     daemon = [sys.executable, "-m", "dagster._daemon", "run", "-w", workspace]
+    archive = [[sys.executable, "-c", "from pandora_dagster.cli.app import run; run()", "pages"]] if settings.pages_port else []
     environment = {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}
-    return (page, daemon), environment
+    return (page, daemon, *archive), environment
 
 
 def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: RunsPhases) -> dg.JobDefinition:

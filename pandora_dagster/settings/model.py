@@ -131,6 +131,9 @@ class Settings(BaseModel):
     archive_at: Annotated[time, BeforeValidator(_hour), Variable("PANDORA_ARCHIVE_AT", "a time of day such as 02:00")] = Field(
         time(2), description="When the nightly archival runs, in PANDORA_TIMEZONE."
     )
+    pages_port: Annotated[int, Field(ge=0, le=65_535), Variable("PANDORA_PAGES_PORT", "a port, 0 to 65535")] = Field(
+        8401, description="Where `pandora ui` and `pandora pages` show the archive and lineage on this machine; 0: nowhere."
+    )
     archive_ratio: Annotated[
         float, Field(gt=0, lt=1, allow_inf_nan=False), Variable("PANDORA_ARCHIVE_RATIO", "a share over 0 and under 1")
     ] = Field(0.42, description="Tokens that an archived document is to keep, as a share of its own.")

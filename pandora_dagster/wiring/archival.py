@@ -1,5 +1,6 @@
 """A house's archival: its desk, and the nights over it. Builds adapters; the order of steps is `phases.archive_day`'s."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -76,6 +77,11 @@ class Archival:
         """Each day as its manifests, folders, cold objects and the index have it now."""
         return archived_days(days, open_archive(self.house))
 
+    def page(self, day: date) -> str:
+        """Where `pandora ui` shows the day's documents with their lineage; "" where it shows none."""
+        port = self.house.settings.pages_port
+        return f"http://127.0.0.1:{port}/archive/{day}" if port else ""
+
     def archived(self, days: Collection[date]) -> Iterator[TurnKey]:
         """The archived turns of these days."""
         wanted = set(days)
@@ -91,6 +97,12 @@ class Archival:
                 "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever: expected days", hint="set PANDORA_COLD_KEEP_DAYS, e.g. to 400"
             )
         return prune(open_archive(self.house), older_than_days=days, by=by, on_turn=on_turn)
+
+    def by_day(self) -> tuple[tuple[date, int], ...]:
+        """Every day that has archived turns, newest first, and how many."""
+        standing = self.house.kit.index.standing()
+        days = Counter(day for one in standing if one.state == TurnState.ARCHIVED and (day := self._day(one.last_activity)))
+        return tuple(sorted(days.items(), reverse=True))
 
     def _day(self, moment: str) -> date | None:
         try:

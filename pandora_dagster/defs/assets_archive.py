@@ -29,6 +29,7 @@ _COLUMNS = [
     dg.TableColumn("cold", "string", description="the cold object, below the store root"),
     dg.TableColumn("whole", "string", description="why it stands as it was"),
 ]
+_COUNTED = ("judged", "faulty", "by_rule")
 _DESCRIPTION = (
     "The turns last active on this day, once the whole of it lies 30 days back (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and "
     "verified, originals in cold storage. A run over days that are archived already brings back what is free again, and checks all of it."
@@ -129,7 +130,7 @@ def _record(key: object, row: Any) -> dict[str, str | int | float | bool]:
 def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult:
     """One check over the days of a run, a row for each of them."""
     verdicts = [(day.day.isoformat(), next(v for v in day.verdicts if v.check is check)) for day in days]
-    rows = [dg.TableRecord({"day": day, "passed": v.passed, "judged": v.judged, "faulty": v.faulty, "deleted_by_rule": v.by_rule}) for day, v in verdicts]
+    rows = [dg.TableRecord({"day": day, "passed": v.passed, **{name: getattr(v, name) for name in _COUNTED}}) for day, v in verdicts]
     faults = [f"{day}: {fault}" for day, v in verdicts for fault in v.faults]
     span = verdicts[0][0] if len(verdicts) == 1 else f"{verdicts[0][0]} to {verdicts[-1][0]}"
     shown: dict[str, dg.MetadataValue[Any]] = {"day": dg.MetadataValue.text(span), "days": dg.MetadataValue.table(rows)}

@@ -86,7 +86,7 @@ def _is_theirs(partition: str, user: str) -> bool:
 
 
 def _databases(home: Path) -> list[Path]:
-    return [path for path in files_below(home) if path.suffix == ".db" and path.is_file() and not path.is_symlink()]
+    return [path for path in files_below(home) if path.name.endswith(".db") and path.is_file() and not path.is_symlink()]
 
 
 def _without_orphans(path: Path, known: Collection[str]) -> None:
@@ -124,7 +124,7 @@ def _remember_newest(instance: dg.DagsterInstance, home: Path, user: str) -> Non
 def _erase_texts(home: Path, traces: Scrubs) -> None:
     """What runs printed, and any other file: lines with a trace go."""
     for path in files_below(home):
-        if path.suffix in (".db", ".lock") or path.name.endswith(("-wal", "-shm")) or path.is_symlink() or not path.is_file():
+        if path.name.endswith((".db", ".db-wal", ".db-shm", ".lock")) or path.is_symlink() or not path.is_file():
             continue
         data = path.read_bytes()
         if traces.found_in(os.fsencode(path.name)):

@@ -24,8 +24,8 @@ def told_facts(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_telling(fact: str) -> bool:
-    """Whether one may look for the fact byte by byte: on one line, no number or word of every other text."""
-    if "\n" in fact or not SHORTEST <= len(fact.encode(errors="surrogatepass")) <= _LONGEST:
+    """Whether one may look for the fact byte by byte: on one line, without quotes, no number that turns up by chance."""
+    if any(character in fact for character in '\n\r"\\') or not SHORTEST <= len(fact.encode(errors="surrogatepass")) <= _LONGEST:
         return False
     digits = sum(character.isdigit() for character in fact)
     return digits >= _DIGITS or any(character.isalpha() or character in "$€£¥%" for character in fact)

@@ -88,13 +88,11 @@ def forms_of(fact: str) -> set[bytes]:
 
 def occurring(facts: Sequence[str], contents: Iterable[bytes]) -> frozenset[str]:
     """Those of the facts that stand anywhere in the contents, also inside or across one another."""
-    patterns = fact_patterns(facts)
-    if not patterns:
-        return frozenset()
-    pattern = re.compile(b"(?=(" + b"|".join(patterns) + b"))")
+    patterns = [re.compile(b"(?=(" + pattern + b"))") for pattern in fact_patterns(facts)]
     seen: set[bytes] = set()
-    for data in contents:
-        seen.update(match[1] for match in pattern.finditer(data.lower()))
+    for data in contents if patterns else ():
+        lower = data.lower()
+        seen.update(match[1] for pattern in patterns for match in pattern.finditer(lower))
     by_form: dict[bytes, set[str]] = {}
     for fact in facts:
         for form in forms_of(fact):

@@ -11,6 +11,7 @@ from pandora_dagster.cli import (
     calls,
     cold,
     compression,
+    digest,
     documents,
     forget,
     governance,
@@ -58,6 +59,7 @@ archive.register(app)
 cold.register(app)
 forget.register(app)
 lineage.register(app)
+digest.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -1,6 +1,7 @@
 """Dagster's side of an erasure: keys, runs with events and logs, and what records of several users say of one."""
 
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from pandora_dagster.stores.sqlite_records import erase_records, opened
 from pandora_dagster.text.traces import GONE
 
 _AT_ONCE = 500
+_LONGEST_S, _LAST_WORDS_S = 10.0, 1.0
+"""How long a run under way is waited for, and its process after it to read its own record."""
 _PARTITION, _FIRST, _LAST = "dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
@@ -42,7 +45,8 @@ class DagsterRecords:
         with open_instance(self.settings) as instance:
             for key in _keys(instance, user):
                 instance.delete_dynamic_partition(str(TURNS.name), key)
-            for run_id in list(_runs(instance, user)):
+            _let_end(instance, user)
+            for run_id in [run.run_id for run in _runs(instance, user)]:
                 delete_run(instance, run_id)
             known = {record.dagster_run.run_id for record in instance.get_run_records()}
             for path in _databases(home):
@@ -56,11 +60,20 @@ def _keys(instance: dg.DagsterInstance, user: str) -> list[str]:
     return [key for key in instance.get_dynamic_partitions(str(TURNS.name)) if _is_theirs(key, user)]
 
 
-def _runs(instance: dg.DagsterInstance, user: str) -> Iterator[str]:
+def _let_end(instance: dg.DagsterInstance, user: str) -> None:
+    """Runs under way lost their turns, and end by themselves; one whose process is gone never does, and is not waited for longer."""
+    ends = time.monotonic() + _LONGEST_S
+    while time.monotonic() < ends and any(not run.is_finished for run in _runs(instance, user)):
+        time.sleep(0.2)
+        if not any(not run.is_finished for run in _runs(instance, user)):
+            time.sleep(_LAST_WORDS_S)
+
+
+def _runs(instance: dg.DagsterInstance, user: str) -> Iterator[dg.DagsterRun]:
     """Runs of the user's turns alone."""
     cursor: str | None = None
     while records := instance.get_run_records(limit=_AT_ONCE, cursor=cursor):
-        yield from (record.dagster_run.run_id for record in records if _of_user(record.dagster_run, user))
+        yield from (record.dagster_run for record in records if _of_user(record.dagster_run, user))
         cursor = records[-1].dagster_run.run_id
 
 

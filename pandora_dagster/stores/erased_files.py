@@ -46,6 +46,28 @@ def retire_turns(layout: Layout, user: UserId, *, wait_s: float) -> int:
     return retired
 
 
+def displace(folder: Path, aside: Path) -> None:
+    """Bring a folder aside and put an empty file in its place: who still means to write there is refused by the disk, and makes none anew.
+
+    What is no folder goes. Raises StoreError.
+    """
+    with disk_errors(folder, "cannot erase"):
+        while True:
+            if folder.is_dir() and not folder.is_symlink():
+                make_folder(aside.parent)
+                make_folder(aside)
+                folder.rename(_free(aside / folder.name))
+            elif os.path.lexists(folder):
+                folder.unlink()
+            try:
+                os.close(os.open(folder, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            except FileExistsError:
+                continue  # somebody made it anew in between
+            sync(folder.parent)
+            sync(aside.parent)
+            return
+
+
 def remove(path: Path) -> None:
     """A folder with all that is in it, a file, or a link itself; what a link leads to stays. Raises StoreError."""
     with disk_errors(path, "cannot erase"):

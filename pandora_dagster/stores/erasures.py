@@ -49,6 +49,10 @@ class Erasures:
     def is_intended(self, user: UserId) -> bool:
         return self._path(user).exists()
 
+    def aside(self, user: UserId) -> Path:
+        """Where the user's folder is brought before it is emptied."""
+        return inside(self._root, self.folder / f"{user_id(user)}.folder")
+
     def done(self, user: UserId) -> None:
         """The intent away; raises StoreError."""
         path = self._path(user)

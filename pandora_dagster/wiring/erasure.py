@@ -18,7 +18,7 @@ from pandora_dagster.errors import PandoraError, StoreError
 from pandora_dagster.phases.distinctive import MOST, told_facts
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.stores.erased_files import files_below, own_folders, remove, retire_turns
+from pandora_dagster.stores.erased_files import displace, files_below, own_folders, remove, retire_turns
 from pandora_dagster.stores.erased_records import StoreRecords
 from pandora_dagster.stores.erased_rows import erase_rows, index_files, remove_leftovers
 from pandora_dagster.stores.erasures import Erasures
@@ -85,6 +85,7 @@ class Erasure:
             self.on_step("proof")
             proof = self._proof(traces, facts)
             if proof.clean:
+                remove(own_folders(self.layout, user)[0])  # the file that kept its place
                 erasures.done(user)
         return Erased(found, proof)
 
@@ -103,11 +104,13 @@ class Erasure:
         self.on_step("documents")
         documents, cold = own_folders(self.layout, user)
         remove(cold)
-        remove(documents)
+        if self.layout.users.is_dir():
+            displace(documents, self._erasures.aside(user))
+        remove(self._erasures.aside(user))
 
     def _traces(self, user: UserId) -> tuple[int, Traces]:
         """How many facts the user's documents have, and the traces: those of them that nobody else's documents nor this program have."""
-        facts = told_facts(_texts(own_folders(self.layout, user)))[: 2 * MOST]
+        facts = told_facts(_texts((*own_folders(self.layout, user), self._erasures.aside(user))))[: 2 * MOST]
         elsewhere = occurring((*facts, user), self._of_others(user))
         own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST]
         return len(facts), Traces(user, own, plain=len(user) >= _PLAIN and user not in elsewhere)
@@ -132,11 +135,11 @@ class Erasure:
         files = size = 0
         hits: list[str] = []
         home = self.settings.dagster_home
-        intent = self._erasures.folder / f"{traces.user}.json"
+        own = (self._erasures.folder / f"{traces.user}.json", own_folders(self.layout, UserId(traces.user))[0])
         inside = home.is_relative_to(self.settings.root)
         for path in files_below(*(folder for folder in (self.settings.root, *(() if inside else (home,))) if folder.exists())):
-            if path == intent:
-                continue
+            if path in own and path.is_file() and (path == own[0] or not path.stat().st_size):
+                continue  # the intent, and what keeps the folder's place
             files += 1
             try:
                 for place, data in contents(path, wait_s=self.wait_s):

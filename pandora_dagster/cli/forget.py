@@ -65,6 +65,8 @@ def _tell_found(found: "Found") -> None:
 
 def _tell_proof(erased: "Erased", *, as_json: bool) -> None:
     proof = erased.proof
+    for notice in erased.notices:
+        note(notice)
     if as_json:
         told = {name: getattr(proof, name) for name in ("files", "bytes_read", "facts", "facts_in_documents")}
         say_json({"user": erased.found.user, "found": dict(erased.found.counts), "proof": {**told, "hits": list(proof.hits)}})

@@ -53,6 +53,8 @@ class Erased:
 
     found: Found
     proof: Proof
+    notices: tuple[str, ...] = ()
+    """What the others have to know."""
 
 
 class Scrubs(Protocol):

@@ -81,19 +81,19 @@ class Erasure:
             retire_turns(self.layout, user, wait_s=self.wait_s)
             self.on_step("facts")
             facts, traces = self._traces(user)
-            self._erase(user, traces)
+            notices = self._erase(user, traces)
             self.on_step("proof")
             proof = self._proof(traces, facts)
+            remove(own_folders(self.layout, user)[0])  # the file that kept its place
             if proof.clean:
-                remove(own_folders(self.layout, user)[0])  # the file that kept its place
                 erasures.done(user)
-        return Erased(found, proof)
+        return Erased(found, proof, notices)
 
-    def _erase(self, user: UserId, traces: Traces) -> None:
+    def _erase(self, user: UserId, traces: Traces) -> tuple[str, ...]:
+        """Everything in its order; what others have to know of it."""
         records = self._records
         self.on_step("indexes")
-        for path in index_files(self.settings.root):
-            erase_rows(path, user, wait_s=self.wait_s)
+        damaged = [path for path in index_files(self.settings.root) if not erase_rows(path, user, wait_s=self.wait_s)]
         remove_leftovers(self.settings.root)
         self.on_step("records")
         records.erase_interventions(user, traces)
@@ -107,6 +107,7 @@ class Erasure:
         if self.layout.users.is_dir():
             displace(documents, self._erasures.aside(user))
         remove(self._erasures.aside(user))
+        return tuple(f"{path}: it was damaged and is gone: pandora index rebuild makes it again" for path in damaged)
 
     def _traces(self, user: UserId) -> tuple[int, Traces]:
         """How many facts the user's documents have, and the traces: those of them that nobody else's documents nor this program have."""

@@ -261,7 +261,9 @@ def test_damaged_folders_are_erased_like_others(root):
     (root / "indexes" / "call_index.duckdb").write_bytes(b"no index: " + HIS[0].encode())
     (root / "interventions" / "int_20260101_000000_abcd.json").write_text('{"user_id": "ben", broken')
     (next((root / "cold" / "ben").rglob("*.tar.zst"))).write_bytes(b"cut")
-    assert erasure(root).erase(BEN).proof.clean and not left_of_ben(root)
+    erased = erasure(root).erase(BEN)
+    assert erased.proof.clean and not left_of_ben(root)
+    assert len(erased.notices) == 1 and "call_index.duckdb: it was damaged and is gone: pandora index rebuild" in erased.notices[0]
 
 
 @pytest.mark.parametrize("bad", ["../ruben", "/etc", "", ".", "ben/../ruben", "a" * 200, "ben\n"])

@@ -9,6 +9,7 @@ from pandora_dagster.defs.archive_resource import Archive
 from pandora_dagster.defs.assets_archive import archive_asset
 from pandora_dagster.defs.assets_batch import batch_asset
 from pandora_dagster.defs.assets_levels import level_assets
+from pandora_dagster.defs.assets_retention import COLD_JOB, RUNS_JOB, Retention, cold_asset, runs_asset, runs_schedule
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.history import relax_history
 from pandora_dagster.defs.jobs import BATCH_JOB, new_turn_job
@@ -23,11 +24,23 @@ _SETTINGS = load_settings(os.environ)
 _TURN_ASSETS = turn_assets(open_shelf(_SETTINGS.cookbook_root))
 
 defs = dg.Definitions(
-    assets=[*_TURN_ASSETS, batch_asset(_SETTINGS), archive_asset(_SETTINGS), *level_assets(_SETTINGS)],
+    assets=[
+        *_TURN_ASSETS,
+        batch_asset(_SETTINGS),
+        archive_asset(_SETTINGS),
+        *level_assets(_SETTINGS),
+        cold_asset(),
+        runs_asset(_SETTINGS),
+    ],
     asset_checks=[missed_nights_check(_SETTINGS)],
-    jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB],
-    schedules=[nightly_schedule(_SETTINGS)],
+    jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB],
+    schedules=[nightly_schedule(_SETTINGS), runs_schedule(_SETTINGS)],
     sensors=[inbox_sensor(), missed_nights_sensor(_SETTINGS)],
-    resources={"pandora": Pandora(root="", runtime=""), "night": Night(root="", runtime=""), "archive": Archive(root="", runtime="")},
+    resources={
+        "pandora": Pandora(root="", runtime=""),
+        "night": Night(root="", runtime=""),
+        "archive": Archive(root="", runtime=""),
+        "retention": Retention(root="", runtime=""),
+    },
     executor=dg.in_process_executor,
 )

@@ -9,9 +9,11 @@ from pandora_dagster.cli import (
     archive,
     batch,
     calls,
+    cold,
     compression,
     digest,
     documents,
+    forget,
     governance,
     lineage,
     memory,
@@ -54,6 +56,8 @@ compression.register(app)
 sources.register(app)
 memory.register(app)
 archive.register(app)
+cold.register(app)
+forget.register(app)
 lineage.register(app)
 digest.register(app)
 

@@ -151,6 +151,7 @@ def show(
     Example: pandora show example:turn_000012 --section 5
     """
     from pandora_dagster.text.sections import ContextDocument
+    from pandora_dagster.wiring import open_archive
 
     with stored(context) as house:
         key = house.turns.resolve(turn)
@@ -158,6 +159,7 @@ def show(
         document = ContextDocument.parse(found.context)
         folder = house.turns.path(key, revision=found.manifest.revision)
         spent = _spent(house, key, found.manifest.revision)
+        gone = open_archive(house).cold.tombstone(found.manifest.archive) if found.manifest.archive else None
     if section is not None and document.section(section) is None:
         stop(EXIT_WRONG, f"{key}: section {section}: not there; expected one of {', '.join(str(s.number) for s in document.sections)}")
     chosen = [s.number for s in document.sections if section in (None, s.number)]
@@ -169,7 +171,8 @@ def show(
         say_markdown(found.context)
         note(folder)
         if archive := found.manifest.archive:
-            note(f"archived {archive.archived_at}, documents compressed; originals in {archive.cold}: pandora restore {key}")
+            originals = f"its originals were {gone.said}" if gone else f"originals in {archive.cold}: pandora restore {key}"
+            note(f"archived {archive.archived_at}, documents compressed; {originals}")
         if spent:
             failed = f", {spent.failed} failed" if spent.failed else ""
             cost = f", cost {spent.cost:.4f}" if spent.cost else ""

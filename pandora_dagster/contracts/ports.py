@@ -232,7 +232,8 @@ class TurnStore(Protocol):
         ...
 
     def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
-        """The turn as it was before it was archived, out of cold storage; any other as it stands. Raises DocumentError."""
+        """The turn as it was before it was archived, out of cold storage; any other, and one whose originals were deleted by rule, as it
+        stands. Raises DocumentError."""
         ...
 
     def manifest(self, key: TurnKey) -> Manifest: ...

@@ -78,4 +78,4 @@ def test_scrubbed_json_stays_json(facts, told):
 
 def test_facts_that_overlap_are_all_seen():
     facts = ["Lofta 140", "Lofta", "140 desk in oak", "order ORD-77120"]
-    assert occurring(facts, ["the Lofta 140 desk in oak".encode()]) == {"Lofta 140", "Lofta", "140 desk in oak"}
+    assert occurring(facts, [b"the Lofta 140 desk in oak"]) == {"Lofta 140", "Lofta", "140 desk in oak"}

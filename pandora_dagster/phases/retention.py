@@ -168,6 +168,8 @@ def _delete(manifest: Manifest, record: ArchiveRecord, rule: _Rule) -> None:
     desk.kit.index.put([row])
     if desk.kit.vectors:
         desk.kit.vectors.put([row])
+    if desk.kit.lineage:
+        desk.kit.lineage.put([(manifest, turn)])
     desk.cold.discard(record)
 
 

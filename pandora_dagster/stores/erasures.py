@@ -30,8 +30,9 @@ class Erasures:
     @contextmanager
     def beginning(self, user: UserId) -> Generator[None]:
         """Held while something new of a user is put on the disk; raises StoreError while the user is being erased."""
+        path = self._path(user)
         with self._begin(fcntl.LOCK_SH):
-            if self._path(user).exists():
+            if path.exists():
                 raise StoreError(f"user {user}: is being erased: expected a user who is not", hint=f"finish it with: pandora forget {user}")
             yield
 

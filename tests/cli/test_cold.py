@@ -27,6 +27,7 @@ def run(tmp_path, monkeypatch):
         manifest = json.loads(path.read_text())
         manifest["archive"]["archived_at"] = "2026-01-01T00:00:00Z"
         path.write_text(json.dumps(manifest))
+    assert invoke("index", "rebuild").exit_code == 0
     invoke.root = root
     return invoke
 

@@ -13,6 +13,7 @@ from pandora_dagster.cli import (
     documents,
     governance,
     memory,
+    recipe_versions,
     search,
     service,
     serving,
@@ -45,6 +46,7 @@ search.register(app)
 transfer.register(app)
 documents.register(app)
 governance.register(app)
+recipe_versions.register(governance.recipes)
 service.register(app)
 serving.register(app)
 calls.register(app)

@@ -62,28 +62,6 @@ def list_recipes(context: typer.Context, as_json: AsJson = False) -> None:
     say_table(columns, [[row[name] for name in columns] for row in rows])
 
 
-@recipes.command("show")
-def show_recipe(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(help="{category}/{name}, e.g. pipeline/phase3_planner_chat.")],
-    as_json: AsJson = False,
-) -> None:
-    """Show a recipe and what its calls begin with.
-
-    Example: pandora recipes show pipeline/phase1_reflection
-    """
-    from pandora_dagster.wiring.kitchen import open_cookbook
-
-    loaded = open_cookbook(settings_of(context)).load(name)
-    if as_json:
-        say_json({"path": loaded.path, "version": loaded.version, "recipe": json.loads(loaded.recipe.model_dump_json(exclude_none=True))})
-        return
-    say(f"{loaded.path}  version {loaded.version}  prompt version {loaded.prompt_version}")
-    say(json.dumps(json.loads(loaded.recipe.model_dump_json(exclude_none=True)), ensure_ascii=False, indent=2))
-    for file, text in loaded.prompts:
-        say(f"\n--- {file.path}\n{text}")
-
-
 @interventions.command("list")
 def list_interventions(
     context: typer.Context,

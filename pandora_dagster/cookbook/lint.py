@@ -43,7 +43,7 @@ def check_all(shelf: Shelf, tools: Collection[str], counter: CountsTokens) -> Ch
     sound: list[LoadedRecipe] = []
     for name in shelf.names():
         try:
-            sound.append(shelf.load(name))
+            sound.append(shelf.load_file(name))
         except (RecipeValidationError, RecipeNotFoundError) as error:
             faults.extend(str(error).splitlines())
     for loaded in sound:

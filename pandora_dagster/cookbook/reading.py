@@ -136,11 +136,16 @@ def _loaded(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str) ->
     return LoadedRecipe(
         recipe=recipe,
         path=path,
-        version=digest([recipe.model_dump(mode="json"), words]),
+        version=digest([versioned(recipe), words]),
         prompt_version=digest(words),
         prompts=prompts,
         policy=policy,
     )
+
+
+def versioned(recipe: Recipe) -> dict[str, Any]:
+    """What of a recipe its version is the hash of, beside its texts: everything that a call can notice."""
+    return recipe.model_dump(mode="json")
 
 
 def digest(value: object) -> str:

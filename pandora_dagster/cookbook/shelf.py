@@ -1,11 +1,12 @@
 """The cookbook on disk, as the `Cookbook` port asks for it. Knows which file answers to which name, and what it has read already."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.words import ContentType, Mode
+from pandora_dagster.contracts.words import ContentType, Mode, ModelLayer
 from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, short_stem, split_name
 from pandora_dagster.cookbook.reading import RecipeFile, read_recipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
@@ -15,6 +16,14 @@ _NAMED = re.compile(rb"^name:[ \t]*['\"]?([\w-]+)", re.MULTILINE)
 Stamp = tuple[int, int]
 """A file's modification time and size."""
 _NO_FILE: Stamp = (0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands over a recipe's file: an older version, another layer, or nothing."""
+
+    pinned: LoadedRecipe | None = None
+    layer: ModelLayer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +37,11 @@ class _Kept:
 class Shelf:
     """Loads recipes (000 sections 9, 17, 18): no fallback, no archive; an edited file is seen, an unchanged one is read once."""
 
-    def __init__(self, recipes: Path, prompts: Path) -> None:
+    def __init__(self, recipes: Path, prompts: Path, production: Callable[[str], Standing] | None = None) -> None:
+        """`production`: what stands over the file of `{category}/{name}`; without it the files are what runs."""
         self.recipes = recipes
         self.prompts = prompts
+        self._production = production
         self._kept: dict[str, _Kept] = {}
         self._recipe_names: dict[Path, tuple[Stamp, str]] = {}
 
@@ -39,7 +50,17 @@ class Shelf:
         return tuple(recipe_files(self.recipes))
 
     def load(self, name: str) -> LoadedRecipe:
-        """The recipe `{category}/{name}`; raises RecipeNotFoundError or RecipeValidationError with all its faults."""
+        """The recipe `{category}/{name}` that is in production: its file, unless an older version or another layer was put over it.
+
+        Raises RecipeNotFoundError, RecipeValidationError with all its faults.
+        """
+        path = "/".join(split_name(name))
+        standing = self._production(path) if self._production else Standing()
+        loaded = standing.pinned or self.load_file(path)
+        return loaded if standing.layer is None else _on(standing.layer, loaded)
+
+    def load_file(self, name: str) -> LoadedRecipe:
+        """The recipe `{category}/{name}` as its file has it; raises like `load`."""
         path = "/".join(split_name(name))
         files = recipe_files(self.recipes)
         if path not in files:
@@ -62,6 +83,15 @@ class Shelf:
                 if loaded.recipe.mode in (None, mode):
                     return loaded
         raise RecipeNotFoundError(f"{phase}: no recipe for mode {mode}: expected one in {self.recipes}")
+
+    def path_of(self, name: str) -> str:
+        """`{category}/{name}` of a recipe that a person names by that, by its stem with or without its phase, or by its own name."""
+        found = self._fitting(name) or next((n for n, f in recipe_files(self.recipes).items() if self._recipe_name(f) == name), None)
+        if found is None:
+            raise RecipeNotFoundError(
+                f"{name[:80]}: no recipe: expected one in {self.recipes}", hint="`pandora recipes list` names them all"
+            )
+        return found
 
     def compressor(self, content_type: ContentType) -> LoadedRecipe:
         """The one recipe in `compression/` for a content type (000 section 23)."""
@@ -104,6 +134,11 @@ class Shelf:
             found = _NAMED.search(file.read_bytes() if stamp != _NO_FILE else b"")
             known = self._recipe_names[file] = (stamp, found[1].decode() if found else "")
         return known[1]
+
+
+def _on(layer: ModelLayer, loaded: LoadedRecipe) -> LoadedRecipe:
+    """The same version, answered by another layer."""
+    return loaded.model_copy(update={"recipe": loaded.recipe.model_copy(update={"model_layer": layer})})
 
 
 def _stamp(file: Path) -> Stamp:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, GateVerdict, ModelAnswer, Price, PromptPack, Usage
+from pandora_dagster.contracts.governance import KeepsVersions
 from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, TokenRatios, Vault
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
@@ -69,12 +70,13 @@ class Executor:
         allowance: Allowance | None = None,
         prices: Mapping[ModelLayer, Price] = MappingProxyType({}),
         routing: Routing | None = None,
+        versions: KeepsVersions | None = None,
     ) -> None:
         self._cookbook, self._runtime, self._log = cookbook, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
-        self._prices, self._routing = prices, routing
+        self._prices, self._routing, self._versions = prices, routing, versions
         self._cache, self._correction, self._measuring = RecipeCache(counter.count), Correction(ratios), Measuring(runtime)
         self._fitting = Fitting(counter.count, self._cache, fitter)
 
@@ -123,6 +125,7 @@ class Executor:
             raise HaltError(str(error), intervention_id=opened.id, hint=error.hint) from error
 
     def _opened(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
+        self._remember(loaded)
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
         layer, reasons = routed(self._routing, request, loaded.path, loaded.recipe.model_layer)
         account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
@@ -235,6 +238,14 @@ class Executor:
         account.schema_valid = account.gates["schema_validation"] if checked else None
         account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
         return judged.fault or judged
+
+    def _remember(self, loaded: LoadedRecipe) -> None:
+        """Every version that runs is kept; a store that fails costs that, not the call, and the next call tries again."""
+        try:
+            if self._versions:
+                self._versions.keep(loaded)
+        except StoreError as error:
+            _say(f"{loaded.path}: version {loaded.version} was not kept: {error}")
 
     def _kept(self, call: _Call, kind: str, text: str) -> str:
         """A vault that fails costs the copy, not the call."""

@@ -27,6 +27,7 @@ from pandora_dagster.stores.directory import users
 from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.metrics import MetricsFile
+from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
 from pandora_dagster.stores.sources import SourceFiles
@@ -60,6 +61,8 @@ class House:
     vectors: TurnVectors | None
     """What messages mean, where embeddings are on."""
     metrics: MetricsFile
+    versions: RecipeVersionFiles
+    """Every version of a recipe that ran, and which one is in production."""
     checked: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
 
@@ -182,7 +185,8 @@ class House:
         indexes |= {"vectors": self.vectors.file} if self.vectors else {}
         people = dict.fromkeys((self.settings.user, *users(Layout(self.settings.root))))
         notes = {user: self.kit.notes.listing(user) for user in people}
-        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, notes)
+        versions = self.versions.faults()
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, notes, versions)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

@@ -26,6 +26,6 @@ def difference(old: LoadedRecipe, new: LoadedRecipe, counter: CountsTokens) -> s
 def _part(name: str, was: str, now: str, old: LoadedRecipe, new: LoadedRecipe, counter: CountsTokens) -> Iterator[str]:
     if was == now:
         return
-    heads = [f"{one.path}@{one.version} {name} ({counter.count(text)} tokens)" for one, text in ((old, was), (new, now))]
-    for line in unified_diff(was.splitlines(), now.splitlines(), *heads, lineterm=""):
+    before, after = (f"{one.path}@{one.version} {name} ({counter.count(text)} tokens)" for one, text in ((old, was), (new, now)))
+    for line in unified_diff(was.splitlines(), now.splitlines(), before, after, lineterm=""):
         yield f"{line}\n"

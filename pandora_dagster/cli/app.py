@@ -13,6 +13,7 @@ from pandora_dagster.cli import (
     documents,
     governance,
     memory,
+    recipe_tests,
     recipe_versions,
     search,
     service,
@@ -47,6 +48,7 @@ transfer.register(app)
 documents.register(app)
 governance.register(app)
 recipe_versions.register(governance.recipes)
+recipe_tests.register(governance.recipes)
 service.register(app)
 serving.register(app)
 calls.register(app)

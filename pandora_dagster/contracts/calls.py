@@ -275,6 +275,8 @@ class CallRecord(BaseModel):
     compression_savings: int = 0
     pack_ref: str = ""
     answer_ref: str = ""
+    request_ref: str = ""
+    """What the call was asked with, whole, so that it can be made again on another version."""
     queue_ms: float = 0.0
     """Of the latency, how long it waited for its place at the server, over all attempts."""
     spent: Usage = Usage()

@@ -11,7 +11,7 @@ from pandora_dagster.contracts.recipes import LoadedRecipe
 
 def parts_of(loaded: LoadedRecipe) -> dict[str, str]:
     """What a version consists of, by name: the recipe as YAML, the policy, each prompt file."""
-    plain = loaded.recipe.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    plain = loaded.recipe.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"tests"})
     recipe = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
     return {"recipe": recipe, "policy": loaded.policy, **{entry.path: text for entry, text in loaded.prompts}}
 

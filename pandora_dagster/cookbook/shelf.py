@@ -60,7 +60,7 @@ class Shelf:
         return loaded if standing.layer is None else _on(standing.layer, loaded)
 
     def load_file(self, name: str) -> LoadedRecipe:
-        """The recipe `{category}/{name}` as its file has it; raises like `load`."""
+        """The recipe `{category}/{name}` as its file has it, without its tests; raises like `load`."""
         path = "/".join(split_name(name))
         files = recipe_files(self.recipes)
         if path not in files:
@@ -72,6 +72,11 @@ class Shelf:
         if kept is None or any(_stamp(file) != stamp for file, stamp in kept.stamps.items()):
             kept = self._kept[path] = self._read(path, files[path])
         return kept.loaded
+
+    def load_whole(self, name: str) -> LoadedRecipe:
+        """The same with its tests, read anew; raises like `load`, also for what is wrong with a test."""
+        path = self.load_file(name).path
+        return read_recipe(self._place(path, recipe_files(self.recipes)[path]))
 
     def get(self, phase: str, mode: str) -> LoadedRecipe:
         """The variant for `mode` of `pipeline/phase3_planner`, `phase3_planner` or `planner`, else the recipe without a mode."""
@@ -114,9 +119,12 @@ class Shelf:
     def _read(self, path: str, file: Path) -> _Kept:
         """Stamps are taken before the reading: a file edited meanwhile is read again."""
         before = {f: _stamp(f) for f in (file, *prompt_files(self.prompts).values())}
-        loaded = read_recipe(RecipeFile(file, f"recipes/{path}.yaml", path, self.prompts))
+        loaded = read_recipe(self._place(path, file), with_tests=False)
         named = [self.prompts / n.removeprefix("prompts/") for n in (POLICY, *(entry.path for entry, _ in loaded.prompts))]
         return _Kept(loaded, {f: before.get(f, _NO_FILE) for f in (file, *named)})
+
+    def _place(self, path: str, file: Path) -> RecipeFile:
+        return RecipeFile(file, f"recipes/{path}.yaml", path, self.prompts)
 
     def _refuse_shared_name(self, path: str, files: dict[str, Path]) -> None:
         """Recipe names are unique (000 section 10.1): records tell recipes apart by name."""

@@ -40,6 +40,7 @@ class Account:
     compressions: tuple[CompressionReport, ...] = ()
     pack_ref: str = ""
     answer_ref: str = ""
+    request_ref: str = ""
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     spent: Usage = field(default_factory=Usage)
     queue_ms: float = 0.0
@@ -106,6 +107,7 @@ class Account:
             compression_savings=self.tokens_saved,
             pack_ref=self.pack_ref,
             answer_ref=self.answer_ref,
+            request_ref=self.request_ref,
             queue_ms=round(self.queue_ms, 3),
             spent=self.spent,
             cost=round(self.cost, 9),

@@ -18,6 +18,7 @@ from pandora_dagster.errors import ConfigurationError, DeferredError, HaltError,
 from pandora_dagster.execution.account import Account, site_fields
 from pandora_dagster.execution.allowance import SUMMARIZING, Allowance
 from pandora_dagster.execution.budgets import CallLimit
+from pandora_dagster.execution.cases import kept_case
 from pandora_dagster.execution.correction import Correction, ratio_of
 from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.fitting import Fitting, Target
@@ -129,6 +130,7 @@ class Executor:
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
         layer, reasons = routed(self._routing, request, loaded.path, loaded.recipe.model_layer)
         account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
+        account.request_ref = self._kept(account, "request", kept_case(request))
         hearing = Hearing(request.listener, loaded.recipe.output_format)
         return _Call(request, loaded, account, tools, Patience(account.call_id, loaded.recipe.quality_gates), hearing)
 
@@ -195,7 +197,7 @@ class Executor:
         pack = pack_of(packable, call.account.call_id, feedback, self._count)
         if feedback and await self._measuring.too_many(pack, room=_served_room(call, target)):
             pack = pack_of(packable, call.account.call_id, "", self._count)
-        call.account.begin(packable, pack, self._kept(call, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
+        call.account.begin(packable, pack, self._kept(call.account, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
         gates, began = call.loaded.recipe.quality_gates, self._clock()
         try:
             answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms, on_words=call.hearing.begin())
@@ -227,7 +229,7 @@ class Executor:
 
     def _judged(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> Judged | Fault:
         account, recipe = call.account, call.loaded.recipe
-        account.answered(answer, self._kept(call, "answer", answer.text), answer.usage.output or self._count(answer.text))
+        account.answered(answer, self._kept(account, "answer", answer.text), answer.usage.output or self._count(answer.text))
         if self._runtime.context_limit(pack.layer) is not None:
             counted, served = account.prompt + account.input, answer.usage.prompt
             self._correction.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served)
@@ -247,12 +249,12 @@ class Executor:
         except StoreError as error:
             _say(f"{loaded.path}: version {loaded.version} was not kept: {error}")
 
-    def _kept(self, call: _Call, kind: str, text: str) -> str:
+    def _kept(self, account: Account, kind: str, text: str) -> str:
         """A vault that fails costs the copy, not the call."""
         try:
-            return self._vault.keep(call.request.site.user, kind, text)
+            return self._vault.keep(account.request.site.user, kind, text)
         except StoreError as error:
-            _say(f"call {call.account.call_id}: {kind} not kept: {error}")
+            _say(f"call {account.call_id}: {kind} not kept: {error}")
             return ""
 
     def _returned(self, call: _Call, judged: Judged) -> CallResult:

@@ -77,6 +77,10 @@ _SUMS = (
 _TOTALS = "count(*), count(*) FILTER (NOT success), " + ", ".join(
     f"coalesce(sum({name}), 0)::{'DOUBLE' if _COLUMNS[name] == 'DOUBLE' else 'BIGINT'}" for name in _SUMS
 )
+_NEWEST = (
+    "SELECT record, timestamp, call_id FROM calls WHERE recipe = ? AND (? = '' OR recipe_version = ?) "
+    "AND (timestamp, call_id) < (?, ?) ORDER BY timestamp DESC, call_id DESC LIMIT ?"
+)
 _OF_TURN = "user_id = ? AND turn_id = ? AND (? IS NULL OR revision = ?)"
 
 
@@ -192,6 +196,18 @@ class DuckCallIndex:
         """How far each file was read: path -> bytes."""
         with self.file.reading() as db:
             return dict(db.execute("SELECT path, bytes_read FROM files_read").fetchall())
+
+    def newest(self, recipe: str, *, version: str = "", limit: int, page: int = 500) -> Iterator[CallRecord]:
+        """The newest calls of a recipe (of one version), newest first, read page by page: memory does not grow with the log."""
+        before, left = ("~", "~"), limit
+        while left > 0:
+            with self.file.reading() as db:
+                found = db.execute(_NEWEST, [recipe, version, version, *before, min(page, left)]).fetchall()
+            yield from (CallRecord.model_validate_json(text) for text, _, _ in found)
+            left -= len(found)
+            if len(found) < page:
+                return
+            before = found[-1][1], found[-1][2]
 
     def records(self, key: TurnKey | None = None, *, revision: int | None = None) -> tuple[CallRecord, ...]:
         """The records themselves, oldest first."""

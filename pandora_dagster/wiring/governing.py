@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.cookbook import Shelf
 from pandora_dagster.errors import InputError
 from pandora_dagster.governance.promotion import VersionDesk, resolved
+from pandora_dagster.governance.testing import Outcome, tested
 from pandora_dagster.phases.readers import reader_of
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
 from pandora_dagster.wiring.building import now, open_cookbook, open_counter, open_versions
+from pandora_dagster.wiring.trying import open_trying
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +49,22 @@ def two_versions(governing: Governing, old: str, new: str) -> tuple[LoadedRecipe
         return before, resolved(governing.desk, recipe, new)
     except InputError as error:
         raise InputError(f"{error}", hint="expected NAME@VERSION, a version of the same recipe, file or production") from error
+
+
+def tests_run(
+    settings: Settings, governing: Governing, name: str = "", *, user: str = "", runtime: ModelRuntime | None = None
+) -> tuple[Outcome, ...]:
+    """The tests of one recipe (`NAME` or `NAME@VERSION`), or of all, on what is in production unless a version is named.
+
+    A version is tried with the tests that its file has now. Raises InputError, ConfigurationError.
+    """
+    chosen = [governing.named(name)] if name else [(one, resolved(governing.desk, one, "production")) for one in governing.shelf.names()]
+    trying = open_trying(settings, governing.shelf, governing.counter, runtime=runtime)
+    try:
+        return tuple(
+            outcome
+            for recipe, version in chosen
+            for outcome in trying.run(tested(version, governing.shelf.load_whole(recipe).recipe.tests, trying.bench))
+        )
+    finally:
+        trying.close()

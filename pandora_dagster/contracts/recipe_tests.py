@@ -35,8 +35,8 @@ class CaseSource(BaseModel):
     """What a citation leads to."""
 
     model_config = _STRICT
-    label: Text
-    path: Text
+    label: str
+    path: str
     description: str = ""
     turn_id: str | None = None
 
@@ -45,7 +45,8 @@ class CallCase(BaseModel):
     """The inputs of one call, apart from who made it: enough to make it again on any version of its recipe."""
 
     model_config = _STRICT
-    query: Text
+    query: str = ""
+    """The words of the person; none where a compression's are too long to go along."""
     mode: Mode = Mode.CHAT
     intent: str = ""
     policy: str = "assistant"

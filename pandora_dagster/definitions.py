@@ -6,6 +6,7 @@ import dagster as dg
 
 from pandora_dagster.cookbook import open_shelf
 from pandora_dagster.defs.assets_batch import batch_asset
+from pandora_dagster.defs.assets_prompts import Scores, prompt_assets
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.history import relax_history
 from pandora_dagster.defs.jobs import BATCH_JOB, new_turn_job
@@ -19,9 +20,9 @@ _SETTINGS = load_settings(os.environ)
 _TURN_ASSETS = turn_assets(open_shelf(_SETTINGS.cookbook_root))
 
 defs = dg.Definitions(
-    assets=[*_TURN_ASSETS, batch_asset(_SETTINGS)],
+    assets=[*_TURN_ASSETS, batch_asset(_SETTINGS), *prompt_assets(_SETTINGS)],
     jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB],
     sensors=[inbox_sensor()],
-    resources={"pandora": Pandora(root="", runtime=""), "night": Night(root="", runtime="")},
+    resources={"pandora": Pandora(root="", runtime=""), "night": Night(root="", runtime=""), "scores": Scores(root="")},
     executor=dg.in_process_executor,
 )

@@ -13,6 +13,7 @@ from pandora_dagster.cli import (
     documents,
     governance,
     memory,
+    recipe_scores,
     recipe_tests,
     recipe_versions,
     search,
@@ -49,6 +50,7 @@ documents.register(app)
 governance.register(app)
 recipe_versions.register(governance.recipes)
 recipe_tests.register(governance.recipes)
+recipe_scores.register(governance.recipes)
 service.register(app)
 serving.register(app)
 calls.register(app)

@@ -264,6 +264,8 @@ class CallRecord(BaseModel):
     success: bool
     schema_valid: bool | None = None
     confidence: float | None = None
+    answered: bool | None = None
+    """Of a written answer to a call that was given sources: False where it says only that nothing was found."""
     retries: int = 0
     escalated: bool = False
     finish_reason: str = ""

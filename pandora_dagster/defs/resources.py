@@ -117,6 +117,11 @@ class Night(dg.ConfigurableResource[None]):
         return Batching(_house(self.root, self.runtime, Priority.NIGHT))
 
 
+def house_of(root: str) -> House:
+    """The house of this process over a store root; empty: as the settings say."""
+    return _house(root, "")
+
+
 def _settings(root: str, runtime: str) -> Settings:
     over = {"PANDORA_ROOT": root, "PANDORA_RUNTIME": runtime}
     return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})

@@ -34,6 +34,7 @@ class Account:
     finish_reason: str = ""
     schema_valid: bool | None = None
     confidence: float | None = None
+    tells: bool | None = None
     gates: dict[str, bool] = field(default_factory=dict[str, bool])
     left_out: tuple[str, ...] = ()
     tokens_saved: int = 0
@@ -56,7 +57,7 @@ class Account:
         self.left_out, self.tokens_saved = packable.left_out, packable.tokens_saved
         self.compressions = packable.compressions
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
-        self.schema_valid, self.confidence, self.thinking = None, None, ""
+        self.schema_valid, self.confidence, self.tells, self.thinking = None, None, None, ""
         self.gates.clear()
         self.sizes = sizes_of(pack)
 
@@ -97,6 +98,7 @@ class Account:
             success=success,
             schema_valid=self.schema_valid,
             confidence=self.confidence,
+            answered=self.tells,
             retries=self.retries,
             escalated=self.escalated,
             finish_reason=self.finish_reason,

@@ -22,7 +22,7 @@ from pandora_dagster.execution.cases import kept_case
 from pandora_dagster.execution.correction import Correction, ratio_of
 from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.fitting import Fitting, Target
-from pandora_dagster.execution.gates import confidence_of
+from pandora_dagster.execution.gates import confidence_of, tells_nothing
 from pandora_dagster.execution.hearing import Hearing
 from pandora_dagster.execution.inputs import Inputs, gather
 from pandora_dagster.execution.invocation import fault_of, invoke
@@ -239,6 +239,8 @@ class Executor:
         checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
         account.schema_valid = account.gates["schema_validation"] if checked else None
         account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
+        if recipe.output_format.is_written and call.request.sources:
+            account.tells = not tells_nothing(judged.text)
         return judged.fault or judged
 
     def _remember(self, loaded: LoadedRecipe) -> None:

@@ -74,6 +74,11 @@ class Calls:
         """The newest calls of a recipe, by its name, that are in the index; newest first, page by page. Raises StoreError."""
         return self.index.newest(recipe, version=version, limit=limit)
 
+    def between(self, begin: str, end: str) -> Iterator[CallRecord]:
+        """All calls of a time, those without a turn too, oldest first, page by page. Raises StoreError."""
+        self.index.absorb([path for one in self.files.users() for path in self.files.days(one)], report=self.report)
+        return self.index.between(begin, end)
+
     def sums(self, by: SumBy, *, user: UserId | None, since: str) -> tuple[tuple[str, CallTotals], ...]:
         """Sums over the calls of all turns that came to rest, and of those without a turn; raises StoreError."""
         whose = [user] if user else self.files.users()

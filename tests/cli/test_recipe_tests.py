@@ -46,6 +46,17 @@ def test_a_replay_shows_both_sides(shell: Shell) -> None:
     assert none.exit_code == 2 and "no logged call could be made again" in none.stderr
 
 
+def test_scores_stand_beside_the_version_before(shell: Shell) -> None:
+    """One call each: figures, and that it is too little to judge."""
+    first = shell.asked()
+    shell.edited("Ask back.")
+    second = shell.asked()
+    told = json.loads(shell.said("scores", "reflection", "--json"))[0]
+    assert (told["verdict"], told["predecessor"], told["version"]) == ("not enough data", first, second)
+    assert {version: row["calls"] for version, row in told["figures"].items()} == {first: 1, second: 1}
+    assert f"pipeline/phase1_reflection@{second}" in shell.said("scores")
+
+
 @pytest.mark.parametrize("name", ["nobody", "reflection@ffff"])
 def test_what_is_not_there_is_named(shell: Shell, name: str) -> None:
     """Before anything runs."""

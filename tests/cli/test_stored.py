@@ -19,6 +19,7 @@ READING = (
     "export",
     "index verify",
     "index rebuild",
+    "recipes scores",
     "interventions list",
     "interventions show int_1",
     "interventions resolve int_1",

@@ -12,6 +12,7 @@ from pandora_dagster.cli import (
     compression,
     documents,
     governance,
+    interventions,
     memory,
     recipe_scores,
     recipe_tests,
@@ -51,6 +52,7 @@ governance.register(app)
 recipe_versions.register(governance.recipes)
 recipe_tests.register(governance.recipes)
 recipe_scores.register(governance.recipes)
+interventions.register(app)
 service.register(app)
 serving.register(app)
 calls.register(app)

@@ -91,6 +91,8 @@ class CallRequest:
     """Whether the query refers to something that its analysis could not resolve."""
     halt_on_low_confidence: bool = True
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
+    by_hand: str = ""
+    """The answer as a person gives it in the model's place: judged like any, and recorded as a person's."""
     listener: Listens | None = None
     """Told the answer while it comes, where it is one that is written for people: markdown, text or tagged."""
 

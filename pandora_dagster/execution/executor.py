@@ -25,7 +25,7 @@ from pandora_dagster.execution.fitting import Fitting, Target
 from pandora_dagster.execution.gates import confidence_of, tells_nothing
 from pandora_dagster.execution.hearing import Hearing
 from pandora_dagster.execution.inputs import Inputs, gather
-from pandora_dagster.execution.invocation import fault_of, invoke
+from pandora_dagster.execution.invocation import by_a_person, fault_of, invoke
 from pandora_dagster.execution.judging import Judged, judge
 from pandora_dagster.execution.measuring import Measuring
 from pandora_dagster.execution.packs import Packable, kept_pack, pack_of
@@ -200,7 +200,12 @@ class Executor:
         call.account.begin(packable, pack, self._kept(call.account, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
         gates, began = call.loaded.recipe.quality_gates, self._clock()
         try:
-            answer = await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms, on_words=call.hearing.begin())
+            given = call.request.by_hand
+            answer = (
+                by_a_person(given)
+                if given
+                else await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms, on_words=call.hearing.begin())
+            )
         except ModelError as error:
             call.patience.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000
             prompt, output, cached = error.tokens
@@ -241,6 +246,8 @@ class Executor:
         account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
         if recipe.output_format.is_written and call.request.sources:
             account.tells = not tells_nothing(judged.text)
+        if judged.fault and call.request.by_hand:
+            return replace(judged.fault, retryable=False)  # the same words again would be no other answer
         return judged.fault or judged
 
     def _remember(self, loaded: LoadedRecipe) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, TurnSpent
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.interventions import Intervention, Resolved
 from pandora_dagster.contracts.ports import Cookbook
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, InterventionType
@@ -94,7 +94,7 @@ class Aside:
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
         return ()
 
-    def resolve(self, intervention_id: str, resolution: str) -> Intervention:
+    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention:
         return self.show(intervention_id)
 
 

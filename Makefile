@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SGLANG := .venv-sglang
 SHELL := /bin/bash
 
-.PHONY: help setup run test test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-replay bench-asking docs screenshots wheel lock clean
+.PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-replay bench-asking bench-archive docs screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -29,8 +29,11 @@ setup: $(BIN)/.installed   ## make .venv with the locked dependencies
 run: setup        ## index the shipped example and run one live turn, without server or network
 	$(BIN)/pandora demo
 
-test: setup $(BIN)/.locked-dev   ## all tests
+test: setup $(BIN)/.locked-dev   ## all tests that need no server, kill nothing and take minutes together
 	$(BIN)/python -m pytest -n 2 tests
+
+test-faults: setup $(BIN)/.locked-dev   ## kills, full disks, many processes at once, a real daemon's tick
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/faults
 
 # An environment of its own: SGLang pins its client library. PyTorch comes from wherever pip is told to look; a CPU build is enough.
 $(SGLANG)/.locked: tests/sglang/server/requirements.lock
@@ -83,6 +86,9 @@ bench-embeddings: setup $(BIN)/.locked-dev  ## the same with vectors of the loca
 
 bench-asking: setup $(BIN)/.locked-dev  ## how often an ask over an imported history says the answer in its first 100 words
 	$(BIN)/python -m benchmarks.asking
+
+bench-archive: setup $(BIN)/.locked-dev  ## nights of 100 to 10,000 turns against a bare loop (half an hour)
+	$(BIN)/python -m benchmarks.archive_night
 
 docs: setup       ## write the generated pages of docs/ again
 	$(BIN)/python docs/generate.py

@@ -10,10 +10,11 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.sglang_cache import cache_rows
 from benchmarks.sglang_calls import call_rows
@@ -23,6 +24,7 @@ from benchmarks.sglang_machine import cpu, gpu
 from benchmarks.sglang_rows import Row
 from tests.sglang.serving import RealSglang
 
+Work = Coroutine[Any, Any, list[Row]]
 PARTS = ("calls", "cache", "concurrency", "kills")
 
 
@@ -49,9 +51,9 @@ def main(arguments: list[str]) -> int:
     return 1 if any(not row.met for row in rows) else 0
 
 
-def _work(part: str, asked: Asked, server: RealSglang, folder: Path) -> Callable[[], Awaitable[list[Row]]]:
+def _work(part: str, asked: Asked, server: RealSglang, folder: Path) -> Callable[[], Work]:
     root = folder / part
-    works: dict[str, Callable[[], Awaitable[list[Row]]]] = {
+    works: dict[str, Callable[[], Work]] = {
         "calls": lambda: call_rows(server, root, asked.pairs),
         "cache": lambda: cache_rows(server, root),
         "concurrency": lambda: concurrency_rows(server, root, asked.pairs),
@@ -61,7 +63,7 @@ def _work(part: str, asked: Asked, server: RealSglang, folder: Path) -> Callable
 
 
 @contextmanager
-def _served(asked: Asked, folder: Path) -> Iterator[RealSglang]:
+def _served(asked: Asked, folder: Path) -> Generator[RealSglang]:
     server = (gpu if asked.on_gpu else cpu)(folder / "server.log")
     server.start()
     try:

@@ -5,6 +5,8 @@ import os
 import dagster as dg
 
 from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.defs.archive_resource import Archive
+from pandora_dagster.defs.assets_archive import archive_asset
 from pandora_dagster.defs.assets_batch import batch_asset
 from pandora_dagster.defs.assets_prompts import Scores, prompt_assets
 from pandora_dagster.defs.assets_turn import turn_assets
@@ -12,6 +14,7 @@ from pandora_dagster.defs.history import relax_history
 from pandora_dagster.defs.jobs import BATCH_JOB, new_turn_job
 from pandora_dagster.defs.resources import Night, Pandora
 from pandora_dagster.defs.run import TURN_JOB
+from pandora_dagster.defs.schedules import ARCHIVAL_JOB, missed_nights_check, missed_nights_sensor, nightly_schedule
 from pandora_dagster.defs.sensors import inbox_sensor
 from pandora_dagster.settings import load_settings
 
@@ -20,9 +23,16 @@ _SETTINGS = load_settings(os.environ)
 _TURN_ASSETS = turn_assets(open_shelf(_SETTINGS.cookbook_root))
 
 defs = dg.Definitions(
-    assets=[*_TURN_ASSETS, batch_asset(_SETTINGS), *prompt_assets(_SETTINGS)],
-    jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB],
-    sensors=[inbox_sensor()],
-    resources={"pandora": Pandora(root="", runtime=""), "night": Night(root="", runtime=""), "scores": Scores(root="")},
+    assets=[*_TURN_ASSETS, batch_asset(_SETTINGS), archive_asset(_SETTINGS), *prompt_assets(_SETTINGS)],
+    asset_checks=[missed_nights_check(_SETTINGS)],
+    jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB],
+    schedules=[nightly_schedule(_SETTINGS)],
+    sensors=[inbox_sensor(), missed_nights_sensor(_SETTINGS)],
+    resources={
+        "pandora": Pandora(root="", runtime=""),
+        "night": Night(root="", runtime=""),
+        "archive": Archive(root="", runtime=""),
+        "scores": Scores(root=""),
+    },
     executor=dg.in_process_executor,
 )

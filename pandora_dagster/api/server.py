@@ -3,13 +3,16 @@
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
+from starlette.applications import Starlette
 
 from pandora_dagster.api.app import make_app
 from pandora_dagster.api.guard import Guard
+from pandora_dagster.api.pages import make_pages
 from pandora_dagster.api.turns import Turns
 from pandora_dagster.errors import InputError
 from pandora_dagster.wiring import House
@@ -19,25 +22,50 @@ _GRACE_S = 2
 
 
 def serve(house: House, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM. Raises InputError where the address can not be had, ConfigurationError for a wrong model."""
+    """Serve the chat API until SIGINT or SIGTERM. Raises InputError where the address can not be had, ConfigurationError for a wrong
+    model."""
     house.check_models()
-    listening = _bound(guard.host, port)
-    turns = Turns(house)
+    with _until_asked(), _listening(guard.host, port) as listening:
+        turns = Turns(house)
+        try:
+            app = make_app(turns, guard, user=house.settings.user, runtime=house.kit.runtime, model_date=int(time.time()))
+            _run(app, listening, lambda address: on_ready(f"{address}/v1"))
+        finally:
+            turns.close()
+
+
+def serve_pages(house: House, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
+    """Serve the archive's pages until SIGINT or SIGTERM. Raises InputError where the address can not be had."""
+    with _until_asked(), _listening(guard.host, port) as listening:
+        _run(make_pages(house, guard), listening, on_ready)
+
+
+def _run(app: Starlette, listening: socket.socket, on_ready: Callable[[str], None]) -> None:
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=_GRACE_S)
+    host, bound = listening.getsockname()[:2]
+    on_ready(f"http://{f'[{host}]' if ':' in host else host}:{bound}")
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+@contextmanager
+def _until_asked() -> Generator[None]:
+    """SIGINT and SIGTERM end what is done here, all of it, and are no error."""
     before = signal.signal(signal.SIGTERM, _ended)
     try:
-        app = make_app(turns, guard, user=house.settings.user, runtime=house.kit.runtime, model_date=int(time.time()))
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=_GRACE_S
-        )
-        host, bound = listening.getsockname()[:2]
-        on_ready(f"http://{f'[{host}]' if ':' in host else host}:{bound}/v1")
-        uvicorn.Server(config).run(sockets=[listening])
+        yield
     except KeyboardInterrupt:
         pass
     finally:
-        listening.close()
-        turns.close()
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket]:
+    listening = _bound(host, port)
+    try:
+        yield listening
+    finally:
+        listening.close()
 
 
 def _bound(host: str, port: int) -> socket.socket:

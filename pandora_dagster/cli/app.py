@@ -13,6 +13,7 @@ from pandora_dagster.cli import (
     documents,
     governance,
     interventions,
+    lineage,
     memory,
     recipe_scores,
     recipe_tests,
@@ -60,6 +61,7 @@ compression.register(app)
 sources.register(app)
 memory.register(app)
 archive.register(app)
+lineage.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -48,6 +48,8 @@ def archive(
 
     Example: pandora archive --older-than 30d --dry-run
     """
+    from pandora_dagster.contracts.archive import Outcome
+    from pandora_dagster.defs.run import remove_partitions
     from pandora_dagster.phases.archive_selection import select
     from pandora_dagster.selection.due import last_due_day
     from pandora_dagster.wiring import open_archive
@@ -67,6 +69,7 @@ def archive(
             return
         rows: list[ArchivedTurn] = []
         report = _archived(house, desk, selected, rows)
+        remove_partitions(house, [row.key for row in rows if row.outcome in (Outcome.ARCHIVED, Outcome.FINISHED)])
         _tell(house, report, rows, as_json=as_json)
     if report.stopped:
         stop(EXIT_WRONG, report.stopped, report.hint)

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 @index.command("rebuild")
 def rebuild(context: typer.Context) -> None:
-    """Make the indexes again: of turns from their documents, of calls, research and visits from their records.
+    """Make the indexes again: of turns and their lineage from their documents, of calls, research and visits from their records.
 
     A damaged one is kept aside, and turns that Dagster does not know become known to it. A turn whose documents cannot be
     read is named, the others are indexed, and the exit code is 1.
@@ -30,10 +30,10 @@ def rebuild(context: typer.Context) -> None:
     with stored(context) as house:
         report = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
         add_partitions(house, house.turns.keys())
-    say(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed")
+    say(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed; {report.links} links of lineage")
     if report.vectors:
         say(f"{report.vectors} vectors of messages")
-    for aside in filter(None, (report.aside, report.calls_aside, report.sources_aside)):
+    for aside in filter(None, (report.aside, report.calls_aside, report.sources_aside, report.lineage_aside)):
         note(f"the damaged index is kept as {aside}")
     for fault in (*report.faults, *report.broken_lines):
         note(f"pandora: {fault}")
@@ -43,7 +43,7 @@ def rebuild(context: typer.Context) -> None:
 
 @index.command("verify")
 def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
-    """Compare the indexes of turns, calls and sources with the documents.
+    """Compare the indexes of turns, calls, sources and lineage with the documents.
 
     Each difference is one line. Exit code 1 where they differ.
 

@@ -72,9 +72,8 @@ def show_intervention(
             say(f"{name}: {value}")
     if call:
         failed = ", ".join(gate for gate, passed in call.gates.items() if not passed) or "none"
-        say(
-            f"call: {call.model_layer}, {call.model or call.runtime}, {call.retries} retries, {call.tokens.total} tokens; failed gates: {failed}"
-        )
+        say(f"call: {call.model_layer}, {call.model or call.runtime}, {call.retries} retries, {call.tokens.total} tokens")
+        say(f"failed gates: {failed}")
     for title, text in (("pack", pack), ("answer", answer)):
         if text:
             say(f"\n--- {title}\n{text}")

@@ -56,7 +56,10 @@ def search(
                 say(json.dumps({"line": one.line, "error": one.fault}, ensure_ascii=False))
                 continue
             found = house.search(one.query, user=one.user, budget_tokens=budget_tokens, **filters)
-            for notice in () if found.results else house.unmatched_filters(one.user, filters):
+            if found.least_tokens:
+                where = f"{jsonl}:{one.line}: " if jsonl is not None else ""
+                note(f"pandora: {where}--budget-tokens {budget_tokens}: no room for the best hit: expected at least {found.least_tokens}")
+            for notice in () if found.results or found.least_tokens else house.unmatched_filters(one.user, filters):
                 note(f"pandora: {notice}")
             if jsonl is not None:
                 say(json.dumps(_as_object(found), ensure_ascii=False))
@@ -80,7 +83,7 @@ class _Asked:
 
 def _shown(found: "SearchResults") -> None:
     if not found.results:
-        note("nothing was found")
+        note("nothing was shown" if found.least_tokens else "nothing was found")
         return
     say(found.text)
     note(f"{len(found.results)} messages, {found.tokens} tokens; the best is in {found.results[0].turn_id}")

@@ -24,6 +24,7 @@ _GB = 10**9
 def register(app: typer.Typer) -> None:
     app.command("serve")(serve)
     app.command("api")(api)
+    app.command("pages")(pages)
 
 
 def serve(
@@ -120,6 +121,25 @@ def api(
     with opened(context) as house:
         about = f"runtime {house.kit.runtime}, {'with' if guard.key else 'without'} a key, over {house.settings.root}; Ctrl-C ends it"
         serve_api(house, guard, port=port, on_ready=lambda address: note(f"pandora api on {address}: {about}"))
+
+
+def pages(
+    context: typer.Context,
+    port: Annotated[int | None, typer.Option(help="Port; 0 for any that is free; default PANDORA_PAGES_PORT.", min=0, max=65535)] = None,
+) -> None:
+    """Show the archive in a browser on this machine, until Ctrl-C: its days, their documents, and where each of them comes from.
+
+    `pandora ui` serves the same pages, and Dagster leads to them.
+
+    Example: pandora pages --port 8401
+    """
+    from pandora_dagster.api.guard import Guard
+    from pandora_dagster.api.server import serve_pages
+
+    with opened(context) as house:
+        wanted = house.settings.pages_port if port is None else port
+        about = f"the archive of {house.settings.root}; Ctrl-C ends it"
+        serve_pages(house, Guard("127.0.0.1"), port=wanted, on_ready=lambda address: note(f"pandora pages on {address}: {about}"))
 
 
 def _run(serving: "Serving", *, as_json: bool) -> None:

@@ -40,9 +40,21 @@ class ArchivedDocument(BaseModel):
     model: str = ""
     counts: Mapping[str, int] = {}
     """`total`, and a number for each outcome of a fact."""
+    checks: Mapping[str, bool] = {}
+    """The three checks of its compression, `facts_preserved` among them; empty where it stands whole."""
     whole: str = ""
     """Why it stands as it was; "" where it is compressed."""
     call_ids: tuple[str, ...] = ()
+
+    @property
+    def facts(self) -> int:
+        """Facts of the original that were judged."""
+        return self.counts.get("total", 0)
+
+    @property
+    def facts_kept(self) -> int:
+        """Those that are still told: as they were, in other words, or by the reference to their original."""
+        return sum(self.counts.get(outcome, 0) for outcome in ("kept", "equal", "recoverable"))
 
 
 class ArchiveRecord(BaseModel):

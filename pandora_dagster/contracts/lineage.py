@@ -1,21 +1,102 @@
 """Lineage: which document was made from which, by whom, and what became of its facts. Shapes only.
 
-A *document id* names one text for as long as the store lives:
+A *document id* names one text of one person for as long as the store lives:
 
 | id | text |
 |---|---|
 | `ben:turn_000004/context.md` | a document in the folder of the turn, as it stands; with `@2`, of that revision: `ben:turn_000004@2/...` |
 | `ben:turn_000004/context.md#5` | section 5 of it |
 | `ben:turn_000004/cold/context.md` | its original, in the turn's cold object |
+| `ben:turn_000004/summary` | the turn's entry of level L1: day, topics and summary, as `selection.entries` makes it of the manifest |
 | `ben:session/conv-1` | the narrative of a session (level L2) |
 | `ben:digest` | the digest of a person (level L3) |
+| `ben:research_cache/...`, `ben:webpage_cache/...`, `ben:notes/...`, `ben:preferences.md`, `ben:facts.md` | a source that answers cite |
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, turn_number, user_id
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.errors import BadIdError
+
+SUMMARY = "summary"
+"""The document of a turn that its manifest alone tells."""
+DIGEST = "digest"
+_SESSION = "session/"
+_NAME = r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)"
+_IN_TURN = re.compile(
+    rf"(?P<turn>turn_[0-9]{{6,9}})(?:@(?P<revision>[0-9]{{1,6}}))?/(?:summary|(?P<cold>cold/)?(?P<name>{_NAME})(?:#(?P<section>[0-6]))?)"
+)
+_SOURCE = re.compile(r"(?:research_cache|webpage_cache)/[a-z0-9][a-z0-9_.-]{0,199}\.json|preferences\.md|facts\.md|notes/.{1,400}")
+_EXPECTED = "expected one such as ben:turn_000004/context.md, ben:session/conv-1 or ben:digest"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDocument:
+    """A document of a turn. `revision` None: the newest. `cold`: its original, not what stands in the folder."""
+
+    key: TurnKey
+    name: str
+    revision: int | None = None
+    cold: bool = False
+    section: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentId:
+    """A checked document id: whose it is, and which of theirs."""
+
+    user: UserId
+    path: str
+    turn: TurnDocument | None = None
+    """None for what belongs to no turn."""
+
+    def __str__(self) -> str:
+        return f"{self.user}:{self.path}"
+
+    @property
+    def owner(self) -> str:
+        """What its rows come and go with: its turn, or itself."""
+        return str(self.turn.key) if self.turn else str(self)
+
+    @classmethod
+    def parse(cls, text: str) -> "DocumentId":
+        """Read an id; raises BadIdError for what could not safely name a text."""
+        user, colon, path = text.partition(":")
+        if not colon:
+            raise BadIdError(f"document {text[:80]!r}: {_EXPECTED}")
+        owner = user_id(user)
+        if found := _IN_TURN.fullmatch(path):
+            key = TurnKey(owner, turn_number(found["turn"]))
+            revision = None if found["revision"] is None else int(found["revision"])
+            section = None if found["section"] is None else int(found["section"])
+            return cls(owner, path, TurnDocument(key, found["name"] or SUMMARY, revision, bool(found["cold"]), section))
+        if path.startswith(_SESSION):
+            session_id(path.removeprefix(_SESSION))
+        elif path != DIGEST and not (_SOURCE.fullmatch(path) and ".." not in path and path.isprintable()):
+            raise BadIdError(f"document {text[:80]!r}: {_EXPECTED}")
+        return cls(owner, path)
+
+
+def document_id(key: TurnKey, name: str, *, cold: bool = False, section: int | None = None) -> str:
+    """The id of a turn's document, newest revision."""
+    return f"{key}/{'cold/' if cold else ''}{name}{'' if section is None else f'#{section}'}"
+
+
+def session_document(user: str, session: str) -> str:
+    """The id of a session's narrative."""
+    return f"{user}:{_SESSION}{session}"
+
+
+def digest_document(user: str) -> str:
+    """The id of a person's digest."""
+    return f"{user}:{DIGEST}"
 
 
 class Relation(StrEnum):
@@ -28,7 +109,7 @@ class Relation(StrEnum):
     DIGESTED = "digested"
     """A person's digest from narratives."""
     SECTION = "section"
-    """A part of the same document."""
+    """The parent is a part of the child, which is put together from its sections; the span is where it stands in the child."""
     CITED = "cited"
     """The child names the parent as its source."""
 
@@ -43,10 +124,11 @@ class Edge(BaseModel):
     child: str
     relation: Relation
     parent_sha: str
+    """sha256 of the text as the link was made; a text that has another hash now is not the one that was linked. "" of a source that
+    its owner may change at any time: a note, a page of memory, cached research."""
     child_sha: str
-    """sha256 of the texts as the link was made; a text that has another hash now is not the one that was linked."""
     span: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] | None = None
-    """Characters of the parent that the child comes from; None: all of it."""
+    """Characters of the parent that the child comes from (of a section: of the child, where it stands); None: all of it."""
     recipe: str = ""
     recipe_version: str = ""
     prompt_hash: str = ""
@@ -54,7 +136,7 @@ class Edge(BaseModel):
     model: str = ""
     parent_tokens: int = 0
     child_tokens: int = 0
-    """cl100k."""
+    """cl100k; 0 where they were not counted."""
     verdicts: Mapping[str, int] = {}
     """`total` and a number for each outcome of a fact; empty where no fact was judged."""
     call_id: str = ""
@@ -62,3 +144,60 @@ class Edge(BaseModel):
     """The Dagster run, "" without one."""
     at: str
     """When the child was made, ISO 8601 UTC."""
+
+    @model_validator(mode="after")
+    def _of_one_person(self) -> "Edge":
+        for end in (self.parent, self.child):
+            if (owner := DocumentId.parse(end).user) != self.user_id:
+                raise ValueError(f"{end[:120]}: a document of {owner}: expected one of {self.user_id[:80]}")
+        return self
+
+
+class LineageIndex(Protocol):
+    """The rows by user and document. They can be made again from manifests and records; raises StoreError."""
+
+    def put(self, edges: Sequence[Edge], *, owners: Collection[str] = ()) -> None:
+        """Store rows in the place of all rows of the same children, and take away every other row of `owners` (`DocumentId.owner` of
+        a child: a turn, a narrative, a digest); all or nothing. The same rows again change nothing."""
+        ...
+
+    def forget(self, user: str) -> None:
+        """Take away every row of a user."""
+        ...
+
+    def parents(self, user: str, documents: Collection[str]) -> tuple[Edge, ...]:
+        """What these documents were made from."""
+        ...
+
+    def children(self, user: str, documents: Collection[str]) -> tuple[Edge, ...]:
+        """What was made from these documents."""
+        ...
+
+    def of(self, user: str, owners: Collection[str]) -> tuple[Edge, ...]:
+        """The rows of these turns, narratives and digests."""
+        ...
+
+    def owners(self, user: str | None = None) -> tuple[tuple[str, str], ...]:
+        """User and owner of all rows, each once, in order."""
+        ...
+
+
+class KeepsLineage(Protocol):
+    """Writes the rows of turns. Never raises: the documents stand, and the rows can be made again from them."""
+
+    def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> None:
+        """Turns as they stand, each with its documents as they were before any archival."""
+        ...
+
+
+class Texts(Protocol):
+    """The texts that document ids name, as they lie now."""
+
+    def cited(self, document: DocumentId, *, at: str) -> str | None:
+        """The turn's document as one read it at `at`, before any archival; None where it can not be read."""
+        ...
+
+    def candidates(self, document: DocumentId) -> Iterator[str]:
+        """The text, and where a link may have been made to another state of it (before an archival or a re-run), that one too.
+        Raises DocumentError where it is gone or damaged."""
+        ...

@@ -318,6 +318,10 @@ class TurnIndex(Protocol):
         """Of every turn its state and last activity, nothing else, by user and number."""
         ...
 
+    def behind(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+        """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
+        ...
+
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
         """The user's own turns that may matter for `query`, best first; turns numbered `before` or later stay out."""
         ...

@@ -38,12 +38,17 @@ def short_stem(stem: str) -> str:
     return _PHASE_PREFIX.sub("", stem)
 
 
-def recipe_files(recipes: Path) -> dict[str, Path]:
-    """`{category}/{name}` -> file, sorted, for every recipe that may be loaded."""
+def recipe_names(recipes: Path) -> tuple[str, ...]:
+    """`{category}/{name}`, sorted, of every recipe that may be loaded."""
     # every call asks for them: os.scandir takes a fifth of the time of Path.glob
     folders = [folder.name for folder in _entries(recipes) if folder.name != ARCHIVE and folder.is_dir()]
-    found = sorted((folder, e.name) for folder in folders for e in _entries(recipes / folder) if e.name.endswith(".yaml"))
-    return {f"{folder}/{name.removesuffix('.yaml')}": recipes / folder / name for folder, name in found}
+    found = ((folder, entry.name) for folder in folders for entry in _entries(recipes / folder))
+    return tuple(f"{folder}/{name.removesuffix('.yaml')}" for folder, name in sorted(found) if name.endswith(".yaml"))
+
+
+def recipe_files(recipes: Path) -> dict[str, Path]:
+    """`{category}/{name}` -> file, sorted, for every recipe that may be loaded."""
+    return {name: recipes / f"{name}.yaml" for name in recipe_names(recipes)}
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -1,13 +1,13 @@
 """The cookbook on disk, as the `Cookbook` port asks for it. Knows which file answers to which name, and what it has read already."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, Mode, ModelLayer
-from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, short_stem, split_name
+from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, recipe_names, short_stem, split_name
 from pandora_dagster.cookbook.reading import RecipeFile, read_recipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.shipped import shipped_folder
@@ -44,25 +44,36 @@ class Shelf:
         self._production = production
         self._kept: dict[str, _Kept] = {}
         self._recipe_names: dict[Path, tuple[Stamp, str]] = {}
+        self._files: dict[str, Path] = {}
 
     def names(self) -> tuple[str, ...]:
         """`{category}/{name}` of every recipe file."""
-        return tuple(recipe_files(self.recipes))
+        return recipe_names(self.recipes)
 
     def load(self, name: str) -> LoadedRecipe:
         """The recipe `{category}/{name}` that is in production: its file, unless an older version or another layer was put over it.
 
         Raises RecipeNotFoundError, RecipeValidationError with all its faults.
         """
-        path = "/".join(split_name(name))
-        standing = self._production(path) if self._production else Standing()
-        loaded = standing.pinned or self.load_file(path)
-        return loaded if standing.layer is None else _on(standing.layer, loaded)
+        return self._loaded(name, self._listed())
 
     def load_file(self, name: str) -> LoadedRecipe:
         """The recipe `{category}/{name}` as its file has it, without its tests; raises like `load`."""
+        return self._from_file("/".join(split_name(name)), self._listed())
+
+    def load_whole(self, name: str) -> LoadedRecipe:
+        """The same with its tests, read anew; raises like `load`, also for what is wrong with a test."""
+        files = self._listed()
+        path = self._from_file("/".join(split_name(name)), files).path
+        return read_recipe(self._place(path, files[path]))
+
+    def _loaded(self, name: str, files: dict[str, Path]) -> LoadedRecipe:
         path = "/".join(split_name(name))
-        files = recipe_files(self.recipes)
+        standing = self._production(path) if self._production else Standing()
+        loaded = standing.pinned or self._from_file(path, files)
+        return loaded if standing.layer is None else _on(standing.layer, loaded)
+
+    def _from_file(self, path: str, files: dict[str, Path]) -> LoadedRecipe:
         if path not in files:
             raise RecipeNotFoundError(
                 f"{path}: no recipe: expected the file {self.recipes / path}.yaml", hint="`pandora recipes list` names them all"
@@ -73,25 +84,22 @@ class Shelf:
             kept = self._kept[path] = self._read(path, files[path])
         return kept.loaded
 
-    def load_whole(self, name: str) -> LoadedRecipe:
-        """The same with its tests, read anew; raises like `load`, also for what is wrong with a test."""
-        path = self.load_file(name).path
-        return read_recipe(self._place(path, recipe_files(self.recipes)[path]))
-
     def get(self, phase: str, mode: str) -> LoadedRecipe:
         """The variant for `mode` of `pipeline/phase3_planner`, `phase3_planner` or `planner`, else the recipe without a mode."""
         if mode not in tuple(Mode):
             raise RecipeNotFoundError(f"{mode!r}: not a mode: expected {' or '.join(Mode)}")
+        files = self._listed()
         for wanted in (f"{phase}_{mode}", phase):
-            if found := self._fitting(wanted):
-                loaded = self.load(found)
+            if found := _fitting(wanted, files):
+                loaded = self._loaded(found, files)
                 if loaded.recipe.mode in (None, mode):
                     return loaded
         raise RecipeNotFoundError(f"{phase}: no recipe for mode {mode}: expected one in {self.recipes}")
 
     def path_of(self, name: str) -> str:
         """`{category}/{name}` of a recipe that a person names by that, by its stem with or without its phase, or by its own name."""
-        found = self._fitting(name) or next((n for n, f in recipe_files(self.recipes).items() if self._recipe_name(f) == name), None)
+        files = self._listed()
+        found = _fitting(name, files) or next((n for n, f in files.items() if self._recipe_name(f) == name), None)
         if found is None:
             raise RecipeNotFoundError(
                 f"{name[:80]}: no recipe: expected one in {self.recipes}", hint="`pandora recipes list` names them all"
@@ -107,14 +115,11 @@ class Shelf:
             raise RecipeNotFoundError(f"content type {content_type}: {names}: expected exactly one recipe in compression/")
         return fitting[0]
 
-    def _fitting(self, wanted: str) -> str | None:
-        """The one file that `wanted` names, with or without its category and its phase."""
-        category, _, stem = wanted.rpartition("/")
-        shelved = [n.rpartition("/") for n in self.names()]
-        found = [f"{c}/{s}" for c, _, s in shelved if stem in (s, short_stem(s)) and category in ("", c)]
-        if len(found) > 1:
-            raise RecipeNotFoundError(f"{wanted}: fits {', '.join(found)}: expected {{category}}/{{name}}")
-        return found[0] if found else None
+    def _listed(self) -> dict[str, Path]:
+        """The files as they lie there now. Every call asks for them: their paths are built once for as long as their names stay."""
+        if self.names() != tuple(self._files):
+            self._files = recipe_files(self.recipes)
+        return self._files
 
     def _read(self, path: str, file: Path) -> _Kept:
         """Stamps are taken before the reading: a file edited meanwhile is read again."""
@@ -147,6 +152,20 @@ class Shelf:
 def _on(layer: ModelLayer, loaded: LoadedRecipe) -> LoadedRecipe:
     """The same version, answered by another layer."""
     return loaded.model_copy(update={"recipe": loaded.recipe.model_copy(update={"model_layer": layer})})
+
+
+def _fitting(wanted: str, files: Iterable[str]) -> str | None:
+    """The one file that `wanted` names, with or without its category and its phase."""
+    category, _, stem = wanted.rpartition("/")
+    found = [name for name in files if name.endswith(stem) and _is_named(name, category, stem)]
+    if len(found) > 1:
+        raise RecipeNotFoundError(f"{wanted}: fits {', '.join(found)}: expected {{category}}/{{name}}")
+    return found[0] if found else None
+
+
+def _is_named(name: str, category: str, stem: str) -> bool:
+    shelf, _, own = name.rpartition("/")
+    return category in ("", shelf) and stem in (own, short_stem(own))
 
 
 def _stamp(file: Path) -> Stamp:

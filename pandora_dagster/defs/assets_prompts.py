@@ -7,7 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from pandora_dagster.defs.partitions import days
-from pandora_dagster.defs.resources import house_of
+from pandora_dagster.defs.resources import opened_house
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.governance.figures import SHARES, Figures
 from pandora_dagster.governance.regressions import Comparison
@@ -33,13 +33,13 @@ class Scores(dg.ConfigurableResource[None]):
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
 
     def versions(self, day: str) -> Mapping[tuple[str, str], Figures]:
-        return open_evaluation(house_of(self.root)).versions(day)
+        return open_evaluation(opened_house(self.root, "")).versions(day)
 
     def layers(self, day: str) -> Mapping[str, Figures]:
-        return open_evaluation(house_of(self.root)).layers(day)
+        return open_evaluation(opened_house(self.root, "")).layers(day)
 
     def comparisons(self) -> Sequence[Comparison]:
-        return open_evaluation(house_of(self.root)).comparisons()
+        return open_evaluation(opened_house(self.root, "")).comparisons()
 
 
 def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:

@@ -52,6 +52,15 @@ def add_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> None:
         instance.add_dynamic_partitions(str(TURNS.name), batch)
 
 
+def remove_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> int:
+    """Take archived turns out of the partitions that the UI lists; their events stay, and come back with the key. Returns how many."""
+    known = set(instance.get_dynamic_partitions(str(TURNS.name)))
+    gone = [name for key in keys if (name := str(key)) in known]
+    for name in gone:
+        instance.delete_dynamic_partition(str(TURNS.name), name)
+    return len(gone)
+
+
 def _furnish(home: Path, shipped: Path) -> None:
     if (home / _FILE).exists():
         return

@@ -88,7 +88,7 @@ class Pandora(dg.ConfigurableResource[None]):
 
     @property
     def _phases(self) -> RunsPhases:
-        return HousePhases(_house(self.root, self.runtime))
+        return HousePhases(opened_house(self.root, self.runtime))
 
 
 class Night(dg.ConfigurableResource[None]):
@@ -114,12 +114,7 @@ class Night(dg.ConfigurableResource[None]):
 
     @property
     def _batching(self) -> Batching:
-        return Batching(_house(self.root, self.runtime, Priority.NIGHT))
-
-
-def house_of(root: str) -> House:
-    """The house of this process over a store root; empty: as the settings say."""
-    return _house(root, "")
+        return Batching(opened_house(self.root, self.runtime, Priority.NIGHT))
 
 
 def _settings(root: str, runtime: str) -> Settings:
@@ -128,6 +123,6 @@ def _settings(root: str, runtime: str) -> Settings:
 
 
 @cache
-def _house(root: str, runtime: str, priority: Priority = Priority.LIVE) -> House:
+def opened_house(root: str, runtime: str, priority: Priority = Priority.LIVE) -> House:
     """A process opens a house once: Dagster makes the resource anew for every run."""
     return open_house(_settings(root, runtime), priority=priority)

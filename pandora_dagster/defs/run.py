@@ -14,9 +14,10 @@ import dagster as dg
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports import Cookbook
+from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.factory import run_tags
-from pandora_dagster.defs.instance import add_keys, open_instance
+from pandora_dagster.defs.instance import add_keys, open_instance, remove_keys
 from pandora_dagster.defs.report import ToldPhases, report_phases
 from pandora_dagster.defs.resources import HousePhases, RunsPhases
 from pandora_dagster.errors import PandoraError
@@ -81,9 +82,16 @@ def run_turn(
 
 
 def add_partitions(house: House, keys: Iterable[TurnKey]) -> None:
-    """Make turns known to Dagster, all at once (imported ones: DECISIONS 30)."""
+    """Make turns known to Dagster, all at once (imported ones: DECISIONS 30). Archived ones have no key until they are restored."""
+    archived = {turn.key for turn in house.turn_index.standing() if turn.state == TurnState.ARCHIVED}
     with open_instance(house.settings) as instance:
-        add_keys(instance, keys)
+        add_keys(instance, (key for key in keys if key not in archived))
+
+
+def remove_partitions(house: House, keys: Iterable[TurnKey]) -> None:
+    """Take archived turns out of the partitions that the UI lists."""
+    with open_instance(house.settings) as instance:
+        remove_keys(instance, keys)
 
 
 def report_turn(house: House, key: TurnKey, reports: Sequence[PhaseReport]) -> None:
@@ -108,8 +116,8 @@ def tell_turn(
 
 
 def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list[str], ...], dict[str, str]]:
-    """The commands of Dagster's web page and of its daemon, which ticks sensors and schedules, and what their environment needs beside
-    this process's own.
+    """The commands of Dagster's web page, of its daemon, which ticks sensors and schedules, and of the archive's pages, to which the web
+    page leads; and what their environment needs beside this process's own.
 
     They open the `workspace.yaml` of the working directory, or where there is none the shipped one.
     """
@@ -119,8 +127,9 @@ def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list
     workspace = str(own if own.is_file() else shipped_folder() / "workspace.yaml")
     page = [sys.executable, "-m", "dagster_webserver", "-w", workspace, "-h", host, "-p", str(port)]
     daemon = [sys.executable, "-m", "dagster._daemon", "run", "-w", workspace]
+    archive = [[sys.executable, "-c", "from pandora_dagster.cli.app import run; run()", "pages"]] if settings.pages_port else []
     environment = {"DAGSTER_HOME": home, "PANDORA_ROOT": str(settings.root.absolute()), "PANDORA_RUNTIME": settings.runtime}
-    return (page, daemon), environment
+    return (page, daemon, *archive), environment
 
 
 def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: RunsPhases) -> dg.JobDefinition:

@@ -5,7 +5,7 @@ a failed row, the rest goes on; a disk that refuses or a model that is down ends
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -203,13 +203,17 @@ class _Run:
         if same:
             self._desk.kit.index.restate(same)
         self._desk.kit.calls.settle_all([(after.key, after.manifest.revision) for _, after in turns])
+        if self._desk.kit.lineage and turns:
+            self._desk.kit.lineage.put([(after.manifest, before) for before, after in turns])
 
     def _settle(self, key: TurnKey) -> None:
-        """What a run that was cut off left to do: leftovers, row."""
+        """What a run that was cut off left to do: leftovers, row, lineage."""
         self._desk.folders.tidy([key])
-        manifest = self._desk.kit.turns.manifest(key)
-        self._put(manifest, self._desk.kit.turns.original(key))
+        manifest, original = self._desk.kit.turns.manifest(key), self._desk.kit.turns.original(key)
+        self._put(manifest, original)
         self._desk.kit.calls.settle(key, manifest.revision)
+        if self._desk.kit.lineage:
+            self._desk.kit.lineage.put([(manifest, original)])
 
     def _put(self, manifest: Manifest, original: Turn) -> None:
         row = row_of(manifest, original.context, original.files, preamble=self._desk.preamble(manifest))
@@ -253,12 +257,5 @@ def _row(turn: Turn, seconds: float) -> ArchivedTurn:
     record = turn.manifest.archive
     if record is None:
         raise ValueError(f"{turn.key}: not archived: expected an archived turn")
-    documents = tuple(
-        DocumentRow(d.name, d.tokens_before, d.tokens_after, d.counts.get("total", 0), _kept(d.counts), d.whole) for d in record.documents
-    )
+    documents = tuple(DocumentRow(d.name, d.tokens_before, d.tokens_after, d.facts, d.facts_kept, d.whole) for d in record.documents)
     return ArchivedTurn(turn.key, record.day, Outcome.ARCHIVED, documents, record.cold, record.size, seconds=seconds)
-
-
-def _kept(counts: Mapping[str, int]) -> int:
-    """Facts that are still told: as they were, in other words, or by the reference to their original."""
-    return sum(counts.get(outcome, 0) for outcome in ("kept", "equal", "recoverable"))

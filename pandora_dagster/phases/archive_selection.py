@@ -29,7 +29,7 @@ class Selected:
 
 def selection(desk: ArchiveDesk) -> Selection:
     """The rules and what is open at this moment; raises DocumentError for a damaged intervention."""
-    return Selection(desk.kit.clock(), desk.rules.zone, desk.rules.after_days, _named(desk))
+    return Selection(desk.kit.clock(), desk.rules.zone, desk.rules.after_days, interventions_by_turn(desk))
 
 
 def select(desk: ArchiveDesk, *, days: Collection[date] | None = None) -> Selected:
@@ -92,12 +92,13 @@ def _manifest(key: TurnKey, desk: ArchiveDesk) -> Stands:
     return Stands(key, manifest.state, manifest.last_activity)
 
 
-def _named(desk: ArchiveDesk) -> dict[TurnKey, str]:
-    """The turns that open interventions name."""
+def interventions_by_turn(desk: ArchiveDesk, *, phase: str = "") -> dict[TurnKey, str]:
+    """The turns that open interventions name, each with its intervention; with `phase` those of that phase."""
     named: dict[TurnKey, str] = {}
     for found in desk.kit.interventions.list(state="open"):
         try:
-            named[TurnKey(UserId(found.user_id), turn_number(found.turn_id))] = found.id
+            if not phase or found.phase == phase:
+                named[TurnKey(UserId(found.user_id), turn_number(found.turn_id))] = found.id
         except BadIdError:
             continue
     return named

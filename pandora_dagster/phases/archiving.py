@@ -92,6 +92,11 @@ def readable(turn: Turn, *, count: Callable[[str], int], over: int) -> dict[str,
     return {CONTEXT: turn.context, **{name: turn.files[name] for name in chosen}}
 
 
+def targets_of(tokens: int, rules: ArchiveRules) -> tuple[int, ...]:
+    """What a document of this size is to fit, the first that a sound text fits; () where it stands whole."""
+    return tuple(t for t in dict.fromkeys(max(SMALLEST, int(tokens * rules.ratio * more)) for more in _WIDER) if t < tokens)
+
+
 def record_of(made: Packed, place: ColdPlace, desk: ArchiveDesk) -> ArchiveRecord:
     """What the archived turn's manifest keeps."""
     return ArchiveRecord(
@@ -119,7 +124,7 @@ def store(made: Sequence[Packed], desk: ArchiveDesk) -> tuple[Turn, ...]:
 async def _document(name: str, text: str, turn: Turn, desk: ArchiveDesk) -> tuple[str, ArchivedDocument]:
     """A document as it will stand in the archived turn's folder, and what the manifest tells of it."""
     tokens = desk.kit.counter.count(text)
-    targets = [t for t in dict.fromkeys(max(SMALLEST, int(tokens * desk.rules.ratio * more)) for more in _WIDER) if t < tokens]
+    targets = targets_of(tokens, desk.rules)
     shrunk = await _shrunk(name, text, tokens, targets, turn, desk)
     report = shrunk.report
     about = ArchivedDocument(
@@ -137,6 +142,7 @@ async def _document(name: str, text: str, turn: Turn, desk: ArchiveDesk) -> tupl
         runtime=report.runtime if report else "",
         model=report.model if report else "",
         counts=dict(report.counts) if report else {},
+        checks={verdict.gate: verdict.passed for verdict in report.verdicts} if report else {},
         whole="" if report else shrunk.halted,
         call_ids=(report.call_id,) if report else (),
     )

@@ -61,26 +61,29 @@ async def run_batch(batch: Batch, desk: BatchDesk, *, on_row: OnRow = lambda _: 
     """Run what is left of the batch's turns; the turns of a session one after the other, in the order of their lines.
 
     A turn that has come to its end stays as it is, one that HALTed is for a person to resume; where it HALTed because no server could be
-    reached it is tried once more when the others are through. `on_row` hears of each turn that has its end. Raises StoreError, also where
-    another process runs this batch.
+    reached it is tried again when the others are through, until a round brings none of those to its end. `on_row` hears of each turn that
+    has its end. Raises StoreError, also where another process runs this batch.
     """
     with desk.batches.running(batch):
         for row in rejected_rows(batch):
             on_row(row)
-        again = await _run(batch.queries, desk, on_row, last=False)
-        await _run(again, desk, on_row, last=True)
+        left, before = await _run(batch.queries, desk, on_row), len(batch.queries) + 1
+        while 0 < len(left) < before:
+            left, before = await _run(left, desk, on_row), len(left)
+        for query in left:
+            on_row(_standing(query, desk.kit))
     return rows_of(batch, desk.kit)
 
 
-async def _run(queries: Sequence[BatchQuery], desk: BatchDesk, on_row: OnRow, *, last: bool) -> list[BatchQuery]:
-    """Run these queries; those whose turn met no server, and may be tried again, come back and are not told yet."""
+async def _run(queries: Sequence[BatchQuery], desk: BatchDesk, on_row: OnRow) -> list[BatchQuery]:
+    """Run these queries; those whose turn met no server come back and are not told yet."""
     waiting, running = deque(_by_session(queries)), set[asyncio.Task[None]]()
     away: list[BatchQuery] = []
 
     async def in_order(session: Sequence[BatchQuery]) -> None:
         for query in session:
             row = await _settled(query, desk.kit)
-            if not last and _met_nobody(row, desk.kit):
+            if _met_nobody(row, desk.kit):
                 away.append(query)
             else:
                 on_row(row)

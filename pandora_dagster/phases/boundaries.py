@@ -108,7 +108,7 @@ def _replaced(desk: Desk, turn: Turn, owner: PhaseRecord, content: Content, numb
 def _row(report: CompressionReport) -> dict[str, Any]:
     counts = {name: n for name, n in report.counts.items() if name != "total"}
     figures = {"tokens_before": report.tokens_before, "tokens_after": report.tokens_after, "ratio": report.ratio}
-    told = {"document": report.document, "recipe": report.recipe, "runtime": report.runtime}
+    told = {name: getattr(report, name) for name in ("document", "recipe", "recipe_version", "prompt_hash", "runtime", "model", "call_id")}
     deferred = {"deferred": report.deferred} if report.deferred else {}
     checks = {verdict.gate: verdict.passed for verdict in report.verdicts}
     return {**told, **figures, "facts": report.counts["total"], **counts, **checks, **deferred}

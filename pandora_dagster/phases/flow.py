@@ -324,6 +324,8 @@ def _reopened(spec: PhaseSpec, turn: Turn, kit: Kit) -> Turn:
     ready = kit.turns.reopen(turn, phase=spec.name, order=order)
     if ready.manifest.revision != turn.manifest.revision:
         kit.index.put([row_of(ready.manifest, ready.context, ready.files)])
+        if kit.lineage:
+            kit.lineage.put([(ready.manifest, ready)])
     return ready
 
 

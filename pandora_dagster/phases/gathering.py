@@ -21,6 +21,7 @@ from pandora_dagster.phases.prior_turns import headed, path_of, prior_turn, prot
 from pandora_dagster.phases.section2 import PAGES, WHOLE, Loaded, fitting_section2, row_room
 from pandora_dagster.selection.excerpts import PER_TURN_LIMIT
 from pandora_dagster.selection.windows import policy_named, within_limits
+from pandora_dagster.text.said_days import days_line
 from pandora_dagster.text.tables import cell, table
 
 RETRIEVAL = "pipeline/phase2_retrieval"
@@ -53,6 +54,8 @@ async def gathered_context(desk: Desk) -> Written:
     """Load what the plan names and the session's window, and let SYNTHESIS compile section 2 (004 sections 4.2, 4.3, 5)."""
     plan = desk.read("retrieval_plan.json", RetrievalPlan)
     loaded, told, header, context = await _load(desk, plan)
+    days = looking_back.named_days(desk)
+    header = "\n".join(line for line in (days_line(days), header) if line)
     documents = [
         desk.analysis_document(),
         *context,
@@ -66,17 +69,27 @@ async def gathered_context(desk: Desk) -> Written:
     loaded = replace(loaded, left_out=(*loaded.left_out, *(n for n in result.record.left_out if n not in of_window)))
     room, now = _room(desk), desk.kit.clock()
     fitting = await _within_item_limit(desk, gathered, loaded, room)
-    section = fitting_section2(fitting, loaded, room=room, counter=desk.kit.counter, now=now)
+    section = fitting_section2(fitting, replace(loaded, days=days), room=room, counter=desk.kit.counter, now=now)
     facts: dict[str, Any] = {"sources": len(loaded.sources), "context_quality": section.quality}
     facts["left_out"] = len(section.left_out) + len(loaded.left_out)
     if unused := [e.key for e in loaded.memory if e.key not in gathered.session_preferences]:
         facts["memory_not_used"] = unused
+    if passed := _not_gathered(gathered, loaded.others):
+        facts["sources_not_used"] = passed
     if loaded.left_out:
         facts["left_out_of_call"] = list(loaded.left_out)
     if section.left_out:
         facts["left_out_of_section_2"] = [asdict(item) for item in section.left_out]
     facts |= history.window_facts(told, result.record.left_out)
     return Written(sections={2: section.text}, files={"gathered_context.json": as_json(gathered)}, facts=facts, verdicts=section.verdicts)
+
+
+def _not_gathered(gathered: GatheredContext, others: LoadedSources) -> list[str]:
+    """Loaded research, visits and notes of which SYNTHESIS took nothing: for want of room, or as they did not bear on the query."""
+    pages, notes = {v.url for v in gathered.visit_data}, {k.note for k in gathered.forever_knowledge}
+    passed = [f"research {r.topic}" for r in (others.research,) if r and gathered.cached_research is None]
+    passed += [f"visit {v.visit_id}" for v in others.visits if v.url not in pages]
+    return passed + [f"note {n.header.name}" for n in others.notes if n.header.name not in notes]
 
 
 async def _within_item_limit(desk: Desk, gathered: GatheredContext, loaded: Loaded, room: int) -> GatheredContext:
@@ -103,7 +116,7 @@ def _candidates(desk: Desk, found: looking_back.Offered, of_session: Sequence[Tu
     kept = protected(desk, of_session)
     rows |= {row.number: row for row in of_session if row.number in kept}
     summarised = (row for row in rows.values() if row.summary)  # an unfinished turn has none, and nothing to remember yet
-    return history.summaries(summarised, session=session, scores=scores, protected=kept)
+    return history.summaries(summarised, session=session, scores=scores, protected=kept, days=looking_back.named_days(desk))
 
 
 async def _load(desk: Desk, plan: RetrievalPlan) -> tuple[Loaded, tuple[history.Told, ...], str, tuple[InputDocument, ...]]:

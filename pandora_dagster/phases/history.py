@@ -13,6 +13,7 @@ from pandora_dagster.phases.desk import Desk, line
 from pandora_dagster.phases.indexing import current
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.looking_back import crosses_sessions
+from pandora_dagster.text.said_days import days_line
 from pandora_dagster.text.sections import ContextDocument
 
 RECENT_TURNS = 20
@@ -52,16 +53,24 @@ def of_session(desk: Desk, *, limit: int | None = TOLD) -> tuple[TurnRow, ...]:
 
 
 def summaries(
-    rows: Iterable[TurnRow], *, session: str, scores: dict[int, float] | None = None, protected: Collection[int] = ()
+    rows: Iterable[TurnRow],
+    *,
+    session: str,
+    scores: dict[int, float] | None = None,
+    protected: Collection[int] = (),
+    days: tuple[str, ...] = (),
 ) -> InputDocument:
-    """The document `turn_summaries`: newest last; kept are `protected` turns, then by score, then by session, then by age."""
+    """The document `turn_summaries`: newest last; kept are `protected` turns, then by score, then by session, then by age.
+
+    `days`: those that the query names, told before the turns.
+    """
     known = scores or {}
     items: list[Item] = []
     for place, row in enumerate(sorted(rows, key=lambda r: r.number)):
         worth = known.get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
         worth += _NEVER_DROPPED if row.number in protected else 0.0
         items.append(Item(_header(row), worth, f"turn {row.number}"))
-    return InputDocument("turn_summaries", items=tuple(items))
+    return InputDocument("turn_summaries", items=tuple(items), header=days_line(days))
 
 
 def window_facts(told: Sequence[Told], left_out: Collection[str]) -> dict[str, Any]:

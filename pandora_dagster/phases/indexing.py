@@ -14,7 +14,7 @@ UNSETTLED = (TurnState.OPEN, TurnState.HALTED)
 
 
 def index(kit: Kit, turn: Turn) -> TurnRow:
-    """Put the turn's row and take its call records into their index, which loses no turn. Raises StoreError.
+    """Put the turn's row, take its call records into their index, write its lineage: they lose no turn. Raises StoreError for its row.
 
     Vectors are made of a saved turn only: its answer is out by now (DECISIONS 16). A rebuild makes those of the others.
     """
@@ -23,6 +23,8 @@ def index(kit: Kit, turn: Turn) -> TurnRow:
     kit.calls.settle(turn.key, turn.manifest.revision)
     if kit.vectors and turn.manifest.state is TurnState.SAVED:
         kit.vectors.put([row])
+    if kit.lineage:
+        kit.lineage.put([(turn.manifest, turn)])
     return row
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pandora_dagster.contracts.lineage import KeepsLineage
 from pandora_dagster.contracts.listening import Listens
 from pandora_dagster.contracts.ports import (
     CallLog,
@@ -59,5 +60,7 @@ class Kit:
     """True where what phases commit is nobody's activity: the turn's `last_activity` stays as it is."""
     summarizer: Summarizes | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""
+    lineage: KeepsLineage | None = None
+    """Writes what documents were made from, as turns come to rest."""
     listener: Listens | None = None
     """Told the turn's answer while it is written; None where nobody listens."""

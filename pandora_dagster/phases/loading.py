@@ -84,6 +84,9 @@ async def load_sources(desk: Desk, plan: RetrievalPlan, *, first_label: int) -> 
     )
 
 
+_PAGE_GONE = "add the page's record (`pandora visit add`), or the research again without it (`pandora research add`)"
+
+
 def _research(desk: Desk, plan: RetrievalPlan) -> Research | None:
     """The matched research; a page that it names and that is gone is missing too."""
     match, user = plan.research_cache_match, desk.turn.key.user
@@ -100,7 +103,8 @@ def _research(desk: Desk, plan: RetrievalPlan) -> Research | None:
     known = {row.visit_id for row in desk.kit.sources.visit_rows(user)}
     if gone := [v for v in found.webpage_cache if v not in known]:
         where = f"retrieval_plan.json: research_cache_match: {found.logical_id}: webpage_cache: {', '.join(gone)}"
-        raise DocumentError(f"{where}: no such visit record: expected every page that the research names", missing=True)
+        message = f"{where}: no such visit record: expected every page that the research names"
+        raise DocumentError(message, missing=True, hint=_PAGE_GONE)
     return found
 
 

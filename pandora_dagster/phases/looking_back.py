@@ -10,7 +10,9 @@ from pandora_dagster.contracts.turns import Candidate, Turn
 from pandora_dagster.phases.desk import Desk
 from pandora_dagster.selection.depths import Looking, depth_policy, looking, narrowed
 from pandora_dagster.selection.references import reference
+from pandora_dagster.text.dates import moment
 from pandora_dagster.text.pasted import own_words
+from pandora_dagster.text.said_days import said_days, told_days
 
 _POOL = 2
 """How many times what is offered is looked at where sessions weigh differently or a threshold narrows."""
@@ -47,6 +49,11 @@ def offered(desk: Desk, query: str) -> Offered:
     limit = max(SESSION_POOL, how.offered) if not how.crosses else how.offered * (_POOL if linked or how.threshold else 1)
     found = desk.kit.index.candidates(key.user, query, limit=limit, before=key.number)
     return Offered(narrowed(found, how, session=session, linked=linked), how)
+
+
+def named_days(desk: Desk) -> tuple[str, ...]:
+    """The days that the query names by their distance from the turn's own, as `told_days` says them."""
+    return told_days(said_days(own_words(desk.query), moment(desk.turn.manifest.created_at).date()))
 
 
 def crosses_sessions(desk: Desk) -> bool:

@@ -66,7 +66,9 @@ def manifest_report(results: Sequence[CallResult], verdicts: Sequence[GateVerdic
         {
             "call_id": r.record.call_id,
             "recipe": r.record.recipe,
+            "prompt": r.record.prompt_version,
             "layer": r.record.model_layer.value,
+            "model": r.record.model,
             "tokens": r.record.tokens.total,
             "budget": r.record.tokens.budget,
             "latency_ms": round(r.record.latency_ms, 1),

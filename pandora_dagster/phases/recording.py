@@ -7,6 +7,7 @@ goes on without duplicates. Knows nothing of files: the ports it is given do.
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
 from json import dumps
 
@@ -52,6 +53,8 @@ class ImportReport:
     unchanged: int = 0
     faults: tuple[str, ...] = ()
     keys: tuple[TurnKey, ...] = ()
+    oldest: datetime | None = None
+    """The first moment of the new turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,8 @@ def _take(line: bytes, where: str, desk: RecordingDesk, storing: _Storing, repor
         storing.there += [TurnKey(UserId(opened.user_id), number) for number in opened.numbers]
         return replace(report, unchanged=report.unchanged + 1)
     storing.add(opened)
-    return report
+    moments = [datetime.fromisoformat(d.created_at) for d in opened.drafts]
+    return replace(report, oldest=min((*moments, *([report.oldest] if report.oldest else [])), default=None))
 
 
 def _open(conversation: Conversation, desk: RecordingDesk, where: str) -> _Opened | SessionRecord:

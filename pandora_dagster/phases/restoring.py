@@ -34,6 +34,7 @@ def restore(key: TurnKey, desk: ArchiveDesk) -> Restored:
         if manifest.archive is None:
             turn = desk.kit.turns.load(key)
             _put(turn.manifest, turn, desk)
+            _link(turn, desk)
             return Restored(turn, desk.holds.find(key), was_archived=False)
         original = desk.kit.turns.original(key)
         hold = _held(key, desk)
@@ -43,6 +44,7 @@ def restore(key: TurnKey, desk: ArchiveDesk) -> Restored:
         except BaseException:
             _put(manifest, original, desk)
             raise
+        _link(turn, desk)
         return Restored(turn, hold, was_archived=True)
 
 
@@ -73,6 +75,12 @@ def _held(key: TurnKey, desk: ArchiveDesk) -> Hold:
 
 def _put(manifest: Manifest, texts: Turn, desk: ArchiveDesk) -> None:
     desk.kit.index.put([row_of(manifest, texts.context, texts.files, preamble=desk.preamble(manifest))])
+
+
+def _link(turn: Turn, desk: ArchiveDesk) -> None:
+    """The rows of a turn that is archived no longer."""
+    if desk.kit.lineage:
+        desk.kit.lineage.put([(turn.manifest, turn)])
 
 
 def _now(desk: ArchiveDesk) -> str:

@@ -35,6 +35,8 @@ class Loaded:
     left_out: tuple[str, ...]
     others: LoadedSources = field(default_factory=LoadedSources)
     """Research, visits and notes."""
+    days: tuple[str, ...] = ()
+    """Those that the query names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def _section2(gathered: GatheredContext, loaded: Loaded, left_out: Sequence[Left
     quality = _quality(gathered, loaded, others) if used else 0.0
     parts = [
         _preferences(gathered.session_preferences, loaded.memory),
-        _prior_turns(gathered.prior_turns, labels),
+        _prior_turns(gathered.prior_turns, labels, loaded.days),
         *others.text,
         reference_list(used) if used else "",
         _assessment(quality, gaps, others.recommendations, left_out),
@@ -151,11 +153,12 @@ def _origin(turn: int | None) -> str:
     return f"Turn {turn}" if turn else "set by the person"
 
 
-def _prior_turns(turns: Sequence[PriorTurn], labels: Mapping[str, str]) -> str:
+def _prior_turns(turns: Sequence[PriorTurn], labels: Mapping[str, str], days: Sequence[str]) -> str:
     if not turns:
         return ""
     highest = max(turns, key=lambda t: _WORTH[t.relevance]).relevance
-    meta = meta_block({"type": "turn_context", "relevant_turns": [t.turn for t in turns], "highest_relevance": highest})
+    values: dict[str, Any] = {"type": "turn_context", "relevant_turns": [t.turn for t in turns], "highest_relevance": highest}
+    meta = meta_block(values | ({"days": list(days)} if days else {}))
     rows = [
         (f"{t.turn} {_label(labels, t.turn)}", t.relevance, t.summary, "; ".join(cell(f).rstrip(";") for f in t.key_facts)) for t in turns
     ]

@@ -1,10 +1,12 @@
 """Which turns are due for archival: the day of a turn, and every reason for which it stays. Pure; reads no store.
 
-A turn's day is the local date of its last activity. It is due once that day is `after_days` days ago, whatever the hour: days are
-counted on the calendar of the time zone, so that a day of 23 or 25 hours is one day like any other.
+A turn's day is the local date of its last activity. It is due once the whole of that day lies `after_days` days back: at any hour of D the
+newest due day is D - 31 for 30 days. Days are counted on the calendar of the time zone, so that a day of 23 or 25 hours is one day like any
+other.
 """
 
-from collections.abc import Mapping
+from bisect import bisect
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -13,16 +15,18 @@ from pandora_dagster.contracts.archive import Due, Hold, Kept, NotDue, Stands
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import TurnState
 
+EARLIEST = date(2000, 1, 1)
+"""Turns that say they are older have this day: one mistaken year would otherwise be a thousand years of day partitions."""
 _FINISHED = (TurnState.SAVED, TurnState.CLARIFY)
 
 
 def day_of(moment: str, zone: ZoneInfo) -> date:
-    """The local date of an ISO 8601 moment with its offset; raises ValueError."""
+    """The local date of an ISO 8601 moment with its offset, not before EARLIEST; raises ValueError."""
     parsed = datetime.fromisoformat(moment)
     if parsed.tzinfo is None:
         raise ValueError(f"{moment!r}: no offset: expected a moment such as 2026-01-04T14:30:00Z")
     try:
-        return parsed.astimezone(zone).date()
+        return max(EARLIEST, parsed.astimezone(zone).date())
     except OverflowError as error:
         raise ValueError(f"{moment!r}: beyond the calendar") from error
 
@@ -30,9 +34,21 @@ def day_of(moment: str, zone: ZoneInfo) -> date:
 def last_due_day(now: datetime, zone: ZoneInfo, after_days: int) -> date:
     """The newest day whose turns are due at `now`; raises ValueError where that is before the calendar begins."""
     try:
-        return now.astimezone(zone).date() - timedelta(days=after_days)
+        return now.astimezone(zone).date() - timedelta(days=after_days + 1)
     except OverflowError as error:
         raise ValueError(f"{after_days} days before {now.date()}: before the calendar begins") from error
+
+
+def spans(due: Collection[date], settled: Collection[date]) -> tuple[tuple[date, date], ...]:
+    """Ranges of days, first to last, that hold every due day and no settled one: what one run each makes up, oldest first."""
+    found: list[tuple[date, date]] = []
+    breaks = sorted(set(settled) - set(due))
+    for day in sorted(set(due)):
+        if found and bisect(breaks, found[-1][1]) == bisect(breaks, day):
+            found[-1] = (found[-1][0], day)
+        else:
+            found.append((day, day))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

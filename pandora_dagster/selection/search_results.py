@@ -32,6 +32,8 @@ class SearchResults:
     tokens: int
     results: tuple[SearchResult, ...]
     text: str
+    least_tokens: int = 0
+    """Where something was found and nothing had room: the budget that the best message needs; else 0."""
 
 
 def search_results(
@@ -48,12 +50,22 @@ def search_results(
         inside = {piece.name for piece in chosen.pieces} - {worst.name}
         chosen = packed([piece for piece in pieces if piece.name in inside], budget=budget, count=count)
         results = _listed(chosen, every, count)
-    return SearchResults(query, _together(results, count), results, chosen.text)
+    least = 0 if results or not pieces else _least(max(pieces, key=lambda p: p.score), count)
+    return SearchResults(query, _together(results, count), results, chosen.text, least)
 
 
 def _piece(message: FoundMessage, score: float) -> Piece:
     text = f"{message.speaker}: {message.text.strip()}"
     return Piece(str(message.place), text, score, (message.place,), shown_date(message.created_at))
+
+
+def _least(piece: Piece, count: Callable[[str], int]) -> int:
+    """The smallest budget in which a piece surely goes: as it is packed, header and text by themselves, and as it is shown."""
+    return max(count(piece.group + "\n") + count(piece.text + "\n"), count(_dated(piece)))
+
+
+def _dated(piece: Piece) -> str:
+    return f"{piece.group}\n{piece.text}"
 
 
 def _kept(chosen: Packed, found: Sequence[FoundMessage]) -> list[FoundMessage]:
@@ -67,7 +79,7 @@ def _listed(chosen: Packed, found: Sequence[FoundMessage], count: Callable[[str]
     results: list[SearchResult] = []
     for message in _kept(chosen, found):
         piece = texts[str(message.place)]
-        text = piece.text if piece.group in dated else f"{piece.group}\n{piece.text}"
+        text = piece.text if piece.group in dated else _dated(piece)
         dated.add(piece.group)
         results.append(SearchResult(message.turn_id, (message.message_id,), message.created_at, count(text), round(message.score, 4), text))
     return tuple(results)

@@ -3,8 +3,9 @@
 A value is what its environment variable says, as text; `load.py` gives paths their place and words the faults.
 """
 
+import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, time
 from pathlib import Path
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
@@ -42,6 +43,15 @@ def _zone(name: str) -> str:
 def _day(told: object) -> object:
     """ISO 8601 alone: as pydantic reads it, any number is a day too."""
     return date.fromisoformat(told) if isinstance(told, str) else told
+
+
+def _hour(told: object) -> object:
+    """Hours and minutes alone."""
+    if not isinstance(told, str):
+        return told
+    if not re.fullmatch(r"[0-9]{2}:[0-9]{2}", told):
+        raise ValueError(f"{told!r} is no time of day")
+    return time.fromisoformat(told)
 
 
 _TOKENS = "a whole number of tokens from {} to 1000000"
@@ -117,6 +127,12 @@ class Settings(BaseModel):
         int, Field(ge=1, le=36_500), Variable("PANDORA_ARCHIVE_AFTER_DAYS", "a whole number of days, 1 to 36500")
     ] = Field(
         30, description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored one stays as long."
+    )
+    archive_at: Annotated[time, BeforeValidator(_hour), Variable("PANDORA_ARCHIVE_AT", "a time of day such as 02:00")] = Field(
+        time(2), description="When the nightly archival runs, in PANDORA_TIMEZONE."
+    )
+    pages_port: Annotated[int, Field(ge=0, le=65_535), Variable("PANDORA_PAGES_PORT", "a port, 0 to 65535")] = Field(
+        8401, description="Where `pandora ui` and `pandora pages` show the archive and lineage on this machine; 0: nowhere."
     )
     archive_ratio: Annotated[
         float, Field(gt=0, lt=1, allow_inf_nan=False), Variable("PANDORA_ARCHIVE_RATIO", "a share over 0 and under 1")

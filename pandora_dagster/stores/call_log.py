@@ -29,8 +29,11 @@ class CallFiles:
             + b"\n"
         )
         with disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _append(path, line)
+            try:
+                _append(path, line)
+            except FileNotFoundError:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _append(path, line)
 
     def path_of(self, key: TurnKey, revision: int) -> Path:
         """The file of one revision of a turn; it need not exist."""

@@ -27,7 +27,7 @@ from pandora_dagster.stores.verify import named_files
 
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
 """A larger object is neither written nor unpacked: what one says of its size is not believed beyond this."""
-_LEVEL = 6
+LEVEL = 6
 """zstd: 10 kB of text in well under a millisecond, and within some per cent of the slowest level."""
 
 
@@ -94,7 +94,7 @@ class ColdFiles:
         within = path.parent.relative_to(self.root)
         if os.path.realpath(path.parent) != str(Path(os.path.realpath(inside(self.root, self.layout.cold))).parent / within):
             raise DocumentError(f"{path.parent}: a link on the way: expected folders of cold storage", hint="remove the link")
-        return _Packed(path, name, zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compress(tar), item.files)
+        return _Packed(path, name, zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(tar), item.files)
 
     def _stands(self, one: _Packed) -> bool:
         try:

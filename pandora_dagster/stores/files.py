@@ -148,10 +148,25 @@ def encoded(name: str, text: str) -> bytes:
 
 def inside(root: Path, path: Path) -> Path:
     """`path`, unless a link on the way leads out of `root`: then StoreError."""
+    if not _may_leave(str(root), str(path)):
+        return path
     real_root, real = os.path.realpath(root), os.path.realpath(path)
     if real != real_root and not real.startswith(real_root + os.sep):
         raise StoreError(f"{path}: a link leads to {real}: expected a place inside {real_root}", hint="remove the link")
     return path
+
+
+def _may_leave(root: str, path: str) -> bool:
+    """Whether any step from `root` to `path` is a link, or no plain step down. Every file that is touched asks: this takes a fifth of
+    the time of two real paths."""
+    if not path.startswith(root + os.sep):
+        return True
+    at = root
+    for name in path[len(root) + 1 :].split(os.sep):  # noqa: PTH206 - as above
+        at = f"{at}{os.sep}{name}"
+        if name in ("", ".", "..") or os.path.islink(at):  # noqa: PTH114 - no Path is built for a step
+            return True
+    return False
 
 
 def remove_strays(folder: Path, *, now: float) -> int:

@@ -48,7 +48,7 @@ class RebuildReport:
     """What a rebuild did. `faults` names each turn whose documents can not be read; `aside` a damaged index, kept.
 
     `calls` and `calls_aside` say the same of the index of calls, `sources` and `sources_aside` of research and visits; `vectors`
-    counts those of messages (0 where embeddings are off).
+    counts those of messages (0 where embeddings are off), `links` the rows of lineage.
     `broken_lines` names each line and each record that can not be read.
     """
 
@@ -61,6 +61,8 @@ class RebuildReport:
     sources: int = 0
     sources_aside: Path | None = None
     vectors: int = 0
+    links: int = 0
+    lineage_aside: Path | None = None
 
 
 def rebuild(

@@ -51,6 +51,7 @@ _OF_ALL = f"""
     ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
 """  # noqa: S608
 _STANDING = f"SELECT user_id, number, state, last_activity FROM {ALL_TURNS} ORDER BY user_id, number"  # noqa: S608
+_STATED = f"SELECT doc, state, last_activity, tokens, context_sha FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
 _RESTATE = """
     UPDATE {table} SET state = given.state, tokens = given.tokens, context_sha = given.context_sha
     FROM (SELECT unnest(?::BIGINT[]) AS doc, unnest(?::VARCHAR[]) AS state, unnest(?::BIGINT[]) AS tokens,
@@ -144,6 +145,15 @@ class DuckTurnIndex:
         with self.file.reading() as db:
             found = db.execute(_STANDING).fetchall()
         return tuple(Stands(TurnKey(UserId(user), number), state, last) for user, number, state, last in found)
+
+    def behind(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+        """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
+        with self.file.reading() as db:
+            of = {user: base_of(db, user) for user in {m.user_id for m in manifests}}
+            docs = [(of[m.user_id] or 0) + doc_of(turn_number(m.turn_id)) if of[m.user_id] is not None else -1 for m in manifests]
+            found = {doc: tuple(rest) for doc, *rest in db.execute(_STATED, [docs]).fetchall()}
+        stated = ((m.state, m.last_activity, m.tokens, m.context_sha) for m in manifests)
+        return tuple(m for m, doc, says in zip(manifests, docs, stated, strict=True) if found.get(doc) != says)
 
     def said(self, user: str) -> dict[int, tuple[IndexedMessage, ...]]:
         """The messages of a user's turns by the turn's number, as they were put."""

@@ -32,6 +32,11 @@ def cited(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found.group(1) or found.group(2) for found in _CITED.finditer(text)))
 
 
+def cited_places(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Where `text` cites: begin and end of each `[n]`, and its label."""
+    return tuple((*found.span(), found.group(1) or found.group(2)) for found in _CITED.finditer(text))
+
+
 def references(body: str) -> tuple[Source, ...]:
     """The sources that a section lists under `### Source References`."""
     listed = subsections(body).get(REFERENCES_TITLE, "")

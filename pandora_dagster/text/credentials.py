@@ -6,7 +6,7 @@ a word that says "this is a secret". This is the only recogniser: ledgers, logs,
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 REDACTED = "[redacted]"
@@ -15,17 +15,11 @@ _NAMES = (
     r"|(?:access|auth|refresh|bearer)[_-]?token)"
 )
 """Names whose value is a secret. A bare `token` is not among them: here it counts words, and has a rule of its own."""
-_PASSWORD_HINTS = ("password", "passphrase", "passcode")
-_NAME_HINTS = (
-    *_PASSWORD_HINTS,
-    *("passwd", "pwd", "secret"),
-    *(first + between + "key" for first in ("api", "private") for between in (" ", "_", "-", "")),
-    *(first + between + "token" for first in ("access", "auth", "refresh", "bearer") for between in ("_", "-", "")),
-)
+_NAME_HINTS = ("pass", "pwd", "secret", "api", "private", "access", "auth", "refresh", "bearer")
 _NOUN = r"(?:password|passwd|passphrase|passcode|pwd|pw)"
-_NOUN_HINTS = "password passwd passphrase passcode pwd pw"
+_NOUN_HINTS = "pass pw"
 _FOREIGN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wachtwoord|lösenord|hasło|пароль)"
-_FOREIGN_HINTS = ("passwort", "kennwort", "contrase", "mot de passe", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
+_FOREIGN_HINTS = ("pass", "kennwort", "contrase", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
 _CLAUSE_END = r"(?=[\"'”.!?,;)\\]*(?:$|\n|[\"'”.!?,;)\\]\s|[\"'”\\]|[ \t]+(?:and|but|or|for|so|please|if|when|thanks?|und|y|et|e)\b))"
 """Where a word that stands alone ends: what is said of a password goes on ("gone since 2019"), a password does not."""
 _SAID_OF_PASSWORDS = (
@@ -45,14 +39,16 @@ _RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """A form of credentials: `(?P<secret>)` in `pattern` is what is taken out. A text without any of the `hints` (in small
-    letters) has none of them, and is not searched."""
+    letters) has none of them, and is searched only around those that it has."""
 
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
+    reach: int = 1
+    """A match begins at one of the hints, or at most so many characters before it."""
 
 
-def _rule(hints: str, pattern: str, flags: int = 0) -> _Rule:
-    return _Rule(tuple(hints.split()), re.compile(pattern, flags))
+def _rule(hints: str, pattern: str, flags: int = 0, *, reach: int = 1) -> _Rule:
+    return _Rule(tuple(hints.split()), re.compile(pattern, flags), reach)
 
 
 _RULES = (
@@ -60,12 +56,14 @@ _RULES = (
         "private",
         r"(?P<secret>-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END (?P=kind)-----|\Z))",
         re.DOTALL,
+        reach=51,
     ),
     _rule(
-        "authorization",
+        "auth",
         r"(?i)\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?P<secret>(?:(?:basic|bearer|token|digest|negotiate)\s+)?[^\s\"',\\]{4,})",
+        reach=6,
     ),
-    _rule("cookie", r"(?i)\b(?:set-)?cookie:[ \t]*(?P<secret>[^\r\n\"]+)"),
+    _rule("cookie", r"(?i)\b(?:set-)?cookie:[ \t]*(?P<secret>[^\r\n\"]+)", reach=4),
     _rule("bearer", r"(?i)\bbearer\s+(?P<secret>(?=[A-Za-z0-9._~+/=-]*[0-9._~+/=-])[A-Za-z0-9._~+/=-]{16,})"),
     _rule("sk- rk- pk-", r"\b(?P<secret>(?:sk|rk|pk)-(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,})"),
     _rule("sk-", r"\b(?P<secret>sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,})"),
@@ -80,16 +78,16 @@ _RULES = (
     _rule("aiza", r"\b(?P<secret>AIza[0-9A-Za-z_-]{35})"),
     _rule("xox", r"\b(?P<secret>xox[abeoprs]-[A-Za-z0-9-]{10,})"),
     _rule("eyj", r"\b(?P<secret>eyJ[A-Za-z0-9_-]{8,4000}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,})"),
-    _rule("://", r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,100}:(?P<secret>[^\s/@\"']{1,200})(?=@)"),
+    _rule("://", r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,100}:(?P<secret>[^\s/@\"']{1,200})(?=@)", reach=21),
     _rule("token", rf"(?i)(?:\b|_)token\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<secret>{_RANDOM})"),
     _rule("ya29.", r"\b(?P<secret>ya29\.[A-Za-z0-9_-]{16,})"),
     _rule("sg.", r"\b(?P<secret>SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
     _rule("hooks.slack.com/", r"(?i)\bhooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_+-]{10,})"),
-    _rule("_v1_", r"\b(?P<secret>do[opr]_v1_[A-Za-z0-9]{20,})\b"),
-    _rule("accountkey sharedaccesskey", r"(?i)\b(?:account|sharedaccess)key\s*=\s*(?P<secret>[A-Za-z0-9+/]{16,}=*)"),
-    _rule("sig", r"(?i)[?&;](?:sig|(?:x-(?:amz|goog)-)?signature)=(?!\[)(?P<secret>[^\s&#;\"'<>\\)]{8,})"),
+    _rule("_v1_", r"\b(?P<secret>do[opr]_v1_[A-Za-z0-9]{20,})\b", reach=3),
+    _rule("accountkey sharedaccess", r"(?i)\b(?:account|sharedaccess)key\s*=\s*(?P<secret>[A-Za-z0-9+/]{16,}=*)"),
+    _rule("sig", r"(?i)[?&;](?:sig|(?:x-(?:amz|goog)-)?signature)=(?!\[)(?P<secret>[^\s&#;\"'<>\\)]{8,})", reach=8),
     _rule("secret", rf"(?i)\bsecret(?:[ _-](?:access[ _-])?key)?(?: is| was)?:?[ \t]+[\"']?(?P<secret>(?=\S{{20}}){_RANDOM})"),
-    _rule("token", rf"(?i)\b(?:access|auth|refresh|bearer|api)[ _-]token(?: is| was)?:?[ \t]+[\"']?(?P<secret>{_RANDOM})"),
+    _rule("token", rf"(?i)\b(?:access|auth|refresh|bearer|api)[ _-]token(?: is| was)?:?[ \t]+[\"']?(?P<secret>{_RANDOM})", reach=8),
     _rule(
         _NOUN_HINTS,
         rf"(?i)(?:\b|_){_NOUN}{_BETWEEN} (?:is|was)(?: now)?:?[ \t]+[\"'“‘]?(?P<secret>{_WITH_DIGIT}|{_PLAIN_WORD})",
@@ -105,20 +103,22 @@ _RULES = (
     ),
     _rule("pass pw", r"(?i)(?:_|[?&])(?:pass|pw)\s*[=:][ \t]*[\"']?(?!true\b|false\b|\d{1,3}\b|\[)(?P<secret>[^\s&,;\"'\\]{4,})"),
     _rule("pw=", r"(?i)\bpw=[\"']?(?!\[)(?P<secret>[^\s&,;\"'\\]{4,})"),
-    _Rule(_FOREIGN_HINTS, re.compile(rf"(?i)\b{_FOREIGN}\s*[:=]\s*[\"'„“«]?(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})")),
+    _Rule(_FOREIGN_HINTS, re.compile(rf"(?i)\b{_FOREIGN}\s*[:=]\s*[\"'„“«]?(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})"), reach=7),
     _Rule(
         _FOREIGN_HINTS,
         re.compile(rf"(?i)\b{_FOREIGN} (?:ist|lautet|war|es|era|est|était|é|is|was|är|to)[ \t]*:?[ \t]+[\"'„“«]?(?P<secret>{_WITH_DIGIT})"),
+        reach=7,
     ),
     _rule(
         "密码 密碼 口令 パスワード 暗証番号 비밀번호",
         r"(?:密[码碼]|口令|パスワード|暗証番号|비밀번호)\s*(?:是|为|為|は|が|는|은|[:：=])+\s*[\"'「“]?(?P<secret>(?![\[<{])[!#-&*-+./-9<-Z^-~-]{4,})",
     ),
     _rule(
-        "pin code cvv cvc cv2 otp one-time one security",
+        "pin code cv otp one security",
         r"(?i)\b(?:pin(?: code| number)?|pass ?code|cv[vc]2?|security (?:code|number)|(?:verification|one[- ]time|2fa|login) code"
         r"|one[- ]time password|otp(?: code)?)\b(?:(?: \w{1,20}){0,6}? (?:is|was))?(?:[ \t]{0,2}[:=#])?[ \t]{1,2}[\"']?"
         r"(?P<secret>\d{3}[ -]?\d{3}|\d{3,8})(?![\w%]|[.,:/-]\d)",
+        reach=13,
     ),
     _rule("pin cv otp", r"(?i)\b(?:pin|cv[vc]2?|otp)[=:](?P<secret>\d{3,8})(?![\w%]|[.,:/-]\d)"),
     _rule(
@@ -126,27 +126,50 @@ _RULES = (
         r"(?i)\b(?:ssn|social security(?: number| no\.?)?)\b(?:(?: \w{1,20}){0,5}? (?:is|was))?[ \t]*[:=#]?[ \t]*[\"']?"
         r"(?P<secret>\d{3}([ -]?)\d{2}\2\d{4})(?![\w-])",
     ),
-    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}\\?[\"']?\s*[:=]\s*\\?\"(?P<secret>(?:[^\"\\]|\\[^\"])+)(?=\\?\")")),
-    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}[\"']?\s*[:=]\s*'(?P<secret>[^'\n]+)(?=')")),
-    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}=(?![\"'\\\[])(?P<secret>[^\s&;,\"'\\]+)")),
+    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}\\?[\"']?\s*[:=]\s*\\?\"(?P<secret>(?:[^\"\\]|\\[^\"])+)(?=\\?\")"), reach=8),
+    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}[\"']?\s*[:=]\s*'(?P<secret>[^'\n]+)(?=')"), reach=8),
+    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}=(?![\"'\\\[])(?P<secret>[^\s&;,\"'\\]+)"), reach=8),
     _Rule(
         _NAME_HINTS,
         re.compile(
             rf"(?i)(?:\b|_){_NAMES}(?:\s*:[ \t]+|[ \t]+=[ \t]*)"
             r"(?P<secret>(?=[^\s]*[0-9!@#$%^&*_])(?![\"'\\\[<{])[^\s,;\"'\\]{6,})"
         ),
+        reach=8,
     ),
 )
-_HINTS = frozenset(hint for rule in _RULES for hint in rule.hints)
+_STEMS = ("k-",)
+"""What many hints have in common, beside those that are hints themselves."""
+
+
+def _families(hints: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each hint under the shortest stem or hint that is in it, which is within one word: a text without that has none of them."""
+    families: dict[str, list[str]] = {stem: [] for stem in _STEMS}
+    for hint in sorted(hints, key=lambda hint: (len(hint), hint)):
+        families.setdefault(next((stem for stem in families if stem in hint), hint), []).append(hint)
+    return tuple((stem, tuple(family)) for stem, family in families.items())
+
+
+_HINTS = _families({hint for rule in _RULES for hint in rule.hints})
+_ASCII_HINTS = tuple((stem, family) for stem, family in _HINTS if stem.isascii())
+_SCANNED = 6
+"""Characters that are searched in the time of one try at a place."""
 _CARD = re.compile(r"(?<![\w\-.])(?:\d{4}([ \-])\d{4}\1\d{4}\1\d{4}|3\d{3}([ \-])\d{6}\2\d{5}|[3-6]\d{12,18})(?![\w\-])")
 _CARD_DIGITS = re.compile(r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6(?:011|4[4-9]|5)\d{12,13}")
 _CARD_WORDS = re.compile(r"card|visa|master|amex|\bpan\b|\bcc\b", re.IGNORECASE)
 _BEFORE_CARD = 40
 _MANY_DIGITS = re.compile(r"\d{13}|\d{4}[ \-]\d{4,6}[ \-]\d")
+_DIGITS_AS_0 = bytes.maketrans(
+    bytes(range(256)), bytes(48 if chr(n) in "0123456789?" else 45 if chr(n) in " -" else 46 for n in range(256))
+)
+"""Every digit 0, blanks and hyphens a hyphen; what is no ASCII stands as `?`, and may be a digit."""
+_MANY_0 = (b"0" * 13, b"0000-0000-0", b"0000-00000-0", b"0000-000000-0")
 
 
 def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where credentials stand, as (start, end), in order and without overlap."""
+    if not text:
+        return ()
     merged: list[tuple[int, int]] = []
     for start, end in sorted(_found(text)):
         if merged and start < merged[-1][1]:
@@ -176,12 +199,44 @@ def redacted(text: str) -> str:
 
 def _found(text: str) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
-    at_hand = frozenset(hint for hint in _HINTS if hint in lowered)
+    if lowered.isascii():
+        families = _ASCII_HINTS
+    else:  # to a pattern without case these are an i and an s
+        families, lowered = _HINTS, lowered.replace("ı", "i").replace("ſ", "s")
+    words = " ".join(set(lowered.split()))  # each once: a third of a prompt, a tenth of a book
+    at_hand = {hint for stem, family in families if stem in words for hint in family if hint in lowered}
     for rule in _RULES:
-        if not at_hand.isdisjoint(rule.hints):
-            yield from (found.span("secret") for found in rule.pattern.finditer(text) if found.group("secret") != REDACTED)
-    if _MANY_DIGITS.search(text):
+        if hints := at_hand.intersection(rule.hints):
+            yield from (found.span("secret") for found in _matches(rule, hints, text, lowered) if found.group("secret") != REDACTED)
+    if _has_many_digits(text):
         yield from (found.span() for found in _CARD.finditer(text) if _is_card(found, text))
+
+
+def _matches(rule: _Rule, hints: Iterable[str], text: str, lowered: str) -> Iterator[re.Match[str]]:
+    """The matches of a rule, from left to right: only where one can begin, unless that is nearly everywhere or can not be said, because
+    small letters are more than large ones were."""
+    tries = sum(lowered.count(hint) for hint in hints) * (rule.reach + 1)
+    if tries * _SCANNED > len(text) or len(lowered) != len(text):
+        yield from rule.pattern.finditer(text)
+        return
+    end = 0
+    for start in sorted({start for hint in hints for at in _places(hint, lowered) for start in range(max(0, at - rule.reach), at + 1)}):
+        if start >= end and (found := rule.pattern.match(text, start)):
+            end = found.end()
+            yield found
+
+
+def _places(hint: str, text: str) -> Iterator[int]:
+    at = text.find(hint)
+    while at >= 0:
+        yield at
+        at = text.find(hint, at + 1)
+
+
+def _has_many_digits(text: str) -> bool:
+    """Whether a card's number may be in it. The bytes are looked at first: the pattern takes twenty times as long."""
+    shape = text.encode("ascii", "replace").translate(_DIGITS_AS_0)
+    return any(many in shape for many in _MANY_0) and _MANY_DIGITS.search(text) is not None
 
 
 def _is_card(found: re.Match[str], text: str) -> bool:

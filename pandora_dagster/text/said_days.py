@@ -4,9 +4,10 @@ Knows calendars and date terms (`text.dates`); knows nothing of who said what wh
 """
 
 import re
+from collections.abc import Iterator
 from datetime import date, timedelta
 
-from pandora_dagster.text.dates import WEEKDAYS, months_named, names_year
+from pandora_dagster.text.dates import MONTH_WORD, WEEKDAYS, months_named, names_year
 
 _MOMENTS = {
     "today": 0,
@@ -20,34 +21,60 @@ _MOMENTS = {
 }
 _TAGE = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag")
 _WEEKDAY = {**{name: at for at, name in enumerate(WEEKDAYS)}, **{name: at for at, name in enumerate(_TAGE)}, "sonnabend": 5}
-_UNITS = {"day": "day", "week": "week", "month": "month", "tag": "day", "woche": "week", "monat": "month"}
+_UNITS = {"day": "day", "week": "week", "month": "month", "year": "year", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
 _COUNTED = ("a an one ein einem einer eine", "two zwei", "three drei", "four vier", "five fünf", "six sechs", "seven sieben", "eight acht")
 _COUNTS = {word: count for count, words in enumerate(_COUNTED, 1) for word in words.split()}
+_VAGUE = {"couple of": 2, "few": 3, "paar": 3}
 _NUMBER = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
 _MOMENT = re.compile(rf"\b(?:{'|'.join(sorted(_MOMENTS, key=len, reverse=True))})\b")
 _AGO = re.compile(
-    rf"\b{_NUMBER} (?P<unit>day|week|month)s? ago\b|\bvor {_NUMBER.replace('count', 'zahl')} (?P<einheit>tag|woche|monat)(?:en|n)?\b"
+    rf"\b{_NUMBER} (?P<unit>day|week|month|year)s? ago\b"
+    rf"|\bvor {_NUMBER.replace('count', 'zahl')} (?P<einheit>tag|woche|monat|jahr)(?:en|e|n)?\b"
 )
-_BEFORE_IT = r"last|previous|(?:letzt|vorig|vergangen)e[nrsm]?"
-_LAST = re.compile(rf"\b(?:(?P<last>{_BEFORE_IT})|this|diese[nrsm]?) (?P<what>week|month|woche|monat|{'|'.join(_WEEKDAY)})\b")
+_GERMAN_LAST = r"(?:letzt|vorig|vergangen)e[nrsm]?"
+_PART = rf"(?! (?:(?:of|des)\b|(?:in|im|vom|von) (?:(?:{MONTH_WORD})\b|(?:\d{{4}})\b)))"
+"""What follows is no whole whose last part is meant: `the last week of May` is not last week."""
+_LAST = re.compile(
+    rf"\b(?:(?P<last>last|previous|this past|past(?= (?:weekend|{'|'.join(WEEKDAYS)}))|{_GERMAN_LAST})|this|diese[nrsm]?)"
+    rf" (?P<what>weekend|wochenende|week|month|year|woche|monat|jahr|{'|'.join(_WEEKDAY)})(?:(?<=jahr)es|(?<=monat)s|(?<=ende)s)?\b{_PART}"
+)
+_STRETCH = re.compile(
+    rf"\b(?:last|past|previous|{_GERMAN_LAST}) (?P<number>\d{{1,3}}|{'|'.join(sorted(_COUNTS | _VAGUE, key=len, reverse=True))})"
+    rf" (?P<many>day|week|month|year|tag|woche|monat|jahr)(?:en|e|s|n)?\b{_PART}"
+    rf"|(?:\b(?:in|over|during|within|for) the (?:last|past)|(?<!this )\bpast) (?P<one>week|month|year)\b{_PART}"
+)
+_BEFORE_DAYS = re.compile(r"(?:\b(?:in|on|at|over|during|within|for|since|the|im|am|seit|den|der)\s+)+$", re.IGNORECASE)
+_MOST_DAYS = 62
+"""A longer stretch is told by its months."""
 
 
 def said_days(query: str, today: date) -> tuple[str, ...]:
     """The date terms of the days that the query names by their distance from `today`; each once, () where it names none.
 
-    A week runs from Monday to Sunday; `last Friday` is the latest before today.
+    A week runs from Monday to Sunday; `last Friday` is the latest before today, `last weekend` the one before this week's.
+    A stretch (`in the last 3 days`) reaches up to today.
     """
-    text = " ".join(query.lower().split())
-    try:
-        spans = [_days(today + timedelta(_MOMENTS[found[0]]), "day") for found in _MOMENT.finditer(text)]
-        for found in _AGO.finditer(text):
-            count, unit = found["count"] or found["zahl"], _UNITS[found["unit"] or found["einheit"]]
-            spans.append(_before(today, int(count) if count.isdigit() else _COUNTS[count], unit))
-        for found in _LAST.finditer(text):
-            spans.append(_last(today, found["what"], before=bool(found["last"])))
-    except OverflowError:
-        return ()
-    return tuple(dict.fromkeys(term for span in spans for term in span))
+    terms: list[str] = []
+    for found in _named(" ".join(query.lower().split())):
+        try:
+            terms += _terms(found, today)
+        except (OverflowError, ValueError):
+            continue
+    return tuple(dict.fromkeys(terms))
+
+
+def without_days(query: str) -> str:
+    """The query without the words that name such days: what it asks, whenever that was."""
+    text = " ".join(query.split())
+    for found in sorted(_named(text.lower()), key=lambda found: -found.start()) if len(text) == len(text.lower()) else ():
+        text = _BEFORE_DAYS.sub("", text[: found.start()]) + text[found.end() :]
+    return " ".join(text.split())
+
+
+def looks_back(query: str) -> bool:
+    """Whether a day that the query names lies behind it: `today` and `this week` may be asked about for what is planned."""
+    present = ("this ", "diese", "today", "tonight", "heute")
+    return any(not found[0].startswith(present) or found[0].startswith("this past") for found in _named(" ".join(query.lower().split())))
 
 
 def yearless_days(query: str) -> tuple[str, ...]:
@@ -57,20 +84,90 @@ def yearless_days(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{month:02d}-{day:02d}" if day else f"{month:02d}" for month, day in months_named(query)))
 
 
+def told_days(terms: tuple[str, ...]) -> tuple[str, ...]:
+    """Date terms as people read them: days that follow each other as `2026-11-09 to 2026-11-15`, a month `2026-10`, a year `2025`."""
+    days = [term.removeprefix("@") for term in terms]
+    runs: list[list[str]] = []
+    for day in sorted(days):
+        follows = bool(runs) and len(day) == len(runs[-1][-1]) == 10 and date.fromisoformat(day) - date.fromisoformat(runs[-1][-1])
+        if follows == timedelta(1):
+            runs[-1].append(day)
+        else:
+            runs.append([day])
+    return tuple(f"{run[0]} to {run[-1]}" if len(run) > 1 else run[0] for run in runs)
+
+
+def falls_on(day: str, told: tuple[str, ...]) -> bool:
+    """Whether an ISO day is one of those that `told_days` says."""
+    return any(first <= day[: len(first)] <= (last or first) for first, _, last in (one.partition(" to ") for one in told) if day)
+
+
+def _named(text: str) -> Iterator[re.Match[str]]:
+    for form in (_MOMENT, _AGO, _LAST, _STRETCH):
+        yield from form.finditer(text)
+
+
+def _terms(found: re.Match[str], today: date) -> tuple[str, ...]:
+    if found.re is _MOMENT:
+        return _days(today + timedelta(_MOMENTS[found[0]]), 1)
+    if found.re is _AGO:
+        return _before(today, _count(found["count"] or found["zahl"]), _UNITS[found["unit"] or found["einheit"]])
+    if found.re is _LAST:
+        return _last(today, found["what"], before=bool(found["last"]))
+    return _stretch(today, _count(found["number"] or "1"), _UNITS[found["many"] or found["one"]])
+
+
+def _count(word: str) -> int:
+    return int(word) if word.isdigit() else (_COUNTS | _VAGUE)[word]
+
+
 def _last(today: date, what: str, *, before: bool) -> tuple[str, ...]:
     if what in _WEEKDAY:
         away = (today.weekday() - _WEEKDAY[what]) % 7
-        return _days(today - timedelta(away or 7 * before), "day")
+        return _days(today - timedelta(away or 7 * before), 1)
+    if what in ("weekend", "wochenende"):
+        return _days(today - timedelta(today.weekday() + 7 * before - 5), 2)
     return _before(today, int(before), _UNITS[what])
 
 
 def _before(today: date, count: int, unit: str) -> tuple[str, ...]:
+    """The day, week, month or year that lies `count` of them back."""
+    if unit == "year":
+        return (f"@{today.year - count:04d}",) if count < today.year else ()
     if unit == "month":
         months = today.year * 12 + today.month - 1 - count
         return (f"@{months // 12:04d}-{months % 12 + 1:02d}",) if months >= 12 else ()
-    return _days(today - timedelta(count * (7 if unit == "week" else 1)), unit)
+    if unit == "week":
+        return _days(today - timedelta(7 * count + today.weekday()), 7)
+    return _days(today - timedelta(count), 1)
 
 
-def _days(day: date, unit: str) -> tuple[str, ...]:
-    first = day - timedelta(day.weekday()) if unit == "week" else day
-    return tuple(f"@{first + timedelta(ahead):%Y-%m-%d}" for ahead in range(7 if unit == "week" else 1))
+def _stretch(today: date, count: int, unit: str) -> tuple[str, ...]:
+    """Everything from `count` of the unit ago up to today."""
+    days = count * {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
+    if unit in ("day", "week") and days <= _MOST_DAYS:
+        return _days(today - timedelta(days), days + 1)
+    if unit == "year":
+        return tuple(term for back in range(min(count, today.year - 1) + 1) for term in _before(today, back, "year"))
+    first = today - timedelta(days)
+    return tuple(
+        term for back in range((today.year - first.year) * 12 + today.month - first.month + 1) for term in _before(today, back, "month")
+    )
+
+
+def _days(first: date, count: int) -> tuple[str, ...]:
+    return tuple(f"@{first + timedelta(ahead):%Y-%m-%d}" for ahead in range(count))
+
+
+_LINE = "Days that the query names: "
+
+
+def days_line(told: tuple[str, ...]) -> str:
+    """What a document says of the days; "" where there are none."""
+    return _LINE + ", ".join(told) if told else ""
+
+
+def days_in(document: str) -> tuple[str, ...]:
+    """The days of a document's own line before everything else that it says; () where it has none."""
+    first = document.partition("\n")[0]
+    return tuple(first.removeprefix(_LINE).split(", ")) if first.startswith(_LINE) else ()

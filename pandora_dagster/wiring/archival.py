@@ -1,10 +1,23 @@
-"""What an archival works with, out of an open house. Builds its adapters; knows no order of steps."""
+"""A house's archival: its desk, and the nights over it. Builds adapters; the order of steps is `phases.archive_day`'s."""
 
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 
+from pandora_dagster.contracts.archive import ArchiveReport
+from pandora_dagster.contracts.archive_days import ArchivedDay
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.errors import InputError
+from pandora_dagster.phases.archive_day import OnRow, archive_turns
+from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archived_days import archived_days
 from pandora_dagster.phases.archiving import ArchiveDesk, ArchiveRules
+from pandora_dagster.selection.due import day_of, last_due_day
 from pandora_dagster.stores.archived import ArchivedFolders
 from pandora_dagster.stores.cold import ColdFiles
+from pandora_dagster.stores.first_day import FirstDay
 from pandora_dagster.stores.holds import HoldFiles
 from pandora_dagster.stores.index_rebuild import Preambles
 from pandora_dagster.wiring.house import House
@@ -30,3 +43,58 @@ def open_archive(house: House, *, after_days: int | None = None, run_id: str = "
         preamble=Preambles(house.sessions).before,
         run_id=run_id,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Archival:
+    """Nights over one house."""
+
+    house: House
+
+    def last_due(self, now: datetime) -> date:
+        """The newest day whose turns are due at `now`."""
+        return last_due_day(now, self.house.settings.zone, self.house.settings.archive_after_days)
+
+    def waiting(self, now: datetime) -> frozenset[date]:
+        """The days that hold turns due at `now`; the store's first day is noted on the way. Raises StoreError."""
+        desk = open_archive(self.house)
+        due = frozenset(one.day for one in select(replace(desk, kit=replace(desk.kit, clock=lambda: now))).due)
+        if due:
+            FirstDay(self.house.settings.root).extend(min(due), known=self.house.settings.first_day)
+        return due
+
+    def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport:
+        """Archive what is due of these days. Raises InputError for a day that is not due yet, StoreError."""
+        desk = open_archive(self.house, run_id=run_id)
+        last = self.last_due(desk.kit.clock())
+        if early := sorted(day for day in days if day > last):
+            raise InputError(f"{early[0]}: its turns are not due yet: expected days up to {last}")
+        return self.house.run(archive_turns(select(desk, days=days), desk, on_row=on_row))
+
+    def days(self, days: Collection[date]) -> Iterator[ArchivedDay]:
+        """Each day as its manifests, folders, cold objects and the index have it now."""
+        return archived_days(days, open_archive(self.house))
+
+    def page(self, day: date) -> str:
+        """Where `pandora ui` shows the day's documents with their lineage; "" where it shows none."""
+        port = self.house.settings.pages_port
+        return f"http://127.0.0.1:{port}/archive/{day}" if port else ""
+
+    def archived(self, days: Collection[date]) -> Iterator[TurnKey]:
+        """The archived turns of these days."""
+        wanted = set(days)
+        for stands in self.house.kit.index.standing():
+            if stands.state == TurnState.ARCHIVED and self._day(stands.last_activity) in wanted:
+                yield stands.key
+
+    def by_day(self) -> tuple[tuple[date, int], ...]:
+        """Every day that has archived turns, newest first, and how many."""
+        standing = self.house.kit.index.standing()
+        days = Counter(day for one in standing if one.state == TurnState.ARCHIVED and (day := self._day(one.last_activity)))
+        return tuple(sorted(days.items(), reverse=True))
+
+    def _day(self, moment: str) -> date | None:
+        try:
+            return day_of(moment, self.house.settings.zone)
+        except ValueError:
+            return None

@@ -42,6 +42,8 @@ from pandora_dagster.stores.conversation_summaries import ConversationSummaryFil
 from pandora_dagster.stores.facts import FactFiles
 from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.limiter import LimiterFiles
+from pandora_dagster.stores.lineage_index import DuckLineageIndex
+from pandora_dagster.stores.lineage_keeping import LineageKeeper
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.metrics import MetricsFile
 from pandora_dagster.stores.note_index import DuckNoteIndex
@@ -61,6 +63,7 @@ from pandora_dagster.tools.memory import MemoryCreate, MemoryQuery
 from pandora_dagster.wiring.compression import open_compression
 from pandora_dagster.wiring.embedding import open_embedder, open_vectors
 from pandora_dagster.wiring.house import House
+from pandora_dagster.wiring.lineage import Lineage
 
 
 def now() -> datetime:
@@ -169,6 +172,15 @@ def open_house(
     sources = SourceFiles(root, research_index)
     note_index = DuckNoteIndex.at(root / "indexes" / "note_index.duckdb", index.reader, wait_s=settings.index_lock_wait_s)
     notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {}, note_index)
+    lineage = Lineage(
+        root,
+        turns,
+        counter,
+        DuckLineageIndex.at(root / "indexes" / "lineage.duckdb", wait_s=settings.index_lock_wait_s),
+        sources,
+        notes,
+        now,
+    )
     kit = Kit(
         cookbook,
         execution,
@@ -190,6 +202,7 @@ def open_house(
         notes=notes,
         vectors=vectors,
         priority=priority,
+        lineage=LineageKeeper(lineage.index, lineage.texts, counter, report=_told),
     )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
@@ -210,6 +223,7 @@ def open_house(
         vectors,
         metrics,
         versions,
+        lineage,
     )
 
 

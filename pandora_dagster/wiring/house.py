@@ -20,12 +20,14 @@ from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.selection.bearing import bearing, beside
+from pandora_dagster.selection.due import day_of
 from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
 from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.directory import users
+from pandora_dagster.stores.first_day import FirstDay
 from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.metrics import MetricsFile
@@ -40,6 +42,7 @@ from pandora_dagster.wiring.by_hand import refuse_unsound
 from pandora_dagster.wiring.compression import Compression
 from pandora_dagster.wiring.examination import examined
 from pandora_dagster.wiring.finding import Finding
+from pandora_dagster.wiring.lineage import Lineage
 from pandora_dagster.wiring.searching import most_messages, search_filters
 
 T = TypeVar("T")
@@ -66,6 +69,7 @@ class House:
     metrics: MetricsFile
     versions: RecipeVersionFiles
     """Every version of a recipe that ran, and which one is in production."""
+    lineage: Lineage
     checked: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
 
@@ -141,8 +145,11 @@ class House:
     def import_conversations(
         self, lines: Iterable[bytes], *, where: str, progress: Callable[[ImportReport], None] = lambda report: None
     ) -> ImportReport:
-        """Import conversations, one a line; faults are named in the report."""
-        return import_conversations(lines, self.recording, where=where, progress=progress)
+        """Import conversations, one a line; faults are named in the report. Older ones than any before extend the store's first day."""
+        report = import_conversations(lines, self.recording, where=where, progress=progress)
+        if report.oldest:
+            FirstDay(self.settings.root).extend(day_of(report.oldest.isoformat(), self.settings.zone), known=self.settings.first_day)
+        return report
 
     def import_example(self) -> ImportReport:
         """The shipped example history."""
@@ -155,21 +162,24 @@ class House:
         return exported(self.turns, self.sessions, user)
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
-        """Make the indexes again: of turns, calls and sources, from their documents and records; vectors where on. Raises StoreError."""
+        """Make the indexes again: of turns, calls, sources and lineage, from their documents and records; vectors where on.
+
+        Raises StoreError."""
         report = rebuild(self.turns, self.turn_index, Preambles(self.sessions), progress=progress)
         broken: list[str] = []
         count, aside = rebuild_calls(self.calls.files, self.calls.index, report=broken.append)
         sources, sources_aside = rebuild_sources(self.sources, self.research_index, report=broken.append)
         vectors = self.vectors.rebuild(document_rows(self.turns, Preambles(self.sessions))) if self.vectors else 0
+        links, lineage_aside = self.lineage.rebuild(report=lambda fault: None)  # a turn that can not be read is told above
         made = replace(report, vectors=vectors, calls=count, calls_aside=aside, sources=sources, sources_aside=sources_aside)
-        return replace(made, broken_lines=tuple(broken))
+        return replace(made, links=links, lineage_aside=lineage_aside, broken_lines=tuple(broken))
 
     def verify_index(self) -> tuple[str, ...]:
         """What the indexes do not say as documents and records do; vectors too where they are on. Raises StoreError."""
         calls = verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
         turns = verify(self.turns, self.turn_index, Preambles(self.sessions))
         vectors = self.vectors.verify(document_rows(self.turns, Preambles(self.sessions))) if self.vectors else ()
-        return turns + calls + verify_sources(self.sources, self.research_index) + vectors
+        return turns + calls + verify_sources(self.sources, self.research_index) + vectors + self.lineage.verify()
 
     def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
         """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. With vectors on, a message may
@@ -191,6 +201,7 @@ class House:
     async def examine(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""
         indexes = {"turns": self.turn_index.file, "calls": self.calls.index.file, "research and visits": self.research_index.file}
+        indexes["lineage"] = self.lineage.index.file
         indexes |= {"vectors": self.vectors.file} if self.vectors else {}
         people = dict.fromkeys((self.settings.user, *users(Layout(self.settings.root))))
         notes = {user: self.kit.notes.listing(user) for user in people}

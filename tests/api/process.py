@@ -1,4 +1,4 @@
-"""`pandora api` as a process of its own on a free port, and clients of it as people have them."""
+"""`pandora api` and `pandora pages` as processes of their own on a free port, and clients of it as people have them."""
 
 import signal
 import socket
@@ -48,18 +48,20 @@ class Api:
 
 
 @contextmanager
-def started(root: Path, *options: str, env: Mapping[str, str] | None = None, code: str = PANDORA) -> Generator[Api]:
-    """A server that answers; killed where a test leaves it. `code`: a program that takes the place of `pandora`."""
+def started(
+    root: Path, *options: str, env: Mapping[str, str] | None = None, code: str = PANDORA, door: str = "api", answers: str = "/health"
+) -> Generator[Api]:
+    """A server that answers; killed where a test leaves it. `code`: a program that takes the place of `pandora`; `door`: its command."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     root.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-c", code, "api", "--port", str(port), *options]
+    command = [sys.executable, "-c", code, door, "--port", str(port), *options]
     told = {**environment(root), **(env or {})}
     process = subprocess.Popen(command, env=told, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=root.parent)
     api = Api(root, port, process)
     try:
-        _wait(api)
+        _wait(api, answers)
         yield api
     finally:
         api.clients.close()
@@ -68,14 +70,14 @@ def started(root: Path, *options: str, env: Mapping[str, str] | None = None, cod
             process.communicate()
 
 
-def _wait(api: Api) -> None:
+def _wait(api: Api, answers: str) -> None:
     deadline = time.monotonic() + 60
     with api.http() as client:
         while time.monotonic() < deadline:
             if api.process.poll() is not None:
                 raise AssertionError(f"it ended: {api.process.communicate()[1]}")
             try:
-                if client.get("/health").status_code == 200:
+                if client.get(answers).status_code == 200:
                     return
             except httpx.TransportError:
                 time.sleep(0.1)

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pandora_dagster.cli.app import app
+from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
 
@@ -25,6 +26,12 @@ def run(tmp_path, monkeypatch):
     invoke = lambda *arguments: CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora")  # noqa: E731
     invoke.root = root
     return invoke
+
+
+def partitions(root):
+    """The turns that Dagster lists."""
+    with open_instance(load_settings({"PANDORA_ROOT": str(root)})) as instance:
+        return sorted(instance.get_dynamic_partitions("turns"))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +63,7 @@ def test_archive_restore_pin_and_show(run):
     assert "turns are due" in run("archive", "--dry-run").stdout
     user, turn = three.split(":")
     (run.root / "users" / user / "turns" / turn / "context.md").write_text("changed")
+    assert run("index", "rebuild").exit_code == 1 and len(partitions(run.root)) == len(listed)
     done = run("archive", "--older-than", "30d", "--json")
     told = json.loads(done.stdout)
     assert done.exit_code == 1 and told["counts"] == {"archived": len(listed) - 2, "failed": 1}
@@ -63,7 +71,10 @@ def test_archive_restore_pin_and_show(run):
     assert failed["key"] == three and Path(run.root / "interventions" / f"{failed['intervention']}.json").is_file()
     shown = run("show", two)
     assert f"pandora restore {two}" in shown.stderr and "archived" in shown.stderr
+    assert partitions(run.root) == sorted([one, three]), "archived turns have no partition"
+    assert run("index", "rebuild").exit_code == 1 and partitions(run.root) == sorted([one, three])
     assert "nothing is due" in run("archive").stdout
     assert json.loads(run("restore", two, "--json").stdout)["state"] == "saved"
+    assert partitions(run.root) == sorted([one, two, three])
     assert "not archived; nothing was changed" in run("restore", two).stdout
     assert "unpinned" in run("unpin", one).stdout and "was not pinned" in run("unpin", one).stdout

@@ -1,6 +1,6 @@
 """An archival killed anywhere: each turn is active or archived, never neither, never both; a second run finishes, all comes back.
 
-PANDORA_TEST_KILLS names how often.
+PANDORA_TEST_KILLS names how often; 200 of itself.
 """
 
 import json
@@ -21,7 +21,9 @@ from tests.faults.processes import ended, pandora, started
 from tests.phases.rig import vocabulary
 
 REPOSITORY = Path(__file__).parents[2]
-KILLS = int(os.environ.get("PANDORA_TEST_KILLS", "6"))
+KILLS = int(os.environ.get("PANDORA_TEST_KILLS", "200"))
+SHARES = 8
+"""Parts of the kills, each with a seed of its own, so that two processes share them."""
 SEED = 41
 TURNS = 30
 
@@ -59,15 +61,16 @@ def prepared(tmp_path_factory) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
-def killed(prepared, tmp_path_factory) -> list[Path]:
-    copies = tmp_path_factory.mktemp("copies")
+@pytest.fixture(params=range(SHARES))
+def killed(prepared, tmp_path, request) -> list[Path]:
+    copies, kills = tmp_path, max(1, KILLS // SHARES)
     command = [sys.executable, "-W", "error", str(Path(__file__).with_name("killed_archival.py")), str(prepared), str(copies)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([*command, str(KILLS), str(SEED)], env=environment, capture_output=True, text=True, timeout=60 + 20 * KILLS)
+    seed = str(SEED + request.param)
+    done = subprocess.run([*command, str(kills), seed], env=environment, capture_output=True, text=True, timeout=60 + 20 * kills)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == KILLS
-    return [copies / "whole", *(copies / str(n) for n in range(KILLS))]
+    assert len(done.stdout.splitlines()) == kills
+    return [copies / "whole", *(copies / str(n) for n in range(kills))]
 
 
 def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):

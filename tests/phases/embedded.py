@@ -41,8 +41,8 @@ class Embedded:
     def __post_init__(self) -> None:
         self.house = open_house(load_settings({"PANDORA_ROOT": str(self.root)}), runtime=self.runtime, counter=vocabulary())
 
-    def remember(self, key: str, value: str, *, user: str = "anna", at: str = "2026-01-04T14:30:00Z") -> None:
-        self.house.kit.memory.put(user_id(user), MemoryEntry(key, value, 0.9, None, at))
+    def remember(self, key: str, value: str, *, user: str = "anna", at: str = "2026-01-04T14:30:00Z", kind: str = "preference") -> None:
+        self.house.kit.memory.put(user_id(user), MemoryEntry(key, value, 0.9, None, at, kind))
 
     def note(self, name: str, text: str, *, user: str = "anna") -> None:
         path = self.root / "users" / user / "notes" / name

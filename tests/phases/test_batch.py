@@ -177,16 +177,34 @@ def test_nothing_begins_while_no_server_is_there(night: Night, monkeypatch: pyte
     assert all(row.state == TurnState.SAVED for row in rows) and night.capacity.asked > 20
 
 
-def test_a_turn_that_met_no_server_is_tried_once_more(night: Night) -> None:
+def test_a_turn_that_met_no_server_is_tried_again(night: Night) -> None:
     """After the others; where the server is back it ends well, where it is not it is told with its intervention."""
     batch = night.open(*asks(3))
-    # five tries are one call's patience: the first turn's first call fails whole, the second's in both rounds
+    # five tries are one call's patience: the first turn's first call fails whole, the second's in every round
     night.server.away_for = {batch.queries[0].query: 5, batch.queries[1].query: 100}
     rows, heard = night.run(batch)
     assert [row.state for row in rows] == [TurnState.SAVED, TurnState.HALTED, TurnState.SAVED]
     assert [row.line for row in heard] == [3, 1, 2] and rows[1].settled
     halt = night.house.interventions.show(rows[1].intervention)
     assert halt.type == "runtime_unreachable" and "refused" in rows[1].reason
+
+
+def test_turns_are_tried_again_for_as_long_as_one_comes_to_its_end(night: Night) -> None:
+    """A server that was away three times costs no turn; none is told before it has its end, and each is told once."""
+    batch = night.open(*asks(4))
+    night.server.away_for = {query.query: 5 * rounds for rounds, query in enumerate(batch.queries)}
+    rows, heard = night.run(batch)
+    assert all(row.state == TurnState.SAVED and not row.intervention for row in rows)
+    assert [row.line for row in heard] == [1, 2, 3, 4]
+
+
+def test_turns_that_meet_nobody_end(night: Night) -> None:
+    """Where a round brings none to its end there is no further one: every turn is told with its intervention, none runs for ever."""
+    batch = night.open(*asks(2))
+    night.server.away_for = {query.query: 1_000 for query in batch.queries}
+    rows, heard = night.run(batch)
+    assert [row.state for row in rows] == [TurnState.HALTED] * 2 == [row.state for row in heard]
+    assert night.server.away_for[batch.queries[0].query] == 1_000 - 2 * 5
 
 
 def test_a_batch_runs_once_at_a_time(night: Night) -> None:

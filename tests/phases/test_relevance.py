@@ -2,6 +2,8 @@
 
 import pytest
 
+from pandora_dagster.contracts.facts import NotableFact
+from pandora_dagster.contracts.ids import SessionId, user_id
 from pandora_dagster.text.citations import cited, references
 from pandora_dagster.text.meta import metas
 
@@ -84,7 +86,9 @@ def test_expired_research_is_marked_with_a_recommendation(anna):
 def shopping(anna):
     """A turn that looked at a laptop, and a page it visited."""
     first = anna.ask("Which Lenovo laptop with an RTX 4050 should I buy?")
-    anna.visit(turn=first.number, hours=8)
+    specs = {"gpu": "NVIDIA RTX 4050", "ram": "16GB DDR5"}
+    data = {"title": "Lenovo LOQ 15 Gaming Laptop", "price": "$697.00", "specs": specs, "availability": "In Stock"}
+    anna.visit(turn=first.number, hours=8, extracted_data=data)
     anna.visit(visit_id="visit_rose", url="https://roses.example/red", extracted_data={"title": "Red roses", "height": "90 cm"})
     return anna
 
@@ -95,7 +99,7 @@ REUSE = {
     "Find me a different laptop": False,
     "Compare the specs": True,
 }
-"""004 section 6.1."""
+"""004 section 6.1. The page calls itself a laptop, as in section 3.6: only that something different is wanted keeps it out."""
 
 
 @pytest.mark.parametrize("query", REUSE)
@@ -153,17 +157,33 @@ def _memory(anna) -> None:
     anna.remember("favorite_airline", "TAP")
 
 
+def _facts(anna) -> None:
+    anna.remember("shoe_size", "43 in Italian sizes", kind="fact")
+    anna.remember("own_bicycle", "a red Gazelle", kind="fact")
+
+
+def _session(anna) -> None:
+    """Facts alone: the turn in which they were stated says none of them any more."""
+    first = anna.ask("Hello!")
+    for id, fact in (("f1", "My dentist is Dr Weiss."), ("f2", "My landlord is Mr Braun.")):
+        stated = NotableFact(id=id, category="People", fact=fact, turn=first.number, stated_at="2026-01-04T14:30:00Z")
+        changed = lambda ledger, fact=stated: (ledger.model_copy(update={"facts": (*ledger.facts, fact)}), ())  # noqa: E731
+        anna.house.kit.facts.change_session(user_id("anna"), SessionId("s1"), changed)
+
+
 def _turns(anna) -> None:
-    anna.ask("Note that the orchids get water every Sunday.", session="plants")
-    anna.ask("Note that the tomatoes get compost every spring.", session="garden")
+    anna.ask("The orchids got water on Sunday.", session="plants")
+    anna.ask("The tomatoes got compost in spring.", session="garden")
 
 
 ROWS = {
     "notes": (_notes, "What wood is the dining table made of?", "walnut", "Luigi"),
     "research": (_research, "What does a hotel in Lisbon cost?", "Alfama", "Ribeira"),
     "visits": (_visits, "What was the price of the copper kettle?", "$59", "$89"),
-    "memory": (_memory, "What is my favorite tea?", "jasmine", "TAP"),
-    "prior turns": (_turns, "When do the orchids get water?", "Sunday", "compost"),
+    "preferences": (_memory, "What is my favorite tea?", "jasmine", "TAP"),
+    "facts": (_facts, "What size of shoe do I own?", "43 in Italian", "Gazelle"),
+    "session memory": (_session, "Who is my dentist?", "Dr Weiss", "Braun"),
+    "prior turns": (_turns, "When was it that the orchids got water?", "Sunday", "compost"),
 }
 """Source -> what fills it, a query, words of what bears on it, words of a near miss that shares a word with the query."""
 
@@ -173,5 +193,32 @@ def test_of_each_source_what_bears_enters_and_a_near_miss_stays_out(anna, source
     """A row of one's own for every source of 004 section 13.2's table."""
     fill, query, bears, misses = ROWS[source]
     fill(anna)
-    section = anna.section(anna.ask(query), 2)
+    key = anna.ask(query)
+    section = anna.section(key, 2)
     assert bears in section and misses not in section
+
+
+SECTIONS = {
+    "notes": ("forever_memory", "Forever Memory Knowledge"),
+    "research": ("cached_intelligence", "Cached Research Intelligence"),
+    "visits": ("visit_records", "Visit Record Data"),
+    "preferences": ("stored_preferences", "Session Preferences"),
+    "facts": ("stored_preferences", "Session Preferences"),
+    "session memory": ("session_memory", "Relevant Prior Turns"),
+    "prior turns": ("prior_turns", "Relevant Prior Turns"),
+}
+"""Source -> the document that carries it to SYNTHESIS, and where it stands in section 2."""
+
+
+@pytest.mark.parametrize("source", ROWS)
+def test_each_row_speaks_of_its_own_source(anna, source):
+    """What bears comes from that document alone, and stands under its heading; where nothing bears, there is no heading."""
+    fill, query, bears, _ = ROWS[source]
+    fill(anna)
+    document, heading = SECTIONS[source]
+    section = anna.section(anna.ask(query), 2)
+    pack = next(p for p in anna.runtime.packs[::-1] if p.role == "context_synthesis")
+    carrying = {part.name for part in pack.parts if part.kind == "document" and bears in part.text}
+    assert carrying - {"query_analysis.json"} == {document}
+    assert bears in section.split(f"### {heading}", 1)[1].split("### ", 1)[0]
+    assert f"### {heading}" not in anna.section(anna.ask("Why do volcanoes erupt?", session="elsewhere"), 2)

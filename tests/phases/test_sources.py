@@ -155,6 +155,7 @@ def test_research_that_names_a_page_that_is_gone_halts(rig, sources):
     rig.say(retrieval=chosen(topic="commerce.laptop"))
     intervention = rig.halted(rig.ask())
     assert intervention.type == "missing_document" and "visit_def456: no such visit record" in intervention.message
+    assert "pandora visit add" in rig.house.interventions.show(intervention.id).hint
 
 
 @pytest.mark.parametrize("logical", ["research_cache/commerce.laptop.json", "webpage_cache/visit_abc123.json"])
@@ -183,6 +184,18 @@ def test_a_broken_note_costs_a_turn_only_where_it_is_named(rig):
     assert rig.turn(key).manifest.state == "saved" and len(notices) == 2 and all("expected" in n for n in notices)
     rig.say(retrieval=chosen(notes=["broken.md"]))
     assert rig.halted(rig.ask()).type == "corrupt_document"
+
+
+def test_what_was_loaded_and_not_used_is_told(rig, sources):
+    """Each by its name; what section 2 has is not among it."""
+    sources.put_research(ANNA, research(webpage_cache=["visit_abc123"]))
+    sources.put_visit(ANNA, visit())
+    write_note(rig, "laptops.md", "# Mine\n\nI own a Lenovo.")
+    rig.say(
+        retrieval=chosen(topic="commerce.laptop", visits=["visit_abc123"], notes=["laptops.md"]),
+        context_synthesis=gathered(notes=[("laptops.md", "I own a Lenovo.")]),
+    )
+    assert report(rig, rig.ask())["facts"]["sources_not_used"] == ["research commerce.laptop", "visit visit_abc123"]
 
 
 def test_loaded_things_reach_synthesis_under_their_headers_and_labels(rig, sources):

@@ -60,13 +60,14 @@ FAILURES = {
 
 @pytest.mark.parametrize("case", FAILURES)
 def test_failure_classes(case: str) -> None:
-    """Each failure has its class and one sentence with layer, endpoint and what was expected."""
+    """Each failure has its class, one sentence with layer, endpoint and what was expected, and a remedy."""
     server, kind, said = FAILURES[case]
     server.port = 0
     fault = failing(server, patience_s=0.2)
     assert type(fault) is kind
     assert str(fault).startswith(f"MIND at {server.base_url}: ")
     assert said in str(fault) and "expected" in str(fault) and "\n" not in str(fault)
+    assert fault.hint.endswith(".") and fault.hint not in str(fault)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,7 @@ def test_the_deadline_holds_over_everything(misbehaves: Any) -> None:
     began = time.monotonic()
     fault = failing(FakeSglang(misbehaves=misbehaves), timeout_s=0.3)
     assert type(fault) is ModelTimeoutError and "no complete answer within 0.3 s" in str(fault)
+    assert str(fault).startswith("MIND at http://127.0.0.1:") and "timeout_ms in the recipe" in fault.hint
     assert time.monotonic() - began < 3
 
 
@@ -116,8 +118,9 @@ def test_tls_against_a_plain_server() -> None:
             runtime = SglangRuntime(endpoints(f"https://127.0.0.1:{plain.sockets[0].getsockname()[1]}/v1"), keys={})
             await runtime.complete(pack(), timeout_s=5)
 
-    with pytest.raises(RuntimeUnreachableError, match="TLS failed"):
+    with pytest.raises(RuntimeUnreachableError, match=r"^MIND at https://127\.0\.0\.1:[0-9]+/v1: TLS failed") as caught:
         run(work)
+    assert caught.value.hint == "Check http or https in base_url, and the server's certificate."
 
 
 def test_a_fault_of_our_own_is_no_failure_of_the_server() -> None:

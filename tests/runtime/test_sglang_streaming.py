@@ -83,13 +83,14 @@ CASES: dict[str, tuple[FakeSglang, type[ModelError], str]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_failures_of_a_stream(case: str) -> None:
-    """Each failure has the class it has without a stream, and one sentence with layer and endpoint."""
+    """Each failure has the class it has without a stream, one sentence with layer and endpoint, and a remedy."""
     server, kind, said = CASES[case]
     server.port = 0
     with pytest.raises(ModelError) as caught:
         run(lambda: hear(server, lambda _: None, patience_s=0.2))
     assert type(caught.value) is kind and said in str(caught.value)
     assert str(caught.value).startswith(f"MIND at {server.base_url}: ") and "expected" in str(caught.value)
+    assert caught.value.hint.endswith(".")
 
 
 def test_the_deadline_holds_over_a_stream() -> None:

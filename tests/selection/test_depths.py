@@ -71,6 +71,28 @@ def test_a_threshold_is_a_quantile_of_what_the_ranker_found():
         assert [c.row.number for c in narrowed(found, how(threshold=0.6), session="s1", linked=frozenset())] == [10, 9, 8, 7]
 
 
+@pytest.mark.parametrize(
+    ("policy", "kind", "found", "kept"),
+    [
+        (MEDIATION, "onboarding", 7, 3),
+        (MEDIATION, "onboarding", 8, 4),
+        (MEDIATION, "onboarding", 40, 5),
+        (MEDIATION, "witnessing", 20, 7),
+        (MEDIATION, "perspective", 20, 9),
+        (MEDIATION, "need_mapping", 20, 10),
+        (MEDIATION, "repair", 20, 10),
+        (MEDIATION, "another stage", 20, 5),
+        (ASSISTANT, "query", 20, 20),
+        (ASSISTANT, "onboarding", 20, 20),
+    ],
+)
+def test_each_stage_leaves_the_share_that_its_threshold_says(policy, kind, found, kept):
+    """002's thresholds as quantiles: 0.65 for witnessing leaves 35 %; never more than the depth offers, which is 5 for onboarding."""
+    sought = looking(policy, kind, None, consents=True)
+    rows = narrowed([candidate(n, float(n)) for n in range(1, found + 1)], sought, session="s1", linked=frozenset())
+    assert [c.row.number for c in rows] == list(range(found, found - kept, -1))
+
+
 @given(st.lists(st.floats(0, 1e6), max_size=80), st.floats(0, 0.99), st.sampled_from(sorted(OFFERED)))
 def test_what_is_offered_is_never_more_than_its_depth(scores, threshold, depth):
     """Best first; of anything that was found and may be offered, the best always is."""

@@ -21,14 +21,14 @@ def rules(now=NOW, zone="UTC", days=30, interventions=None):
     return Selection(now, ZoneInfo(zone), days, interventions or {})
 
 
-def old(state="saved", last="2026-01-30T23:59:59Z"):
+def old(state="saved", last="2026-01-29T23:59:59Z"):
     return Stands(KEY, state, last)
 
 
 @given(MOMENTS, ZONES, st.integers(1, 400), st.integers(0, 23), st.integers(0, 59))
 def test_a_turn_becomes_due_with_the_local_day_whatever_the_clocks_do(moment, name, days, hour, minute):
-    """At any hour of the local day that is `days` after its own it is due, and at no hour of the day before; also where a day has 23 or
-    25 hours."""
+    """At any hour of the local day before which `days` whole days have passed since its own it is due, and at no hour of the day before;
+    also where a day has 23 or 25 hours."""
     zone = ZoneInfo(name)
     turn = Stands(KEY, "saved", moment.isoformat())
     day = day_of(turn.last_activity, zone)
@@ -37,7 +37,7 @@ def test_a_turn_becomes_due_with_the_local_day_whatever_the_clocks_do(moment, na
     def at(local):
         return rules(datetime(local.year, local.month, local.day, hour, minute, tzinfo=zone).astimezone(UTC), name, days).judge(turn)
 
-    when = day + timedelta(days=days)
+    when = day + timedelta(days=days + 1)
     skipped = datetime(when.year, when.month, when.day, hour, minute, tzinfo=zone).astimezone(UTC).astimezone(zone).date() != when
     if not skipped:
         assert at(when) == Due(KEY, day)
@@ -47,9 +47,9 @@ def test_a_turn_becomes_due_with_the_local_day_whatever_the_clocks_do(moment, na
 
 @given(MOMENTS, ZONES, st.integers(1, 400))
 def test_every_moment_has_one_newest_due_day(now, name, days):
-    """It is the local date less the days, never off by one at a change of the clocks."""
+    """It is the day before the local date less the days, never off by one at a change of the clocks: at 02:00 on D, D - 31."""
     zone = ZoneInfo(name)
-    assert (now.astimezone(zone).date() - last_due_day(now, zone, days)).days == days
+    assert (now.astimezone(zone).date() - last_due_day(now, zone, days)).days == days + 1
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_every_moment_has_one_newest_due_day(now, name, days):
         (old("open"), None, Kept.OPEN),
         (old("halted"), None, Kept.HALTED),
         (old("archived"), None, Kept.ARCHIVED),
-        (old(last="2026-01-31T00:00:00Z"), None, Kept.YOUNG),
+        (old(last="2026-01-30T00:00:00Z"), None, Kept.YOUNG),
         (old(last="2026-02-30T00:00:00Z"), None, Kept.UNREADABLE),
         (old(last="2026-01-01T00:00:00"), None, Kept.UNREADABLE),
         (old(last="yesterday"), None, Kept.UNREADABLE),
@@ -79,7 +79,7 @@ def test_what_stays_says_why(stands, hold, kept):
 @pytest.mark.parametrize("until", ["2026-03-01T02:00:00Z", "2026-03-01T03:00:00+01:00", "2020-01-01T00:00:00Z"])
 def test_a_hold_that_is_over_keeps_nothing(state, until):
     """Its end is a moment, in any offset."""
-    assert rules().judge(old(state), Hold(until=until, at="2026-01-01T00:00:00Z")) == Due(KEY, date(2026, 1, 30))
+    assert rules().judge(old(state), Hold(until=until, at="2026-01-01T00:00:00Z")) == Due(KEY, date(2026, 1, 29))
 
 
 def test_an_open_intervention_keeps_its_turn_only():

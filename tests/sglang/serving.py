@@ -32,8 +32,8 @@ class RealSglang:
 
     model: str
     log: Path
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
     switches: tuple[str, ...] = ()
     launch: tuple[str, ...] = _LAUNCH
     model_path: Path = MODEL

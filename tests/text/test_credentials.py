@@ -133,6 +133,42 @@ def test_what_people_write_is_taken_out(sentence):
     assert holds_secret(sentence.format(SAID[sentence])) and redacted(clean) == clean and not holds_secret(clean)
 
 
+FILLER = "The office ordered a desk on Monday, and it came in week twelve with a lamp and three drawers.\n" * 30
+BEGUN_BEFORE = {
+    "Set-Cookie: {}": f"session={LONG}",
+    "Proxy-Authorization: {}": f"Basic {LONG}",
+    "https://x.org/?a=1&x-goog-signature={}": LONG,
+    "db_refresh_token: '{}'": LONG,
+    'my_client_secret = "{}"': LONG,
+    "the verification code is {}": "4711" + "08",
+    "a+.-bcdefghijklmnopqrst://anna:{}@db": LONG,
+    "paſſword={}": LONG,
+}
+"""Forms whose known word stands far from their beginning, or in letters that small ones are not."""
+
+
+@pytest.mark.parametrize("sentence", [*SAID, *BEGUN_BEFORE])
+def test_what_people_write_is_taken_out_of_a_long_text(sentence):
+    """A long text is searched only where a form can begin: what is found in it is what is found in the sentence alone."""
+    secret = SAID.get(sentence) or BEGUN_BEFORE[sentence]
+    assert redacted(FILLER + sentence.format(secret) + "\n" + FILLER) == FILLER + sentence.format(REDACTED) + "\n" + FILLER
+
+
+@pytest.mark.parametrize("case", SECRETS)
+def test_a_credential_is_taken_out_of_a_long_text(case):
+    """The same as out of a short one, and the text around it stays; also where small letters are more than large ones were."""
+    for filler in (FILLER, "İ" + FILLER):
+        assert redacted(f"{filler}{SECRETS[case]}\n-----\n{filler}").startswith(filler + redacted(SECRETS[case] + "\n-----")[:-6])
+
+
+@pytest.mark.parametrize("digits", ["4111 1111 1111 1111", "4111-1111-1111-1111", "3782 822463 10005", "card 4111111111111111"])
+def test_a_card_is_taken_out_of_a_long_text(digits):
+    """Its digits are seen however they are grouped, among letters of any script."""
+    for around in ("", "Карта 卡 "):
+        number = digits.removeprefix("card ")
+        assert redacted(f"{FILLER}{around}{digits}. {FILLER}") == f"{FILLER}{around}{digits.replace(number, REDACTED)}. {FILLER}"
+
+
 @pytest.mark.parametrize(
     "begun", ["password is ", "pw: ", "ssn ", "pin is ", "secret ", "?sig=", "Passwort: ", "密码是", "token=a", "password for a "]
 )

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from pandora_dagster.text.said_days import said_days, yearless_days
+from pandora_dagster.text.said_days import falls_on, looks_back, said_days, told_days, without_days, yearless_days
 
 TODAY = date(2026, 11, 22)  # a Sunday
 
@@ -26,6 +26,23 @@ TODAY = date(2026, 11, 22)  # a Sunday
         ("two weeks ago", "@2026-11-02", 7),
         ("vor 3 Tagen", "@2026-11-19", 1),
         ("a month ago, 11 months ago", "@2026-10", 2),
+        ("What did we do in the last 3 days?", "@2026-11-19", 4),
+        ("in den letzten drei Tagen", "@2026-11-19", 4),
+        ("the past few days", "@2026-11-19", 4),
+        ("in the last two weeks", "@2026-11-08", 15),
+        ("in den vergangenen zwei Wochen", "@2026-11-08", 15),
+        ("over the past week", "@2026-11-15", 8),
+        ("in the last 2 months", "@2026-11", 3),
+        ("in the last two years", "@2026", 3),
+        ("What happened last weekend?", "@2026-11-14", 2),
+        ("this past weekend", "@2026-11-14", 2),
+        ("am letzten Wochenende", "@2026-11-14", 2),
+        ("dieses Wochenende", "@2026-11-21", 2),
+        ("Where did I live last year?", "@2025", 1),
+        ("im letzten Jahr", "@2025", 1),
+        ("vor zwei Jahren", "@2024", 1),
+        ("two years ago", "@2024", 1),
+        ("What did I do last week in Berlin?", "@2026-11-09", 7),
     ],
 )
 def test_days_are_counted_from_today(query: str, first: str, count: int) -> None:
@@ -34,7 +51,22 @@ def test_days_are_counted_from_today(query: str, first: str, count: int) -> None
     assert (found[0], len(found)) == (first, count)
 
 
-@pytest.mark.parametrize("query", ["", "at last we met", "the weekly plan", "diese Dinge"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "at last we met",
+        "the weekly plan",
+        "diese Dinge",
+        "the last week of May",
+        "in der letzten Woche des Urlaubs",
+        "letzte Woche im Mai",
+        "on the last weekend in June",
+        "the last Friday of 2025",
+        "the last 3 days of the trip",
+        "the last years",
+    ],
+)
 def test_other_words_name_no_day(query: str) -> None:
     """Words that only look alike are left alone."""
     assert said_days(query, TODAY) == ()
@@ -58,3 +90,37 @@ def test_days_before_the_calendar_are_none() -> None:
 def test_days_without_a_year(query: str, named: tuple[str, ...]) -> None:
     """A month with its day or alone, where no year stands in the question."""
     assert yearless_days(query) == named
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("last week", ("2026-11-09 to 2026-11-15",)),
+        ("last month or yesterday", ("2026-10", "2026-11-21")),
+        ("last year", ("2025",)),
+        ("next spring", ()),
+    ],
+)
+def test_days_are_told_and_read_back(query: str, told: tuple[str, ...]) -> None:
+    """Every day of the terms falls on what is told, the days beside it do not."""
+    terms = said_days(query, TODAY)
+    assert told_days(terms) == told
+    assert all(falls_on(term[1:], told) for term in terms)
+    assert not any(falls_on(day, told) for day in ("2024-12-31", "2026-11-08", "2026-11-16", "2026-12-01", ""))
+
+
+@pytest.mark.parametrize(
+    ("query", "without", "back"),
+    [
+        ("What did I sell last week?", "What did I sell ?", True),
+        ("Was war vor 3 Tagen im Büro?", "Was war im Büro?", True),
+        ("What did we talk about in the last 3 days?", "What did we talk about ?", True),
+        ("In der letzten Woche war Regen", "war Regen", True),
+        ("What is planned today?", "What is planned ?", False),
+        ("What happened this past weekend?", "What happened ?", True),
+        ("The last week of May", "The last week of May", False),
+    ],
+)
+def test_the_words_of_days_are_known_from_the_others(query: str, without: str, back: bool) -> None:
+    """What is asked, and whether it lies behind."""
+    assert (without_days(query), looks_back(query)) == (without, back)

@@ -9,6 +9,7 @@ from pandora_dagster.runtime.extractive.acknowledging import acknowledged
 from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.entities import identifiers
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
+from pandora_dagster.runtime.extractive.headers import as_list
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.planning import results
 from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
@@ -20,6 +21,8 @@ from pandora_dagster.runtime.extractive.subject import aboutness, nearest, own_d
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
 from pandora_dagster.runtime.extractive.toolbox import statement
 from pandora_dagster.text.citations import cited, references
+from pandora_dagster.text.meta import metas
+from pandora_dagster.text.said_days import without_days
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.sentences import sentences
 
@@ -40,7 +43,8 @@ def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
         return told if counter.count(told) <= pack.max_output_tokens else told.replace(f' "{statement(query).value}"', "")
     if not labels.sources and (noted := acknowledged(query)) and counter.count(noted) <= pack.max_output_tokens:
         return noted
-    found = _found(pack, question(query), context, labels)
+    days = as_list(metas(context.body(2)).get("Relevant Prior Turns", {}).get("days"))
+    found = _found(pack, question(query, days=tuple(map(str, days))), context, labels)
     if not found.spans and not found.opening:
         return _nothing(labels)
     return largest(
@@ -87,7 +91,7 @@ def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     if pack.mode == "code":
         return _Found(choose(rank(spans, asked), words=_CODE_WORDS))
     spans = [s for s in spans if s.kind != "code"] or spans
-    about = aboutness(asked, spans)
+    about = aboutness(replace(asked, text=without_days(asked.text)) if asked.days else asked, spans)
     if undone(asked, spans):
         told = ", ".join(f'"{line}"' for line in sentences(asked.text) if line.endswith("?"))
         opening = f"{TEMPLATES['nothing_told']} {told}" if told else TEMPLATES["nothing_found"]

@@ -1,6 +1,6 @@
 """Answers within the tokens a call may write: fewer pieces, never a cut one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel
 
@@ -19,8 +19,29 @@ def largest(make: Callable[[int], Draft], most: int, limit: int, counter: Counts
 
     A larger n must not make a shorter answer.
     """
+    return make(_most(make, most, limit, counter))
+
+
+def selected(make: Callable[[frozenset[int]], Draft], ends: Sequence[bool], limit: int, counter: CountsTokens) -> Draft:
+    """`make` of the pieces that its answer of at most `limit` tokens has room for: whole ones, the first before the last.
+
+    A piece that has no room is passed over; where `ends` holds for it, so are those after it for which it holds too.
+    """
+    first = _most(lambda n: make(frozenset(range(n))), len(ends), limit, counter)
+    taken, ended = frozenset(range(first)), False
+    for place in range(first, len(ends)):
+        if ends[place] and ended:
+            continue
+        if counter.count(written(make(taken | {place}))) <= limit:
+            taken |= {place}
+        else:
+            ended = ended or ends[place]
+    return make(taken)
+
+
+def _most(make: Callable[[int], Draft], most: int, limit: int, counter: CountsTokens) -> int:
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if counter.count(written(make(middle))) <= limit else (low, middle - 1)
-    return make(low)
+    return low

@@ -9,7 +9,7 @@ from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.acknowledging import acknowledged
 from pandora_dagster.runtime.extractive.corrections import corrects
-from pandora_dagster.runtime.extractive.fitting import Draft, largest
+from pandora_dagster.runtime.extractive.fitting import Draft, selected
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_lines, preferences, referred
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.questions import Question, question
@@ -20,6 +20,7 @@ from pandora_dagster.runtime.extractive.relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 from pandora_dagster.runtime.extractive.statements import binds, clauses, contradicts, stated
 from pandora_dagster.text.known_facts import read_shown_lines
+from pandora_dagster.text.said_days import days_in
 
 _TURN = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
@@ -37,6 +38,9 @@ _WEAKEST = 0.05
 _ROOM = 0.75
 """Share of the tokens that section 2 may hold: its tables and `_meta` blocks need the rest."""
 _MOST_FACTS = 80
+_KINDS = ("preference", "research", "visit", "note", "fact")
+"""Of equal rank among their kind the first goes first (004 section 7.3: memory before all else); of facts, ranked by one scale, the
+first without room ends the list."""
 _MOST_NOTE_SPANS = 4
 
 
@@ -57,15 +61,16 @@ class _Noted:
 
 
 def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
-    """004 section 4.3's GatheredContext; the weakest facts are left out first where the answer would be too long.
+    """004 section 4.3's GatheredContext: whole values, the best of each kind first, as far as the answer's room goes.
     Of a query that asks for nothing, nothing is looked up."""
     query = pack.query
     if acknowledged(query):
         return GatheredContext()
     title, _ = referred(pack.document("query_analysis.json"))
-    asked, labels = question(query, more=(title,)), Labels(pack.sources)
+    turns = pack.document("prior_turns")
+    asked, labels = question(query, more=(title,), days=days_in(turns)), Labels(pack.sources)
     ledger = f"{pack.document('conversation_context')}\n{pack.document('session_memory')}"
-    facts, over = _facts(pack.document("prior_turns"), ledger, asked, labels)
+    facts, over = _facts(turns, ledger, asked, labels)
     noted = _noted(pack.document("forever_memory"), asked, labels)
     facts, noted = _dated(facts, noted, over)
     kept = preferences(pack.document("stored_preferences"))
@@ -74,21 +79,32 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
     visits = _visits(pack.document("visit_records"))
     research = _research(pack.document("cached_intelligence"), f"{query} {title}")
 
-    def make(n: int) -> GatheredContext:
-        turns = _turns(facts[:n])
-        used = {f.label for f in facts[:n]} | _supporting(labels, bool(told), bool(notes), bool(visits), research is not None)
+    ranks = [
+        *((rank, _KINDS[0], key) for rank, key in enumerate(told)),
+        *((0, _KINDS[1], found) for found in (research,) if found),
+        *((rank, _KINDS[2], visit) for rank, visit in enumerate(visits)),
+        *((rank, _KINDS[3], note) for rank, note in enumerate(notes)),
+        *((rank, _KINDS[4], fact) for rank, fact in enumerate(facts[:_MOST_FACTS])),
+    ]
+    pieces = sorted(ranks, key=lambda piece: (piece[0], _KINDS.index(piece[1])))
+
+    def make(places: frozenset[int]) -> GatheredContext:
+        chosen = [piece for _, _, piece in map(pieces.__getitem__, sorted(places))]
+        keys, own = [p for p in chosen if isinstance(p, str)], [p for p in chosen if isinstance(p, _Fact)]
+        pages, known = tuple(p for p in chosen if isinstance(p, VisitData)), tuple(p for p in chosen if isinstance(p, Knowledge))
+        cached = next((p for p in chosen if isinstance(p, CachedResearch)), None)
+        used = {f.label for f in own} | _supporting(labels, bool(keys), bool(known), bool(pages), cached is not None)
         return GatheredContext(
-            session_preferences=dict(list(told.items())[:n]),
-            prior_turns=turns,
-            cached_research=research if n else None,
-            visit_data=visits[:n],
-            forever_knowledge=notes[:n],
+            session_preferences={key: told[key] for key in keys},
+            prior_turns=_turns(own),
+            cached_research=cached,
+            visit_data=pages,
+            forever_knowledge=known,
             source_references=tuple(f"[{s.label}] {s.path}" for s in labels.sources if s.label in used),
         )
 
-    return largest(
-        make, min(max(len(facts), len(visits), len(notes), len(told), 1), _MOST_FACTS), int(pack.max_output_tokens * _ROOM), counter
-    )
+    ends = [kind == _KINDS[-1] for _, kind, _ in pieces]
+    return selected(make, ends, int(pack.max_output_tokens * _ROOM), counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +161,7 @@ def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: La
         spans += [(said.turn, label, replace(s, own=s.own or said.own)) for s in read]
     where = {id(s): (number, label) for number, label, s in spans}
     ranked = rank([s for _, _, s in spans], asked)
-    if not asked.stems:
+    if not asked.stems and not asked.days:
         ranked = [(0.1, s) for _, _, s in spans if s.kind != "code"][:3]
     return [_Fact(*where[id(span)], score, span) for score, span in ranked]
 

@@ -17,6 +17,8 @@ class Summary:
     text: str
     topics: tuple[str, ...]
     session: str
+    day: str = ""
+    """The day of the turn, as an ISO date."""
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
@@ -63,7 +65,11 @@ def summaries(text: str) -> list[Summary]:
     lines = [line for line in json_lines(text) if isinstance(line.get("turn_id"), int)]
     read = (
         Summary(
-            line["turn_id"], str(line.get("summary") or ""), tuple(map(str, as_list(line.get("topics")))), str(line.get("session") or "")
+            line["turn_id"],
+            str(line.get("summary") or ""),
+            tuple(map(str, as_list(line.get("topics")))),
+            str(line.get("session") or ""),
+            str(line.get("timestamp") or "")[:10],
         )
         for line in lines
     )

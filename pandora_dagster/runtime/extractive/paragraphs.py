@@ -9,6 +9,7 @@ RULE = re.compile(r"^[\s|:*_=-]*$")
 _BULLET = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
 _SECTION = re.compile(rf"^[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): ")
 _TOOL_HEAD = re.compile(r"^Result \d+: [\w.]+$|^Result:$|^(?:\*\*)?Arguments:(?:\*\*)?(?:\s|$)|^\*\*Status:\*\* ")
+_RESULT_OF = re.compile(r"^Result \d+: ([\w.]+)$")
 _TURN_CELL = re.compile(r"^(\d{1,9})(?: \[\d{1,4}\]| \(unlinked\))?$")
 _FIGURES = re.compile(r"^\*\*(?:Topic|Quality Score|Age|Expires|Expired|Top Results):\*\*")
 _SUMMARY = re.compile(r"^\*\*Summary:\*\* ")
@@ -26,6 +27,13 @@ def said_by_person(line: str, *, before: bool) -> bool:
     """Whether a quoted turn's line is of its query: the title of a section decides for the lines that follow; `before` is that so far."""
     found = _SECTION.match(line.strip())
     return found.group().startswith("0.") if found else before
+
+
+def given_by_tool(line: str, *, before: str) -> str:
+    """The tool whose result a quoted turn's line belongs to: a result's heading names it, the title of a section ends it."""
+    section = _SECTION.match(line.strip())
+    found = _RESULT_OF.match(_SECTION.sub("", line.strip()))
+    return found.group(1) if found else "" if section else before
 
 
 def frames(line: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.answers import Intent, QueryType
 from pandora_dagster.runtime.extractive.matching import LIGHT_VERBS, META_WORDS, content_words, stem, terms, word_set, words
+from pandora_dagster.text.said_days import looks_back, without_days
 
 _GREETING = re.compile(
     r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.I
@@ -51,6 +52,7 @@ _PAST = re.compile(
     r"|again|ago|our (?:last|earlier))\b",
     re.I,
 )
+_ABOUT = re.compile(r"\b(?:about|regarding|concerning|über)\s+\w", re.I)
 _DEED = re.compile(r"\bdid (?:we|i|you|they|he|she) ([a-z]{3,})\b", re.I)
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
 _OWN = re.compile(r"\b(?:what|which|where|when|who|how|do|does|is|are)\b[^.?!\n]{0,160}?\b(?:my|i)\b", re.I)
@@ -113,16 +115,23 @@ class Question:
     """Stems that are names in the query: who it is about rather than what."""
     done: frozenset[str] = frozenset()
     """Past forms of what the query says was done: `did we order` -> `ordered`."""
+    days: tuple[str, ...] = ()
+    """The days on which what it asks for was said, as `text.said_days` tells them."""
+    all_of_days: bool = False
+    """All that was said on these days may answer; where it asks about a thing (`about the roof`), only what says a word of it."""
 
 
-def question(text: str, *, more: Sequence[str] = ()) -> Question:
-    """Read a query; `more` are texts whose words count as asked for too (a resolved title)."""
+def question(text: str, *, more: Sequence[str] = (), days: tuple[str, ...] = ()) -> Question:
+    """Read a query; `more` are texts whose words count as asked for too (a resolved title). `days` are those that it names: what was
+    said then is asked for where it looks back, and their own words ask for nothing."""
+    days = days if looks_back(text) or _PAST.search(text) else ()
+    matter = without_days(text) if days else text
     wants = frozenset(kind for kind, cue in _KIND_CUES.items() if cue.search(text))
-    stems = [stem(w) for w in content_words(text)] + [t for extra in more for t in terms(extra)]
+    stems = [stem(w) for w in content_words(matter)] + [t for extra in more for t in terms(extra)]
     named = {t for kind in wants for t in KIND_WORDS.get(kind, ())} | _LIGHT_STEMS
     kept = [t for t in dict.fromkeys(stems) if t not in named]
     names = frozenset(t for name in _NAME.findall(text) for t in terms(name))
-    return Question(text, tuple(kept or dict.fromkeys(stems)), wants, names, done(text))
+    return Question(text, tuple(kept or dict.fromkeys(stems)), wants, names, done(text), days, bool(days) and not _ABOUT.search(matter))
 
 
 def done(text: str) -> frozenset[str]:

@@ -15,6 +15,8 @@ GAP = " … "
 """Stands where a sentence between two was left out."""
 OVER = f", {TEMPLATES['no_longer']}"
 """Follows the day of what no longer holds."""
+TOOL = "tool "
+"""Stands before the name of a tool where a speaker's stands otherwise."""
 _DAY = rf"\((\d{{4}}-\d{{2}}-\d{{2}}(?:{OVER})?)\) "
 _FORM = re.compile(rf"{_DAY}(?:([^\W\d_][\w .'-]{{0,30}}): )?(?=\S)")
 _DATED = re.compile(_DAY)
@@ -29,6 +31,8 @@ class Quote:
     date: str
     speaker: str
     parts: tuple[str, ...]
+    tool: str = ""
+    """The tool that gave it, in a speaker's place."""
 
 
 class Said(Protocol):
@@ -39,26 +43,34 @@ class Said(Protocol):
     @property
     def speaker(self) -> str: ...
     @property
+    def tool(self) -> str: ...
+    @property
     def date(self) -> str: ...
     @property
     def place(self) -> int: ...
 
 
 def quote(sentences: Sequence[Said]) -> str:
-    """Sentences of one speaker of one day, in their order, under date and name as far as these are known."""
+    """Sentences of one speaker of one day, in their order, under date and name as far as these are known; what a tool gave under
+    the tool's."""
     ordered = sorted(sentences, key=lambda s: s.place)
     first = ordered[0]
     line = _line(first.text)
     for before, sentence in pairwise(ordered):
         line = _ended(line) + (" " if sentence.place == before.place + 1 else GAP) + _line(sentence.text)
-    said = f"{first.speaker}: {_ended(line)}" if first.speaker else line
+    speaker = first.speaker or (TOOL + first.tool if first.tool else "")
+    said = f"{speaker}: {_ended(line)}" if speaker else line
     return f"({first.date}) {said}" if first.date else said
 
 
 def read_quote(text: str) -> Quote | None:
     """Undo `quote`; None where `text` is none."""
     found = _FORM.match(text)
-    return Quote(found.group(1), found.group(2) or "", tuple(text[found.end() :].split(GAP))) if found else None
+    if found is None:
+        return None
+    speaker, parts = found.group(2) or "", tuple(text[found.end() :].split(GAP))
+    tool = speaker.removeprefix(TOOL) if speaker.startswith(TOOL) else ""
+    return Quote(found.group(1), "" if tool else speaker, parts, tool)
 
 
 def split_quotes(cell: str) -> list[str]:

@@ -9,6 +9,7 @@ from pandora_dagster.runtime.extractive.matching import FILLERS, akin, coverage,
 from pandora_dagster.runtime.extractive.matching import words as words_of
 from pandora_dagster.runtime.extractive.questions import FIELD_WORDS, Question
 from pandora_dagster.runtime.extractive.spans import Span
+from pandora_dagster.text.said_days import falls_on
 
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
 _NO_WORDS: frozenset[str] = frozenset()
@@ -24,6 +25,8 @@ NAMING_BONUS = 0.2
 """For the record of the very thing that the question names."""
 DEED_BONUS = 0.4
 """For the telling of the very deed: `Ordered: ...` where the question is what was ordered."""
+DAY_BONUS = 0.5
+"""For what was said on a day that the question names: it answers `what did I do then` whatever its words."""
 NAME_SHARE = 0.4
 """A name tells who is meant; where half of the lines bear it, it must not outweigh the matter."""
 LEAST_STEMS = 2
@@ -40,7 +43,9 @@ def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
 
     Equal texts stand once, as the oldest turn said them. What only repeats the question is no answer.
     """
-    if not asked.stems:
+    if on_days := [s for s in spans if falls_on(s.date, asked.days)]:
+        spans = [s for s in spans if not s.date or falls_on(s.date, asked.days)]
+    if not asked.stems and not on_days:
         return []
     spans = [s for s in spans if s.kind == "code" or not (repeats(s.text, asked.text) or says_nothing(s.text))]
     read, weighted = akin(asked.stems, _by_speaker(spans))
@@ -82,11 +87,13 @@ def _score(
     beside = max(around.get(span.block - 1, 0.0), around.get(span.block + 1, 0.0))
     near = BLOCK_SHARE * (around[span.block] - own) + max(BESIDE_SHARE * beside, REPLY_SHARE * asked_before)
     matter = stems.intersection(asked.stems) - asked.names
-    if own + near <= 0 or (not matter and len(stems - asked.names - FILLERS) < LEAST_STEMS):
+    on_day = falls_on(span.date, asked.days)
+    if (own + near <= 0 and not (on_day and asked.all_of_days)) or (not matter and len(stems - asked.names - FILLERS) < LEAST_STEMS):
         return 0.0
     kinds = sum(has_kind(kind, span.text) or _has_field(kind, span) for kind in asked.wants)
     bonus = KIND_BONUS * kinds / max(1, len(asked.wants)) * min(1.0, 0.3 + own + near)
     bonus += DEED_BONUS * (not asked.done.isdisjoint(words_of(span.text)))
+    bonus += DAY_BONUS * on_day
     bonus += NAMING_BONUS * bool(span.named.intersection(asked.stems))
     return own + near + bonus - (ASKING_PENALTY if asks(span.text) else 0.0)
 

@@ -14,6 +14,7 @@ from pandora_dagster.runtime.extractive.pointing import pointer
 from pandora_dagster.runtime.extractive.questions import asks_past, is_greeting, question
 from pandora_dagster.runtime.extractive.relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
+from pandora_dagster.text.said_days import days_in, falls_on
 
 _BESIDE = 0.4
 _RECENT = 0.05
@@ -45,7 +46,8 @@ Scored = tuple[float, Summary, str]
 def retrieve(pack: PromptPack, counter: CountsTokens) -> Draft:
     """004 section 4.1's plan; the weakest turns are left out first where the answer would be too long."""
     query, reference = pack.query, referred(pack.document("query_analysis.json"))
-    turns = _turns(query, reference, summaries(pack.document("turn_summaries")))
+    offered = pack.document("turn_summaries")
+    turns = _turns(query, reference, summaries(offered), days_in(offered))
     keys = _keys(query, pack.document("memory_headers"))
     notes = tuple(n for h in json_lines(pack.document("note_headers")) if (n := str(h.get("note", ""))) and shared(query, _note(h)))
     visits = _visits(query, reference, json_lines(pack.document("visit_headers")))
@@ -68,14 +70,19 @@ def retrieve(pack: PromptPack, counter: CountsTokens) -> Draft:
     return largest(make, min(len(turns), _MOST_TURNS) + _MOST_KEYS, pack.max_output_tokens, counter)
 
 
-def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary]) -> list[Scored]:
-    """Turns that matter, best first: shared words by rarity, a little for age, neighbours of a match, the turn a reference names."""
+def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary], days: tuple[str, ...]) -> list[Scored]:
+    """Turns that matter, best first: shared words by rarity, a little for age, neighbours of a match, the turn a reference names. Where
+    the query names days, those of these days alone, whatever their words."""
     if is_greeting(query):
         return []
-    asked = question(query, more=(reference[0],))
+    asked = question(query, more=(reference[0],), days=days)
+    if of_days := [t for t in turns if falls_on(t.day, asked.days)]:
+        turns = of_days
     read, weighted = akin(asked.stems, [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns])
     own = [coverage(weighted, stems) for stems in read]
     scored = [_scored(i, own, turns, query, reference[1]) for i in range(len(turns))]
+    if of_days:
+        scored = [(score + _HIGH, turn, reason) for score, turn, reason in scored]
     kept = sorted((s for s in scored if s[0] > _RECENT), key=lambda s: (-s[0], -s[1].turn))
     if not kept and not asked.stems:
         return [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[: -_NEWEST - 1 : -1]] if asks_past(query) else []

@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.matching import stem, terms, words
 from pandora_dagster.runtime.extractive.packed import packed_table
-from pandora_dagster.runtime.extractive.paragraphs import RULE, cells, frames, is_table, items, plain, said_by_person, told, turn_of
+from pandora_dagster.runtime.extractive.paragraphs import (
+    RULE,
+    cells,
+    frames,
+    given_by_tool,
+    is_table,
+    items,
+    plain,
+    said_by_person,
+    told,
+    turn_of,
+)
 from pandora_dagster.runtime.extractive.questions import Question
 from pandora_dagster.runtime.extractive.quotes import Quote, read_quote
 from pandora_dagster.runtime.extractive.records import decode, long_values, named_by, records, tell
@@ -51,6 +62,8 @@ class Span:
     """The day of its turn, where the document tells."""
     place: int = 0
     """Spans that follow each other in one reading have places that do."""
+    tool: str = ""
+    """The tool whose result in an earlier turn says it."""
     own: bool = False
     """Whether a person said it, where the document tells: what a tool found or an assistant answered is not the person's word."""
 
@@ -69,13 +82,14 @@ class SpanReader:
         self._date = ""
         self._place = 0
         self._own = False
+        self._tool = ""
 
     def read(self, text: str, *, label: str | None = None, quoted: bool = False, date: str = "") -> list[Span]:
         """Spans of `text` in order, said on `date`. `label`: what a piece is cited under that names no source itself.
 
         `quoted`: the text is an earlier turn; its own `[n]` lead elsewhere, so all of it is cited under `label`.
         """
-        self._label, self._quoted, self._date, self._speakers, self._own = label, quoted, date, frozenset(), False
+        self._label, self._quoted, self._date, self._speakers, self._own, self._tool = label, quoted, date, frozenset(), False, ""
         found = [replace(s, turn=self._labels.number(s.label), place=self._next()) for s in self._read(_META.sub("", text))]
         self._block += 1
         return found
@@ -90,7 +104,7 @@ class SpanReader:
 
     def read_records(self, value: object, *, label: str | None) -> list[Span]:
         """Spans of a JSON value, all of it cited under `label`."""
-        self._label, self._quoted = label, True
+        self._label, self._quoted, self._tool = label, True, ""
         return [replace(s, turn=self._labels.number(label)) for s in self._records(value, label)]
 
     def _read(self, text: str) -> Iterator[Span]:
@@ -125,6 +139,7 @@ class SpanReader:
             elif not skip and line.strip():
                 self._head(line)
                 self._own = said_by_person(line, before=self._own) if self._quoted else False
+                self._tool = given_by_tool(line, before=self._tool) if self._quoted else ""
                 paragraph += [] if frames(line) or _QUOTED_TURN.match(line) else [line]
             before = line.strip() or before
             at = fence.end() + 1 if fence else found[1] if found else end + 1
@@ -204,7 +219,8 @@ class SpanReader:
             if text and not RULE.match(text):
                 own = label if self._quoted else self._labels.of(sentence) or label
                 stems = frozenset(terms(text)) | head
-                yield Span(text, own, self._block, stems, speaker=self._speaker, date=self._date, own=self._own or bool(self._speaker))
+                said = self._own or bool(self._speaker)
+                yield Span(text, own, self._block, stems, speaker=self._speaker, date=self._date, own=said, tool=self._tool)
 
     def _table(self, lines: list[str]) -> Iterator[Span]:
         header = cells(lines[0])
@@ -223,11 +239,13 @@ class SpanReader:
             for sentence in sentences(part):
                 if text := self._unmarked(sentence):
                     stems = frozenset(terms(f"{quote.speaker} {text}"))
-                    yield Span(text, label, self._block, stems, speaker=quote.speaker, date=quote.date)
+                    yield Span(text, label, self._block, stems, speaker=quote.speaker, date=quote.date, tool=quote.tool)
 
     def _span(self, text: str, label: str | None) -> Iterator[Span]:
         if unmarked := self._unmarked(text):
-            yield Span(unmarked, label, self._block, frozenset(terms(unmarked)), "row", speaker=self._speaker, date=self._date)
+            yield Span(
+                unmarked, label, self._block, frozenset(terms(unmarked)), "row", speaker=self._speaker, date=self._date, tool=self._tool
+            )
 
 
 def _lead(text: str) -> list[str]:

@@ -106,11 +106,14 @@ def _fault(text: str, reason: str | None, *, thought: bool, endpoint: Endpoint) 
             hint="Raise token_budget.output in the recipe if this happens often.",
         )
     if reason != "stop":
-        return BadAnswerError(f"{endpoint}: the answer ended with finish_reason {str(reason)[:40]!r}: expected 'stop'")
+        return BadAnswerError(
+            f"{endpoint}: the answer ended with finish_reason {str(reason)[:40]!r}: expected 'stop'",
+            hint="Check that base_url in runtime.yaml names an SGLang server, and its version.",
+        )
     if not text.strip():
         return BadAnswerError(
             f"{endpoint}: {'only thoughts and no answer' if thought else 'an empty answer'}: expected text",
-            hint="Set thinking: false for this layer in runtime.yaml." if thought else "",
+            hint=f"Set {'thinking: false' if thought else 'chat: as the served model has a chat template or none'} in runtime.yaml.",
         )
     return None
 

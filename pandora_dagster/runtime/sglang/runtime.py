@@ -102,6 +102,7 @@ class SglangRuntime:
         if self._wakes is not None:
             await self._wakes.wake(endpoint)
         got = await self._admission.admitted(endpoint, pack.priority, send)
+        await asyncio.sleep(0)  # the call that has this one's place now is sent before this answer is judged
         usage = self._counted(got.reply, endpoint)
         return ModelAnswer(
             got.reply.text, got.reply.finish_reason, usage, self.name, endpoint.server.model, got.latency_ms, queued_ms=got.queued_ms

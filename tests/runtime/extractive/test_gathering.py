@@ -140,3 +140,19 @@ def test_a_summary_speaks_where_no_turn_itself_does(ask):
     alone = ask("context_synthesis", "when does the ferry leave?", {"prior_turns": summary}, sources=SOURCES)
     assert [t["turn"] for t in both["prior_turns"]] == [7] and [t["turn"] for t in alone["prior_turns"]] == [3]
     assert alone["prior_turns"][0]["summary"].startswith("(2025-02-01) ")
+
+
+def test_a_value_over_the_room_leaves_it_to_the_others(ask) -> None:
+    """Whole things by priority: the first page has no room and is passed over, what stands behind it goes in whole."""
+    pages = [("https://a.example/one", "kettle " * 4_000), ("https://a.example/two", "The copper kettle costs $59.")]
+    records = [{"label": str(at), "url": url, "extracted_data": {"title": text}} for at, (url, text) in enumerate(pages, 1)]
+    documents = {
+        "visit_records": "\n".join(map(json.dumps, records)),
+        "stored_preferences": "===== STORED USER PREFERENCES =====\n- favorite_kettle: copper (confidence 0.90, turn 808)",
+        "prior_turns": "===== PRIOR TURN 7 (2025-03-01) [3] =====\n0. User Query: The copper kettle is for Ida.",
+    }
+    sources = [Source("1", "webpage_cache/visit_one.json", "one"), Source("2", "webpage_cache/visit_two.json", "two"), source("3", 7)]
+    found = GatheredContext.model_validate(ask("context_synthesis", "What about the copper kettle?", documents, sources=sources))
+    assert [(v.url, v.extracted) for v in found.visit_data] == [(pages[1][0], {"title": pages[1][1]})]
+    assert found.session_preferences == {"favorite_kettle": "copper"}
+    assert [t.summary for t in found.prior_turns] == ["(2025-03-01) The copper kettle is for Ida."]

@@ -1,0 +1,217 @@
+"""A night over many imported turns, held against a bare loop: memory, throughput, time a turn from 100 to 10,000.
+
+    python -m benchmarks.archive_night                      # 100, 1,000 and 10,000 turns, three pairs at 1,000 (half an hour)
+    python -m benchmarks.archive_night --sizes 100 1000 --pairs 1
+
+Every measurement is a process of its own over a fresh copy of one imported store. *Night* is Dagster's job `archival` over all days in one
+run: selection, compression, cold objects read back, switch, index, tables, checks. The *bare loop* reads the same turns, makes the same
+compression calls one after the other, and writes the same files (cold object, compressed documents, manifest) into a flat folder, each
+with fsync; it verifies nothing afterwards and keeps no index. Data: tau-bench conversations, repeated under new names for as many turns
+as are wanted; without `--data` generated ones.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+
+import zstandard
+
+from benchmarks.speed import GIVEN
+from benchmarks.speed_import import generated
+from pandora_dagster.contracts.calls import CallSite
+from pandora_dagster.contracts.compression import Content
+from pandora_dagster.contracts.words import ContentType, Priority
+from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archiving import CONTEXT, PHASE, readable, targets_of
+from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.cold import LEVEL, packed_tar
+from pandora_dagster.wiring import open_archive, open_house
+
+_RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+MEMORY, THROUGHPUT, FLAT = 1.3, 0.7, 1.25
+"""Peak memory of the largest night against that of 1,000 turns; turns a second against the bare loop; time a turn, largest against 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One process: seconds of its work, of its processor, and the most memory it had."""
+
+    turns: int
+    seconds: float
+    processor_s: float
+    peak_mb: float
+
+
+def prepared(root: Path, turns: int, data: Path | None) -> None:
+    """A store of at least `turns` imported turns, of many users and days."""
+    lines = (data or generated(root.parent / "generated.jsonl")).read_text(encoding="utf-8").splitlines()
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
+    stored, rounds = 0, count()
+    while stored < turns:
+        number = next(rounds)
+        wanted = list(_renamed(lines, number, turns - stored))
+        stored += house.import_conversations(wanted, where=f"round {number}").turns
+    house.close()
+
+
+def _renamed(lines: Sequence[str], number: int, turns: int) -> Iterator[bytes]:
+    """The conversations under new names and on another day, as many as hold `turns` user messages."""
+    for line in lines:
+        said = json.loads(line)
+        if turns <= 0:
+            return
+        asked = [place for place, message in enumerate(said["messages"]) if message["role"] == "user"]
+        if len(asked) > turns:
+            said["messages"] = said["messages"][: asked[turns]]
+        turns -= len(asked)
+        said["id"] = f"{said['id']}-{number}"
+        said["user_id"] = f"{said['user_id']}-{number % 10}"
+        said["created_at"] = f"2026-01-{number % 28 + 1:02d}T10:00:00Z"
+        yield json.dumps(said, ensure_ascii=False).encode()
+
+
+def night(root: Path) -> int:
+    """All that is due in one run of Dagster's job; how many turns were archived."""
+    os.environ["PANDORA_ROOT"] = str(root)
+    from pandora_dagster.definitions import defs
+    from pandora_dagster.defs.instance import open_instance
+
+    settings = load_settings({"PANDORA_ROOT": str(root)})
+    with open_instance(settings) as instance:
+        tags: dict[str, str] = dict(zip(_RANGE, ("2026-01-01", "2026-01-28"), strict=True))
+        quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+        done = defs.resolve_job_def("archival").execute_in_process(instance=instance, tags=tags, run_config=quiet)
+        checks = {e.check_name: e.passed for e in done.get_asset_check_evaluations() if e.asset_key.path == ["archived_turns"]}
+        checks.pop("no_night_missed", None)
+        assert done.success and all(checks.values()), checks
+        return sum(int(str(m.metadata["turns"].value)) for m in done.asset_materializations_for_node("archived_turns"))
+
+
+def bare(root: Path) -> tuple[int, float, float]:
+    """The same compression calls, the same files, each with fsync: turns, seconds, processor seconds. What it works on is read before."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), priority=Priority.NIGHT)
+    desk = open_archive(house)
+    summarizer = house.kit.summarizer
+    assert summarizer
+    work: list[tuple[CallSite, dict[str, bytes], dict[str, str]]] = []
+    for due in select(desk).due:
+        turn, files = desk.folders.originals(due.key)
+        site = CallSite(PHASE, due.key.user, turn.manifest.session_id, due.key, turn.manifest.revision, Priority.NIGHT)
+        work.append((site, dict(files), readable(turn, count=house.kit.counter.count, over=desk.rules.document_tokens)))
+    (folder := root / "bare").mkdir()
+    started, used = perf_counter(), process_time()
+    for number, (site, files, texts) in enumerate(work):
+        small: dict[str, str] = {}
+        for name, text in texts.items():
+            tried = targets_of(house.kit.counter.count(text), desk.rules)
+            content = Content(text, name, ContentType.CONTEXT_DOC if name == CONTEXT else None)
+            small[name] = house.run(summarizer.condense(content, targets=tried, site=site)).text if tried else text
+        _synced(folder / f"{number}.tar.zst", zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(packed_tar(files)))
+        for name, text in small.items():
+            _synced(folder / f"{number}-{name}", text.encode())
+        _synced(folder / f"{number}-turn.json", files["turn.json"])
+    took = perf_counter() - started, process_time() - used
+    house.close()
+    return len(work), *took
+
+
+def _synced(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    os.write(descriptor, data)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def child(kind: str, root: Path) -> None:
+    """What one process measures, as a line of JSON."""
+    if kind == "bare":
+        turns, seconds, processor = bare(root)
+    else:
+        from pandora_dagster.definitions import defs  # the interpreter's start is nobody's work
+
+        assert defs
+        started, used = perf_counter(), process_time()
+        turns = night(root)
+        seconds, processor = perf_counter() - started, process_time() - used
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sys.stdout.write(json.dumps({"turns": turns, "seconds": seconds, "processor_s": processor, "peak_mb": peak}) + "\n")
+
+
+def measured(kind: str, store: Path, folder: Path) -> Run:
+    """One process over a fresh copy of a prepared store."""
+    root = folder / "copy"
+    shutil.copytree(store, root)
+    environment = {**os.environ, "PANDORA_ROOT": str(root), "DAGSTER_HOME": str(root / "dagster")}
+    command = [sys.executable, "-m", "benchmarks.archive_night", "--child", kind, str(root)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    shutil.rmtree(root)
+    if done.returncode:
+        raise SystemExit(done.stderr[-4000:])
+    return Run(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(prog="python -m benchmarks.archive_night", description=(__doc__ or "").splitlines()[0])
+    asked.add_argument("--sizes", type=int, nargs="+", default=[100, 1_000, 10_000], help="turns of a night")
+    asked.add_argument("--pairs", type=int, default=3, help="pairs of night and bare loop")
+    asked.add_argument("--paired", type=int, default=1_000, help="turns of each of them")
+    asked.add_argument("--data", type=Path, default=GIVEN, help="conversations as JSON lines; generated ones where there are none")
+    asked.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    given = asked.parse_args()
+    if given.child:
+        child(given.child[0], Path(given.child[1]))
+        return
+    data = given.data.resolve() if given.data.is_file() else None
+    with tempfile.TemporaryDirectory(prefix="archive-night-") as name:
+        folder = Path(name)
+        stores = {size: folder / f"store-{size}" for size in {*given.sizes, given.paired}}
+        for size, root in stores.items():
+            prepared(root, size, data)
+        nights = {size: measured("night", stores[size], folder) for size in sorted(given.sizes)}
+        for size, run in nights.items():
+            told = f"{run.seconds / run.turns * 1000:6.1f} ms a turn, {run.processor_s / run.turns * 1000:6.1f} of a processor"
+            sys.stdout.write(f"night of {size:>6} turns: {told}, peak {run.peak_mb:,.0f} MB\n")
+        ratios = [_ratio(stores[given.paired], folder, turned=bool(pair % 2)) for pair in range(given.pairs)]
+    sys.exit(0 if told_against_targets(nights, ratios) else 1)
+
+
+def _ratio(store: Path, folder: Path, *, turned: bool) -> float:
+    """Turns a second of a night against those of the bare loop, as a pair."""
+    order = ("bare", "night") if turned else ("night", "bare")
+    runs = {kind: measured(kind, store, folder) for kind in order}
+    assert runs["night"].turns == runs["bare"].turns
+    told = (f"{kind} {run.seconds:.1f} s ({run.processor_s:.1f} of a processor)" for kind, run in sorted(runs.items()))
+    sys.stdout.write(f"pair: {', '.join(told)}\n")
+    return runs["bare"].seconds / runs["night"].seconds
+
+
+def told_against_targets(nights: dict[int, Run], ratios: Sequence[float]) -> bool:
+    """The three figures, each with its target; False where one is missed."""
+    rows: list[tuple[str, float, str, bool]] = []
+    small, large = min(nights), max(nights)
+    if 1_000 in nights and large > 1_000:
+        memory = nights[large].peak_mb / nights[1_000].peak_mb
+        rows.append((f"peak memory, {large:,} turns over 1,000", memory, f"at most {MEMORY}", memory <= MEMORY))
+    if ratios:
+        rows.append(("throughput, night over bare loop", median(ratios), f"at least {THROUGHPUT}", median(ratios) >= THROUGHPUT))
+    if large > small:
+        flat = (nights[large].seconds / nights[large].turns) / (nights[small].seconds / nights[small].turns)
+        rows.append((f"time a turn, {large:,} turns over {small:,}", flat, f"at most {FLAT}", flat <= FLAT))
+    for name, value, wanted, holds in rows:
+        sys.stdout.write(f"{name:<42} {value:6.2f}  {wanted}{'' if holds else '  MISSED'}\n")
+    return all(holds for *_, holds in rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The command that shows where a document comes from, and proves it."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pandora_dagster.cli.opened import stored
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pandora_dagster.contracts.lineage import DocumentId
+    from pandora_dagster.selection.lineage_tree import Branch
+    from pandora_dagster.wiring import House
+
+_SHOWN = 200
+"""Sentences of broken links for people; --json has all."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("lineage")(lineage)
+
+
+def lineage(
+    context: typer.Context,
+    document: Annotated[
+        str, typer.Argument(help="A document id, a turn (its context.md), or its short form; `digest` is a person's.")
+    ] = "",
+    depth: Annotated[int | None, typer.Option("--depth", min=0, help="Levels below the document; default all.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page for a browser here: texts side by side, facts by verdict.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Prove every link by hash; without a document, those of the store.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Show what a document was made from, down to its sources: with hashes, recipe and prompt, model, tokens, verdicts.
+
+    A document is `ben:turn_000004/context.md`, its original `ben:turn_000004/cold/context.md`, a section `ben:turn_000004/context.md#5`,
+    `ben:turn_000004/summary`, `ben:session/conv-1` or `ben:digest`. With --verify, exit code 1 where a link is broken.
+
+    Example: pandora lineage example:turn_000002
+    """
+    if not document and not verify:
+        stop(EXIT_WRONG, "lineage: no document: expected one such as example:turn_000002, or --verify")
+    if html and (verify or as_json):
+        stop(EXIT_WRONG, "--html: expected it without --verify and --json")
+    with stored(context) as house:
+        with _progress("lineage", "turns") as step:
+            house.lineage.made_again(report=lambda said: note(f"pandora: {said}"), progress=lambda done: step(done, done))
+        found = house.lineage.resolve(document, user=house.settings.user) if document else None
+        if verify:
+            _verify(house, found, as_json=as_json)
+        elif found and html:
+            _write(house, found, html)
+        elif found:
+            _show(house.lineage.tree(found, depth=depth)[0], as_json=as_json)
+
+
+def _show(branches: "Iterable[Branch]", *, as_json: bool) -> None:
+    from pandora_dagster.selection.lineage_words import drawn, told
+
+    if as_json:
+        say_json([_row(branch) for branch in branches])
+        return
+    for before, branch in drawn(branches):
+        say(f"{before}{branch.document}  {told(branch)}".rstrip())
+
+
+def _row(branch: "Branch") -> dict[str, Any]:
+    rows = [edge.model_dump(mode="json", exclude={"user_id"}) for edge in branch.edges]
+    told = {"level": branch.level, "document": branch.document, "sha256": branch.sha, "links": rows}
+    return {**told, "told_above": branch.is_again, "sources_below": branch.hidden}
+
+
+def _write(house: "House", document: "DocumentId", path: Path) -> None:
+    from pandora_dagster.stores.files import write_whole
+
+    if not path.parent.is_dir():
+        stop(EXIT_WRONG, f"--html {path}: no folder {path.parent}: expected one that is there")
+    write_whole(path, house.lineage.page(document).encode(), durable=False)
+    say(place(str(path.absolute())))
+
+
+def _verify(house: "House", document: "DocumentId | None", *, as_json: bool) -> None:
+    from pandora_dagster.phases.proving import Link
+
+    proved = open_ends = 0
+    broken: list[str] = []
+    with _progress("verify", "documents") as step:
+        for found in house.lineage.prove(document, on_step=step):
+            if isinstance(found, Link) and not found.fault:
+                proved, open_ends = proved + 1, open_ends + found.is_open
+            else:
+                broken.append(found.fault if isinstance(found, Link) else found)
+    broken = list(dict.fromkeys(broken))
+    if as_json:
+        say_json({"proved": proved, "without_a_hash": open_ends, "broken": broken})
+    else:
+        for sentence in broken[:_SHOWN]:
+            say(sentence)
+        if len(broken) > _SHOWN:
+            note(f"{len(broken) - _SHOWN} more; --json lists all")
+        free = f", {open_ends} of them to sources that may change at any time" if open_ends else ""
+        say(f"{proved} links proved{free}; {len(broken)} faults" if broken else f"{proved} links proved{free}")
+    if broken:
+        raise typer.Exit(EXIT_HALTED)
+
+
+@contextmanager
+def _progress(what: str, unit: str) -> "Generator[Callable[[int, int], None]]":
+    """A bar on stderr that is there once a first step is told; the function is told of each step."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    shown = (TextColumn("{task.description}"), BarColumn(), TextColumn(f"{{task.completed}}/{{task.total}} {unit}"), TimeElapsedColumn())
+    bar = Progress(*shown, console=Console(stderr=True), transient=True)
+    tasks: list[TaskID] = []
+
+    def step(done: int, of: int) -> None:
+        if not tasks:
+            tasks.append(bar.add_task(what))
+            bar.start()
+        bar.update(tasks[0], completed=done, total=of)
+
+    try:
+        yield step
+    finally:
+        if tasks:
+            bar.stop()

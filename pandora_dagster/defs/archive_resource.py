@@ -1,0 +1,57 @@
+"""The archive as a resource of the graph. Knows how to open the house for a night; knows nothing of what a night does."""
+
+from collections.abc import Collection, Iterator
+from datetime import date, datetime
+from typing import Protocol
+
+import dagster as dg
+from pydantic import Field
+
+from pandora_dagster.contracts.archive import ArchiveReport
+from pandora_dagster.contracts.archive_days import ArchivedDay
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.words import Priority
+from pandora_dagster.defs.resources import opened_house
+from pandora_dagster.phases.archive_day import OnRow
+from pandora_dagster.wiring.archival import Archival
+
+
+class RunsNights(Protocol):
+    """What assets, checks and schedules of the archive need of the house. A test replaces it by any object with these methods."""
+
+    def waiting(self, now: datetime) -> frozenset[date]:
+        """The days that hold turns due at `now`."""
+        ...
+
+    def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport: ...
+    def archived(self, days: Collection[date]) -> Iterator[TurnKey]: ...
+    def days(self, days: Collection[date]) -> Iterator[ArchivedDay]: ...
+    def page(self, day: date) -> str:
+        """The address of the page that shows a day's documents with their lineage; "" where none is served."""
+        ...
+
+
+class Archive(dg.ConfigurableResource[None]):
+    """RunsNights as a Dagster resource, whose calls a live turn goes before; empty fields leave the project's own settings as they are."""
+
+    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
+    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
+
+    def waiting(self, now: datetime) -> frozenset[date]:
+        return self._archival.waiting(now)
+
+    def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport:
+        return self._archival.run(days, run_id=run_id, on_row=on_row)
+
+    def archived(self, days: Collection[date]) -> Iterator[TurnKey]:
+        return self._archival.archived(days)
+
+    def days(self, days: Collection[date]) -> Iterator[ArchivedDay]:
+        return self._archival.days(days)
+
+    def page(self, day: date) -> str:
+        return self._archival.page(day)
+
+    @property
+    def _archival(self) -> Archival:
+        return Archival(opened_house(self.root, self.runtime, Priority.NIGHT))

@@ -1,0 +1,127 @@
+# pyright: reportUnknownMemberType=false
+# (signatures of dg.schedule, dg.sensor and dg.define_asset_job name a bare PathLike)
+"""The night: when archival runs, over which days, and the alarm where a night is missing. Knows ticks, ranges and run keys."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+
+import dagster as dg
+
+from pandora_dagster.defs.archive_resource import RunsNights
+from pandora_dagster.defs.assets_archive import ASSET
+from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.selection.due import spans
+from pandora_dagster.settings import Settings
+
+JOB, SCHEDULE, ALARM, CHECK = "archival", "nightly_turn_archival", "missed_nights", "no_night_missed"
+_RUNS = 5
+"""Runs of one tick, each over a range of days: the oldest and the newest; what lies between waits for the next night."""
+_GRACE = timedelta(hours=6)
+"""A night may take this long after its tick before it counts as missed."""
+_LOOK_EVERY_S = 1800
+_RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+
+ARCHIVAL_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="Archive the turns of a day, or of a range of days in one run.")
+
+
+def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
+    """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE the day that became due, every earlier day that holds turns due,
+    and the days of nights that were missed."""
+
+    @dg.schedule(
+        name=SCHEDULE,
+        job_name=JOB,
+        cron_schedule=f"{settings.archive_at.minute} {settings.archive_at.hour} * * *",
+        execution_timezone=settings.timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Archives the day that became due, 31 days ago, and earlier days that hold turns due or whose night was missed.",
+    )
+    def nightly_turn_archival(context: dg.ScheduleEvaluationContext, archive: dg.ResourceParam[RunsNights]) -> Iterator[dg.RunRequest]:
+        now = context.scheduled_execution_time
+        keys = _keys(settings, now)
+        if not keys:
+            return
+        done = _materialised(context.instance)
+        try:
+            due = archive.waiting(now)
+        except PandoraError as error:
+            raise dg.Failure(f"{SCHEDULE}: {error}", metadata={"hint": error.hint} if error.hint else {}) from error
+        if early := sorted(day for day in due if day < keys[0]):
+            context.log.warning(f"turns of {early[0]} wait for a day partition: reload the definitions, which begin there now")
+        ranges = spans({keys[-1], *due.intersection(keys), *_missed(keys, done)}, done)
+        for first, last in ranges if len(ranges) <= _RUNS else (*ranges[: _RUNS - 1], ranges[-1]):
+            yield _request(first, last, now)
+
+    return nightly_turn_archival
+
+
+def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
+    """`no_night_missed`: no day between the first that was archived and the newest due one lacks its night."""
+
+    @dg.asset_check(asset=ASSET, name=CHECK, description="Every day that became due since the first night has had its night.")
+    def no_night_missed(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        missed = _missed(_expected(settings), _materialised(context.instance))
+        return dg.AssetCheckResult(passed=not missed, description=_said(missed), metadata=_shown(missed))
+
+    return no_night_missed
+
+
+def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
+    """`missed_nights`: the same check where no run is there to do it: a daemon that was off that night raises the alarm itself."""
+
+    @dg.sensor(
+        name=ALARM,
+        minimum_interval_seconds=_LOOK_EVERY_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Fails the check {CHECK} of {ASSET} where a night was missed, and passes it once the night was made up.",
+    )
+    def missed_nights(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+        missed = _missed(_expected(settings), _materialised(context.instance))
+        cursor = ",".join(day.isoformat() for day in missed)
+        if cursor == (context.cursor or ""):
+            return dg.SkipReason(_said(missed))
+        told = dg.AssetCheckEvaluation(
+            asset_key=dg.AssetKey(ASSET), check_name=CHECK, passed=not missed, description=_said(missed), metadata=_shown(missed)
+        )
+        return dg.SensorResult(asset_events=[told], cursor=cursor)
+
+    return missed_nights
+
+
+def _keys(settings: Settings, now: datetime) -> list[date]:
+    """The partitions that are due at `now`, oldest first."""
+    return [date.fromisoformat(key) for key in due_days(settings).get_partition_keys(current_time=now)]
+
+
+def _expected(settings: Settings) -> list[date]:
+    """The partitions whose night should be over by now."""
+    since_midnight = timedelta(hours=settings.archive_at.hour, minutes=settings.archive_at.minute)
+    return _keys(settings, datetime.now(UTC) - since_midnight - _GRACE)
+
+
+def _materialised(instance: dg.DagsterInstance) -> set[date]:
+    return {date.fromisoformat(key) for key in instance.get_materialized_partitions(dg.AssetKey(ASSET))}
+
+
+def _missed(keys: Sequence[date], done: set[date]) -> list[date]:
+    """Days since the first that was archived without a night of their own."""
+    return [day for day in keys if done and min(done) < day and day not in done]
+
+
+def _said(missed: Sequence[date]) -> str:
+    if not missed:
+        return "no night was missed"
+    span = f"{missed[0]}" if len(missed) == 1 else f"{len(missed)} days from {missed[0]} to {missed[-1]}"
+    return f"{span}: not archived: materialise {ASSET} for this range, or wait for the next night"
+
+
+def _shown(missed: Sequence[date]) -> dict[str, str | int]:
+    return {"missed": len(missed), **({"days": ", ".join(day.isoformat() for day in missed[:31])} if missed else {})}
+
+
+def _request(first: date, last: date, now: datetime) -> dg.RunRequest:
+    key = f"{first}...{last}@{now:%Y-%m-%dT%H:%M}"
+    if first == last:
+        return dg.RunRequest(run_key=key, partition_key=first.isoformat())
+    return dg.RunRequest(run_key=key, tags=dict(zip(_RANGE, (first.isoformat(), last.isoformat()), strict=True)))

@@ -1,0 +1,84 @@
+"""A document's lineage as a tree, from the document down to its sources. Pure: rows come from a function, any depth, no recursion.
+
+What stands in it twice (two narratives of one turn, turns that cite each other) is told once, and referred to where it comes again.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.lineage import Edge, Relation
+
+_FIRST = (Relation.DIGESTED, Relation.SUMMARISED, Relation.COMPRESSED, Relation.SECTION, Relation.CITED)
+Parents = Callable[[Collection[str]], Sequence[Edge]]
+"""All rows whose child is one of these documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One line of a tree. `edges`: how the document above came from this one, a row for each passage; empty at the root."""
+
+    level: int
+    document: str
+    sha: str
+    edges: tuple[Edge, ...] = ()
+    is_again: bool = False
+    """It is told above, with what it came from."""
+    hidden: int = 0
+    """Sources that lie below the depth asked for."""
+    is_last: bool = True
+    """No other source of the document above follows."""
+
+
+def rows_under(root: str, parents: Parents, *, depth: int | None = None) -> dict[str, tuple[Edge, ...]]:
+    """The rows of every document from `root` down, by child; each document is asked for once, a level at a time."""
+    found: dict[str, tuple[Edge, ...]] = {}
+    frontier, level = [root], 0
+    while frontier and (depth is None or level <= depth):
+        rows: dict[str, list[Edge]] = {document: [] for document in frontier}
+        for edge in parents(frontier):
+            rows[edge.child].append(edge)
+        found |= {document: tuple(sorted(edges, key=_order)) for document, edges in rows.items()}
+        frontier = [p for p in dict.fromkeys(e.parent for edges in rows.values() for e in edges) if p not in found]
+        level += 1
+    return found
+
+
+def tree(root: str, rows: dict[str, tuple[Edge, ...]], *, depth: int | None = None) -> Iterator[Branch]:
+    """The lines in order: a document, then what it came from."""
+    told: set[str] = set()
+    shas = {end: sha for edges in rows.values() for e in edges for end, sha in ((e.parent, e.parent_sha), (e.child, e.child_sha))}
+    waiting = [Branch(0, root, shas.get(root, ""))]
+    while waiting:
+        branch = waiting.pop()
+        below = _merged(rows.get(branch.document, ()))
+        if not below:
+            yield branch
+        elif branch.document in told:
+            yield Branch(branch.level, branch.document, branch.sha, branch.edges, is_again=True, is_last=branch.is_last)
+        elif depth is not None and branch.level >= depth:
+            yield Branch(branch.level, branch.document, branch.sha, branch.edges, hidden=len(below), is_last=branch.is_last)
+        else:
+            told.add(branch.document)
+            yield branch
+            last = len(below) - 1
+            waiting += [
+                Branch(branch.level + 1, edges[0].parent, edges[0].parent_sha, edges, is_last=place == last)
+                for place, edges in reversed(list(enumerate(below)))
+            ]
+
+
+def _merged(edges: Sequence[Edge]) -> list[tuple[Edge, ...]]:
+    """The rows of one document by source and relation: a source with several passages is one line."""
+    groups: dict[tuple[str, Relation], list[Edge]] = {}
+    for edge in edges:
+        groups.setdefault((edge.parent, edge.relation), []).append(edge)
+    return [tuple(group) for group in groups.values()]
+
+
+def _order(edge: Edge) -> tuple[object, ...]:
+    return (
+        _FIRST.index(edge.relation),
+        edge.span or (0, 0) if edge.relation is Relation.SECTION else (0, 0),
+        edge.parent,
+        edge.span or (0, 0),
+    )

@@ -1,0 +1,216 @@
+"""The nights in Dagster: assets over a real house, the schedule and the sensor called as their daemon calls them."""
+
+import os
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.words import TurnState
+from pandora_dagster.defs.archive_resource import Archive
+from pandora_dagster.defs.assets_archive import ASSET, archive_asset
+from pandora_dagster.defs.instance import add_keys
+from pandora_dagster.defs.partitions import TURNS, due_days
+from pandora_dagster.defs.schedules import (
+    ALARM,
+    ARCHIVAL_JOB,
+    CHECK,
+    SCHEDULE,
+    missed_nights_check,
+    missed_nights_sensor,
+    nightly_schedule,
+)
+from pandora_dagster.phases.restoring import pin, restore, unpin
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_archive, open_house
+
+RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+CHECKS = ("no_fact_lost", "originals_restorable", "within_target", "index_agrees", "nothing_left_behind")
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """The shipped example: recorded turns of last January."""
+    for name in [name for name in os.environ if name.startswith(("PANDORA_", "DAGSTER_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PANDORA_ROOT", str(tmp_path))
+    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}))
+    opened.import_example()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def instance():
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+@pytest.fixture
+def graph(house):
+    archive = Archive(root=str(house.settings.root), runtime="extractive")
+    return dg.Definitions(
+        assets=[archive_asset(house.settings), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
+        asset_checks=[missed_nights_check(house.settings)],
+        jobs=[ARCHIVAL_JOB],
+        schedules=[nightly_schedule(house.settings)],
+        sensors=[missed_nights_sensor(house.settings)],
+        resources={"archive": archive},
+    )
+
+
+def run(graph, instance, first, last=None):
+    job = graph.resolve_job_def("archival")
+    if last is None:
+        return job.execute_in_process(instance=instance, partition_key=first, raise_on_error=False)
+    return job.execute_in_process(instance=instance, tags=dict(zip(RANGE, (first, last), strict=True)), raise_on_error=False)
+
+
+def tick(graph, instance, at):
+    """What the daemon would start at this moment: (partition or range) for each run."""
+    schedule = graph.resolve_schedule_def(SCHEDULE)
+    context = dg.build_schedule_context(
+        instance=instance, scheduled_execution_time=at, resources=graph.resources, repository_def=graph.get_repository_def()
+    )
+    data = schedule.evaluate_tick(context)
+    return [r.tags.get("dagster/partition") or (r.tags[RANGE[0]], r.tags[RANGE[1]]) for r in data.run_requests]
+
+
+def checks(result):
+    return {e.check_name: e for e in result.get_asset_check_evaluations()}
+
+
+def days_of(house):
+    """Day -> turns of the example."""
+    found = {}
+    for key in house.turns.keys(None):
+        found.setdefault(house.turns.manifest(key).last_activity[:10], []).append(key)
+    return found
+
+
+def test_a_range_of_days_is_archived_in_one_run(graph, house, instance):
+    """Every day has its table and its sums; all checks pass with the days in their metadata; the partition keys of archived turns go,
+    their history stays."""
+    days = days_of(house)
+    first, last = min(days), max(days)
+    keys = list(house.turns.keys(None))
+    add_keys(instance, [*keys, TurnKey.parse("ann:turn_000001")])
+    result = run(graph, instance, first, last)
+    assert result.success
+    made = {m.partition: m.metadata for m in result.asset_materializations_for_node(ASSET)}
+    assert set(made) >= set(days) and len(made) == (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
+    for day, turns in days.items():
+        rows = [r.data for r in made[day]["documents_table"].records]
+        assert {r["turn"] for r in rows} == {str(t) for t in turns} and made[day]["turns"].value == len(turns)
+        assert made[day]["tokens_before"].value == sum(r["tokens_before"] for r in rows)
+        for r in rows:
+            assert (house.settings.root / r["cold"]).is_file() and r["tokens_after"] <= r["tokens_before"]
+            assert r["whole"] or (r["runtime"] == "extractive" and r["facts_kept"] <= r["facts"])
+    empty = [m for day, m in made.items() if day not in days]
+    assert all(m["turns"].value == 0 and m["ratio"].value == 1.0 for m in empty)
+    found = checks(result)
+    assert {name for name, e in found.items() if e.passed} == set(CHECKS), "the days after the range had no night yet"
+    assert found["no_fact_lost"].metadata["day"].value == f"{first} to {last}"
+    assert {r.data["day"] for r in found["originals_restorable"].metadata["days"].records} == set(made)
+    assert instance.get_dynamic_partitions("turns") == ["ann:turn_000001"]
+    assert all(house.turns.manifest(key).state is TurnState.ARCHIVED for key in keys) and house.verify_index() == ()
+    assert house.turns.manifest(keys[0]).archive.run_id == result.run_id
+
+
+def test_a_damaged_object_and_a_damaged_turn_fail_their_checks_alone(graph, house, instance):
+    """The day's run goes through; the check names the object and the turn; the rest of the day is as it was."""
+    day, turns = max(days_of(house).items(), key=lambda item: len(item[1]))
+    assert len(turns) >= 3
+    broken = turns[0]
+    Path(house.turns.path(broken), "messages.jsonl").write_text("{}\n")
+    result = run(graph, instance, day)
+    found = checks(result)
+    assert result.success and not found["nothing_left_behind"].passed and found["no_fact_lost"].passed
+    assert str(broken) in found["nothing_left_behind"].metadata["faults"].value
+    assert house.turns.manifest(broken).state is TurnState.SAVED
+    (opened,) = [i for i in house.interventions.list(state="open") if i.turn_id == broken.turn_id]
+    assert opened.id in found["nothing_left_behind"].metadata["faults"].value
+
+    record = house.turns.manifest(turns[1]).archive
+    path = house.settings.root / record.cold
+    path.write_bytes(path.read_bytes()[:-7])
+    behind = house.turns.manifest(turns[2])
+    house.kit.index.restate([behind.model_copy(update={"tokens": behind.tokens + 1})])
+    found = checks(run(graph, instance, day))
+    assert {name for name in CHECKS if not found[name].passed} == {"originals_restorable", "index_agrees", "nothing_left_behind"}
+    assert str(turns[1]) in found["originals_restorable"].description and str(turns[2]) in found["index_agrees"].description
+    assert found["originals_restorable"].metadata["days"].records[0].data["faulty"] == 1
+
+
+def test_a_day_that_is_not_due_is_no_partition(graph, house):
+    """A day to come, and one whose turns are too young, can not be asked for."""
+    last = due_days(house.settings).get_last_partition_key()
+    assert last == (datetime.now(UTC).date() - timedelta(days=31)).isoformat()
+
+
+def test_the_night_takes_the_day_that_became_due_and_what_is_left(graph, house, instance):
+    """The first night makes up all that waits in one run; the next takes its day; a turn that is free again brings its day with it; a
+    night that was missed is made up, and raises the alarm until then."""
+    days = days_of(house)
+    held = days[min(days)][0]
+    pin(held, open_archive(house))
+    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
+    due = (at.date() - timedelta(days=31)).isoformat()
+    ((first, last),) = tick(graph, instance, at)
+    assert last == due and first == min(d for d in days if days[d] != [held])
+    assert run(graph, instance, first, last).success
+    assert tick(graph, instance, at) == [due], "nothing waits: the day itself, whatever came to be due"
+
+    unpin(held, open_archive(house))
+    assert tick(graph, instance, at) == [min(days), due]
+    back = days[max(days)][-1]
+    restore(back, open_archive(house))
+    assert tick(graph, instance, at) == [min(days), due], "a restored turn is held"
+    unpin(back, open_archive(house))
+    assert tick(graph, instance, at) == [min(days), max(days), due]
+
+    two_later = at + timedelta(days=2)
+    assert tick(graph, instance, two_later)[-1] == (
+        (date.fromisoformat(due) + timedelta(days=1)).isoformat(),
+        (date.fromisoformat(due) + timedelta(days=2)).isoformat(),
+    )
+
+
+def test_a_missed_night_raises_an_alarm_until_it_is_made_up(graph, house, instance):
+    """The sensor fails the check where a night is missing, says so once, and passes it when a run made the night up."""
+    days = due_days(house.settings).get_partition_keys()
+    sensor = graph.resolve_sensor_def(ALARM)
+
+    def look(cursor):
+        return sensor(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph))
+
+    assert isinstance(look(None), dg.SkipReason), "before the first night none was missed"
+    assert run(graph, instance, days[-4]).success
+    found = look(None)
+    (told,) = found.asset_events
+    assert not told.passed and told.check_name == CHECK and days[-3] in told.description
+    assert isinstance(look(found.cursor), dg.SkipReason)
+    result = run(graph, instance, days[-3], days[-1])
+    assert result.success and checks(result)[CHECK].passed
+    assert look(found.cursor).asset_events[0].passed
+
+
+def test_an_import_of_older_turns_extends_the_days(house, tmp_path):
+    """The first partition is the day of the oldest turn, once definitions are loaded again; a year that can not be is not believed."""
+    said = (
+        '{"id": "old-%d", "user_id": "ann", "created_at": "%s", "messages": [{"role": "user", "content": "The oak desk costs 248 euros."}]}'
+    )
+    before = due_days(house.settings).get_first_partition_key()
+    assert before == house.settings.first_day.isoformat()
+    house.import_conversations([(said % (1, "2023-05-08T23:30:00-04:00")).encode()], where="old.jsonl")
+    assert due_days(house.settings).get_first_partition_key() == "2023-05-09"
+    house.import_conversations([(said % (2, "2024-05-08T10:00:00Z")).encode()], where="old.jsonl")
+    assert due_days(house.settings).get_first_partition_key() == "2023-05-09"
+    house.import_conversations([(said % (3, "0001-01-01T00:00:00Z")).encode()], where="old.jsonl")
+    assert due_days(house.settings).get_first_partition_key() == "2000-01-01"
+    (tmp_path / "first_day").write_text("no day\n")
+    assert due_days(house.settings).get_first_partition_key() == before
+    Archive(root=str(tmp_path), runtime="extractive").waiting(datetime.now(UTC))
+    assert due_days(house.settings).get_first_partition_key() == "2000-01-01", "the night looks at every turn"

@@ -15,6 +15,7 @@ from pandora_dagster.defs.jobs import BATCH_JOB, new_turn_job
 from pandora_dagster.defs.resources import Night, Pandora
 from pandora_dagster.defs.run import TURN_JOB
 from pandora_dagster.defs.schedules import ARCHIVAL_JOB, missed_nights_check, missed_nights_sensor, nightly_schedule
+from pandora_dagster.defs.sensor_interventions import Halts, interventions_asset, interventions_sensor
 from pandora_dagster.defs.sensors import inbox_sensor
 from pandora_dagster.settings import load_settings
 
@@ -23,16 +24,17 @@ _SETTINGS = load_settings(os.environ)
 _TURN_ASSETS = turn_assets(open_shelf(_SETTINGS.cookbook_root))
 
 defs = dg.Definitions(
-    assets=[*_TURN_ASSETS, batch_asset(_SETTINGS), archive_asset(_SETTINGS), *prompt_assets(_SETTINGS)],
+    assets=[*_TURN_ASSETS, batch_asset(_SETTINGS), archive_asset(_SETTINGS), *prompt_assets(_SETTINGS), interventions_asset()],
     asset_checks=[missed_nights_check(_SETTINGS)],
     jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB],
     schedules=[nightly_schedule(_SETTINGS)],
-    sensors=[inbox_sensor(), missed_nights_sensor(_SETTINGS)],
+    sensors=[inbox_sensor(), missed_nights_sensor(_SETTINGS), interventions_sensor()],
     resources={
         "pandora": Pandora(root="", runtime=""),
         "night": Night(root="", runtime=""),
         "archive": Archive(root="", runtime=""),
         "scores": Scores(root=""),
+        "halts": Halts(root=""),
     },
     executor=dg.in_process_executor,
 )

@@ -15,6 +15,7 @@ from pandora_dagster.cli import (
     interventions,
     lineage,
     memory,
+    recipe_lessons,
     recipe_scores,
     recipe_tests,
     recipe_versions,
@@ -53,6 +54,7 @@ governance.register(app)
 recipe_versions.register(governance.recipes)
 recipe_tests.register(governance.recipes)
 recipe_scores.register(governance.recipes)
+recipe_lessons.register(app, governance.recipes)
 interventions.register(app)
 service.register(app)
 serving.register(app)

@@ -9,13 +9,16 @@ from pydantic import Field
 from pandora_dagster.defs.partitions import days
 from pandora_dagster.defs.resources import opened_house
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.governance.failures import Group
 from pandora_dagster.governance.figures import SHARES, Figures
 from pandora_dagster.governance.regressions import Comparison
 from pandora_dagster.settings import Settings
 from pandora_dagster.wiring.evaluating import open_evaluation
 
-SCORES, LAYERS, CHECK = "prompt_scorecard", "layer_scorecard", "no_prompt_regression"
+SCORES, LAYERS, FAILURES, CHECK = "prompt_scorecard", "layer_scorecard", "prompt_failures", "no_prompt_regression"
 GROUP = "prompts"
+_SAID = 300
+"""Characters of an example that the table shows."""
 _PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
 
 
@@ -25,6 +28,7 @@ class ScoresPrompts(Protocol):
     def versions(self, day: str) -> Mapping[tuple[str, str], Figures]: ...
     def layers(self, day: str) -> Mapping[str, Figures]: ...
     def comparisons(self) -> Sequence[Comparison]: ...
+    def failures(self, day: str) -> Sequence[Group]: ...
 
 
 class Scores(dg.ConfigurableResource[None]):
@@ -40,6 +44,9 @@ class Scores(dg.ConfigurableResource[None]):
 
     def comparisons(self) -> Sequence[Comparison]:
         return open_evaluation(opened_house(self.root, "")).comparisons()
+
+    def failures(self, day: str) -> Sequence[Group]:
+        return open_evaluation(opened_house(self.root, "")).failures(day)
 
 
 def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
@@ -74,7 +81,20 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
             raise _failed(LAYERS, error) from error
         yield dg.MaterializeResult(asset_key=LAYERS, metadata=_metadata("layer", dict(sorted(found.items())), found))
 
-    return [prompt_scorecard, layer_scorecard]
+    @dg.multi_asset(
+        name=FAILURES,
+        specs=[dg.AssetSpec(FAILURES, description=_FAILURES, group_name=GROUP, kinds={"python"}, code_version="1")],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def prompt_failures(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoresPrompts]) -> Iterator[dg.MaterializeResult[Any]]:
+        try:
+            found = scores.failures(context.partition_key)
+        except PandoraError as error:
+            raise _failed(FAILURES, error) from error
+        yield dg.MaterializeResult(asset_key=FAILURES, metadata=_causes(found))
+
+    return [prompt_scorecard, layer_scorecard, prompt_failures]
 
 
 _SCORES = (
@@ -87,6 +107,39 @@ _CHECK = (
     "No version in production is worse than the one before it: Fisher's exact test on each share, one-sided, 0.01 in all, "
     "from 20 calls a side."
 )
+
+
+_FAILURES = (
+    "What went wrong on the day, by recipe, version and cause, with examples: halts, failed calls and gates, retries, answers sent back, "
+    "corrections by people. `pandora recipes lessons NAME` tells them as a brief for whoever edits the prompt."
+)
+
+
+def _causes(found: Sequence[Group]) -> dict[str, dg.MetadataValue[Any]]:
+    """A row a group with its newest example, and the number of failures by recipe, so that the UI plots them."""
+    rows = [
+        dg.TableRecord(
+            {
+                "recipe": group.recipe,
+                "version": group.version,
+                "cause": group.cause,
+                "count": group.count,
+                "turn": group.examples[0].turn,
+                "call": group.examples[0].call_id,
+                "said": group.examples[0].said[:_SAID],
+            }
+        )
+        for group in found
+    ]
+    by_recipe: dict[str, int] = {}
+    for group in found:
+        by_recipe[group.recipe] = by_recipe.get(group.recipe, 0) + group.count
+    columns = [dg.TableColumn(name, "any") for name in ("recipe", "version", "cause", "count", "turn", "call", "said")]
+    return {
+        "failures": dg.MetadataValue.table(rows, dg.TableSchema(columns)),
+        "count": dg.MetadataValue.int(sum(by_recipe.values())),
+        **{f"{recipe}/failures": dg.MetadataValue.int(count) for recipe, count in by_recipe.items()},
+    }
 
 
 def _metadata(what: str, rows: Mapping[str, Figures], plotted: Mapping[str, Figures]) -> dict[str, dg.MetadataValue[Any]]:

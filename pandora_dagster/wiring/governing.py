@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime
+from pandora_dagster.contracts.recipe_tests import RecipeTest
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.cookbook import Shelf
 from pandora_dagster.errors import InputError
@@ -10,6 +12,7 @@ from pandora_dagster.governance.promotion import VersionDesk, resolved
 from pandora_dagster.governance.testing import Outcome, tested
 from pandora_dagster.phases.readers import reader_of
 from pandora_dagster.settings import Settings
+from pandora_dagster.stores.recipe_tests import RecipeTestFiles
 from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
 from pandora_dagster.wiring.building import now, open_cookbook, open_counter, open_versions
 from pandora_dagster.wiring.trying import open_trying
@@ -56,7 +59,8 @@ def tests_run(
 ) -> tuple[Outcome, ...]:
     """The tests of one recipe (`NAME` or `NAME@VERSION`), or of all, on what is in production unless a version is named.
 
-    A version is tried with the tests that its file has now. Raises InputError, ConfigurationError.
+    A version is tried with the tests that its file has now, and with those made of calls of `user`.
+    Raises InputError, ConfigurationError.
     """
     chosen = [governing.named(name)] if name else [(one, resolved(governing.desk, one, "production")) for one in governing.shelf.names()]
     trying = open_trying(settings, governing.shelf, governing.counter, runtime=runtime)
@@ -64,7 +68,12 @@ def tests_run(
         return tuple(
             outcome
             for recipe, version in chosen
-            for outcome in trying.run(tested(version, governing.shelf.load_whole(recipe).recipe.tests, trying.bench))
+            for outcome in trying.run(tested(version, _tests(settings, governing, recipe, user), trying.bench))
         )
     finally:
         trying.close()
+
+
+def _tests(settings: Settings, governing: Governing, recipe: str, user: str) -> tuple[RecipeTest, ...]:
+    own = governing.shelf.load_whole(recipe).recipe.tests
+    return (*own, *RecipeTestFiles(settings.root).of_user(user_id(user), recipe)) if user else own

@@ -20,6 +20,8 @@ READING = (
     "index verify",
     "index rebuild",
     "recipes scores",
+    "recipes lessons reflection",
+    "correct ann:turn_000001 wrong",
     "interventions list",
     "interventions show int_1",
     "interventions resolve int_1",

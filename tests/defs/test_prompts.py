@@ -7,11 +7,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pandora_dagster.defs.assets_prompts import CHECK, LAYERS, SCORES, prompt_assets
+from pandora_dagster.defs.assets_prompts import CHECK, FAILURES, LAYERS, SCORES, prompt_assets
+from pandora_dagster.defs.sensor_interventions import interventions_sensor
 from pandora_dagster.errors import StoreError
+from pandora_dagster.governance.failures import Failure, Group, grouped
 from pandora_dagster.governance.figures import Figures
 from pandora_dagster.governance.regressions import Comparison, compared
 from pandora_dagster.settings import load_settings
+from tests.defs.conftest import intervention
 from tests.governance.test_figures import made
 
 DAY = "2026-01-04"
@@ -33,6 +36,9 @@ class FakeScores:
 
     def layers(self, day: str) -> Mapping[str, Figures]:
         return {"MIND": made(3, 1)}
+
+    def failures(self, day: str) -> Sequence[Group]:
+        return grouped([Failure("reflection", "ab12", "retried", "2026", "c1", "ann:turn_000001", "2 retries")])
 
     def comparisons(self) -> Sequence[Comparison]:
         return self.found
@@ -73,6 +79,36 @@ def test_the_check_is_red_for_a_worse_version_alone(after, passed, says):
     evaluation = checked(run(FakeScores(found=[found])))
     assert evaluation.passed is passed
     assert says in (evaluation.description or "")
+
+
+def test_failures_are_a_table_with_an_example():
+    """A row a cause; the number by recipe as a plot."""
+    shown = run(FakeScores()).asset_materializations_for_node(FAILURES)[0].metadata
+    row = shown["failures"].value.records[0].data
+    assert (row["cause"], row["count"], row["turn"]) == ("retried", 1, "ann:turn_000001")
+    assert shown["reflection/failures"].value == 1
+
+
+def test_new_interventions_become_events():
+    """Each once, oldest first; a tick without new ones says so."""
+    first = intervention().model_copy(update={"id": "int_2", "created_at": "2026-01-04T14:30:00Z"})
+    second = first.model_copy(update={"id": "int_1", "created_at": "2026-01-04T14:30:01Z"})
+
+    class Halts:
+        found = (first,)
+
+        def open(self):
+            return self.found
+
+    halts, sensor = Halts(), interventions_sensor()
+    context = dg.build_sensor_context(resources={"halts": halts})
+    told = sensor(context)
+    assert [e.metadata["intervention"].value for e in told.asset_events] == ["int_2"]
+    again = dg.build_sensor_context(resources={"halts": halts}, cursor=told.cursor)
+    assert isinstance(sensor(again), dg.SkipReason)
+    halts.found = (first, second)
+    later = dg.build_sensor_context(resources={"halts": halts}, cursor=told.cursor)
+    assert [e.metadata["intervention"].value for e in sensor(later).asset_events] == ["int_1"]
 
 
 def test_an_index_that_cannot_be_read_fails_with_its_hint():

@@ -4,7 +4,6 @@ import os
 
 import dagster as dg
 
-from pandora_dagster.cookbook import open_shelf
 from pandora_dagster.defs.archive_resource import Archive
 from pandora_dagster.defs.assets_archive import archive_asset
 from pandora_dagster.defs.assets_batch import batch_asset
@@ -18,10 +17,11 @@ from pandora_dagster.defs.schedules import ARCHIVAL_JOB, missed_nights_check, mi
 from pandora_dagster.defs.sensor_interventions import Halts, interventions_asset, interventions_sensor
 from pandora_dagster.defs.sensors import inbox_sensor
 from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring.building import open_cookbook, open_versions
 
 relax_history()
 _SETTINGS = load_settings(os.environ)
-_TURN_ASSETS = turn_assets(open_shelf(_SETTINGS.cookbook_root))
+_TURN_ASSETS = turn_assets(open_cookbook(_SETTINGS, open_versions(_SETTINGS)))
 
 defs = dg.Definitions(
     assets=[*_TURN_ASSETS, batch_asset(_SETTINGS), archive_asset(_SETTINGS), *prompt_assets(_SETTINGS), interventions_asset()],

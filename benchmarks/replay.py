@@ -2,8 +2,8 @@
 
 python -m benchmarks.replay [--calls 500] [--rounds 3]
 
-Prints calls a second of both (the best round of each recipe), their ratio (expected: at least 0.9)
-and how many answers are the same (expected: all).
+Prints calls of both for each second of the processor (the best round of each recipe; on a machine with other work, seconds of the
+clock say something else each time), their ratio (expected: at least 0.9) and how many answers are the same (expected: all).
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main() -> int:
         house.close()
     calls = sum(len(records) for records in by_recipe.values())
     ratio = alone / through
-    print(f"{calls} calls: alone {calls / alone:.0f} a second, replayed {calls / through:.0f} a second: {ratio:.2f} (expected {RATIO})")
+    print(f"{calls} calls: alone {calls / alone:.0f} a CPU second, replayed {calls / through:.0f}: {ratio:.2f} (expected {RATIO})")
     print(f"{same} of {calls} answers are the same (expected all)")
     return 0 if ratio >= RATIO and same == calls else 1
 
@@ -76,7 +76,7 @@ def _logged(house: House, wanted: int) -> dict[str, list[CallRecord]]:
 
 
 def _alone(house: House, trying: Trying, by_recipe: dict[str, list[CallRecord]]) -> float:
-    """Seconds for the calls themselves, everything that they need in memory."""
+    """Seconds of the processor for the calls themselves, everything that they need in memory."""
     ready: dict[str, list[CallRequest]] = {
         name: [request_of(CallCase.model_validate_json(house.vault.read(r.request_ref)), name, user=r.user_id) for r in records]
         for name, records in by_recipe.items()
@@ -86,20 +86,20 @@ def _alone(house: House, trying: Trying, by_recipe: dict[str, list[CallRecord]])
         for request in requests:
             await trying.bench.execution.attempt(request)
 
-    began = time.perf_counter()
+    began = time.process_time()
     for name, requests in ready.items():
         trying.bench.on(house.cookbook.load(name))
         trying.run(made(requests))
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def _replayed(house: House, trying: Trying, by_recipe: dict[str, list[CallRecord]]) -> tuple[float, int]:
-    """Seconds for the same through a replay, and how many answers are the same."""
-    same, began = 0, time.perf_counter()
+    """Seconds of the processor for the same through a replay, and how many answers are the same."""
+    same, began = 0, time.process_time()
     for name, records in by_recipe.items():
         trying.bench.on(house.cookbook.load(name))
         same += trying.run(replayed(iter(records), trying.bench, name, house.vault.read)).same
-    return time.perf_counter() - began, same
+    return time.process_time() - began, same
 
 
 if __name__ == "__main__":

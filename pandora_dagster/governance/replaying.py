@@ -133,7 +133,6 @@ async def _again(
         return None
     try:
         case = CallCase.model_validate_json(read(record.request_ref))
-        logged = read(record.answer_ref) if record.answer_ref else ""
     except DocumentError as error:
         told.left_out["what was kept is gone: its retention is over" if error.missing else "what was kept is damaged"] += 1
         return None
@@ -141,7 +140,22 @@ async def _again(
         told.left_out["what was kept is damaged"] += 1
         return None
     request = request_of(case, recipe, user=record.user_id)
-    return record, await bench.tried(replace(request, layer=layer) if layer else request), logged
+    done = await bench.tried(replace(request, layer=layer) if layer else request)
+    return record, done, done.raw if _is_kept(record, done) else _logged(record, read)
+
+
+def _is_kept(record: CallRecord, done: Tried) -> bool:
+    """Whether the answer is the logged one: its hash is the name under which that is kept, which need not be read then."""
+    made = done.record.answer_ref if done.record else ""
+    return bool(made) and record.answer_ref.endswith(f"/{made}")
+
+
+def _logged(record: CallRecord, read: Callable[[str], str]) -> str:
+    """The logged answer, "" where it is gone: then the new one is another."""
+    try:
+        return read(record.answer_ref) if record.answer_ref else ""
+    except DocumentError:
+        return ""
 
 
 def _compare(record: CallRecord, done: Tried, logged: str, told: Replayed) -> None:

@@ -1,10 +1,13 @@
-"""Takes docs/images/graph.png and turn.png: the demo in a temporary store, Dagster over it, a real headless browser.
+"""Takes the pictures of docs/images: the demo in a temporary store, its old turns archived, Dagster over it, a real headless browser.
+
+The archive's pictures are a walk: the day's materialisation, its table, the page that `lineage` leads to, a document's lineage.
 
     python docs/take_screenshots.py [FOLDER]
 
 Needs playwright and a Chromium of the system (`apt-get install chromium`); writes nothing outside FOLDER.
 """
 
+import json
 import os
 import shutil
 import socket
@@ -36,6 +39,9 @@ SWITCHES = (
 GRAPH_SIZE: ViewportSize = {"width": 1150, "height": 2950}
 """Eleven floors of nodes, large enough to read their checks."""
 TURN_SIZE: ViewportSize = {"width": 1500, "height": 1250}
+NIGHT_SIZE: ViewportSize = {"width": 1500, "height": 1150}
+FIRST_DAY, LAST_DAY, DAY = "2026-09-01", "2026-09-30", "2026-09-21"
+"""The example's days, and the one that is shown."""
 SHOWN = "response"
 """The phase whose materialisation is shown: it has an answer, a call and two gates."""
 
@@ -43,17 +49,50 @@ SHOWN = "response"
 def main(images: Path) -> None:
     images.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="pandora-pictures-") as folder:
-        environment = {**os.environ, "PANDORA_ROOT": folder, "DAGSTER_HOME": f"{folder}/dagster", "PANDORA_RUNTIME": "extractive"}
+        environment = {
+            **os.environ,
+            "PANDORA_ROOT": folder,
+            "DAGSTER_HOME": f"{folder}/dagster",
+            "PANDORA_RUNTIME": "extractive",
+            "PANDORA_PAGES_PORT": str(_free_port()),
+        }
         demo(environment)
-        with webserver(environment) as address, browser() as chromium:
+        long_conversation(environment, Path(folder).with_suffix(".jsonl"))
+        archival(environment)
+        with webserver(environment) as address, pages(environment), browser() as chromium:
             graph(chromium.new_page(viewport=GRAPH_SIZE), address, images / "graph.png")
             turn(chromium.new_page(viewport=TURN_SIZE), address, live_turn(Path(folder)), images / "turn.png")
+            night(chromium.new_page(viewport=NIGHT_SIZE), address, images)
 
 
 def demo(environment: Mapping[str, str]) -> None:
     """The example history and one live turn."""
     command = [sys.executable, "-c", "from pandora_dagster.cli import main; main()", "demo"]
     subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+
+
+def long_conversation(environment: Mapping[str, str], file: Path) -> None:
+    """A conversation that has something to compress: pages of these docs, asked about and answered."""
+    read = {name: (REPOSITORY / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("archival", "serving", "batch")}
+    messages: list[dict[str, str]] = []
+    for name, text in read.items():
+        messages.append({"role": "user", "content": f"What do our notes say about {name}, and which settings are there?"})
+        messages.append({"role": "assistant", "content": text})
+    line = {"id": "notes", "user_id": "example", "created_at": f"{DAY}T09:00:00Z", "messages": messages}
+    file.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    command = [sys.executable, "-c", "from pandora_dagster.cli import main; main()", "import", str(file)]
+    subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+    file.unlink()
+
+
+def archival(environment: Mapping[str, str]) -> None:
+    """The days of the example, in one run."""
+    days = ["--partition-range", f"{FIRST_DAY}...{LAST_DAY}"]
+    selection = ["--select", "archived_turns,session_summaries,user_digests"]
+    command = [sys.executable, "-m", "dagster", "asset", "materialize", *selection, *days, "-m", "pandora_dagster.definitions"]
+    subprocess.run(  # noqa: S603 - our own command
+        command, cwd=REPOSITORY, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def live_turn(root: Path) -> str:
@@ -65,29 +104,46 @@ def live_turn(root: Path) -> str:
 @contextmanager
 def webserver(environment: Mapping[str, str]) -> Generator[str]:
     """Dagster on a free port; its address once it answers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = _free_port()
     command = [sys.executable, "-m", "dagster_webserver", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", str(port)]
+    with _running(command, environment):
+        yield _answering(f"http://127.0.0.1:{port}", "/server_info")
+
+
+@contextmanager
+def pages(environment: Mapping[str, str]) -> Generator[str]:
+    """The archive's pages, where Dagster leads to."""
+    with _running([sys.executable, "-c", "from pandora_dagster.cli import main; main()", "pages"], environment):
+        yield _answering(f"http://127.0.0.1:{environment['PANDORA_PAGES_PORT']}", "/")
+
+
+@contextmanager
+def _running(command: list[str], environment: Mapping[str, str]) -> Generator[None]:
     process = subprocess.Popen(  # noqa: S603 - our own command
         command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        yield _answering(f"http://127.0.0.1:{port}")
+        yield
     finally:
         process.terminate()
         process.wait(timeout=30)
 
 
-def _answering(address: str, *, seconds: float = 90) -> str:
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _answering(address: str, path: str, *, seconds: float = 90) -> str:
     last = time.monotonic() + seconds
     while time.monotonic() < last:
         try:
-            urlopen(f"{address}/server_info", timeout=5).close()  # noqa: S310 - an http address on this machine
+            urlopen(address + path, timeout=5).close()  # noqa: S310 - an http address on this machine
             return address
         except (URLError, ConnectionError, TimeoutError):
             time.sleep(0.3)
-    raise SystemExit(f"{address}: dagster-webserver: no answer after {seconds:.0f} s")
+    raise SystemExit(f"{address}: no answer after {seconds:.0f} s")
 
 
 @contextmanager
@@ -120,6 +176,21 @@ def turn(page: Page, address: str, partition: str, picture: Path) -> None:
     page.get_by_text("tokens_output").first.wait_for(timeout=60_000)
     _settle(page)
     page.screenshot(path=picture)
+
+
+def night(page: Page, address: str, images: Path) -> None:
+    """From a day's materialisation to its table, to the page of the day, to the lineage of a document."""
+    page.goto(f"{address}/assets/archived_turns?view=partitions&partition={DAY}")
+    page.get_by_text("documents_table").first.wait_for(timeout=60_000)
+    _settle(page)
+    page.screenshot(path=images / "archive_day.png")
+    link = page.get_by_role("link", name=f"/archive/{DAY}").first
+    page.goto(link.get_attribute("href") or "")
+    page.get_by_text(f"Archived turns of {DAY}").wait_for(timeout=30_000)
+    page.screenshot(path=images / "archive_page.png")
+    page.get_by_role("link", name="context.md").first.click()
+    page.get_by_text("Facts of an original").wait_for(timeout=30_000)
+    page.screenshot(path=images / "lineage.png")
 
 
 def _settle(page: Page) -> None:

@@ -7,6 +7,7 @@ import dagster as dg
 from pandora_dagster.defs.archive_resource import Archive
 from pandora_dagster.defs.assets_archive import archive_asset
 from pandora_dagster.defs.assets_batch import batch_asset
+from pandora_dagster.defs.assets_levels import level_assets
 from pandora_dagster.defs.assets_prompts import Scores, prompt_assets
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.history import relax_history
@@ -24,7 +25,14 @@ _SETTINGS = load_settings(os.environ)
 _TURN_ASSETS = turn_assets(open_cookbook(_SETTINGS, open_versions(_SETTINGS)))
 
 defs = dg.Definitions(
-    assets=[*_TURN_ASSETS, batch_asset(_SETTINGS), archive_asset(_SETTINGS), *prompt_assets(_SETTINGS), interventions_asset()],
+    assets=[
+        *_TURN_ASSETS,
+        batch_asset(_SETTINGS),
+        archive_asset(_SETTINGS),
+        *level_assets(_SETTINGS),
+        *prompt_assets(_SETTINGS),
+        interventions_asset(),
+    ],
     asset_checks=[missed_nights_check(_SETTINGS)],
     jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB],
     schedules=[nightly_schedule(_SETTINGS)],

@@ -10,6 +10,7 @@ from pandora_dagster.cli import (
     batch,
     calls,
     compression,
+    digest,
     documents,
     governance,
     interventions,
@@ -64,6 +65,7 @@ sources.register(app)
 memory.register(app)
 archive.register(app)
 lineage.register(app)
+digest.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -14,6 +14,7 @@ from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.archive import ArchivedTurn, ArchiveReport, DocumentRow, NotDue
+    from pandora_dagster.contracts.levels import LevelReport
     from pandora_dagster.phases.archive_selection import Selected
     from pandora_dagster.phases.archiving import ArchiveDesk
     from pandora_dagster.wiring import House
@@ -43,7 +44,8 @@ def archive(
     """Archive old turns: their documents are compressed, their originals go to cold storage.
 
     An archived turn is found, shown, asked about and exported as before; `pandora restore` brings its originals back. Open, halted and
-    pinned turns stay, and those that an open intervention names. Exit code 1 where a turn could not be archived: it stays as it was,
+    pinned turns stay, and those that an open intervention names. What archived conversations came to is summarised afterwards
+    (`pandora digest`). Exit code 1 where a turn could not be archived: it stays as it was,
     and an intervention says why.
 
     Example: pandora archive --older-than 30d --dry-run
@@ -70,10 +72,12 @@ def archive(
         rows: list[ArchivedTurn] = []
         report = _archived(house, desk, selected, rows)
         remove_partitions(house, [row.key for row in rows if row.outcome in (Outcome.ARCHIVED, Outcome.FINISHED)])
-        _tell(house, report, rows, as_json=as_json)
-    if report.stopped:
-        stop(EXIT_WRONG, report.stopped, report.hint)
-    if report.failed:
+        levels = () if report.stopped else _levels(house, desk.rules.after_days)
+        _tell(house, report, rows, levels, as_json=as_json)
+    for done in (report, *levels):
+        if done.stopped:
+            stop(EXIT_WRONG, done.stopped, done.hint)
+    if report.failed or any(done.failed for done in levels):
         raise typer.Exit(EXIT_HALTED)
 
 
@@ -168,6 +172,16 @@ def _archived(house: "House", desk: "ArchiveDesk", selected: "Selected", rows: "
         return house.run(archive_turns(selected, desk, on_row=told))
 
 
+def _levels(house: "House", after_days: int) -> "tuple[LevelReport, LevelReport]":
+    """Narratives and digests, brought up to date with what is archived."""
+    from pandora_dagster.phases.digests import digest_users
+    from pandora_dagster.phases.narratives import summarise_sessions
+    from pandora_dagster.wiring import open_levels
+
+    desk = open_levels(house, quiet_days=after_days)
+    return house.run(summarise_sessions(desk)), house.run(digest_users(desk))
+
+
 def _tell_selected(selected: "Selected", *, as_json: bool) -> None:
     if as_json:
         due = [{"turn": str(d.key), "day": d.day.isoformat()} for d in selected.due]
@@ -180,12 +194,13 @@ def _tell_selected(selected: "Selected", *, as_json: bool) -> None:
     _tell_not_due(selected.not_due)
 
 
-def _tell(house: "House", report: "ArchiveReport", rows: "list[ArchivedTurn]", *, as_json: bool) -> None:
+def _tell(house: "House", report: "ArchiveReport", rows: "list[ArchivedTurn]", levels: "Sequence[LevelReport]", *, as_json: bool) -> None:
     counts = {outcome.value: number for outcome, number in report.counts.items()}
     if as_json:
         names = ("due", "documents", "compressed", "tokens_before", "tokens_after", "ratio", "facts", "facts_kept", "cold_bytes", "stopped")
         sums = {name: getattr(report, name) for name in names}
-        say_json({**sums, "counts": counts, "turns": [_row(row) for row in rows], "not_due": _not_due(report.not_due)})
+        made = {name: dict(done.counts) for name, done in zip(("narratives", "digests"), levels, strict=False)}
+        say_json({**sums, "counts": counts, "turns": [_row(row) for row in rows], "not_due": _not_due(report.not_due), **made})
         return
     done = [row for row in rows if row.documents]
     if done:
@@ -205,6 +220,11 @@ def _tell(house: "House", report: "ArchiveReport", rows: "list[ArchivedTurn]", *
         say("nothing is due")
     for row in report.failed:
         note(f"pandora: {row.key}: {row.reason} (intervention {row.intervention})")
+    for name, done in zip(("narratives", "digests"), levels, strict=False):
+        if told := ", ".join(f"{number} {outcome}" for outcome, number in done.counts.items() if outcome != "unchanged"):
+            say(f"{name}: {told} (pandora digest)")
+        for failed in done.failed:
+            note(f"pandora: {failed.subject}: {failed.reason} (intervention {failed.intervention})")
     _tell_not_due(report.not_due)
 
 

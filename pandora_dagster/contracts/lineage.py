@@ -183,10 +183,14 @@ class LineageIndex(Protocol):
 
 
 class KeepsLineage(Protocol):
-    """Writes the rows of turns. Never raises: the documents stand, and the rows can be made again from them."""
+    """Writes the rows of turns and of levels above them. Never raises: the documents stand, and the rows can be made again from them."""
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> None:
         """Turns as they stand, each with its documents as they were before any archival."""
+        ...
+
+    def put_rows(self, document: str, edges: Sequence[Edge]) -> None:
+        """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
         ...
 
 

@@ -318,6 +318,10 @@ class TurnIndex(Protocol):
         """Of every turn its state and last activity, nothing else, by user and number."""
         ...
 
+    def sessions(self, user: str) -> Mapping[str, tuple[Stands, ...]]:
+        """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
+        ...
+
     def behind(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
         """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
         ...

@@ -10,9 +10,11 @@ from pydantic import Field
 from pandora_dagster.contracts.archive import ArchiveReport
 from pandora_dagster.contracts.archive_days import ArchivedDay
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.levels import LevelReport, Subject
 from pandora_dagster.contracts.words import Priority
 from pandora_dagster.defs.resources import opened_house
 from pandora_dagster.phases.archive_day import OnRow
+from pandora_dagster.phases.levels import OnRow as OnLevel
 from pandora_dagster.wiring.archival import Archival
 
 
@@ -29,6 +31,20 @@ class RunsNights(Protocol):
     def page(self, day: date) -> str:
         """The address of the page that shows a day's documents with their lineage; "" where none is served."""
         ...
+
+    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[Subject]]:
+        """The sessions, or the people, that have turns archived on these days."""
+        ...
+
+    def level(self, name: str, subjects: Collection[Subject], *, run_id: str, on_row: OnLevel) -> LevelReport:
+        """Bring `session_summaries` or `user_digests` of these subjects up to date."""
+        ...
+
+    def lost(self, subjects: Collection[Subject]) -> Iterator[str]:
+        """What speaks against `no_fact_lost` of these narratives or digests, a sentence each."""
+        ...
+
+    def lineage_page(self, subject: Subject) -> str: ...
 
 
 class Archive(dg.ConfigurableResource[None]):
@@ -51,6 +67,18 @@ class Archive(dg.ConfigurableResource[None]):
 
     def page(self, day: date) -> str:
         return self._archival.page(day)
+
+    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[Subject]]:
+        return self._archival.subjects(days, people=people)
+
+    def level(self, name: str, subjects: Collection[Subject], *, run_id: str, on_row: OnLevel) -> LevelReport:
+        return self._archival.level(name, subjects, run_id=run_id, on_row=on_row)
+
+    def lost(self, subjects: Collection[Subject]) -> Iterator[str]:
+        return self._archival.lost(subjects)
+
+    def lineage_page(self, subject: Subject) -> str:
+        return self._archival.lineage_page(subject)
 
     @property
     def _archival(self) -> Archival:

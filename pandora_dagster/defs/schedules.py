@@ -9,6 +9,7 @@ import dagster as dg
 
 from pandora_dagster.defs.archive_resource import RunsNights
 from pandora_dagster.defs.assets_archive import ASSET
+from pandora_dagster.defs.assets_levels import DIGESTS, NARRATIVES
 from pandora_dagster.defs.partitions import due_days
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.selection.due import spans
@@ -22,7 +23,11 @@ _GRACE = timedelta(hours=6)
 _LOOK_EVERY_S = 1800
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
-ARCHIVAL_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="Archive the turns of a day, or of a range of days in one run.")
+ARCHIVAL_JOB = dg.define_asset_job(
+    JOB,
+    selection=[ASSET, NARRATIVES, DIGESTS],
+    description="Archive the turns of a day, or of a range of days in one run; then what their sessions and people came to.",
+)
 
 
 def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:

@@ -13,7 +13,7 @@ from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult,
 from pandora_dagster.contracts.governance import KeepsVersions
 from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, TokenRatios, Vault
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
-from pandora_dagster.contracts.words import InterventionType, ModelLayer
+from pandora_dagster.contracts.words import InterventionType, ModelLayer, Priority
 from pandora_dagster.errors import ConfigurationError, DeferredError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.account import Account, site_fields
 from pandora_dagster.execution.allowance import SUMMARIZING, Allowance
@@ -229,8 +229,11 @@ class Executor:
         return Fault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True) if reason else None
 
     def _allowance_of(self, call: _Call) -> Allowance | None:
-        """The limits that the call comes under: only a live session has them, and only for what goes beyond a turn's own calls."""
-        return self._allowance if call.request.site.session and call.loaded.recipe.role in SUMMARIZING else None
+        """The limits that the call comes under: only a live session has them, the night has its own, and only for what goes beyond a
+        turn's own calls."""
+        site = call.request.site
+        is_live = bool(site.session) and site.priority is not Priority.NIGHT
+        return self._allowance if is_live and call.loaded.recipe.role in SUMMARIZING else None
 
     def _judged(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> Judged | Fault:
         account, recipe = call.account, call.loaded.recipe

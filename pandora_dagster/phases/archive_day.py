@@ -23,7 +23,7 @@ from pandora_dagster.phases.halting import kind_of
 from pandora_dagster.selection.due import Selection
 from pandora_dagster.selection.turn_row import row_of
 
-_BATCH = 32
+_BATCH = 128
 """Turns that go to the disk together: they wait for it once, and two batches are what a run holds in memory."""
 _DOWN = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
 """What no other turn would be spared of."""

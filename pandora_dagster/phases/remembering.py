@@ -61,7 +61,7 @@ async def _kept(desk: Desk, known: SessionFacts, said: str) -> Written:
     user, session = desk.turn.key.user, SessionId(known.session_id)
     profile = desk.kit.facts.profile(user)
     elsewhere = tuple(f for f in profile.facts if not f.origin.startswith(f"{session}/")) if profile else ()
-    result = await desk.ask(FACTS, [_document("known_facts", (*elsewhere, *known.facts))])
+    result = await desk.ask(FACTS, [facts_document("known_facts", (*elsewhere, *known.facts))])
     diff, refused = screened(answer_of(result, FactsDiff), said, (*elsewhere, *known.facts))
     occasion = _occasion(desk, result.record.call_id)
     audit: list[FactChange] = []
@@ -95,7 +95,7 @@ async def _profile(desk: Desk, session: SessionFacts, diff: FactsDiff, occasion:
     grown = merge(standing)[0].facts if standing else ()
     smaller = FactsDiff()
     if len(grown) > MAX_PROFILE_FACTS:
-        result = await desk.ask(PROFILE, [_document("profile_facts", grown)])
+        result = await desk.ask(PROFILE, [facts_document("profile_facts", grown)])
         smaller, _ = screened(answer_of(result, FactsDiff), "", grown)
         occasion = replace(occasion, call=result.record.call_id)
 
@@ -132,7 +132,7 @@ def _unfit(fact: str, source: Source, stems: frozenset[str]) -> str:
     return "" if not own or stems.intersection(own) else "no word of it was said"
 
 
-def _document(name: str, facts: Iterable[NotableFact]) -> InputDocument:
+def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:
     """Facts as items, so that a small room leaves the oldest out."""
     return InputDocument(name, items=tuple(Item(ledger_lines([f]), f.turn + (0.5 if f.current else 0.0), f"fact {f.id}") for f in facts))
 

@@ -156,6 +156,17 @@ def taken_back(profile: Profile, ids: Sequence[str], origins: Sequence[str], occ
     return changing.result()
 
 
+def by_date(ledger: L) -> L:
+    """The ledger where of two facts that contradict each other the newer is current, in whatever order they were added."""
+    known = {f.id: f for f in ledger.facts}
+    for fact in ledger.facts:
+        other = known.get(fact.superseded_by or "")
+        if other and other.current and other.stated_at < fact.stated_at:
+            known[fact.id] = known[fact.id].model_copy(update={"superseded_by": None, "superseded_at": None})
+            known[other.id] = other.model_copy(update={"superseded_by": fact.id, "superseded_at": fact.stated_at})
+    return ledger.model_copy(update={"facts": tuple(known.values())})
+
+
 def same_words(one: str, other: str) -> bool:
     """Whether two facts say the same but for case and signs."""
     return _WORD.findall(one.lower()) == _WORD.findall(other.lower())

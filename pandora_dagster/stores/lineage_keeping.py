@@ -1,7 +1,9 @@
-"""The rows of turns, written when a turn is done, archived or brought back. Knows that nothing depends on it."""
+"""The rows of turns, written when a turn is done, archived or brought back, and those of levels. Knows that nothing depends on it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
+from pandora_dagster.contracts.lineage import Edge
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import PandoraError
@@ -22,7 +24,7 @@ class LineageKeeper:
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> None:
         """Rows in the place of the turns' older ones, in one opening of the index. What is not written is at the next rebuild."""
-        try:
+        with self._told_once():
             texts = self._texts()
             edges = [
                 edge
@@ -32,8 +34,18 @@ class LineageKeeper:
                 )
             ]
             self.index.put(edges, owners=[str(turn.key) for _, turn in turns])
+
+    def put_rows(self, document: str, edges: Sequence[Edge]) -> None:
+        """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
+        with self._told_once():
+            self.index.put(edges, owners=[document])
+
+    @contextmanager
+    def _told_once(self) -> Generator[None]:
+        try:
+            yield
         except PandoraError as error:
-            sentence = f"{error}; the turns stand, their lineage does not tell of them: pandora index rebuild makes it again"
+            sentence = f"{error}; the documents stand, their lineage does not tell of them: pandora index rebuild makes it again"
             if sentence not in self._told:
                 self._told.add(sentence)
                 self._report(sentence)

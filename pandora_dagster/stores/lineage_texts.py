@@ -53,7 +53,7 @@ class StoredTexts:
         try:
             for number in range(self.manifest(place.key).revision, -1, -1):
                 turn = self._original(place.key, number)
-                if number == 0 or _written_at(turn.manifest) <= at:
+                if number == 0 or _written_at(turn.manifest) < at:  # times are whole seconds: one of the same second came after
                     return _document_of(turn, place.name)
         except PandoraError:
             return None

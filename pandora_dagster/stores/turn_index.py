@@ -51,6 +51,7 @@ _OF_ALL = f"""
     ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
 """  # noqa: S608
 _STANDING = f"SELECT user_id, number, state, last_activity FROM {ALL_TURNS} ORDER BY user_id, number"  # noqa: S608
+_SESSIONS = f"SELECT session_id, number, state, last_activity FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? ORDER BY session_id, number"  # noqa: S608
 _STATED = f"SELECT doc, state, last_activity, tokens, context_sha FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
 _RESTATE = """
     UPDATE {table} SET state = given.state, tokens = given.tokens, context_sha = given.context_sha
@@ -145,6 +146,16 @@ class DuckTurnIndex:
         with self.file.reading() as db:
             found = db.execute(_STANDING).fetchall()
         return tuple(Stands(TurnKey(UserId(user), number), state, last) for user, number, state, last in found)
+
+    def sessions(self, user: str) -> dict[str, tuple[Stands, ...]]:
+        """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
+        with self.file.reading() as db:
+            base = base_of(db, user)
+            found = [] if base is None else db.execute(_SESSIONS, [base, after(base)]).fetchall()
+        sessions: dict[str, list[Stands]] = {}
+        for session, number, state, last in found:
+            sessions.setdefault(session, []).append(Stands(TurnKey(UserId(user), number), state, last))
+        return {session: tuple(turns) for session, turns in sessions.items()}
 
     def behind(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
         """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""

@@ -27,7 +27,7 @@ body { margin: 0 auto; max-width: 110rem; padding: 1.5rem; background: var(--gro
 h1, h2 { overflow-wrap: anywhere; } h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2.5rem 0 .5rem; padding-top: .5rem;
   border-top: 1px solid var(--line); } h3 { font-size: .9rem; margin: .5rem 0; color: var(--faint); }
 a { color: var(--link); } p.told, table { color: var(--faint); font-size: .9rem; } table { border-collapse: collapse; }
-td, th { text-align: left; vertical-align: top; padding: .15rem .8rem .15rem 0; overflow-wrap: anywhere; }
+th { white-space: nowrap; } td, th { text-align: left; vertical-align: top; padding: .15rem .8rem .15rem 0; overflow-wrap: anywhere; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; font: 13px/1.5 ui-monospace, monospace; }
 pre.tree { overflow-x: auto; white-space: pre; overflow-wrap: normal; }
 .sides { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .sides > div, .pane { background: var(--pane); border: 1px solid

@@ -4,23 +4,31 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from urllib.parse import quote
 
 from pandora_dagster.contracts.archive import ArchiveReport
 from pandora_dagster.contracts.archive_days import ArchivedDay
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.levels import LevelReport, Subject
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import InputError
+from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.phases.archive_day import OnRow, archive_turns
 from pandora_dagster.phases.archive_selection import select
 from pandora_dagster.phases.archived_days import archived_days
 from pandora_dagster.phases.archiving import ArchiveDesk, ArchiveRules
+from pandora_dagster.phases.digests import digest_users, lost_narratives
+from pandora_dagster.phases.levels import OnRow as OnLevel
+from pandora_dagster.phases.narratives import PHASE as SESSIONS
+from pandora_dagster.phases.narratives import lost_turns, summarise_sessions
 from pandora_dagster.selection.due import day_of, last_due_day
+from pandora_dagster.selection.levels import digest_id, narrative_id
 from pandora_dagster.stores.archived import ArchivedFolders
 from pandora_dagster.stores.cold import ColdFiles
 from pandora_dagster.stores.first_day import FirstDay
 from pandora_dagster.stores.holds import HoldFiles
 from pandora_dagster.stores.index_rebuild import Preambles
 from pandora_dagster.wiring.house import House
+from pandora_dagster.wiring.levels import open_levels
 
 
 def open_archive(house: House, *, after_days: int | None = None, run_id: str = "") -> ArchiveDesk:
@@ -79,6 +87,41 @@ class Archival:
         """Where `pandora ui` shows the day's documents with their lineage; "" where it shows none."""
         port = self.house.settings.pages_port
         return f"http://127.0.0.1:{port}/archive/{day}" if port else ""
+
+    def lineage_page(self, subject: Subject) -> str:
+        """Where `pandora ui` shows the lineage of a narrative or a digest; "" where it shows none."""
+        port = self.house.settings.pages_port
+        document = narrative_id(subject.user, subject.session) if subject.session else digest_id(subject.user)
+        return f"http://127.0.0.1:{port}/lineage/{quote(document, safe=':/')}" if port else ""
+
+    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[Subject]]:
+        """The sessions, or the people, that have turns archived on these days."""
+        wanted = set(days)
+        found: dict[date, set[Subject]] = {}
+        for user in self.house.turns.users():
+            for session, turns in self.house.kit.index.sessions(user).items():
+                for day in {self._day(one.last_activity) for one in turns if one.state == TurnState.ARCHIVED}:
+                    if day and day in wanted:
+                        found.setdefault(day, set()).add(Subject(user, "" if people else session))
+        return {day: frozenset(subjects) for day, subjects in found.items()}
+
+    def level(self, name: str, subjects: Collection[Subject], *, run_id: str, on_row: OnLevel) -> LevelReport:
+        """Bring `session_summaries` or `user_digests` of these subjects up to date. Raises StoreError."""
+        desk = open_levels(self.house, run_id=run_id)
+        ordered = sorted(subjects, key=str)
+        if name == SESSIONS:
+            return self.house.run(summarise_sessions(desk, [(one.user, one.session) for one in ordered], on_row=on_row))
+        return self.house.run(digest_users(desk, [one.user for one in ordered], on_row=on_row))
+
+    def lost(self, subjects: Collection[Subject]) -> Iterator[str]:
+        """What speaks against `no_fact_lost` of these narratives or digests, a sentence each that names its subject."""
+        desk = open_levels(self.house)
+        for subject in sorted(subjects, key=str):
+            try:
+                faults = lost_turns(desk, subject.user, subject.session) if subject.session else lost_narratives(desk, subject.user)
+            except DocumentError as error:
+                faults = (str(error),)
+            yield from (f"{subject}: {fault}" for fault in faults)
 
     def archived(self, days: Collection[date]) -> Iterator[TurnKey]:
         """The archived turns of these days."""

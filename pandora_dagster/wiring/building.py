@@ -41,6 +41,7 @@ from pandora_dagster.stores.calls import Calls
 from pandora_dagster.stores.conversation_summaries import ConversationSummaryFiles
 from pandora_dagster.stores.facts import FactFiles
 from pandora_dagster.stores.interventions import InterventionFiles
+from pandora_dagster.stores.levels import LevelFiles
 from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.stores.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.lineage_keeping import LineageKeeper
@@ -63,6 +64,7 @@ from pandora_dagster.tools.memory import MemoryCreate, MemoryQuery
 from pandora_dagster.wiring.compression import open_compression
 from pandora_dagster.wiring.embedding import open_embedder, open_vectors
 from pandora_dagster.wiring.house import House
+from pandora_dagster.wiring.level_lineage import level_readers, level_rows
 from pandora_dagster.wiring.lineage import Lineage
 
 
@@ -172,6 +174,7 @@ def open_house(
     sources = SourceFiles(root, research_index)
     note_index = DuckNoteIndex.at(root / "indexes" / "note_index.duckdb", index.reader, wait_s=settings.index_lock_wait_s)
     notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {}, note_index)
+    levels = LevelFiles(root)
     lineage = Lineage(
         root,
         turns,
@@ -180,6 +183,8 @@ def open_house(
         sources,
         notes,
         now,
+        levels=level_readers(levels),
+        records=(lambda: level_rows(levels, turns, counter),),
     )
     kit = Kit(
         cookbook,

@@ -74,7 +74,8 @@ def test_what_can_not_be_meant_is_one_sentence(run, arguments, says):
         ("example:turn_000002/nothing.md", "names no such document"),
         ("example:../../etc/passwd", "turn id"),
         ("example:notes/../../../etc/passwd", "expected one such as"),
-        ("example:digest", "nothing here keeps it"),
+        ("anna:digest", "there is no digest"),
+        ("example:session/never", "there is no such narrative"),
         ("example:turn_000002/context.md#9", "expected one such as"),
     ],
 )

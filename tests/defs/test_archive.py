@@ -7,10 +7,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.levels import Subject
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.defs.archive_resource import Archive
 from pandora_dagster.defs.assets_archive import ASSET, archive_asset
+from pandora_dagster.defs.assets_levels import DIGESTS, NARRATIVES, level_assets
 from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.partitions import TURNS, due_days
 from pandora_dagster.defs.schedules import (
@@ -52,7 +54,7 @@ def instance():
 def graph(house):
     archive = Archive(root=str(house.settings.root), runtime="extractive")
     return dg.Definitions(
-        assets=[archive_asset(house.settings), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
+        assets=[archive_asset(house.settings), *level_assets(house.settings), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
         asset_checks=[missed_nights_check(house.settings)],
         jobs=[ARCHIVAL_JOB],
         schedules=[nightly_schedule(house.settings)],
@@ -78,8 +80,8 @@ def tick(graph, instance, at):
     return [r.tags.get("dagster/partition") or (r.tags[RANGE[0]], r.tags[RANGE[1]]) for r in data.run_requests]
 
 
-def checks(result):
-    return {e.check_name: e for e in result.get_asset_check_evaluations()}
+def checks(result, asset=ASSET):
+    return {e.check_name: e for e in result.get_asset_check_evaluations() if e.asset_key.path == [asset]}
 
 
 def days_of(house):
@@ -117,6 +119,28 @@ def test_a_range_of_days_is_archived_in_one_run(graph, house, instance):
     assert instance.get_dynamic_partitions("turns") == ["ann:turn_000001"]
     assert all(house.turns.manifest(key).state is TurnState.ARCHIVED for key in keys) and house.verify_index() == ()
     assert house.turns.manifest(keys[0]).archive.run_id == result.run_id
+
+
+def test_sessions_and_people_follow_the_turns(graph, house, instance):
+    """Each day tells of its sessions and people; the links prove that nothing is lost; a session that can not be told fails the check and
+    is named, the next run makes it up."""
+    days = days_of(house)
+    first, last = min(days), max(days)
+    result = run(graph, instance, first, last)
+    assert result.success and checks(result, NARRATIVES)["no_fact_lost"].passed and checks(result, DIGESTS)["no_fact_lost"].passed
+    for asset, wanted in ((NARRATIVES, lambda m: f"{m.user_id}, session {m.session_id}"), (DIGESTS, lambda m: m.user_id)):
+        made = {m.partition: m.metadata for m in result.asset_materializations_for_node(asset)}
+        for day, turns in days.items():
+            rows = [r.data for r in made[day]["levels"].records]
+            assert {r["of"] for r in rows} == {wanted(house.turns.manifest(t)) for t in turns}
+            assert all(r["links"] and r["runtime"] == "extractive" and r["tokens"] for r in rows)
+            assert made[day]["lineage"].value.count("/lineage/example:") == len(rows)
+    (path,) = (house.settings.root / "users").glob("*/sessions/chair/narrative.json")
+    path.write_text(path.read_text().replace('"turn": ', '"turn": 9'))
+    archive = Archive(root=str(house.settings.root), runtime="extractive")
+    chair = Subject(UserId("example"), "chair")
+    assert any("session chair" in fault for fault in archive.lost({chair}))
+    assert run(graph, instance, first, last).success and not list(archive.lost({chair}))
 
 
 def test_a_damaged_object_and_a_damaged_turn_fail_their_checks_alone(graph, house, instance):

@@ -9,7 +9,7 @@ from pandora_dagster.contracts.calls import framed
 from pandora_dagster.shipped import shipped_folder
 
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
-_ITEM = re.compile(r"^\[\d+\] ", re.MULTILINE)
+ITEM = re.compile(r"^\[\d+\] ", re.MULTILINE)
 _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         "_L2_SYSTEM": ("l2_system", ()),
@@ -48,7 +48,7 @@ def items_in(prompt: str, document: str) -> tuple[str, int]:
     opening, closing = (f"\n{line}\n" for line in framed("document", document, "\0").split("\n\0\n"))
     head, _, rest = f"{prompt}\n".rpartition(opening)
     body = rest.removesuffix(closing) if head else ""
-    return body, len(_ITEM.findall(body))
+    return body, len(ITEM.findall(body))
 
 
 @cache

@@ -1,0 +1,185 @@
+"""Level L3: the digest of each person, into which the new parts of narratives are merged, and what the person stated, with dates.
+
+Incremental: a few summaries a call (003 "merge_digests"). Where a narrative no longer holds what was merged, the digest tells of what is
+gone, and is made again from those that stand.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pandora_dagster.compression.levels.digest import L3DigestBuilder
+from pandora_dagster.compression.levels.soundness import shown_within, sound_digest
+from pandora_dagster.compression.levels.texts import numbered
+from pandora_dagster.contracts.calls import CallRequest, CallSite, InputDocument
+from pandora_dagster.contracts.facts import FactLedger
+from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.levels import (
+    DigestFields,
+    LevelOutcome,
+    LevelReport,
+    LevelRow,
+    MadeBy,
+    NarrativeLink,
+    NarrativePart,
+    SessionNarrative,
+    Subject,
+    UserDigest,
+)
+from pandora_dagster.contracts.words import InterventionType, Priority
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.digest_facts import with_facts
+from pandora_dagster.phases.levels import LevelDesk, OnRow, each
+from pandora_dagster.selection.levels import digest_edges, digest_id, in_order, merged_parts, unlinked_narratives
+
+PHASE = "user_digests"
+BUILDER = "memory/l3_digest"
+_BUILDER = L3DigestBuilder()
+
+
+async def digest_users(desk: LevelDesk, which: Iterable[UserId] | None = None, *, on_row: OnRow = lambda row: None) -> LevelReport:
+    """Bring the digests of these users, or of all, up to date with the narratives of their sessions."""
+    users = which if which is not None else desk.kit.turns.users()
+    subjects = tuple(dict.fromkeys(map(Subject, users)))
+    return await each(subjects, lambda subject: _digested(subject, desk), desk, phase=PHASE, on_row=on_row)
+
+
+def lost_narratives(desk: LevelDesk, user: UserId) -> tuple[str, ...]:
+    """What speaks against `no_fact_lost` at this level, a sentence each; summaries that wait for 003's trigger are no loss and not
+    told. Raises DocumentError.
+    """
+    narratives, digest = tuple(desk.levels.narratives(user)), desk.levels.digest(user)
+    merged = merged_parts(digest, narratives) if digest else frozenset[str]()
+    if merged is not None:
+        due, left = _due(merged, narratives, user, desk)
+        waiting = {n.session_id for n in narratives if any(part in left and part not in due for part in n.parts)}
+        narratives = tuple(n for n in narratives if n.session_id not in waiting)
+        links = tuple(link for link in digest.narratives if link.session_id not in waiting) if digest else ()
+        digest = digest.model_copy(update={"narratives": links}) if digest else None
+    return unlinked_narratives(digest, narratives)
+
+
+async def _digested(subject: Subject, desk: LevelDesk) -> LevelRow:
+    narratives = tuple(desk.levels.narratives(subject.user))
+    digest, reason = _known(subject.user, narratives, desk)
+    known, merged = digest, merged_parts(digest, narratives) if digest else None
+    due, left = _due(merged or frozenset(), narratives, subject.user, desk)
+    due = left if reason else due
+    if not left:
+        return _row(subject, digest, desk, reason=reason, outcome=LevelOutcome.REMOVED if reason else LevelOutcome.UNCHANGED)
+    waits = (
+        f"{len(left) - len(due)} summaries wait until there are {desk.rules.triggers.l3_trigger_summaries}, or their sessions are at rest"
+    )
+    if not due:
+        return _row(subject, digest, desk, reason=waits, outcome=LevelOutcome.WAITING, waiting=len(left))
+    size = max(1, desk.rules.triggers.l3_trigger_summaries)
+    refused = 0
+    for start in range(0, len(due), size):
+        digest, wrong = await _merged(subject, digest, due[start : start + size], narratives, desk)
+        desk.levels.save_digest(digest)
+        refused += wrong
+    waiting = len(left) - len(due)
+    reason = reason or (waits if waiting else "")
+    added = len(digest.narratives if digest else ()) - len(known.narratives if known else ())
+    return replace(_row(subject, digest, desk, reason=reason, outcome=LevelOutcome.MADE, waiting=waiting), added=added, refused=refused)
+
+
+def _known(user: UserId, narratives: Sequence[SessionNarrative], desk: LevelDesk) -> tuple[UserDigest | None, str]:
+    """The digest as it stands. A damaged one, and one that tells of what is gone, is deleted and made again: then the reason."""
+    try:
+        found = desk.levels.digest(user)
+    except DocumentError as error:
+        found, reason = None, f"made again: {error}"
+    else:
+        if found is None or merged_parts(found, narratives) is not None:
+            return found, ""
+        reason = "made again: it told of narratives that are gone or changed"
+    desk.levels.remove_digest(user)
+    return None, reason
+
+
+def _due(
+    merged: frozenset[str], narratives: Sequence[SessionNarrative], user: UserId, desk: LevelDesk
+) -> tuple[tuple[NarrativePart, ...], tuple[NarrativePart, ...]]:
+    """The parts that the digest takes up now, and all that it does not hold: those of sessions at rest, to which nothing comes any
+    more, and of the others once `l3_trigger_summaries` of them wait (003 "Configuration")."""
+    left = in_order(part for n in narratives for part in n.parts if part.sha not in merged)
+    if not left or len(left) >= desk.rules.triggers.l3_trigger_summaries:
+        return left, left
+    turns = desk.kit.index.sessions(user)
+    resting = {part.sha for n in narratives if desk.at_rest(turns.get(n.session_id, ())) for part in n.parts}
+    return tuple(part for part in left if part.sha in resting), left
+
+
+async def _merged(
+    subject: Subject, digest: UserDigest | None, parts: Sequence[NarrativePart], narratives: Sequence[SessionNarrative], desk: LevelDesk
+) -> tuple[UserDigest, int]:
+    """The digest with these parts, and how many items of the answer were refused; raises HaltError where none of it is borne out."""
+    session_of = {part.sha: narrative for narrative in narratives for part in narrative.parts}
+    texts = [part.text for part in parts]
+    limit = desk.rules.triggers.l3_max_digest_tokens
+    sessions = len({session_of[part.sha].session_id for part in parts})
+    days = f"{parts[0].links[0].at[:10]} to {parts[-1].links[-1].at[:10]}"
+    request = CallRequest(
+        recipe=BUILDER,
+        query="",
+        site=CallSite(PHASE, subject.user, priority=Priority.NIGHT),
+        documents=(
+            InputDocument("task_context", f"What one person asked for in {sessions} conversations, {days}."),
+            InputDocument("summaries", numbered(texts)),
+        ),
+        variables={"max_tokens": str(limit)},
+        policy=desk.kit.policy,
+    )
+    result = await desk.kit.execution.call(request)
+    answer, refused, reasons = sound_digest(result.parsed, texts)
+    if reasons:
+        hint = "no narrative is touched; once this is resolved the next night tries again"
+        raise desk.halt(PHASE, subject, InterventionType.FACT_LOSS, f"{BUILDER}: {subject}: {'; '.join(reasons)}", hint=hint, call=result)
+    both = _BUILDER.merge_digests(digest.fields.model_dump(mode="json") if digest else {}, answer)
+    fields = DigestFields.model_validate(shown_within(both, limit, desk.kit.counter.count, _shown))
+    ledger = digest.facts if digest else FactLedger(user_id=subject.user)
+    facts = await with_facts(ledger, [link for part in parts for link in part.links], subject, desk)
+    made = desk.made_by(result)
+    return UserDigest(
+        user_id=subject.user,
+        fields=fields,
+        facts=facts,
+        narratives=_linked(digest.narratives if digest else (), parts, session_of, made),
+        tokens=desk.kit.counter.count(_shown(fields.model_dump(mode="json"))),
+    ), len(refused)
+
+
+def _linked(
+    known: Sequence[NarrativeLink], parts: Sequence[NarrativePart], session_of: dict[str, SessionNarrative], made: MadeBy
+) -> tuple[NarrativeLink, ...]:
+    links = {link.session_id: link for link in known}
+    for part in parts:
+        narrative = session_of[part.sha]
+        before = links.get(narrative.session_id)
+        links[narrative.session_id] = NarrativeLink(
+            session_id=narrative.session_id,
+            sha=narrative.sha,
+            parts=(*(before.parts if before else ()), part.sha),
+            tokens=(before.tokens if before else 0) + part.tokens,
+            made=made,
+        )
+    return tuple(links.values())
+
+
+def _shown(fields: dict[str, object]) -> str:
+    return DigestFields.model_validate(fields).model_dump_json()
+
+
+def _row(subject: Subject, digest: UserDigest | None, desk: LevelDesk, *, reason: str, outcome: LevelOutcome, waiting: int = 0) -> LevelRow:
+    if desk.lineage and (digest or outcome is LevelOutcome.REMOVED):
+        desk.lineage.put_rows(digest_id(subject.user), digest_edges(digest) if digest else ())
+    return LevelRow(
+        subject,
+        outcome,
+        links=len(digest.narratives) if digest else 0,
+        waiting=waiting,
+        tokens_before=digest.tokens_before if digest else 0,
+        tokens=digest.tokens if digest else 0,
+        runtimes=tuple(dict.fromkeys(link.made.runtime for link in digest.narratives)) if digest else (),
+        reason=reason,
+    )

@@ -15,8 +15,13 @@ from pandora_dagster.cli import (
     documents,
     forget,
     governance,
+    interventions,
     lineage,
     memory,
+    recipe_lessons,
+    recipe_scores,
+    recipe_tests,
+    recipe_versions,
     search,
     service,
     serving,
@@ -49,6 +54,11 @@ search.register(app)
 transfer.register(app)
 documents.register(app)
 governance.register(app)
+recipe_versions.register(governance.recipes)
+recipe_tests.register(governance.recipes)
+recipe_scores.register(governance.recipes)
+recipe_lessons.register(app, governance.recipes)
+interventions.register(app)
 service.register(app)
 serving.register(app)
 calls.register(app)

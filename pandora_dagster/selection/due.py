@@ -74,6 +74,8 @@ class Selection:
             return NotDue(turn.key, day, Kept.YOUNG, f"its day is {day}: due are days up to {last}")
         if intervention := self.interventions.get(turn.key):
             return NotDue(turn.key, day, Kept.INTERVENTION, f"intervention {intervention} is open: expected it resolved")
+        if turn.state == TurnState.ABANDONED:
+            return NotDue(turn.key, day, Kept.HALTED, "it is abandoned: it has no answer to archive")
         if turn.state not in _FINISHED:
             kept = Kept.HALTED if turn.state == TurnState.HALTED else Kept.OPEN
             return NotDue(turn.key, day, kept, f"it is {turn.state}: go on with it: pandora resume {turn.key}")

@@ -54,6 +54,8 @@ def test_prune_then_restore_show_and_export_say_so(run, monkeypatch):
     exported = run("export")
     assert exported.exit_code == 0 and f"{count - 1} turns leave by their compressed texts" in exported.stderr
     assert run("index", "verify").exit_code == 0
+    links = json.loads(run("lineage", "--verify", "--json").stdout)
+    assert links["broken"] == [] and links["deleted_by_rule"] >= count - 1 and links["proved"]
     (run.root / json.loads(run("show", one, "--json").stdout)["manifest"]["archive"]["cold"]).unlink()
     assert run("unpin", one).exit_code == 0
     again = run("cold", "prune")

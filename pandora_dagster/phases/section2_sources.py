@@ -139,20 +139,21 @@ def _results(results: Sequence[Mapping[str, Any]], record: Research, label: str,
 def _visits(gathered: Sequence[VisitData], records: Sequence[Visit], labels: Mapping[str, str], now: datetime) -> SourceParts:
     if not gathered:
         return SourceParts()
-    known = {v.url: v for v in records}
     rows: list[tuple[str, ...]] = []
     unlinked: list[str] = []
+    known: dict[str, Visit] = {}
     for data in gathered:
-        record = known.get(data.url)
+        record = visit_of(data, records)
+        known |= {record.visit_id: record} if record else {}
         label = labels.get(record.logical_id, UNLINKED) if record else UNLINKED
         age = f"{age_hours(record.visited_at, now)}h" if record else ""
         unlinked += [] if record else [f"page {cell(data.url)[:80]} is not among the loaded sources"]
         rows += [
-            (f"{_bare(data.url)} {label}", _unmarked(name), _unmarked(value), age)
+            (f"{_bare(record.url if record else data.url)} {label}", _unmarked(name), _unmarked(value), age)
             for name, value in flat_fields(dict(data.extracted))
             if value
         ]
-    used = [known[d.url] for d in gathered if d.url in known]
+    used = list(known.values())
     ages = [age_hours(v.visited_at, now) for v in used]
     old = [(v, age) for v, age in zip(used, ages, strict=True) if age > VERIFY_HOURS]
     meta: dict[str, Any] = {"type": "visit_data", "visit_count": len(gathered)}
@@ -166,6 +167,12 @@ def _visits(gathered: Sequence[VisitData], records: Sequence[Visit], labels: Map
         recommendations=tuple(f"verify {_bare(v.url)} where price or stock matters: seen {age} hours ago" for v, age in old),
         confidences=tuple(v.extraction_quality for v in used),
     )
+
+
+def visit_of(data: VisitData, records: Sequence[Visit]) -> Visit | None:
+    """The loaded record that gathered data is of: the one whose id it says. Without an id, the only one of its address."""
+    found = [v for v in records if (v.visit_id == data.visit_id if data.visit_id else v.url == data.url)]
+    return found[0] if len(found) == 1 else None
 
 
 def _knowledge(gathered: Sequence[Knowledge], loaded: LoadedSources, labels: Mapping[str, str]) -> SourceParts:

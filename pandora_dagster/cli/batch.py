@@ -30,8 +30,9 @@ def batch(
 ) -> None:
     """Ask many things at once: each line of a file becomes a turn.
 
-    As many turns run as the model servers take; those of one session go one after the other. A line that is no query is told and kept in
-    FILE.rejected.jsonl, the others run. The same file again goes on where it was cut off: nothing runs twice.
+    As many turns run as the model servers take; those of one session go one after the other. A line that is no query is told and
+    kept beside the file, of queries.jsonl in queries.rejected.jsonl; the others run. The same file again goes on where it was cut off:
+    nothing runs twice.
     Exit code 1 where a line was rejected or a turn halted.
 
     A line: {"query": ..., "user": ..., "session": ..., "mode": "chat" or "code", "id": ...}; all but the query may be left out.

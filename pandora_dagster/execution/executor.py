@@ -147,7 +147,7 @@ class Executor:
                 raise
             call.account.escalated, call.account.budget = True, wider.total
             return _sure_enough(call, await self._tried(call, inputs, larger, "", wider))
-        if first.doubt is None or larger is None:
+        if first.doubt is None or larger is None or not call.patience.attempt_ms:
             return _sure_enough(call, first)
         call.account.escalated = True
         call.hearing.withdraw(first.doubt.reason)
@@ -198,13 +198,13 @@ class Executor:
         if feedback and await self._measuring.too_many(pack, room=_served_room(call, target)):
             pack = pack_of(packable, call.account.call_id, "", self._count)
         call.account.begin(packable, pack, self._kept(call.account, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
-        gates, began = call.loaded.recipe.quality_gates, self._clock()
+        began = self._clock()
         try:
             given = call.request.by_hand
             answer = (
                 by_a_person(given)
                 if given
-                else await invoke(self._runtime, pack, timeout_ms=gates.timeout_ms, on_words=call.hearing.begin())
+                else await invoke(self._runtime, pack, timeout_ms=call.patience.attempt_ms, on_words=call.hearing.begin())
             )
         except ModelError as error:
             call.patience.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000

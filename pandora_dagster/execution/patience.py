@@ -5,10 +5,11 @@
 | an answer that failed a gate, a time-out | the recipe's `max_retries` | none: the model is told, or asked again |
 | 429 | the same | doubling |
 | unreachable: refused, reset, 5xx | AWAY_RETRIES, beside them | doubling |
-| either of them with `Retry-After` | the same | at least as long as the server asks, at most all that is left of the call's time |
+| either of them with `Retry-After` | the same | at least as long as the server asks |
 | refused request, no free place, an endpoint left alone | never | |
 
-All of it within the time that the recipe gives to a call and its retries; waiting for a place at the server is not part of it.
+All of it within the time that the recipe gives to a call and its retries: the last attempt gets what is left of it, and a pause after which
+nothing would be left ends the call at once. Waiting for a place at the server is not part of it.
 """
 
 from dataclasses import dataclass
@@ -41,22 +42,30 @@ class Patience:
         return self.gates.timeout_ms / 1_000 * (self.gates.max_retries + 1)
 
     @property
+    def attempt_ms(self) -> int:
+        """Milliseconds for an attempt that begins now; 0 where no time is left for one."""
+        return self._attempt_ms(0.0)
+
+    @property
     def retries(self) -> int:
         return self.answers + self.away
 
     def pause_before_next(self, fault: Fault) -> float | None:
         """Seconds to wait before the next attempt, which counts from now on; None where there is none."""
         used, allowed = (self.away, AWAY_RETRIES) if fault.away else (self.answers, self.gates.max_retries)
-        pause = pause_s(self.call_id, self.retries + 1) if fault.wait else 0.0
-        if not fault.retryable or used >= allowed or self.spent_s + pause >= self.deadline_s:
+        pause = max(fault.wait_s, pause_s(self.call_id, self.retries + 1) if fault.wait else 0.0)
+        if not fault.retryable or used >= allowed or not self._attempt_ms(pause):
             return None
-        pause = max(pause, min(fault.wait_s, self.deadline_s - self.spent_s))
         if fault.away:
             self.away += 1
         else:
             self.answers += 1
         self.spent_s += pause
         return pause
+
+    def _attempt_ms(self, pause: float) -> int:
+        left_ms = round((self.deadline_s - self.spent_s - pause) * 1_000)
+        return max(0, min(self.gates.timeout_ms, left_ms))
 
 
 def pause_s(call_id: str, retry: int) -> float:

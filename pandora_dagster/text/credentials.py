@@ -16,6 +16,9 @@ _NAMES = (
 )
 """Names whose value is a secret. A bare `token` is not among them: here it counts words, and has a rule of its own."""
 _NAME_HINTS = ("pass", "pwd", "secret", "api", "private", "access", "auth", "refresh", "bearer")
+_SECRET_VARIABLE = re.compile(
+    rf"(?:^|_){_NAMES}(?:_|$)|(?:^|_)(?:key|token|secret|pass|pw|credentials?)$|(?:password|passwd|passphrase)$", re.IGNORECASE
+)
 _NOUN = r"(?:password|passwd|passphrase|passcode|pwd|pw)"
 _NOUN_HINTS = "pass pw"
 _FOREIGN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wachtwoord|lösenord|hasło|пароль)"
@@ -182,6 +185,11 @@ def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
 def holds_secret(text: str) -> bool:
     """Whether a text holds anything that must not be remembered: what `redacted` takes out of it."""
     return bool(credential_spans(text))
+
+
+def names_secret(variable: str) -> bool:
+    """Whether an environment variable of this name holds a credential, whatever its value looks like."""
+    return variable != "PWD" and _SECRET_VARIABLE.search(variable) is not None  # the shell's own says where it stands
 
 
 def redacted(text: str) -> str:

@@ -37,7 +37,8 @@ async def servers_examined(
         if not status.ok:
             found.append(_away(status, runtime.endpoint(status.layer), standings))
         else:
-            found.append(_layer(status, largest.get(status.layer, 0), took.get(status.layer), known))
+            planned = runtime.context_limit(status.layer)
+            found.append(_layer(status, planned, largest.get(status.layer, 0), took.get(status.layer), known))
     return (*found, *(finding for server in probed for finding in _server(server)))
 
 
@@ -51,18 +52,25 @@ def _serving(standings: Mapping[str, Standing] | None, folder: ServingFolder) ->
     yield Finding("serving", not lost, says, remedy)
 
 
-def _layer(status: LayerStatus, largest: int, latency_ms: float | None, calibration: str) -> Finding:
-    """A layer whose server answers; `largest`: the largest total budget of its recipes."""
+def _layer(status: LayerStatus, planned: int | None, largest: int, latency_ms: float | None, calibration: str) -> Finding:
+    """A layer whose server answers; `planned`: the context of runtime.yaml, which its calls are planned with and its server does not fall
+    short of; `largest`: the largest total budget of its recipes."""
     part = f"layer {status.layer.value}"
-    if status.context is not None and status.context < largest:
-        remedy = "serve the model with a longer context, or expect the input of these calls to shrink"
-        return Finding(part, False, f"{status.endpoint}: context {status.context} is under the largest recipe budget {largest}", remedy)
+    if planned is not None and planned < largest:
+        says = f"{status.endpoint}: context {planned} is under the largest recipe budget {largest}"
+        return Finding(part, False, says, f"{_more_context(status, planned)}, or expect the input of these calls to shrink.")
     slow = status.layer is ModelLayer.REFLEX and latency_ms is not None and latency_ms >= REFLEX_MS
     remedy = "" if not slow else "It works, slowly: a smaller model, a free GPU or fewer calls at once make the gates quick again."
     context = "" if status.context is None else f", context {status.context}"
     pace = "" if latency_ms is None else f", small calls {latency_ms:.0f} ms"
     against = f" against {REFLEX_MS} ms" if pace and status.layer is ModelLayer.REFLEX else ""
     return Finding(part, True, f"{status.endpoint}: {status.model}{context}{pace}{against}, {calibration}", remedy)
+
+
+def _more_context(status: LayerStatus, planned: int) -> str:
+    if status.context is not None and status.context > planned:
+        return f"Raise context_length in runtime.yaml, up to the {status.context} that the server takes"
+    return "Serve the model with a longer context, and raise context_length in runtime.yaml to it"
 
 
 def _away(status: LayerStatus, endpoint: Endpoint, standings: Mapping[str, Standing] | None) -> Finding:

@@ -104,7 +104,7 @@ class House:
     def check_models(self) -> None:
         """Hold the model names of the runtime file against the servers, once a process; raises ConfigurationError.
 
-        A server that can not be reached is for the call to find: it may be up by then.
+        A server that can not be reached is for the call to find: it may be up by then, and is asked for its model before.
         """
         if not isinstance(self.runtime, SglangRuntime) or self.runtime.name in self.checked:
             return

@@ -91,6 +91,8 @@ class FakeRuntime:
     tokenizer: Callable[[str], int] | None = None
     latency_ms: float = 1.0
     packs: list[PromptPack] = field(default_factory=list)
+    given_s: list[float] = field(default_factory=list)
+    """The time that each attempt was given."""
     name: str = "fake"
 
     def model(self, layer: ModelLayer) -> str:
@@ -107,6 +109,7 @@ class FakeRuntime:
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         self.packs.append(pack)
+        self.given_s.append(timeout_s)
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(step, Exception):
             raise step

@@ -10,7 +10,7 @@ import pytest
 from pandora_dagster.contracts.calls import InputDocument, Source, framed
 from pandora_dagster.contracts.recipes import PromptFile
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.errors import HaltError, ModelRejectedError, RuntimeUnreachableError
+from pandora_dagster.errors import HaltError, ModelRejectedError, RateLimitedError, RuntimeUnreachableError
 from pandora_dagster.execution.packs import LONGEST_FEEDBACK, kept_pack
 
 GOOD = '{"next_step": "synthesis", "confidence": 0.9}'
@@ -183,6 +183,34 @@ def test_a_late_answer_is_a_timeout(script: Any, latency_ms: float, rig: Any, ma
         made.call()
     assert made.stores.opened[0].type == "timeout" and len(made.runtime.packs) == 2
     assert made.stores.records[0].gates == {"timeout_ms": False}
+
+
+QUICK: dict[str, Any] = {"timeout_ms": 1_000, "max_retries": 1, "confidence_threshold": 0.7}
+
+
+def test_the_time_of_answers_counts_towards_the_calls_deadline(rig: Any, make_recipe: Any) -> None:
+    """Two answers of 0.9 s within a call's 2 s: the attempt on the larger layer gets the 0.2 s that are left."""
+    made = rig("", UNSURE, GOOD, latency_ms=900, recipe=make_recipe(model_layer="REFLEX", quality_gates=QUICK))
+    with pytest.raises(HaltError, match="expected at most 200"):
+        made.call()
+    assert made.runtime.given_s == [1.0, 1.0, 0.2] and made.stores.opened[0].type == "timeout"
+
+
+def test_without_time_left_no_larger_layer_is_asked(rig: Any, make_recipe: Any) -> None:
+    """What the first layer answered stands, doubt and all."""
+    made = rig("", UNSURE, GOOD, latency_ms=1_000, recipe=make_recipe(model_layer="REFLEX", quality_gates=QUICK))
+    result = made.call(halt_on_low_confidence=False)
+    assert [p.layer for p in made.runtime.packs] == ["REFLEX", "REFLEX"] and not result.passed and not result.record.escalated
+
+
+def test_a_pause_longer_than_the_calls_time_is_not_begun(rig: Any, make_recipe: Any) -> None:
+    """The server wants to be left alone for an hour: the call ends with what it said."""
+    asking = RateLimitedError("status 429")
+    asking.retry_after_s = 3_600.0
+    made = rig(asking, GOOD, recipe=make_recipe(quality_gates=QUICK))
+    with pytest.raises(HaltError, match="status 429"):
+        made.call()
+    assert not made.pauses and len(made.runtime.packs) == 1
 
 
 def test_an_endpoint_that_comes_back_is_waited_for(rig: Any) -> None:

@@ -68,12 +68,26 @@ def test_pauses_double_up_to_a_bound_and_differ_between_calls() -> None:
     assert pause_s("a", 40) <= LONGEST_PAUSE_S
 
 
+def test_the_last_attempt_gets_what_is_left() -> None:
+    """The recipe's time for one attempt, until less is left of the call's; nothing of it is granted twice."""
+    patience = Patience("call", QualityGates(timeout_ms=1_000, max_retries=2))
+    assert patience.attempt_ms == 1_000
+    patience.spent_s = 2.75
+    assert patience.attempt_ms == 250
+    patience.spent_s = 3.5
+    assert patience.attempt_ms == 0 and patience.pause_before_next(fault_of(BadAnswerError("cut"))) is None
+
+
 def test_a_server_that_asks_for_a_pause_gets_it_within_the_calls_time() -> None:
-    """At least as long as it asks, never longer than what is left: then it is asked for the last time."""
+    """At least as long as it asks; where that leaves no time for an attempt the call ends at once, unpaused."""
     asking = RateLimitedError("429")
     asking.retry_after_s = 3.0
     assert pauses(asking, max_retries=2, timeout_ms=30_000) == [3.0, 3.0]
+    asking.retry_after_s = 20.0
+    assert pauses(asking, max_retries=2, timeout_ms=10_000) == [20.0]
+    asking.retry_after_s = 30.0
+    assert pauses(asking, max_retries=2, timeout_ms=10_000) == []
     asking.retry_after_s = 3_600.0
-    assert pauses(asking, max_retries=2, timeout_ms=10_000) == [30.0]
+    assert pauses(asking, max_retries=2, timeout_ms=10_000) == []
     asking.retry_after_s = 0.0001
     assert pauses(asking, max_retries=1) == [pause_s("call", 1)]

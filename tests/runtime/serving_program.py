@@ -2,6 +2,7 @@
 
 --starts-in S   503 on /health until then        --fails N    ends with exit code N before it is ready
 --busy N        what /metrics tells              --stubborn   does not end on SIGTERM
+--mute FILE     no answer to /health while the file is there
 A child process is started beside it, as SGLang starts its scheduler; its number lies in the file that --child names.
 """
 
@@ -22,6 +23,7 @@ asked.add_argument("--mem-fraction-static", type=float)
 asked.add_argument("--starts-in", type=float, default=0.0)
 asked.add_argument("--fails", type=int)
 asked.add_argument("--busy", type=Path)
+asked.add_argument("--mute", type=Path)
 asked.add_argument("--child", type=Path)
 asked.add_argument("--uvicorn-access-log-exclude-prefixes", nargs="*")
 for switch in ("--stubborn", "--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace"):
@@ -34,7 +36,9 @@ class Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        if self.path == "/health":
+        if self.path == "/health" and told.mute and told.mute.exists():
+            self.close_connection = True
+        elif self.path == "/health":
             self._say(200 if time.monotonic() - began >= told.starts_in else 503, b"")
         elif self.path == "/metrics":
             busy = told.busy.read_text() if told.busy and told.busy.exists() else "0"

@@ -20,7 +20,8 @@ PROGRAM = Path(__file__).with_name("serving_program.py")
 LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 FAST = (
     "from pandora_dagster.runtime.serving import supervisor; from pandora_dagster.runtime.serving.keeper import Pace; "
-    "supervisor.Pace = lambda: Pace(look_s=0.1, look_while_starting_s=0.05, first_pause_s=0.05, longest_pause_s=0.1, grace_s=1.0); "
+    "supervisor.Pace = lambda: Pace(look_s=0.1, look_while_starting_s=0.05, first_pause_s=0.05, longest_pause_s=0.1, grace_s=1.0, "
+    "silence_s=3.0, retold_s=0.2); "
 )
 """The same supervisor, less patient: a test does not wait for minutes."""
 
@@ -39,13 +40,14 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(claim: Callable[[], object], what: str, *, seconds: float = 30.0) -> None:
+def until(claim: Callable[[], object], what: str | Callable[[], str], *, seconds: float = 30.0) -> None:
+    """Waits for the claim to hold; `what` is said where it does not, as it stands by then."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if claim():
             return
         time.sleep(0.03)
-    raise AssertionError(f"not within {seconds:g} s: {what}")
+    raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
 
 
 @dataclass
@@ -101,8 +103,8 @@ class World:
         now = self.process is None or self.process.pid == told["pid"]  # else of one that was killed
         return {name: standing["state"] for name, standing in told["servers"].items()} if now else {}
 
-    def until(self, name: str, state: str) -> None:
-        until(lambda: self.states().get(name) == state, f"{name} {state}; now {self.states()}\n{self.said()}")
+    def until(self, name: str, state: str, *, seconds: float = 30.0) -> None:
+        until(lambda: self.states().get(name) == state, lambda: f"{name} {state}; now {self.states()}\n{self.said()}", seconds=seconds)
 
     def pid(self, name: str) -> int:
         """The server's process."""

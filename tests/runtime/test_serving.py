@@ -17,10 +17,17 @@ from typing import Any
 
 import pytest
 
+from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
+from pandora_dagster.runtime.serving.keeper import Pace, State
+from pandora_dagster.runtime.serving.launch import services
+from pandora_dagster.runtime.serving.supervisor import Supervisor
+from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from tests.faults.processes import PANDORA, environment
 from tests.runtime.serving_world import FAST, World, alive, until
 
 Open = Callable[..., World]
+GIVEN_UP_S = 120.0
+"""Five starts of a Python program one after the other: a loaded machine takes seconds for each."""
 
 
 @pytest.fixture
@@ -67,7 +74,7 @@ def test_a_killed_server_comes_back(world: Open) -> None:
 def test_a_server_that_always_dies_is_given_up(world: Open) -> None:
     """After five deaths it is told as given up, with its last words; the other goes on."""
     one = world(first={}, second={"options": ["--fails=3"], "layers": ["VOICE"]}).serve()
-    one.until("second", "given up")
+    one.until("second", "given up", seconds=GIVEN_UP_S)
     one.until("first", "ready")
     assert "ended with exit code 3; 5 times within 600 s; its last words:" in one.said() and "out of memory, as if" in one.said()
     log = one.root / "serving" / "second.log"
@@ -88,6 +95,57 @@ def test_a_server_that_is_never_ready(world: Open) -> None:
     one = world(first={"options": ["--starts-in=600"], "start_s": 0.4}).serve()
     until(lambda: "restarts: was not ready after 0.4 s" in one.said(), "the slow start is told")
     assert one.ended() == 0
+
+
+def test_a_server_that_stays_silent_is_started_again(world: Open) -> None:
+    """Its process lives and answers no health check: a moment of that is told, a long one ends it, and a new one comes."""
+    one = world(first={}, second={"layers": ["VOICE"]})
+    mute = one.root / "mute"
+    one.servers["first"]["options"] = [f"--mute={mute}"]
+    one.write().serve()
+    one.until("first", "ready")
+    one.until("second", "ready")
+    pid, other = one.pid("first"), one.pid("second")
+    mute.touch()
+    one.until("first", "silent")
+    mute.unlink()
+    one.until("first", "ready")
+    assert one.pid("first") == pid
+    mute.touch()
+    until(lambda: "first: restarts: its /health did not answer for 3 s" in one.said(), "the silence is told")
+    mute.unlink()
+    until(lambda: one.states().get("first") == "ready" and one.pid("first") != pid, "a new one is ready")
+    assert not alive(pid) and one.pid("second") == other and alive(other)
+    assert one.ended() == 0
+
+
+def test_how_far_a_start_is_can_be_read_from_the_folder(world: Open) -> None:
+    """So that doctor tells the seconds while a large model is loaded."""
+    one = world(first={"options": ["--starts-in=600"]}).serve()
+    folder = ServingFolder(one.root)
+    until(
+        lambda: (told := (folder.standings() or {}).get("first")) and told.state == "starting" and told.says not in ("", "0 s"),
+        "the seconds go on",
+    )
+    assert one.ended() == 0
+
+
+def test_the_folder_is_told_of_seconds_now_and_then(tmp_path: Path) -> None:
+    """Another state at once; the same with other words only after the pause between two times."""
+    folder = ServingFolder(tmp_path)
+    folder.path.mkdir()
+    one = services(load_endpoints(World(tmp_path, {"first": {}}).write().root / "runtime.yaml"), python="python3")
+    supervisor = Supervisor(one, folder, command=lambda service: service.command, environ={}, pace=Pace(retold_s=0.3))
+
+    def said(state: State, says: str) -> Standing:
+        supervisor._tell("first", Standing(state=state, says=says))
+        return (folder.standings() or {})["first"]
+
+    assert {said(State.STARTING, f"{second} s").says for second in range(20)} == {"0 s"}
+    assert said(State.READY, "started in 20 s").says == "started in 20 s"
+    assert said(State.STARTING, "0 s").says == "0 s" == said(State.STARTING, "1 s").says
+    time.sleep(0.35)
+    assert said(State.STARTING, "2 s").says == "2 s"
 
 
 def test_nothing_outlives_a_killed_serve(world: Open) -> None:
@@ -163,7 +221,7 @@ def test_a_port_that_somebody_has(world: Open) -> None:
 def test_a_program_that_is_not_there(world: Open) -> None:
     """The log says what was not found."""
     one = world(first={"command": ["/nowhere/python"]}).serve()
-    one.until("first", "given up")
+    one.until("first", "given up", seconds=GIVEN_UP_S)
     assert one.ended() == 0 and "/nowhere/python: No such file or directory" in one.said()
 
 

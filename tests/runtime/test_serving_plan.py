@@ -72,6 +72,17 @@ def test_the_environment_of_a_server() -> None:
     assert environment(made(), own) == {"PATH": "/sg/bin:/usr/bin", "HOME": "/h", "HF_TOKEN": "t"}
 
 
+def test_no_credential_of_another_service_reaches_a_server() -> None:
+    """Whatever ends as credentials do, or is one by its name; what only sounds so stays, and so does what a gated model is loaded with."""
+    secrets = (
+        "GITHUB_TOKEN AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN DB_PASSWORD PGPASSWORD MYSQL_PWD CLIENT_SECRET npm_token TOKEN api_key_prod"
+    )
+    secrets += " GOOGLE_APPLICATION_CREDENTIALS SMTP_PASS SSH_PASSPHRASE"
+    kept = "PWD OLDPWD TOKENIZERS_PARALLELISM MAX_TOKENS KEYBOARD HF_HOME HF_TOKEN HUGGING_FACE_HUB_TOKEN CUDA_HOME HTTPS_PROXY LANG"
+    own = dict.fromkeys(f"{secrets} {kept}".split(), "x")
+    assert set(environment(made(), own)) == {"PATH", *kept.split()}
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "another machine": ({"base_url": "http://10.0.0.1:30000/v1", "launch": {}}, "expected this machine and a port"),
     "no port": ({"base_url": "http://127.0.0.1/v1", "launch": {}}, "expected this machine and a port"),

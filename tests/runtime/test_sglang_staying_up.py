@@ -9,8 +9,9 @@ import pytest
 
 from pandora_dagster.contracts.calls import ModelAnswer
 from pandora_dagster.contracts.words import ModelLayer, Priority
-from pandora_dagster.errors import EndpointDownError, EndpointFullError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.errors import EndpointDownError, EndpointFullError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang import breaker
+from pandora_dagster.runtime.sglang.places import Gate
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang, hangs, resets, response
 from tests.runtime.sglang_packs import endpoints, pack, run
@@ -150,7 +151,81 @@ def test_an_endpoint_that_is_gone_is_left_alone_and_tried_again(monkeypatch: pyt
     assert heard.counts["pandora_server_unreachable_total"] == 5
 
 
-def test_calls_go_to_the_address_with_the_fewest_under_way() -> None:
+def test_an_endpoint_that_comes_back_is_asked_for_its_model() -> None:
+    """It was away: with another model it is told as such and sent nothing, with its own it answers and is not asked again."""
+    server = FakeSglang(misbehaves=resets())
+
+    async def work(runtime: SglangRuntime) -> None:
+        with pytest.raises(RuntimeUnreachableError):
+            await runtime.complete(pack(), timeout_s=5)
+        server.misbehaves, server.model = None, "another"
+        for _ in range(2):
+            with pytest.raises(ModelRejectedError, match="serves another: expected tiny"):
+                await runtime.complete(pack(), timeout_s=5)
+        assert not server.requests
+        server.model = "tiny"
+        assert (await runtime.complete(pack(), timeout_s=5)).text
+        server.model = "nobody asks for it"
+        assert (await runtime.complete(pack(), timeout_s=5)).text
+
+    over(server, work)
+
+
+def test_each_call_goes_to_the_address_with_the_fewest_under_way() -> None:
+    """Six at once on three addresses with room for all of them at each: two each; while one has a long call, the next go past it."""
+    servers = [FakeSglang(takes_s=0.3) for _ in range(3)]
+
+    async def work() -> list[list[int]]:
+        async with servers[0], servers[1], servers[2]:
+            told = endpoints(servers[0].base_url, replicas=[one.base_url for one in servers[1:]], max_connections=8)
+            runtime, seen = SglangRuntime(told, keys={}), list[list[int]]()
+
+            async def asked(calls: int) -> None:
+                await asyncio.gather(*(runtime.complete(pack(), timeout_s=5) for _ in range(calls)))
+                seen.append([len(one.requests) for one in servers])
+
+            try:
+                await asked(6)
+                long = asyncio.create_task(asked(1))
+                await asyncio.sleep(0.05)
+                await asked(2)
+                await long
+                return seen
+            finally:
+                await runtime.aclose()
+
+    first, _, last = sorted(run(work), key=sum)
+    assert first == [2, 2, 2] and last == [3, 3, 3]
+
+
+def test_a_layers_minute_is_a_minute() -> None:
+    """Of two calls a minute the third waits until 60 s after the first began, and no longer."""
+    now = [1_000.0]
+
+    async def work() -> None:
+        told = endpoints("http://127.0.0.1:9/v1", layers={"VOICE": {"per_minute": 2}})
+        server = told[ModelLayer.VOICE].server
+        gate = Gate(server, {server.base_url: breaker.Breaker(lambda: now[0])}, clock=lambda: now[0], spread=lambda: 0.5)
+
+        async def call() -> None:
+            ticket = gate.ticket(told[ModelLayer.VOICE], Priority.LIVE)
+            await gate.enter(ticket)
+            gate.leave(ticket)
+
+        await call()
+        now[0] += 1.0
+        await call()
+        now[0] += 58.9
+        third = asyncio.create_task(call())
+        await asyncio.sleep(0.01)
+        assert not third.done()
+        now[0] += 0.2
+        await asyncio.wait_for(third, 2)
+
+    run(work)
+
+
+def test_calls_share_the_addresses_that_are_there() -> None:
     """Three copies of a model share the calls; one that is slower gets fewer, and one that is gone gets none."""
     slow, quick, away = FakeSglang(takes_s=0.2), FakeSglang(takes_s=0.02), FakeSglang(misbehaves=resets())
 

@@ -89,6 +89,17 @@ def test_a_context_under_the_recipes_budgets(tmp_path: Path) -> None:
     assert found["layer REFLEX"].ok and found["server one"].ok
 
 
+def test_a_context_that_the_runtime_file_cuts_short(tmp_path: Path) -> None:
+    """Calls are planned with runtime.yaml's length, however much the server takes; what to change is said."""
+    found = examined(tmp_path, able(context=32_768), context=4_096)
+    told = found["layer MIND"]
+    assert not told.ok and "context 4096 is under the largest recipe budget 12000" in told.says
+    assert told.remedy.startswith("Raise context_length in runtime.yaml, up to the 32768 that the server takes")
+    untold = examined(tmp_path, able(lists_context=False), context=4_096)["layer MIND"]
+    assert not untold.ok and untold.remedy.startswith("Serve the model with a longer context")
+    assert found["layer REFLEX"].ok
+
+
 COLD: dict[str, tuple[Standing | None, bool, bool, str]] = {
     "nobody serves": (None, True, False, "is started by the first call, and no pandora serve runs"),
     "hot, nobody serves": (None, False, False, "refused the connection: expected a reachable SGLang server, and no pandora serve runs"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -10,21 +11,30 @@ from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
 from tests.runtime.fake_sglang import FakeSglang
+from tests.runtime.serving_world import free_port
 from tests.runtime.sglang_packs import endpoints
+
+
+@contextmanager
+def serving(**told):
+    """A server with the model `tiny`, on a thread and loop of its own."""
+    loop, server = asyncio.new_event_loop(), FakeSglang(**told)
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 @pytest.fixture
 def address():
-    """A server with the model `tiny`, on a thread and loop of its own."""
-    loop, server = asyncio.new_event_loop(), FakeSglang()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
-    yield server.base_url
-    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    with serving() as server:
+        yield server.base_url
 
 
 @pytest.mark.parametrize(("model", "starts"), [("tiny", True), ("another", False)])
@@ -47,4 +57,18 @@ def test_a_server_that_is_down_is_for_the_call_to_find(tmp_path):
     """It may be up by then."""
     house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(endpoints("http://127.0.0.1:9/v1"), keys={}))
     assert house.start("hello").number == 1
+    house.close()
+
+
+def test_a_server_that_comes_up_with_another_model_answers_no_call(tmp_path):
+    """Nobody was there when the turn began: whoever is there at its first call is asked for the model."""
+    port = free_port()
+    runtime = SglangRuntime(endpoints(f"http://127.0.0.1:{port}/v1"), keys={})
+    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=runtime)
+    key = house.start("hello")
+    with serving(port=port, model="another") as server:
+        report = house.run_turn(key, on_report=lambda _: None)
+        assert report.halt and not server.requests
+        (opened,) = house.interventions.list()
+        assert opened.type == "config_error" and "serves another: expected tiny" in opened.message
     house.close()

@@ -44,6 +44,10 @@ class Pace:
     most_deaths: int = 5
     within_s: float = 600.0
     grace_s: float = 30.0
+    silence_s: float = 120.0
+    """Without an answer of /health: forty looks. SGLang itself needs up to 20 s to say under load that it is not well."""
+    retold_s: float = 5.0
+    """Between two times that the folder is told how far a start is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +164,17 @@ class Keeper:
 
     async def _while_ready(self, process: asyncio.subprocess.Process) -> str | None:
         self._used = time.time()
-        silent = False
+        silent_since: float | None = None
         while not await self._over(process, self._care.pace.look_s):
-            if silent != (silent := not await is_ready(self._service.server)):
-                self._tell(State.SILENT if silent else State.READY, "its /health does not answer" if silent else "answers again")
+            if await is_ready(self._service.server):
+                if silent_since is not None:
+                    self._tell(State.READY, "answers again")
+                silent_since = None
+            elif silent_since is None:
+                silent_since = time.monotonic()
+                self._tell(State.SILENT, "its /health does not answer")
+            elif time.monotonic() - silent_since >= self._care.pace.silence_s:
+                return f"its /health did not answer for {self._care.pace.silence_s:g} s"
             if self._service.launch.cold and await self._idle():
                 return None
         return self._death(process)

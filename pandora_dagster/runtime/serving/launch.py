@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandora_dagster.runtime.sglang.endpoints import Endpoints, Launch, Server
+from pandora_dagster.text.credentials import names_secret
 
 _QUIET = ("--uvicorn-access-log-exclude-prefixes", "/health", "/metrics")
 """Who keeps it up asks for these every few seconds; its log is for other things."""
 _ALWAYS = ("--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace")
 _NOT_FOR_A_SERVER = ("PYTHON", "PANDORA_", "DAGSTER_", "VIRTUAL_ENV")
 """What is meant for this process's own interpreter and settings."""
+_FOR_MODELS = frozenset({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
+"""The one credential that a server has a use for: a model that Hugging Face gives to nobody unknown is loaded with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,11 @@ def with_fraction(service: Service, fraction: float | None) -> tuple[str, ...]:
 
 def environment(service: Service, own: Mapping[str, str]) -> dict[str, str]:
     """What the server finds in its environment: no credential of another service, nothing of this interpreter's."""
-    kept = {name: value for name, value in own.items() if not name.startswith(_NOT_FOR_A_SERVER) and not name.endswith("_KEY")}
+    kept = {name: value for name, value in own.items() if name in _FOR_MODELS or not _is_withheld(name)}
     program = Path(service.command[0])
     beside = [str(program.parent)] if program.is_absolute() else []
     return {**kept, "PATH": ":".join([*beside, kept.get("PATH", "")]).strip(":"), **service.variables}
+
+
+def _is_withheld(variable: str) -> bool:
+    return variable.startswith(_NOT_FOR_A_SERVER) or names_secret(variable)

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
@@ -35,6 +36,7 @@ class Supervisor:
         self._command, self._environ, self._on_change = command, environ, on_change
         self._gpus = gpus
         self._pace = pace or Pace()
+        self._told_at = 0.0
         self._standings = {service.name: Standing(state=State.WAITS) for service in services}
 
     def run(self) -> None:
@@ -79,7 +81,9 @@ class Supervisor:
         if before == standing:
             return
         self._standings[name] = standing
-        if before.state != standing.state:
+        now = time.monotonic()
+        if before.state != standing.state or now - self._told_at >= self._pace.retold_s:
+            self._told_at = now
             with suppress(StoreError):  # a full disk ends no server
                 self._folder.tell(self._standings)
         self._on_change(dict(self._standings))

@@ -53,6 +53,18 @@ async def look_at(endpoints: Endpoints, connections: Connections, *, timeout_s: 
     return tuple(_status(endpoint, seen[endpoint.server]) for endpoint in every)
 
 
+async def hold_model(connection: Connection, endpoint: Endpoint) -> None:
+    """Raises ModelRejectedError where the address lists models, and the runtime file's is not among them, RuntimeUnreachableError where it
+    can not be reached. One that lists none (a gateway) is taken at its word."""
+    try:
+        seen = await _models(connection, endpoint)
+    except ModelRejectedError:
+        return
+    status = _status(endpoint, seen)
+    if not status.right_model:
+        raise ModelRejectedError(status.message, hint=status.remedy)
+
+
 async def _served(endpoint: Endpoint, connections: Connections, timeout_s: float) -> Mapping[str, int | None] | ModelError:
     """Model name -> context length, as the server lists them; or why it does not."""
     try:
@@ -67,6 +79,10 @@ async def _served(endpoint: Endpoint, connections: Connections, timeout_s: float
 
 async def _listed(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
     await _ready(connection, endpoint)
+    return await _models(connection, endpoint)
+
+
+async def _models(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
     body = await _got(connection, endpoint, f"{endpoint.server.base_url}/models")
     try:
         return {model.id: model.max_model_len for model in _Models.model_validate_json(body).data}

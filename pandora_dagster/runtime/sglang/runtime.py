@@ -11,10 +11,10 @@ from typing import Protocol
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports import Meters
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.errors import ModelError, ModelTimeoutError
+from pandora_dagster.errors import ModelError, ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.admission import Admission, Unmetered
 from pandora_dagster.runtime.sglang.answers import Reply, size_in
-from pandora_dagster.runtime.sglang.check import LayerStatus, look_at
+from pandora_dagster.runtime.sglang.check import LayerStatus, hold_model, look_at
 from pandora_dagster.runtime.sglang.concurrency import Load
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
@@ -55,6 +55,9 @@ class SglangRuntime:
         self._attempts = itertools.count(1)
         self._uncounted: set[Server] = set()
         self._aborting: set[asyncio.Task[None]] = set()
+        self._was_away: set[str] = set()
+        """Addresses that could not be reached when last asked: whoever answers there now is asked for its model first (SGLang takes any
+        model's name and echoes it)."""
 
     def model(self, layer: ModelLayer) -> str:
         """The name of the model that answers for `layer`."""
@@ -88,11 +91,14 @@ class SglangRuntime:
             request = request_for(pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None)
             connection = await self._connections.to(endpoint)
             try:
+                await self._hold_model(connection, endpoint, timeout_s)
                 return await exchange(connection, request, endpoint, timeout_s, on_words)
             except ModelTimeoutError:
                 self._abort(connection, endpoint, request)
                 raise
-            except ModelError:
+            except ModelError as error:
+                if type(error) is RuntimeUnreachableError:
+                    self._was_away.add(endpoint.server.base_url)
                 raise
             except BaseException:  # cancelled, or its listener is gone
                 self._abort(connection, endpoint, request)
@@ -107,6 +113,16 @@ class SglangRuntime:
         return ModelAnswer(
             got.reply.text, got.reply.finish_reason, usage, self.name, endpoint.server.model, got.latency_ms, queued_ms=got.queued_ms
         )
+
+    async def _hold_model(self, connection: Connection, endpoint: Endpoint, timeout_s: float) -> None:
+        """Raises ModelError where an address that was away came back with another model, or not at all."""
+        url = endpoint.server.base_url
+        if url not in self._was_away:
+            return
+        with suppress(TimeoutError):  # then the call finds what is wrong
+            async with asyncio.timeout(min(_LOOK_S, timeout_s)):
+                await hold_model(connection, endpoint)
+            self._was_away.discard(url)
 
     async def count(self, pack: PromptPack) -> int | None:
         """The prompt's tokens as the server's `/v1/tokenize` counts them, template and all; None where it does not say."""
@@ -142,8 +158,10 @@ class SglangRuntime:
         return reply.usage or Usage()
 
     async def check(self, *, timeout_s: float = 5.0) -> tuple[LayerStatus, ...]:
-        """How each layer's server stands; faults are told, never raised."""
-        return await look_at(self.endpoints, self._connections, timeout_s=timeout_s)
+        """How each layer's server stands; faults are told, never raised. Calls to those that are away ask for the model again."""
+        statuses = await look_at(self.endpoints, self._connections, timeout_s=timeout_s)
+        self._was_away = {status.endpoint for status in statuses if not status.reachable}
+        return statuses
 
     async def probe(self, layers: Sequence[ModelLayer], *, timeout_s: float = 6.0) -> tuple[ServerProbes, ...]:
         """What the servers of these layers can do, by a few small calls to each; faults are told, never raised."""

@@ -115,7 +115,10 @@ def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     reader = SpanReader(labels, asked)
     only = labels.sources[0].label if len(labels.sources) == 1 else None
     fourth = next((s.label for s in references(context.body(4))), only)
-    spans = [*reader.read(context.body(2), label=only), *reader.read(context.body(4), label=fourth)]
+    spans = [
+        *reader.read(context.body(2), label=only),
+        *(replace(s, about=frozenset()) for s in reader.read(context.body(4), label=fourth)),
+    ]
     told = f"{pack.query}\n{context.body(2)}\n{context.body(4)}"
     known = set(identifiers(told))
     more = raw_spans(pack.document("toolresults.md"), results(context.body(4)), labels, reader)

@@ -152,7 +152,7 @@ def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:
             unmet += [] if told else [thing]
         else:
             wanted = thing.telling if thing.head in _KIND_STEMS else {*thing.telling, thing.head}
-            near = any(_holds(wanted, s.stems) for s in spans if not asks(s.text))
+            near = any(_holds(wanted, s.stems | s.about) for s in spans if not asks(s.text))
             headed = any(_holds({thing.head}, own) for own in reach.values())
             others |= wrong
             unmet += [thing] if not near and headed and (wrong or not told) else []
@@ -192,7 +192,7 @@ def _reach(spans: Sequence[Span]) -> Mapping[str, frozenset[str]]:
     """The stems that each source tells; what is only asked there is not told."""
     found: dict[str, set[str]] = {}
     for span in spans:
-        found.setdefault(_source(span), set()).update(() if asks(span.text) else span.stems)
+        found.setdefault(_source(span), set()).update(span.about if asks(span.text) else span.stems | span.about)
     return {source: frozenset(stems) for source, stems in found.items()}
 
 
@@ -211,7 +211,7 @@ def _is_other(thing: Thing, span: Span, reach: frozenset[str]) -> bool:
         return False
     if thing.is_name:
         return not _holds(thing.telling, reach)
-    return thing.head in span.stems and not _holds(thing.telling, span.stems) and _tells_another(thing, span.text)
+    return thing.head in span.stems and not _holds(thing.telling, span.stems | span.about) and _tells_another(thing, span.text)
 
 
 def _tells_another(thing: Thing, text: str) -> bool:

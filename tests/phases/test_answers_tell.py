@@ -64,3 +64,21 @@ def test_a_note_s_sentence_without_a_word_of_the_question_is_told_of_its_title(a
     """`What does it cost` shares only the title's words with the note."""
     anna.note("Home/Kitchen.md", "# Silento 60\n\nIt cost 899 euros at the fair.")
     assert "It cost 899 euros at the fair. [1]" in anna.section(anna.ask("What did the Silento 60 cost?"), 5)
+
+
+def test_expired_research_says_so_also_beside_another_source(anna):
+    """Alone and beside a page that is fresh, which leads; a page seen long ago says when."""
+    anna.research(hours=48, life=6)
+    query = "What does the Lenovo LOQ 15 cost?"
+    assert anna.section(anna.ask(query), 5) == "(expired 42.0 hours ago) Lenovo LOQ 15 @ $697 [1]"
+    anna.visit(extracted_data=LAPTOP)
+    lines = anna.section(anna.ask(query, session="fresh"), 5).splitlines()
+    assert lines[0].startswith("- title: Lenovo LOQ 15 Gaming Laptop, price: $697.00 [")
+    assert lines[-1].startswith("- (expired 42.0 hours ago) Lenovo LOQ 15 @ $697 [")
+
+
+def test_a_page_seen_long_ago_says_when(anna):
+    """One within the hours that section 2 relies on bears no age."""
+    anna.visit(hours=40, extracted_data=LAPTOP)
+    answer = anna.section(anna.ask("What is the price of the Lenovo LOQ 15?"), 5)
+    assert answer == "(seen 40.0 hours ago) title: Lenovo LOQ 15 Gaming Laptop, price: $697.00 [1]"

@@ -1,11 +1,12 @@
 """Role `synthesizer`: the answer as the best verbatim spans of sections 2 and 4, each with its citation, most relevant first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.acknowledging import acknowledged
+from pandora_dagster.runtime.extractive.aging import ages, is_expired
 from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.entities import identifiers
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
@@ -44,7 +45,7 @@ def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
     if not labels.sources and (noted := acknowledged(query)) and counter.count(noted) <= pack.max_output_tokens:
         return noted
     days = as_list(metas(context.body(2)).get("Relevant Prior Turns", {}).get("days"))
-    found = _found(pack, question(query, days=tuple(map(str, days))), context, labels)
+    found = _aged(_found(pack, question(query, days=tuple(map(str, days))), context, labels), ages(context.body(2), labels))
     if not found.spans and not found.opening:
         return _nothing(labels)
     return largest(
@@ -58,6 +59,12 @@ class _Found:
 
     spans: list[Span]
     opening: str = ""
+
+
+def _aged(found: _Found, told: Mapping[str, str]) -> _Found:
+    """Each span with its source's age where section 2 tells of one; what has expired comes last."""
+    spans = [replace(s, date=s.date or told.get(s.label or "", "")) for s in found.spans]
+    return replace(found, spans=sorted(spans, key=lambda s: s.date.endswith(OVER) or is_expired(s.date)))
 
 
 def _said(found: _Found, most: int, marks: Sequence[str]) -> str:

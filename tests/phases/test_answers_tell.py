@@ -82,3 +82,13 @@ def test_a_page_seen_long_ago_says_when(anna):
     anna.visit(hours=40, extracted_data=LAPTOP)
     answer = anna.section(anna.ask("What is the price of the Lenovo LOQ 15?"), 5)
     assert answer == "(seen 40.0 hours ago) title: Lenovo LOQ 15 Gaming Laptop, price: $697.00 [1]"
+
+
+def test_an_earlier_question_is_no_answer(anna):
+    """It stands in section 2, is not told and does not count as found, unless it is asked what was asked."""
+    anna.ask("How long is the warranty of the Silento 60 dishwasher?", session="old")
+    key = anna.ask("Which dishwasher warranty did the Silento 60 come with?", session="new")
+    answer = anna.section(key, 5)
+    assert "nothing" in answer and "How long" not in answer and "nearest" not in answer
+    told = anna.section(anna.ask("What did I ask about the Silento 60?", session="third"), 5)
+    assert "How long is the warranty of the Silento 60 dishwasher? [" in told and "nothing" not in told

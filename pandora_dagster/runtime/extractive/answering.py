@@ -13,7 +13,7 @@ from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import as_list
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.planning import results
-from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
+from pandora_dagster.runtime.extractive.questions import Question, asks_of_asking, is_greeting, question, states_preference
 from pandora_dagster.runtime.extractive.quotes import OVER, quote
 from pandora_dagster.runtime.extractive.ranking import choose, once, passages, rank, telling
 from pandora_dagster.runtime.extractive.rawresults import raw_spans
@@ -110,9 +110,12 @@ def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
 
 
 def _best(spans: list[Span], asked: Question) -> list[Span]:
-    """The best spans; what no longer holds comes last."""
+    """The best spans; what no longer holds comes last. A question answers only where it is asked for, or where people talk with each
+    other: there it tells something too."""
     ranked = rank(spans, asked)
-    ranked = [(score, s) for score, s in ranked if not asks(s.text)] or ranked
+    if not asks_of_asking(asked.text):
+        answers = [(score, s) for score, s in ranked if not asks(s.text)]
+        ranked = answers or [(score, s) for score, s in ranked if s.speaker or not s.text.rstrip().endswith("?")]
     return sorted(choose(telling(once(ranked), asked), words=ANSWER_WORDS), key=lambda s: s.date.endswith(OVER))
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.matching import LIGHT_VERBS, META_WORDS, STOP_WORDS, WORD, stem, terms, word_set, words
-from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question
+from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question, asks_of_asking
 from pandora_dagster.runtime.extractive.spans import Span
 from pandora_dagster.text.dates import MONTHS, WEEKDAYS
 from pandora_dagster.text.irregular import BASES
@@ -141,7 +141,8 @@ def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:
     named = [t for t in things(asked) if not (t.is_name and t.telling <= speaking)]
     if not named or not spans:
         return Aboutness(frozenset(), ())
-    reach = _reach(spans)
+    silent = frozenset[int]() if asks_of_asking(asked.text) else frozenset(i for i, s in enumerate(spans) if asks(s.text))
+    reach = _reach(spans, silent)
     others: set[int] = set()
     unmet: list[Thing] = []
     for thing in named:
@@ -152,7 +153,7 @@ def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:
             unmet += [] if told else [thing]
         else:
             wanted = thing.telling if thing.head in _KIND_STEMS else {*thing.telling, thing.head}
-            near = any(_holds(wanted, s.stems | s.about) for s in spans if not asks(s.text))
+            near = any(_holds(wanted, s.stems | s.about) for i, s in enumerate(spans) if i not in silent)
             headed = any(_holds({thing.head}, own) for own in reach.values())
             others |= wrong
             unmet += [thing] if not near and headed and (wrong or not told) else []
@@ -188,11 +189,11 @@ def _source(span: Span) -> str:
     return span.label or f"block {span.block}"
 
 
-def _reach(spans: Sequence[Span]) -> Mapping[str, frozenset[str]]:
-    """The stems that each source tells; what is only asked there is not told."""
+def _reach(spans: Sequence[Span], silent: frozenset[int]) -> Mapping[str, frozenset[str]]:
+    """The stems that each source tells; what is only asked there, in the places `silent`, is not told."""
     found: dict[str, set[str]] = {}
-    for span in spans:
-        found.setdefault(_source(span), set()).update(span.about if asks(span.text) else span.stems | span.about)
+    for place, span in enumerate(spans):
+        found.setdefault(_source(span), set()).update(span.about if place in silent else span.stems | span.about)
     return {source: frozenset(stems) for source, stems in found.items()}
 
 

@@ -12,7 +12,7 @@ from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.matching import LIGHT_VERBS, META_WORDS, STOP_WORDS, WORD, stem, terms, word_set, words
 from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question, asks_of_asking
 from pandora_dagster.runtime.extractive.spans import Span
-from pandora_dagster.text.dates import MONTHS, WEEKDAYS
+from pandora_dagster.text.dates import MONTH_WORD, WEEKDAYS
 from pandora_dagster.text.irregular import BASES
 from pandora_dagster.text.sentences import sentences
 from pandora_dagster.text.words import prefix_of
@@ -28,6 +28,7 @@ _ASIDE = re.compile(r"\b(?:do|does|did|can|could|has|have|had|will|would|should)
 _OF = re.compile(r"^\s+(?:for|of)\s+(?:(?:the|a|an|my|our|your|his|her|their|this|that)\s+)?$", re.IGNORECASE)
 _DID = re.compile(r"\bdid (?:i|we) (?:\w+ly |already |ever )?([a-z]{3,})\b", re.IGNORECASE)
 _OWN_DEED = re.compile(r"\b(?:i|we)(?:['’]ve| have| had| just| already)* (?:\w+ly )?(\w+)\b", re.IGNORECASE)
+_MONTH = re.compile(MONTH_WORD, re.IGNORECASE)
 _MOST_SENTENCES = 3
 
 
@@ -132,7 +133,7 @@ def _named(line: str, run: Sequence[_Token], *, opens: bool) -> list[Thing]:
 
 def _is_calendar(word: str) -> bool:
     """A number, a month or a day of the week: a time that a text may tell in other words."""
-    return word.isdigit() or word.lower() in MONTHS or word.lower() in WEEKDAYS
+    return word.isdigit() or bool(_MONTH.fullmatch(word)) or word.lower() in WEEKDAYS
 
 
 def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:

@@ -15,6 +15,7 @@ from pandora_dagster.runtime.extractive.spans import Span
 from pandora_dagster.text.dates import MONTH_WORD, WEEKDAYS
 from pandora_dagster.text.irregular import BASES
 from pandora_dagster.text.sentences import sentences
+from pandora_dagster.text.stopwords import FOREIGN, language_of
 from pandora_dagster.text.words import prefix_of
 
 _KINDS = word_set(
@@ -91,12 +92,13 @@ def things(asked: Question) -> tuple[Thing, ...]:
 def _runs(line: str, asked: Question) -> list[list[_Token]]:
     """The content words of a sentence, those together that only blanks part."""
     named = {t for kind in asked.wants for t in KIND_WORDS.get(kind, ())}
+    silent = STOP_WORDS | META_WORDS | LIGHT_VERBS | FOREIGN.get(language_of(frozenset(words(line))), STOP_WORDS)
     runs: list[list[_Token]] = []
     before = -1
     for m in WORD.finditer(line):
         bare = (words(m.group()) or [""])[0]
         token = _Token(m.group(), m.start(), m.end())
-        if bare in STOP_WORDS | META_WORDS | LIGHT_VERBS or (stem(bare) in named and not token.is_name):
+        if bare in silent or (stem(bare) in named and not token.is_name):
             continue
         if runs and line[before : token.start].strip("-") in ("", " "):
             runs[-1].append(token)

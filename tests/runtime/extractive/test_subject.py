@@ -25,6 +25,8 @@ def _spans(*lines: str) -> list[Span]:
         ("What happens in March 2026?", set()),
         ("What is the name of my landlord?", set()),
         ("I like tomato soup.", set()),
+        ("Wann hat die Bahn in Köln gestreikt?", {"Bahn", "Köln"}),
+        ("Wie viel kostete die Wohnung?", {"Wohnung"}),
     ],
 )
 def test_the_things_of_a_question(text, named):

@@ -12,7 +12,7 @@ from pandora_dagster.selection.depths import Looking, depth_policy, looking, nar
 from pandora_dagster.selection.references import reference
 from pandora_dagster.text.dates import moment
 from pandora_dagster.text.pasted import own_words
-from pandora_dagster.text.said_days import said_days, told_days
+from pandora_dagster.text.said_days import led_days, told_days
 
 _POOL = 2
 """How many times what is offered is looked at where sessions weigh differently or a threshold narrows."""
@@ -52,8 +52,8 @@ def offered(desk: Desk, query: str) -> Offered:
 
 
 def named_days(desk: Desk) -> tuple[str, ...]:
-    """The days that the query names by their distance from the turn's own, as `told_days` says them."""
-    return told_days(said_days(own_words(desk.query), moment(desk.turn.manifest.created_at).date()))
+    """The days that the query names by their distance from the turn's own or by their date, as `told_days` says them."""
+    return told_days(led_days(own_words(desk.query), moment(desk.turn.manifest.created_at).date()))
 
 
 def crosses_sessions(desk: Desk) -> bool:

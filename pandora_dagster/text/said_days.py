@@ -43,7 +43,23 @@ _STRETCH = re.compile(
     rf" (?P<many>day|week|month|year|tag|woche|monat|jahr)(?:en|e|s|n)?\b{_PART}"
     rf"|(?:\b(?:in|over|during|within|for) the (?:last|past)|(?<!this )\bpast) (?P<one>week|month|year)\b{_PART}"
 )
-_BEFORE_DAYS = re.compile(r"(?:\b(?:in|on|at|over|during|within|for|since|the|im|am|seit|den|der)\s+)+$", re.IGNORECASE)
+_ORDINAL = r"(?:st|nd|rd|th)?"
+_DATED = re.compile(
+    rf"\b(?:(?P<day>\d{{1,2}})(?:{_ORDINAL}|\.)(?: of)? (?P<month>{MONTH_WORD})\b"
+    rf"|(?P<monat>{MONTH_WORD})\b\.? (?P<tag>\d{{1,2}}){_ORDINAL}\b)"
+    r"(?:\.?,? (?P<year>(?:19|20)\d\d)\b)?"
+)
+"""A day of a month, with its year or without."""
+_TALKED = re.compile(
+    r"\b(?:discuss(?:ed|ions?)?|talk(?:ed)?|sp(?:eak|oke|oken)|conversations?|chat(?:s|ted)?"
+    r"|(?:i|we|you) (?:say|said|tell|told|mention(?:ed)?|ask(?:ed)?)"
+    r"|(?:be|ge)sprochen|sprachen|geredet|gesagt|erzählt|gespräch\w*|unterh[aie]lt\w*|unterhielten)\b",
+    re.IGNORECASE,
+)
+"""What was said: beside it a date is that of the talk, not of what was talked about."""
+_BEFORE_DAYS = re.compile(r"(?:\b(?:in|on|at|of|from|over|during|within|for|since|the|im|am|vom|seit|den|der)\s+)+$", re.IGNORECASE)
+_LEAP_YEARS = 9
+"""Within so many years every day of the calendar comes."""
 _MOST_DAYS = 62
 """A longer stretch is told by its months."""
 
@@ -63,10 +79,17 @@ def said_days(query: str, today: date) -> tuple[str, ...]:
     return tuple(dict.fromkeys(terms))
 
 
+def led_days(query: str, today: date) -> tuple[str, ...]:
+    """As `said_days`, and the days of a talk that the query names by their date: one without a year is the newest up to `today`."""
+    dated = tuple(term for found in _talk_days(" ".join(query.lower().split())) for term in _dated(found, today))
+    return tuple(dict.fromkeys((*said_days(query, today), *dated)))
+
+
 def without_days(query: str) -> str:
     """The query without the words that name such days: what it asks, whenever that was."""
     text = " ".join(query.split())
-    for found in sorted(_named(text.lower()), key=lambda found: -found.start()) if len(text) == len(text.lower()) else ():
+    lower = text.lower()
+    for found in sorted((*_named(lower), *_talk_days(lower)), key=lambda found: -found.start()) if len(text) == len(lower) else ():
         text = _BEFORE_DAYS.sub("", text[: found.start()]) + text[found.end() :]
     return " ".join(text.split())
 
@@ -74,7 +97,8 @@ def without_days(query: str) -> str:
 def looks_back(query: str) -> bool:
     """Whether a day that the query names lies behind it: `today` and `this week` may be asked about for what is planned."""
     present = ("this ", "diese", "today", "tonight", "heute")
-    return any(not found[0].startswith(present) or found[0].startswith("this past") for found in _named(" ".join(query.lower().split())))
+    text = " ".join(query.lower().split())
+    return bool(_talk_days(text)) or any(not m[0].startswith(present) or m[0].startswith("this past") for m in _named(text))
 
 
 def yearless_days(query: str) -> tuple[str, ...]:
@@ -107,6 +131,10 @@ def _named(text: str) -> Iterator[re.Match[str]]:
         yield from form.finditer(text)
 
 
+def _talk_days(text: str) -> list[re.Match[str]]:
+    return list(_DATED.finditer(text)) if _TALKED.search(text) else []
+
+
 def _terms(found: re.Match[str], today: date) -> tuple[str, ...]:
     if found.re is _MOMENT:
         return _days(today + timedelta(_MOMENTS[found[0]]), 1)
@@ -115,6 +143,20 @@ def _terms(found: re.Match[str], today: date) -> tuple[str, ...]:
     if found.re is _LAST:
         return _last(today, found["what"], before=bool(found["last"]))
     return _stretch(today, _count(found["number"] or "1"), _UNITS[found["many"] or found["one"]])
+
+
+def _dated(found: re.Match[str], today: date) -> tuple[str, ...]:
+    """() for a day that no such year has."""
+    named = months_named(found[0].title())
+    year, (month, day) = int(found["year"] or today.year), named[0] if named else (0, 0)
+    for one in (year,) if found["year"] else range(year, max(year - _LEAP_YEARS, 1), -1):
+        try:
+            said = date(one, month, day)
+        except ValueError:
+            continue
+        if found["year"] or said <= today:
+            return _days(said, 1)
+    return ()
 
 
 def _count(word: str) -> int:

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pandora_dagster.text.dates import MONTHS
+
 TOLD = {
     800: "We bought the cello in Prague.",
     60: "The roof was repaired by Brandt.",
@@ -12,6 +14,7 @@ TOLD = {
     0: "The dentist moved my visit to noon.",
 }
 """Days ago -> what the person said."""
+MONATE = ("Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember")
 SOLD = "I sold the old canoe to Miriam."
 
 
@@ -74,3 +77,15 @@ def test_a_query_without_days_is_given_no_line_of_them(told):
     """Nor is what it asks for held to any day."""
     key = told.ask("Who repaired the roof?", session="new")
     assert "Days that" not in _given(told, "context_synthesis", "prior_turns") and TOLD[60] in told.section(key, 5)
+
+
+@pytest.mark.parametrize(
+    "query", ["What did we discuss on {}?", "Summarise our conversation of {}.", "Worüber haben wir am {} gesprochen?"]
+)
+def test_a_talk_is_found_by_its_date_without_a_year(told, query):
+    """The newest such day leads: what was said then is told, in words of its own, and nothing of other days."""
+    day = datetime.now(UTC) - timedelta(25)
+    month = (MONATE if "haben" in query else MONTHS)[day.month - 1]
+    key = told.ask(query.format(f"{day.day}{'.' * ('haben' in query)} {month.capitalize()}"), session="new")
+    answer = told.section(key, 5)
+    assert TOLD[25] in answer and not [text for text in TOLD.values() if text != TOLD[25] and text in answer]

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from pandora_dagster.text.said_days import falls_on, looks_back, said_days, told_days, without_days, yearless_days
+from pandora_dagster.text.said_days import falls_on, led_days, looks_back, said_days, told_days, without_days, yearless_days
 
 TODAY = date(2026, 11, 22)  # a Sunday
 
@@ -124,3 +124,20 @@ def test_days_are_told_and_read_back(query: str, told: tuple[str, ...]) -> None:
 def test_the_words_of_days_are_known_from_the_others(query: str, without: str, back: bool) -> None:
     """What is asked, and whether it lies behind."""
     assert (without_days(query), looks_back(query)) == (without, back)
+
+
+@pytest.mark.parametrize(
+    ("query", "days", "without"),
+    [
+        ("What did we discuss on 29 October?", ("@2026-10-29",), "What did we discuss ?"),
+        ("Worüber haben wir am 29. Oktober gesprochen?", ("@2026-10-29",), "Worüber haben wir gesprochen?"),
+        ("Summarise our conversation of December 5th", ("@2025-12-05",), "Summarise our conversation"),
+        ("What did I say on 3 March 2024 and yesterday?", ("@2026-11-21", "@2024-03-03"), "What did I say and ?"),
+        ("Did we talk on 29 February?", ("@2024-02-29",), "Did we talk ?"),
+        ("Did we talk on 31 April?", (), "Did we talk ?"),
+        ("Book a flight for 5 December", (), "Book a flight for 5 December"),
+    ],
+)
+def test_a_talk_s_days_by_their_dates(query: str, days: tuple[str, ...], without: str) -> None:
+    """The newest such day up to today where no year stands; a date on which nobody talked is one of the matter."""
+    assert led_days(query, TODAY) == days and without_days(query) == without

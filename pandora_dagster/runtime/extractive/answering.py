@@ -1,18 +1,19 @@
 """Role `synthesizer`: the answer as the best verbatim spans of sections 2 and 4, each with its citation, most relevant first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.runtime.extractive.acknowledging import acknowledged
+from pandora_dagster.runtime.extractive.aging import ages, is_expired
 from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.entities import identifiers
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import as_list
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.planning import results
-from pandora_dagster.runtime.extractive.questions import Question, is_greeting, question, states_preference
+from pandora_dagster.runtime.extractive.questions import Question, asks_of_asking, is_greeting, question, states_preference
 from pandora_dagster.runtime.extractive.quotes import OVER, quote
 from pandora_dagster.runtime.extractive.ranking import choose, once, passages, rank, telling
 from pandora_dagster.runtime.extractive.rawresults import raw_spans
@@ -44,7 +45,7 @@ def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
     if not labels.sources and (noted := acknowledged(query)) and counter.count(noted) <= pack.max_output_tokens:
         return noted
     days = as_list(metas(context.body(2)).get("Relevant Prior Turns", {}).get("days"))
-    found = _found(pack, question(query, days=tuple(map(str, days))), context, labels)
+    found = _aged(_found(pack, question(query, days=tuple(map(str, days))), context, labels), ages(context.body(2), labels))
     if not found.spans and not found.opening:
         return _nothing(labels)
     return largest(
@@ -58,6 +59,12 @@ class _Found:
 
     spans: list[Span]
     opening: str = ""
+
+
+def _aged(found: _Found, told: Mapping[str, str]) -> _Found:
+    """Each span with its source's age where section 2 tells of one; what has expired comes last."""
+    spans = [replace(s, date=s.date or told.get(s.label or "", "")) for s in found.spans]
+    return replace(found, spans=sorted(spans, key=lambda s: s.date.endswith(OVER) or is_expired(s.date)))
 
 
 def _said(found: _Found, most: int, marks: Sequence[str]) -> str:
@@ -103,9 +110,12 @@ def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
 
 
 def _best(spans: list[Span], asked: Question) -> list[Span]:
-    """The best spans; what no longer holds comes last."""
+    """The best spans; what no longer holds comes last. A question answers only where it is asked for, or where people talk with each
+    other: there it tells something too."""
     ranked = rank(spans, asked)
-    ranked = [(score, s) for score, s in ranked if not asks(s.text)] or ranked
+    if not asks_of_asking(asked.text):
+        answers = [(score, s) for score, s in ranked if not asks(s.text)]
+        ranked = answers or [(score, s) for score, s in ranked if s.speaker or not s.text.rstrip().endswith("?")]
     return sorted(choose(telling(once(ranked), asked), words=ANSWER_WORDS), key=lambda s: s.date.endswith(OVER))
 
 
@@ -115,7 +125,10 @@ def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     reader = SpanReader(labels, asked)
     only = labels.sources[0].label if len(labels.sources) == 1 else None
     fourth = next((s.label for s in references(context.body(4))), only)
-    spans = [*reader.read(context.body(2), label=only), *reader.read(context.body(4), label=fourth)]
+    spans = [
+        *reader.read(context.body(2), label=only),
+        *(replace(s, about=frozenset()) for s in reader.read(context.body(4), label=fourth)),
+    ]
     told = f"{pack.query}\n{context.body(2)}\n{context.body(4)}"
     known = set(identifiers(told))
     more = raw_spans(pack.document("toolresults.md"), results(context.body(4)), labels, reader)

@@ -26,7 +26,7 @@ _TURN = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
     re.MULTILINE,
 )
-_NOTE = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[\d{1,4}\])? =====[ \t]*$", re.MULTILINE)
+_NOTE = re.compile(r"^===== NOTE (.+?)(?: \((\d{4}-\d{2}-\d{2})\))?(?: \[(\d{1,4})\])? =====[ \t]*$", re.MULTILINE)
 _MINE = re.compile(r"\b(?:my|mine|our|ours|i)\b", re.IGNORECASE)
 _ADVICE = re.compile(
     r"\b(?:suggest\w*|recommend\w*|advi[sc]e|ideas?|propose|plan|choose|pick|which .{1,40} should|what (?:should|could|can|shall) (?:i|we)"
@@ -236,7 +236,7 @@ def _noted(document: str, asked: Question, labels: Labels) -> list[_Noted]:
     ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
     found: list[_Noted] = []
     for head, end in zip(heads, ends, strict=True):
-        spans = SpanReader(labels, asked).read(document[head.end() : end], quoted=True, date=head.group(2) or "")
+        spans = SpanReader(labels, asked).read(document[head.end() : end], label=head.group(3), quoted=True, date=head.group(2) or "")
         ranked = rank(spans, asked)
         if not ranked and shared(asked.text, head.group(1).rpartition("/")[2]):
             ranked = [(0.1, s) for s in spans if s.kind != "code"]

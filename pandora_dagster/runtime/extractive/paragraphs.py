@@ -65,6 +65,11 @@ def cells(line: str) -> list[str]:
     return [c.replace("\\|", "|").strip() for c in re.split(r"(?<!\\)\|", inner)]
 
 
+def is_page_table(header: list[str]) -> bool:
+    """Whether the rows of a table are fields of visited pages: address, name, value."""
+    return header[:3] == ["URL", "Data Point", "Value"]
+
+
 def turn_of(row: list[str]) -> int | None:
     """The turn number that stands in a row's first cell."""
     found = _TURN_CELL.match(row[0]) if row else None
@@ -78,8 +83,6 @@ def told(header: list[str], row: list[str]) -> list[str]:
         return [fact for cell in kept for part in split_quotes(cell) if (fact := part.strip())]
     if header[:2] == ["Preference", "Value"] and len(row) > 1:
         return [f"{row[0]}: {row[1]}"]
-    if header[1:3] == ["Data Point", "Value"] and len(row) > 2:
-        return [f"{row[0]} {row[1]}: {row[2]}"]
     if header[:1] == ["Claim"] and row:
         return [row[0]]
     return [line] if (line := ", ".join(f"{h}: {c}" for h, c in zip(header, row, strict=False) if c)) else []

@@ -52,6 +52,11 @@ _PAST = re.compile(
     r"|again|ago|our (?:last|earlier))\b",
     re.I,
 )
+_OF_ASKING = re.compile(
+    r"\b(?:asked|did \w+ (?:ever |already )?ask|(?:my|our|your|his|her|their|which|what) (?:\w+ )?questions?|gefragt|fragte\w*)\b"
+    r"|\b(?:meine|unsere|deine|welche|seine|ihre)n? (?:\w+ )?fragen?\b",
+    re.I,
+)
 _ABOUT = re.compile(r"\b(?:about|regarding|concerning|über)\s+\w", re.I)
 _DEED = re.compile(r"\bdid (?:we|i|you|they|he|she) ([a-z]{3,})\b", re.I)
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
@@ -175,6 +180,11 @@ def asks_preference(text: str) -> bool:
 def asks_past(text: str) -> bool:
     """The query looks back at earlier turns or at something of the person's own."""
     return bool(_PAST.search(text) or _OWN.search(text))
+
+
+def asks_of_asking(text: str) -> bool:
+    """The query asks what was asked: only then is a question an answer."""
+    return bool(_OF_ASKING.search(text))
 
 
 def shops(text: str) -> bool:

@@ -53,7 +53,7 @@ def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
         weighted = {t: w * NAME_SHARE if t in asked.names else w for t, w in weighted.items()}
     blocks: dict[int, set[str]] = {}
     for span, stems in zip(spans, read, strict=True):
-        blocks.setdefault(span.block, set()).update(stems)
+        blocks.setdefault(span.block, set()).update(stems | span.about)
     around = {b: coverage(weighted, stems) for b, stems in blocks.items()}
     asked_before = {s.block + 1: around[s.block] for s in spans if s.speaker and s.text.endswith("?")}
     scored = [

@@ -109,8 +109,9 @@ def long_values(groups: tuple[Group, ...]) -> Iterator[str]:
         yield from (p.value for p in group.pairs if len(p.value_stems) > _LONG_VALUE_WORDS)
 
 
-def tell(groups: tuple[Group, ...], asked: Question | None) -> str:
+def tell(groups: tuple[Group, ...], asked: Question | None, *, is_page: bool = False) -> str:
     """One record as a line: what names it, and the fields that answer `asked` with what names their object; None = all fields.
+    A page's title tells it apart from its like.
 
     Nested objects stand in parentheses behind the key that holds them; no `;` and no line break is used.
     """
@@ -118,7 +119,7 @@ def tell(groups: tuple[Group, ...], asked: Question | None) -> str:
     count = 0
     for group in groups:
         pairs = [p for p in group.pairs if p.value and len(p.value_stems) <= _LONG_VALUE_WORDS]
-        kept = pairs if asked is None else _asked_pairs(pairs, group.path, asked)
+        kept = pairs if asked is None else _asked_pairs(pairs, group.path, asked, is_page=is_page)
         kept = kept[: max(0, _MOST_PAIRS - count)] if asked else kept
         count += len(kept)
         line = _entry(kept) or ", ".join(p.text if p.key else p.value for p in kept)
@@ -133,13 +134,14 @@ def _entry(pairs: list[Pair]) -> str:
     return f"{known['key']}: {known['value']}" if {"key", "value"} <= known.keys() else ""
 
 
-def _asked_pairs(pairs: list[Pair], path: tuple[str, ...], asked: Question) -> list[Pair]:
+def _asked_pairs(pairs: list[Pair], path: tuple[str, ...], asked: Question, *, is_page: bool) -> list[Pair]:
     above = frozenset(stem(w) for key in path for w in words(key))
     hits = {i for i, p in enumerate(pairs) if _answers(p, above, asked)}
     if path and not hits:
         return []
     naming = {i for i, p in enumerate(pairs) if p.key_stems & _NAMING}
-    first = set(range(_DESCRIBING_PAIRS)) if not path else set(sorted(naming)[:1])
+    is_named = bool(path or (is_page and naming and hits - naming))
+    first = set(sorted(naming)[:1]) if is_named else set(range(_DESCRIBING_PAIRS))
     return [p for i, p in enumerate(pairs) if i in hits or i in first]
 
 

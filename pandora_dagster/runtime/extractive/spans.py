@@ -4,8 +4,9 @@ Knows the formats of docs/architecture.md; nothing that a document says changes 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.matching import stem, terms, words
@@ -15,6 +16,7 @@ from pandora_dagster.runtime.extractive.paragraphs import (
     cells,
     frames,
     given_by_tool,
+    is_page_table,
     is_table,
     items,
     plain,
@@ -66,6 +68,8 @@ class Span:
     """The tool whose result in an earlier turn says it."""
     own: bool = False
     """Whether a person said it, where the document tells: what a tool found or an assistant answered is not the person's word."""
+    about: frozenset[str] = frozenset()
+    """Stems of what its page or note is about as a whole, by title and address."""
 
 
 class SpanReader:
@@ -90,13 +94,17 @@ class SpanReader:
         `quoted`: the text is an earlier turn; its own `[n]` lead elsewhere, so all of it is cited under `label`.
         """
         self._label, self._quoted, self._date, self._speakers, self._own, self._tool = label, quoted, date, frozenset(), False, ""
-        found = [replace(s, turn=self._labels.number(s.label), place=self._next()) for s in self._read(_META.sub("", text))]
+        found = [self._placed(s) for s in self._read(_META.sub("", text))]
         self._block += 1
         return found
 
     def pause(self) -> None:
         """What is read next does not follow what was read last."""
         self._block += 1
+
+    def _placed(self, span: Span) -> Span:
+        about = span.about | self._labels.subject(span.label)
+        return replace(span, turn=self._labels.number(span.label), place=self._next(), about=about)
 
     def _next(self) -> int:
         self._place += 1
@@ -176,14 +184,14 @@ class SpanReader:
         elif body:
             yield Span(fence.group(0).rstrip("\n"), self._label, self._block, frozenset(terms(body)), "code")
 
-    def _records(self, value: object, label: str | None) -> Iterator[Span]:
+    def _records(self, value: object, label: str | None, *, is_page: bool = False) -> Iterator[Span]:
         for groups in records(value):
             pairs = [p for g in groups for p in g.pairs]
             own = label if self._quoted else self._labels.of(" ".join(p.value for p in pairs)) or label
             stems = {t for p in pairs for t in p.key_stems | p.value_stems} | {
                 stem(w) for g in groups for key in g.path for w in words(key)
             }
-            if line := tell(groups, self._asked):
+            if line := tell(groups, self._asked, is_page=is_page):
                 yield Span(line, own, self._block, frozenset(stems), "record", named_by(groups))
             for prose in long_values(groups):
                 yield from self._sentences(prose, own)
@@ -224,6 +232,10 @@ class SpanReader:
 
     def _table(self, lines: list[str]) -> Iterator[Span]:
         header = cells(lines[0])
+        if is_page_table(header):
+            for _, rows in groupby(lines[2:], key=lambda line: cells(line)[0]):
+                yield from self._page(list(rows))
+            return
         for line in lines[2:]:
             row = cells(line)
             turn = turn_of(row)
@@ -231,6 +243,15 @@ class SpanReader:
             for text in told(header, row):
                 yield from self._quote(quote, label) if (quote := read_quote(text)) else self._span(text, label)
             self._block += 1
+
+    def _page(self, rows: Sequence[str]) -> Iterator[Span]:
+        """The rows of one page as one record, all of it cited under the page's label."""
+        label, quoted = self._of(rows[0]), self._quoted
+        address = frozenset(terms(self._unmarked(cells(rows[0])[0])))
+        fields = {row[1]: row[2] for line in rows if len(row := cells(line)) > 2}
+        self._quoted = True
+        yield from (replace(span, about=address) for span in self._records(fields, label, is_page=True))
+        self._quoted = quoted
 
     def _quote(self, quote: Quote, label: str | None) -> Iterator[Span]:
         """What somebody said, sentence by sentence; what was left out between two parts is a gap."""

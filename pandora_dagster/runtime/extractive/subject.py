@@ -10,11 +10,12 @@ from itertools import pairwise
 
 from pandora_dagster.runtime.extractive.echoes import asks
 from pandora_dagster.runtime.extractive.matching import LIGHT_VERBS, META_WORDS, STOP_WORDS, WORD, stem, terms, word_set, words
-from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question
+from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question, asks_of_asking
 from pandora_dagster.runtime.extractive.spans import Span
-from pandora_dagster.text.dates import MONTHS, WEEKDAYS
+from pandora_dagster.text.dates import MONTH_WORD, WEEKDAYS
 from pandora_dagster.text.irregular import BASES
 from pandora_dagster.text.sentences import sentences
+from pandora_dagster.text.stopwords import FOREIGN, language_of
 from pandora_dagster.text.words import prefix_of
 
 _KINDS = word_set(
@@ -28,6 +29,7 @@ _ASIDE = re.compile(r"\b(?:do|does|did|can|could|has|have|had|will|would|should)
 _OF = re.compile(r"^\s+(?:for|of)\s+(?:(?:the|a|an|my|our|your|his|her|their|this|that)\s+)?$", re.IGNORECASE)
 _DID = re.compile(r"\bdid (?:i|we) (?:\w+ly |already |ever )?([a-z]{3,})\b", re.IGNORECASE)
 _OWN_DEED = re.compile(r"\b(?:i|we)(?:['’]ve| have| had| just| already)* (?:\w+ly )?(\w+)\b", re.IGNORECASE)
+_MONTH = re.compile(MONTH_WORD, re.IGNORECASE)
 _MOST_SENTENCES = 3
 
 
@@ -90,12 +92,13 @@ def things(asked: Question) -> tuple[Thing, ...]:
 def _runs(line: str, asked: Question) -> list[list[_Token]]:
     """The content words of a sentence, those together that only blanks part."""
     named = {t for kind in asked.wants for t in KIND_WORDS.get(kind, ())}
+    silent = STOP_WORDS | META_WORDS | LIGHT_VERBS | FOREIGN.get(language_of(frozenset(words(line))), STOP_WORDS)
     runs: list[list[_Token]] = []
     before = -1
     for m in WORD.finditer(line):
         bare = (words(m.group()) or [""])[0]
         token = _Token(m.group(), m.start(), m.end())
-        if bare in STOP_WORDS | META_WORDS | LIGHT_VERBS or (stem(bare) in named and not token.is_name):
+        if bare in silent or (stem(bare) in named and not token.is_name):
             continue
         if runs and line[before : token.start].strip("-") in ("", " "):
             runs[-1].append(token)
@@ -132,7 +135,7 @@ def _named(line: str, run: Sequence[_Token], *, opens: bool) -> list[Thing]:
 
 def _is_calendar(word: str) -> bool:
     """A number, a month or a day of the week: a time that a text may tell in other words."""
-    return word.isdigit() or word.lower() in MONTHS or word.lower() in WEEKDAYS
+    return word.isdigit() or bool(_MONTH.fullmatch(word)) or word.lower() in WEEKDAYS
 
 
 def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:
@@ -141,7 +144,8 @@ def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:
     named = [t for t in things(asked) if not (t.is_name and t.telling <= speaking)]
     if not named or not spans:
         return Aboutness(frozenset(), ())
-    reach = _reach(spans)
+    silent = frozenset[int]() if asks_of_asking(asked.text) else frozenset(i for i, s in enumerate(spans) if asks(s.text))
+    reach = _reach(spans, silent)
     others: set[int] = set()
     unmet: list[Thing] = []
     for thing in named:
@@ -152,7 +156,7 @@ def aboutness(asked: Question, spans: Sequence[Span]) -> Aboutness:
             unmet += [] if told else [thing]
         else:
             wanted = thing.telling if thing.head in _KIND_STEMS else {*thing.telling, thing.head}
-            near = any(_holds(wanted, s.stems) for s in spans if not asks(s.text))
+            near = any(_holds(wanted, s.stems | s.about) for i, s in enumerate(spans) if i not in silent)
             headed = any(_holds({thing.head}, own) for own in reach.values())
             others |= wrong
             unmet += [thing] if not near and headed and (wrong or not told) else []
@@ -188,11 +192,11 @@ def _source(span: Span) -> str:
     return span.label or f"block {span.block}"
 
 
-def _reach(spans: Sequence[Span]) -> Mapping[str, frozenset[str]]:
-    """The stems that each source tells; what is only asked there is not told."""
+def _reach(spans: Sequence[Span], silent: frozenset[int]) -> Mapping[str, frozenset[str]]:
+    """The stems that each source tells; what is only asked there, in the places `silent`, is not told."""
     found: dict[str, set[str]] = {}
-    for span in spans:
-        found.setdefault(_source(span), set()).update(() if asks(span.text) else span.stems)
+    for place, span in enumerate(spans):
+        found.setdefault(_source(span), set()).update(span.about if place in silent else span.stems | span.about)
     return {source: frozenset(stems) for source, stems in found.items()}
 
 
@@ -211,7 +215,7 @@ def _is_other(thing: Thing, span: Span, reach: frozenset[str]) -> bool:
         return False
     if thing.is_name:
         return not _holds(thing.telling, reach)
-    return thing.head in span.stems and not _holds(thing.telling, span.stems) and _tells_another(thing, span.text)
+    return thing.head in span.stems and not _holds(thing.telling, span.stems | span.about) and _tells_another(thing, span.text)
 
 
 def _tells_another(thing: Thing, text: str) -> bool:

@@ -25,6 +25,8 @@ def _spans(*lines: str) -> list[Span]:
         ("What happens in March 2026?", set()),
         ("What is the name of my landlord?", set()),
         ("I like tomato soup.", set()),
+        ("Wann hat die Bahn in Köln gestreikt?", {"Bahn", "Köln"}),
+        ("Wie viel kostete die Wohnung?", {"Wohnung"}),
     ],
 )
 def test_the_things_of_a_question(text, named):
@@ -106,3 +108,20 @@ def test_the_newer_of_two_values_is_current_and_the_older_keeps_its_date(ask) ->
         "- (2025-03-01) Actually, my budget for the trip is 650 euros. [3]",
         "- (2025-02-01, no longer current) My budget for the trip is 500 euros. [1]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        (
+            "When does the warranty of the Silento 70 end?",
+            'I found nothing about "Silento 70". I looked at: [1]',
+        ),
+        ("Who gives a warranty?", "I found nothing about this in the documents that I looked at: [1]"),
+        ("Which question did I ask about the warranty?", "(2025-02-01) How long is the warranty of the Silento 60? [1]"),
+    ],
+)
+def test_an_earlier_question_comes_near_to_nothing(ask, query, answer) -> None:
+    """A person's own question tells nothing, neither as an answer nor as what comes nearest, unless questions are asked for."""
+    body = section2((3, "1", "(2025-02-01) How long is the warranty of the Silento 60?", ""))
+    assert ask("synthesizer", query, {"context.md": context(query, s2=body)}, sources=[source("1", 3)]) == answer

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SGLANG := .venv-sglang
 SHELL := /bin/bash
 
-.PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-asking bench-archive docs screenshots wheel lock clean
+.PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-replay bench-asking bench-archive docs screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -77,6 +77,9 @@ bench-compression: setup $(BIN)/.locked-dev  ## the compression benchmark beside
 
 bench-search: setup $(BIN)/.locked-dev  ## recall of the search, and answers, against a plain BM25 packer
 	$(BIN)/python -m benchmarks.search
+
+bench-replay: setup $(BIN)/.locked-dev  ## 500 logged calls made again, beside the calls alone
+	$(BIN)/python -m benchmarks.replay
 
 bench-embeddings: setup $(BIN)/.locked-dev  ## the same with vectors of the local model; needs: pip install -e .[embeddings]
 	$(BIN)/python -m benchmarks.search --embeddings --answers 0

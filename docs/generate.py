@@ -1,4 +1,4 @@
-"""Writes docs/commands.md, docs/settings.md and docs/recipes.md from the code; `--check` says which of them is stale.
+"""Writes docs/commands.md, docs/settings.md, docs/recipes.md and docs/assets.md from the code; `--check` says which of them is stale.
 
 python docs/generate.py [--check]
 """
@@ -13,6 +13,8 @@ import typer
 from pandora_dagster.cli.app import app
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook.registry import answer_shape
+from pandora_dagster.phases.decisions import DECISION_POINTS
 from pandora_dagster.settings import settings_table
 
 DOCS = Path(__file__).resolve().parent
@@ -21,7 +23,7 @@ WIDTH = 100
 
 
 def main(arguments: Sequence[str]) -> int:
-    pages = {"commands.md": commands_page(), "settings.md": settings_page(), "recipes.md": recipes_page()}
+    pages = {"commands.md": commands_page(), "settings.md": settings_page(), "recipes.md": recipes_page(), "assets.md": assets_page()}
     if "--check" in arguments:
         return _told(stale(pages))
     for name, text in pages.items():
@@ -57,14 +59,62 @@ def settings_page() -> str:
 def recipes_page() -> str:
     """Every recipe: its budget in tokens, its layer, what it is given and the fields of its answer."""
     shelf = open_shelf(DOCS.parent)
-    loaded = [(name, shelf.load(name)) for name in shelf.names()]
+    loaded = [(name, shelf.load_whole(name)) for name in shelf.names()]
     head = (
         "# Recipes\n\n"
         + MADE
         + "One recipe = one kind of model call. Budgets in tokens; prompt + input + output + reserve never exceeds the total.\n\n"
     )
     titles = ("Recipe", "Layer", "Total", "Prompt", "Input", "Output", "Reserve")
-    return head + _table(titles, starmap(_budget_row, loaded)) + "".join(starmap(_described, loaded))
+    return head + _decisions() + _table(titles, starmap(_budget_row, loaded)) + "".join(starmap(_described, loaded))
+
+
+def assets_page() -> str:
+    """Every asset of the Dagster graph: what it is made of, its days or turns, its checks."""
+    from pandora_dagster.definitions import defs
+
+    graph = defs.resolve_asset_graph()
+    checks = sorted(graph.asset_check_keys, key=lambda key: (key.asset_key.to_user_string(), key.name))
+    described = {spec.key: spec.description or "" for spec in defs.resolve_all_asset_specs()}
+    head = (
+        "# Assets\n\n"
+        + MADE
+        + "What Dagster shows, in the order in which it is made. `docs/architecture.md` says how a turn runs through it.\n\n"
+    )
+    rows = [
+        (
+            f"`{key.to_user_string()}`",
+            graph.get(key).group_name or "",
+            ", ".join(f"`{parent.to_user_string()}`" for parent in sorted(graph.get(key).parent_keys)),
+            _partitions(graph.get(key).partitions_def),
+            ", ".join(check.name for check in checks if check.asset_key == key),
+            described[key].split("\n\n")[0],
+        )
+        for key in graph.toposorted_asset_keys
+    ]
+    return head + _table(("Asset", "Group", "Made of", "Partitions", "Checks", "What it is"), rows)
+
+
+def _partitions(definition: object) -> str:
+    return {"DynamicPartitionsDefinition": "turns", "DailyPartitionsDefinition": "days"}.get(type(definition).__name__, "")
+
+
+def _decisions() -> str:
+    """000 section 7: the decisions that belong to prompts, not to code."""
+    rows = (
+        (
+            point.decision,
+            "`" + point.recipe + "`" if point.recipe else f"none: {point.without}",
+            " + ".join(layer.value for layer in (point.layer, *point.also)),
+            point.decides,
+        )
+        for point in DECISION_POINTS
+    )
+    text = (
+        "These decisions belong to prompts, never to code (000 section 7; `phases.decisions`). Where each mode has a recipe of its own, "
+        "the stem is named.\n\n"
+    )
+    return "## Decisions\n\n" + text + _table(("Decision", "Recipe", "Layer", "What is decided"), rows) + "\n## Budgets\n\n"
 
 
 def _helps(group: typer.core.TyperGroup, context: typer.Context, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -88,6 +138,9 @@ def _described(name: str, loaded: LoadedRecipe) -> str:
     gates = recipe.quality_gates.model_dump(exclude_none=True, exclude_defaults=True)
     lines.append(f"- Gates set: {', '.join(f'{name} {value}' for name, value in gates.items()) or 'the defaults'}")
     lines.append(f"- Answer: {recipe.output_format.value}" + _fields(recipe.output_schema))
+    if shape := answer_shape(recipe):
+        lines.append(f"- Schema: `{shape}`")
+    lines.append(f"- Tests: {'; '.join(test.name for test in recipe.tests)}")
     return "\n".join(lines) + "\n"
 
 

@@ -9,6 +9,7 @@
     │   ├── RecipeNotFoundError
     │   └── RecipeValidationError  all faults of a file at once, each as `file:line: what: expected`
     ├── DocumentError              a stored document that is missing, damaged or contradicts its manifest
+    │   └── OriginalsDeletedError  the originals of an archived turn were deleted by rule: no fault
     ├── BudgetError                the parts of a call that must fit do not fit
     │   └── FactLossError          they would fit only without a critical fact
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
@@ -85,6 +86,10 @@ class DocumentError(PandoraError):
     def __init__(self, message: str, *, missing: bool = False, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.missing = missing
+
+
+class OriginalsDeletedError(DocumentError):
+    """The originals of an archived turn were deleted by rule, which a tombstone says; its compressed documents stand."""
 
 
 class BudgetError(PandoraError):

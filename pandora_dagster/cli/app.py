@@ -9,12 +9,19 @@ from pandora_dagster.cli import (
     archive,
     batch,
     calls,
+    cold,
     compression,
     digest,
     documents,
+    forget,
     governance,
+    interventions,
     lineage,
     memory,
+    recipe_lessons,
+    recipe_scores,
+    recipe_tests,
+    recipe_versions,
     search,
     service,
     serving,
@@ -47,6 +54,11 @@ search.register(app)
 transfer.register(app)
 documents.register(app)
 governance.register(app)
+recipe_versions.register(governance.recipes)
+recipe_tests.register(governance.recipes)
+recipe_scores.register(governance.recipes)
+recipe_lessons.register(app, governance.recipes)
+interventions.register(app)
 service.register(app)
 serving.register(app)
 calls.register(app)
@@ -54,6 +66,8 @@ compression.register(app)
 sources.register(app)
 memory.register(app)
 archive.register(app)
+cold.register(app)
+forget.register(app)
 lineage.register(app)
 digest.register(app)
 

@@ -57,7 +57,7 @@ def archive(
     from pandora_dagster.wiring import open_archive
 
     with stored(context) as house:
-        days = _days(older_than) if older_than else house.settings.archive_after_days
+        days = days_of(older_than) if older_than else house.settings.archive_after_days
         desk = open_archive(house, after_days=days)
         wanted = _date(day) if day else None
         last = last_due_day(house.kit.clock(), desk.rules.zone, days)
@@ -141,7 +141,8 @@ def unpin(context: typer.Context, turn: Turn) -> None:
     say(f"{key}: unpinned" if had_one else f"{key}: was not pinned")
 
 
-def _days(text: str) -> int:
+def days_of(text: str) -> int:
+    """Days of an option such as `30d`; ends the command where it is none."""
     found = _AGE.fullmatch(text.strip())
     if not found or not 1 <= int(found.group(1)) <= _MOST_DAYS:
         stop(EXIT_WRONG, f"--older-than {text[:40]}: expected days from 1d to {_MOST_DAYS}d, e.g. 30d")

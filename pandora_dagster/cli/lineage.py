@@ -88,23 +88,26 @@ def _write(house: "House", document: "DocumentId", path: Path) -> None:
 def _verify(house: "House", document: "DocumentId | None", *, as_json: bool) -> None:
     from pandora_dagster.phases.proving import Link
 
-    proved = open_ends = 0
+    proved = open_ends = deleted = 0
     broken: list[str] = []
     with _progress("verify", "documents") as step:
         for found in house.lineage.prove(document, on_step=step):
-            if isinstance(found, Link) and not found.fault:
+            if isinstance(found, Link) and found.is_deleted:
+                deleted += 1
+            elif isinstance(found, Link) and not found.fault:
                 proved, open_ends = proved + 1, open_ends + found.is_open
             else:
                 broken.append(found.fault if isinstance(found, Link) else found)
     broken = list(dict.fromkeys(broken))
     if as_json:
-        say_json({"proved": proved, "without_a_hash": open_ends, "broken": broken})
+        say_json({"proved": proved, "without_a_hash": open_ends, "deleted_by_rule": deleted, "broken": broken})
     else:
         for sentence in broken[:_SHOWN]:
             say(sentence)
         if len(broken) > _SHOWN:
             note(f"{len(broken) - _SHOWN} more; --json lists all")
         free = f", {open_ends} of them to sources that may change at any time" if open_ends else ""
+        free += f"; {deleted} to originals that were deleted by rule" if deleted else ""
         say(f"{proved} links proved{free}; {len(broken)} faults" if broken else f"{proved} links proved{free}")
     if broken:
         raise typer.Exit(EXIT_HALTED)

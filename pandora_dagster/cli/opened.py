@@ -21,15 +21,15 @@ class Overrides:
     runtime: str = ""
 
 
-def settings_of(context: typer.Context, *, embedded: bool = False) -> "Settings":
-    """The settings of this command: the environment, with the common options over it.
+def settings_of(context: typer.Context, *, embedded: bool = False, runtime: str = "") -> "Settings":
+    """The settings of this command: the environment, with the common options over it, and the command's own `runtime` over these.
 
-    `embedded` asks for the embedded runtime unless the common option names another.
+    `embedded` asks for the embedded runtime unless an option names another.
     """
     from pandora_dagster.settings import load_settings
 
     given: Overrides = context.obj or Overrides()
-    over = {"PANDORA_ROOT": given.root, "PANDORA_RUNTIME": given.runtime or ("extractive" if embedded else "")}
+    over = {"PANDORA_ROOT": given.root, "PANDORA_RUNTIME": runtime or given.runtime or ("extractive" if embedded else "")}
     return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
 
 

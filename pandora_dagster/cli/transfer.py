@@ -56,17 +56,21 @@ def export(
 ) -> None:
     """Write conversations as JSON lines to stdout.
 
-    Imported ones leave as they came, value for value.
+    Imported ones leave as they came, value for value; turns whose originals were deleted (`pandora cold prune`) by their compressed texts.
 
     Example: pandora export --user example > example.jsonl
     """
     from pandora_dagster.contracts.ids import user_id
+    from pandora_dagster.phases.exporting import DELETED
 
-    written = 0
+    written = compressed = 0
     with stored(context) as house:
         for conversation in house.exported(user_id(user) if user else None):
             say(json.dumps(conversation, ensure_ascii=False))
             written += 1
+            compressed += len(conversation.get(DELETED, ()))
+    if compressed:
+        note(f"{compressed} turns leave by their compressed texts, since their originals were deleted ({DELETED} names them)")
     if not written:
         note(f"no conversations{f' of {user}' if user else ''} in this store")
 

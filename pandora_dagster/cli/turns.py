@@ -25,7 +25,7 @@ Session = Annotated[str, typer.Option("--session", "-s", help="The conversation 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 NoStream = Annotated[bool, typer.Option("--no-stream", help="The answer once it is whole, not while it is written.")]
 
-STATES = ("open", "halted", "clarify", "saved", "archived")
+STATES = ("open", "halted", "clarify", "saved", "archived", "abandoned")
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +53,7 @@ def ask(
     """
     with opened(context) as house:
         key = house.start(text, user=user, session=session, mode=mode)
-        _run_and_show(house, key, as_json=as_json, stream=not no_stream)
+        run_and_show(house, key, as_json=as_json, stream=not no_stream)
 
 
 def resume(
@@ -72,7 +72,7 @@ def resume(
         key = house.turns.resolve(turn)
         if not house.left_to_do(key):
             stop(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
-        _run_and_show(house, key, as_json=as_json, stream=not no_stream, resumed=True)
+        run_and_show(house, key, as_json=as_json, stream=not no_stream, resumed=True)
 
 
 def chat(context: typer.Context, user: User = "", session: Session = "", no_stream: NoStream = False) -> None:
@@ -107,7 +107,7 @@ def chat(context: typer.Context, user: User = "", session: Session = "", no_stre
 def turns(
     context: typer.Context,
     user: Annotated[str, typer.Option("--user", "-u", help="Only this person's.")] = "",
-    state: Annotated[str, typer.Option(help="Only turns in this state: open, halted, clarify, saved or archived.")] = "",
+    state: Annotated[str, typer.Option(help="Only turns in this state: open, halted, clarify, saved, archived or abandoned.")] = "",
     limit: Annotated[int, typer.Option(help="The newest N in the table; --json has no limit.", min=1)] = 30,
     as_json: AsJson = False,
 ) -> None:
@@ -151,6 +151,7 @@ def show(
     Example: pandora show example:turn_000012 --section 5
     """
     from pandora_dagster.text.sections import ContextDocument
+    from pandora_dagster.wiring import open_archive
 
     with stored(context) as house:
         key = house.turns.resolve(turn)
@@ -158,6 +159,7 @@ def show(
         document = ContextDocument.parse(found.context)
         folder = house.turns.path(key, revision=found.manifest.revision)
         spent = _spent(house, key, found.manifest.revision)
+        gone = open_archive(house).cold.tombstone(found.manifest.archive) if found.manifest.archive else None
     if section is not None and document.section(section) is None:
         stop(EXIT_WRONG, f"{key}: section {section}: not there; expected one of {', '.join(str(s.number) for s in document.sections)}")
     chosen = [s.number for s in document.sections if section in (None, s.number)]
@@ -169,7 +171,8 @@ def show(
         say_markdown(found.context)
         note(folder)
         if archive := found.manifest.archive:
-            note(f"archived {archive.archived_at}, documents compressed; originals in {archive.cold}: pandora restore {key}")
+            originals = f"its originals were {gone.said}" if gone else f"originals in {archive.cold}: pandora restore {key}"
+            note(f"archived {archive.archived_at}, documents compressed; {originals}")
         if spent:
             failed = f", {spent.failed} failed" if spent.failed else ""
             cost = f", cost {spent.cost:.4f}" if spent.cost else ""
@@ -196,7 +199,7 @@ def _spent(house: "House", key: "TurnKey", revision: int) -> "CallTotals | None"
         return None
 
 
-def _run_and_show(house: "House", key: "TurnKey", *, as_json: bool, stream: bool = True, resumed: bool = False) -> None:
+def run_and_show(house: "House", key: "TurnKey", *, as_json: bool, stream: bool = True, resumed: bool = False) -> None:
     """Run what is left and tell what came of it. Exit code 1 where the turn halted; a resumed one also where anything is left."""
     from pandora_dagster.defs.run import run_turn
 

@@ -103,7 +103,10 @@ class CachedResearch(BaseModel):
 
 
 class VisitData(BaseModel):
+    """What one visit of a page says. `visit_id` names which one, as a page is visited more than once."""
+
     model_config = _STRICT
+    visit_id: str = ""
     url: str
     extracted: Mapping[str, Any] = {}
 

@@ -29,6 +29,9 @@ class DayVerdict:
     faults: tuple[str, ...]
     """The first of them, each a sentence that names its turn."""
 
+    by_rule: int = 0
+    """Of those judged: whose originals were deleted by rule, which is no fault."""
+
     @property
     def passed(self) -> bool:
         return not self.faulty

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace, Hold
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.retention import Tombstone
 from pandora_dagster.contracts.turns import Turn
 
 
@@ -16,11 +17,27 @@ class ColdStorage(Protocol):
         ...
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
-        """The originals, each held against its hash; raises DocumentError (`missing` where the object is gone)."""
+        """The originals, each held against its hash; raises DocumentError (`missing` where the object is gone), OriginalsDeletedError."""
         ...
 
     def verify(self, record: ArchiveRecord) -> str:
-        """What is wrong with an object, as one sentence; "" where all of it is as it was."""
+        """What is wrong with an object, as one sentence; "" where all of it is as it was, or was deleted by rule."""
+        ...
+
+    def tombstone(self, record: ArchiveRecord) -> Tombstone | None:
+        """What says that the originals were deleted by rule; raises DocumentError for one that contradicts the record."""
+        ...
+
+    def bury(self, record: ArchiveRecord, tombstone: Tombstone) -> None:
+        """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
+        ...
+
+    def discard(self, record: ArchiveRecord) -> None:
+        """The object gone, whose tombstone stands. Raises StoreError."""
+        ...
+
+    def is_there(self, record: ArchiveRecord) -> bool:
+        """Whether there is an object, whatever it holds."""
         ...
 
 

@@ -73,7 +73,7 @@ class BatchRow:
     @property
     def settled(self) -> bool:
         """Whether there is an end to it: an answer, a question back, or an intervention that says why there is none."""
-        return self.state in ("rejected", TurnState.SAVED, TurnState.CLARIFY, TurnState.ARCHIVED) or bool(
+        return self.state in ("rejected", TurnState.SAVED, TurnState.CLARIFY, TurnState.ARCHIVED, TurnState.ABANDONED) or bool(
             self.state == TurnState.HALTED and self.intervention
         )
 

@@ -91,6 +91,8 @@ class CallRequest:
     """Whether the query refers to something that its analysis could not resolve."""
     halt_on_low_confidence: bool = True
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
+    by_hand: str = ""
+    """The answer as a person gives it in the model's place: judged like any, and recorded as a person's."""
     listener: Listens | None = None
     """Told the answer while it comes, where it is one that is written for people: markdown, text or tagged."""
 
@@ -264,6 +266,8 @@ class CallRecord(BaseModel):
     success: bool
     schema_valid: bool | None = None
     confidence: float | None = None
+    answered: bool | None = None
+    """Of a written answer to a call that was given sources: False where it says only that nothing was found."""
     retries: int = 0
     escalated: bool = False
     finish_reason: str = ""
@@ -275,6 +279,8 @@ class CallRecord(BaseModel):
     compression_savings: int = 0
     pack_ref: str = ""
     answer_ref: str = ""
+    request_ref: str = ""
+    """What the call was asked with, whole, so that it can be made again on another version."""
     queue_ms: float = 0.0
     """Of the latency, how long it waited for its place at the server, over all attempts."""
     spent: Usage = Usage()

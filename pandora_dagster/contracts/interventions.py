@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict
 
 from pandora_dagster.contracts.words import InterventionType
 
+Resolved = Literal["noted", "retry", "by_hand", "abandoned"]
+
 
 class Intervention(BaseModel):
     """`<root>/interventions/<id>.json`."""
@@ -28,4 +30,6 @@ class Intervention(BaseModel):
     created_at: str
     state: Literal["open", "resolved"] = "open"
     resolution: str = ""
+    how: Literal["", "noted", "retry", "by_hand", "abandoned"] = ""
+    """What was done: only noted; the phase run again; its answer given by hand; the turn ended."""
     resolved_at: str = ""

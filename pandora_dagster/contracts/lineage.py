@@ -201,6 +201,10 @@ class Texts(Protocol):
         """The turn's document as one read it at `at`, before any archival; None where it can not be read."""
         ...
 
+    def is_deleted(self, document: DocumentId) -> bool:
+        """Whether it was an original that was deleted by rule: a link to it can not be proved any more, and is no fault."""
+        ...
+
     def candidates(self, document: DocumentId) -> Iterator[str]:
         """The text, and where a link may have been made to another state of it (before an archival or a re-run), that one too.
         Raises DocumentError where it is gone or damaged."""

@@ -20,7 +20,7 @@ from pandora_dagster.contracts.calls import (
 from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
 from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.interventions import Intervention, Resolved
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.turns import Candidate, Manifest, PhaseRecord, Turn, TurnRow
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer, TurnState
@@ -203,7 +203,7 @@ class Interventions(Protocol):
 
     def show(self, intervention_id: str) -> Intervention: ...
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]: ...
-    def resolve(self, intervention_id: str, resolution: str) -> Intervention: ...
+    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention: ...
 
 
 class TurnStore(Protocol):
@@ -232,7 +232,8 @@ class TurnStore(Protocol):
         ...
 
     def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
-        """The turn as it was before it was archived, out of cold storage; any other as it stands. Raises DocumentError."""
+        """The turn as it was before it was archived, out of cold storage; any other, and one whose originals were deleted by rule, as it
+        stands. Raises DocumentError."""
         ...
 
     def manifest(self, key: TurnKey) -> Manifest: ...

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pandora_dagster.contracts.recipe_tests import RecipeTest
 from pandora_dagster.contracts.words import ContentType, Mode, ModelLayer, OutputFormat
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False)
@@ -105,6 +106,7 @@ class Recipe(BaseModel):
     ) = None
     risk_level: Literal["low", "medium", "high"] = "low"
     content_type: ContentType | None = Field(None, description="The content type a compression recipe is for.")
+    tests: tuple[RecipeTest, ...] = Field((), description="Calls and what their answers must be; not part of the version.")
 
     @field_validator("prompt_files", mode="before")
     @classmethod

@@ -55,6 +55,8 @@ class TurnState(StrEnum):
     CLARIFY = "clarify"
     SAVED = "saved"
     ARCHIVED = "archived"
+    ABANDONED = "abandoned"
+    """It halted, and a person decided that it ends there."""
 
 
 class ContentType(StrEnum):

@@ -4,11 +4,13 @@ from pandora_dagster.cookbook.lint import Checked, check_all
 from pandora_dagster.cookbook.prompts import fill, io_schema, select_prompts
 from pandora_dagster.cookbook.registry import check_registry, write_registry
 from pandora_dagster.cookbook.schema_file import check_schema_file, write_schema_file
-from pandora_dagster.cookbook.shelf import Shelf, check_file, get_recipe, load_recipe, open_shelf
+from pandora_dagster.cookbook.shelf import Shelf, Standing, check_file, get_recipe, load_recipe, open_shelf
+from pandora_dagster.cookbook.version_text import read_version, version_text
 
 __all__ = [
     "Checked",
     "Shelf",
+    "Standing",
     "check_all",
     "check_file",
     "check_registry",
@@ -18,7 +20,9 @@ __all__ = [
     "io_schema",
     "load_recipe",
     "open_shelf",
+    "read_version",
     "select_prompts",
+    "version_text",
     "write_registry",
     "write_schema_file",
 ]

@@ -43,7 +43,7 @@ def check_all(shelf: Shelf, tools: Collection[str], counter: CountsTokens) -> Ch
     sound: list[LoadedRecipe] = []
     for name in shelf.names():
         try:
-            sound.append(shelf.load(name))
+            sound.append(shelf.load_whole(name))
         except (RecipeValidationError, RecipeNotFoundError) as error:
             faults.extend(str(error).splitlines())
     for loaded in sound:
@@ -56,7 +56,16 @@ def check_all(shelf: Shelf, tools: Collection[str], counter: CountsTokens) -> Ch
 
 def check_recipe(loaded: LoadedRecipe, counter: CountsTokens) -> tuple[str, ...]:
     """Faults of one sound recipe against the conventions of prompts."""
-    rules: tuple[Callable[[LoadedRecipe], Iterator[str]], ...] = (_query, _variables, _preserve, _explained, _example, _evidence, _grammar)
+    rules: tuple[Callable[[LoadedRecipe], Iterator[str]], ...] = (
+        _query,
+        _variables,
+        _preserve,
+        _explained,
+        _example,
+        _evidence,
+        _grammar,
+        _tests,
+    )
     found = [*_budget(loaded, counter), *(fault for rule in rules for fault in rule(loaded))]
     return tuple(f"recipes/{loaded.path}.yaml: {fault}" for fault in dict.fromkeys(found))
 
@@ -158,6 +167,22 @@ def _evidence(loaded: LoadedRecipe) -> Iterator[str]:
 
 def _grammar(loaded: LoadedRecipe) -> Iterator[str]:
     yield from (f"output_schema: {fault}" for fault in grammar_faults(loaded.recipe.output_schema or {}))
+
+
+def _tests(loaded: LoadedRecipe) -> Iterator[str]:
+    """A test gives what the recipe reads, and is told apart by its name; a recipe without one says nothing of what it is for."""
+    recipe = loaded.recipe
+    read = {*recipe.input_docs, *(["context.md"] if recipe.input_sections else [])}
+    names = [test.name for test in recipe.tests]
+    if not names:
+        yield "tests: none: expected at least one"
+    for index, test in enumerate(recipe.tests):
+        if test.name in names[:index]:
+            yield f"tests[{index}].name: {test.name!r} is also another test's: expected a name of its own"
+        if unread := sorted(set(test.documents) - read):
+            yield f"tests[{index}].documents: {', '.join(unread)}: not read by the recipe: expected {', '.join(sorted(read))}"
+        if recipe.input_sections and "context.md" not in test.documents:
+            yield f"tests[{index}].documents: context.md is missing: expected it for a recipe that reads sections"
 
 
 def _role(loaded: LoadedRecipe, case: dict[str, str]) -> str:

@@ -21,7 +21,7 @@ _SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 def registry(shelf: Shelf, counter: CountsTokens, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Every recipe and prompt with its metadata, read from the files; raises RecipeValidationError for a broken recipe that is
     not among those to leave out."""
-    loaded = [shelf.load(name) for name in shelf.names() if name not in without]
+    loaded = [shelf.load_file(name) for name in shelf.names() if name not in without]
     return {
         "recipes": {item.path: _recipe_entry(item) for item in loaded},
         "prompts": {name: _prompt_entry(shelf, name, loaded, counter) for name in prompt_files(shelf.prompts)},

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from pandora_dagster.contracts.recipe_tests import ASSERTIONS
 from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.cookbook.places import SCHEMA_FILE
 from pandora_dagster.cookbook.shelf import Shelf
@@ -14,6 +15,9 @@ def recipe_schema() -> dict[str, Any]:
     items = schema["properties"]["prompt_files"]["items"]
     path = schema["$defs"]["PromptFile"]["properties"]["path"]
     schema["properties"]["prompt_files"]["items"] = {"anyOf": [path, items]}
+    documents = schema["$defs"]["RecipeTest"]["properties"]["documents"]
+    documents["additionalProperties"] = {"anyOf": [{"type": "string"}, documents["additionalProperties"]]}
+    schema["$defs"]["Expectation"]["oneOf"] = [{"required": [word]} for word in ASSERTIONS]
     schema["allOf"] = [
         {"oneOf": [{"required": ["system_prompt"]}, {"required": ["prompt_files"]}]},
         {"anyOf": [{"required": ["input_docs"]}, {"required": ["input_sections"]}]},

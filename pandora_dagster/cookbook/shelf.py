@@ -1,12 +1,12 @@
 """The cookbook on disk, as the `Cookbook` port asks for it. Knows which file answers to which name, and what it has read already."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.words import ContentType, Mode
+from pandora_dagster.contracts.words import ContentType, Mode, ModelLayer
 from pandora_dagster.cookbook.places import POLICY, cookbook_root, prompt_files, recipe_files, recipe_names, short_stem, split_name
 from pandora_dagster.cookbook.reading import RecipeFile, read_recipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
@@ -16,6 +16,14 @@ _NAMED = re.compile(rb"^name:[ \t]*['\"]?([\w-]+)", re.MULTILINE)
 Stamp = tuple[int, int]
 """A file's modification time and size."""
 _NO_FILE: Stamp = (0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands over a recipe's file: an older version, another layer, or nothing."""
+
+    pinned: LoadedRecipe | None = None
+    layer: ModelLayer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +37,11 @@ class _Kept:
 class Shelf:
     """Loads recipes (000 sections 9, 17, 18): no fallback, no archive; an edited file is seen, an unchanged one is read once."""
 
-    def __init__(self, recipes: Path, prompts: Path) -> None:
+    def __init__(self, recipes: Path, prompts: Path, production: Callable[[str], Standing] | None = None) -> None:
+        """`production`: what stands over the file of `{category}/{name}`; without it the files are what runs."""
         self.recipes = recipes
         self.prompts = prompts
+        self._production = production
         self._kept: dict[str, _Kept] = {}
         self._recipe_names: dict[Path, tuple[Stamp, str]] = {}
         self._files: dict[str, Path] = {}
@@ -41,11 +51,29 @@ class Shelf:
         return recipe_names(self.recipes)
 
     def load(self, name: str) -> LoadedRecipe:
-        """The recipe `{category}/{name}`; raises RecipeNotFoundError or RecipeValidationError with all its faults."""
+        """The recipe `{category}/{name}` that is in production: its file, unless an older version or another layer was put over it.
+
+        Raises RecipeNotFoundError, RecipeValidationError with all its faults.
+        """
         return self._loaded(name, self._listed())
+
+    def load_file(self, name: str) -> LoadedRecipe:
+        """The recipe `{category}/{name}` as its file has it, without its tests; raises like `load`."""
+        return self._from_file("/".join(split_name(name)), self._listed())
+
+    def load_whole(self, name: str) -> LoadedRecipe:
+        """The same with its tests, read anew; raises like `load`, also for what is wrong with a test."""
+        files = self._listed()
+        path = self._from_file("/".join(split_name(name)), files).path
+        return read_recipe(self._place(path, files[path]))
 
     def _loaded(self, name: str, files: dict[str, Path]) -> LoadedRecipe:
         path = "/".join(split_name(name))
+        standing = self._production(path) if self._production else Standing()
+        loaded = standing.pinned or self._from_file(path, files)
+        return loaded if standing.layer is None else _on(standing.layer, loaded)
+
+    def _from_file(self, path: str, files: dict[str, Path]) -> LoadedRecipe:
         if path not in files:
             raise RecipeNotFoundError(
                 f"{path}: no recipe: expected the file {self.recipes / path}.yaml", hint="`pandora recipes list` names them all"
@@ -68,6 +96,16 @@ class Shelf:
                     return loaded
         raise RecipeNotFoundError(f"{phase}: no recipe for mode {mode}: expected one in {self.recipes}")
 
+    def path_of(self, name: str) -> str:
+        """`{category}/{name}` of a recipe that a person names by that, by its stem with or without its phase, or by its own name."""
+        files = self._listed()
+        found = _fitting(name, files) or next((n for n, f in files.items() if self._recipe_name(f) == name), None)
+        if found is None:
+            raise RecipeNotFoundError(
+                f"{name[:80]}: no recipe: expected one in {self.recipes}", hint="`pandora recipes list` names them all"
+            )
+        return found
+
     def compressor(self, content_type: ContentType) -> LoadedRecipe:
         """The one recipe in `compression/` for a content type (000 section 23)."""
         shelved = (self.load(n) for n in self.names() if n.startswith("compression/"))
@@ -86,9 +124,12 @@ class Shelf:
     def _read(self, path: str, file: Path) -> _Kept:
         """Stamps are taken before the reading: a file edited meanwhile is read again."""
         before = {f: _stamp(f) for f in (file, *prompt_files(self.prompts).values())}
-        loaded = read_recipe(RecipeFile(file, f"recipes/{path}.yaml", path, self.prompts))
+        loaded = read_recipe(self._place(path, file), with_tests=False)
         named = [self.prompts / n.removeprefix("prompts/") for n in (POLICY, *(entry.path for entry, _ in loaded.prompts))]
         return _Kept(loaded, {f: before.get(f, _NO_FILE) for f in (file, *named)})
+
+    def _place(self, path: str, file: Path) -> RecipeFile:
+        return RecipeFile(file, f"recipes/{path}.yaml", path, self.prompts)
 
     def _refuse_shared_name(self, path: str, files: dict[str, Path]) -> None:
         """Recipe names are unique (000 section 10.1): records tell recipes apart by name."""
@@ -106,6 +147,11 @@ class Shelf:
             found = _NAMED.search(file.read_bytes() if stamp != _NO_FILE else b"")
             known = self._recipe_names[file] = (stamp, found[1].decode() if found else "")
         return known[1]
+
+
+def _on(layer: ModelLayer, loaded: LoadedRecipe) -> LoadedRecipe:
+    """The same version, answered by another layer."""
+    return loaded.model_copy(update={"recipe": loaded.recipe.model_copy(update={"model_layer": layer})})
 
 
 def _fitting(wanted: str, files: Iterable[str]) -> str | None:

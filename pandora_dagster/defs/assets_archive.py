@@ -29,13 +29,14 @@ _COLUMNS = [
     dg.TableColumn("cold", "string", description="the cold object, below the store root"),
     dg.TableColumn("whole", "string", description="why it stands as it was"),
 ]
+_COUNTED = ("judged", "faulty", "by_rule")
 _DESCRIPTION = (
     "The turns last active on this day, once the whole of it lies 30 days back (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and "
     "verified, originals in cold storage. A run over days that are archived already brings back what is free again, and checks all of it."
 )
 _CHECKS = {
     DayCheck.NO_FACT_LOST: "Every compressed document is as it was when no critical fact of it was lost, changed or invented.",
-    DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash.",
+    DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; one deleted by rule has its tombstone.",
     DayCheck.WITHIN_TARGET: "Every compressed document is within its target.",
     DayCheck.INDEX_AGREES: "The index says of every turn what its manifest says.",
     DayCheck.NOTHING_LEFT_BEHIND: "Every due turn is archived, or listed with the reason; one that could not be archived fails this.",
@@ -129,18 +130,18 @@ def _record(key: object, row: Any) -> dict[str, str | int | float | bool]:
 def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult:
     """One check over the days of a run, a row for each of them."""
     verdicts = [(day.day.isoformat(), next(v for v in day.verdicts if v.check is check)) for day in days]
-    rows = [dg.TableRecord({"day": day, "passed": v.passed, "judged": v.judged, "faulty": v.faulty}) for day, v in verdicts]
+    rows = [dg.TableRecord({"day": day, "passed": v.passed, **{name: getattr(v, name) for name in _COUNTED}}) for day, v in verdicts]
     faults = [f"{day}: {fault}" for day, v in verdicts for fault in v.faults]
     span = verdicts[0][0] if len(verdicts) == 1 else f"{verdicts[0][0]} to {verdicts[-1][0]}"
     shown: dict[str, dg.MetadataValue[Any]] = {"day": dg.MetadataValue.text(span), "days": dg.MetadataValue.table(rows)}
     if faults:
         shown["faults"] = dg.MetadataValue.md("\n".join(f"- {fault}" for fault in faults[:50]))
-    judged = sum(v.judged for _, v in verdicts)
+    judged, by_rule = sum(v.judged for _, v in verdicts), sum(v.by_rule for _, v in verdicts)
     return dg.AssetCheckResult(
         asset_key=ASSET,
         check_name=check.value,
         passed=all(v.passed for _, v in verdicts),
-        description=faults[0] if faults else f"{judged} looked at",
+        description=faults[0] if faults else f"{judged} looked at" + (f", {by_rule} deleted by rule" if by_rule else ""),
         metadata=shown,
     )
 

@@ -34,12 +34,14 @@ class Account:
     finish_reason: str = ""
     schema_valid: bool | None = None
     confidence: float | None = None
+    tells: bool | None = None
     gates: dict[str, bool] = field(default_factory=dict[str, bool])
     left_out: tuple[str, ...] = ()
     tokens_saved: int = 0
     compressions: tuple[CompressionReport, ...] = ()
     pack_ref: str = ""
     answer_ref: str = ""
+    request_ref: str = ""
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     spent: Usage = field(default_factory=Usage)
     queue_ms: float = 0.0
@@ -55,7 +57,7 @@ class Account:
         self.left_out, self.tokens_saved = packable.left_out, packable.tokens_saved
         self.compressions = packable.compressions
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
-        self.schema_valid, self.confidence, self.thinking = None, None, ""
+        self.schema_valid, self.confidence, self.tells, self.thinking = None, None, None, ""
         self.gates.clear()
         self.sizes = sizes_of(pack)
 
@@ -96,6 +98,7 @@ class Account:
             success=success,
             schema_valid=self.schema_valid,
             confidence=self.confidence,
+            answered=self.tells,
             retries=self.retries,
             escalated=self.escalated,
             finish_reason=self.finish_reason,
@@ -106,6 +109,7 @@ class Account:
             compression_savings=self.tokens_saved,
             pack_ref=self.pack_ref,
             answer_ref=self.answer_ref,
+            request_ref=self.request_ref,
             queue_ms=round(self.queue_ms, 3),
             spent=self.spent,
             cost=round(self.cost, 9),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, GateVerdict, ModelAnswer, Price, PromptPack, Usage
+from pandora_dagster.contracts.governance import KeepsVersions
 from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, TokenRatios, Vault
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer, Priority
@@ -17,13 +18,14 @@ from pandora_dagster.errors import ConfigurationError, DeferredError, HaltError,
 from pandora_dagster.execution.account import Account, site_fields
 from pandora_dagster.execution.allowance import SUMMARIZING, Allowance
 from pandora_dagster.execution.budgets import CallLimit
+from pandora_dagster.execution.cases import kept_case
 from pandora_dagster.execution.correction import Correction, ratio_of
 from pandora_dagster.execution.faults import CallFaultError, Fault
 from pandora_dagster.execution.fitting import Fitting, Target
-from pandora_dagster.execution.gates import confidence_of
+from pandora_dagster.execution.gates import confidence_of, tells_nothing
 from pandora_dagster.execution.hearing import Hearing
 from pandora_dagster.execution.inputs import Inputs, gather
-from pandora_dagster.execution.invocation import fault_of, invoke
+from pandora_dagster.execution.invocation import by_a_person, fault_of, invoke
 from pandora_dagster.execution.judging import Judged, judge
 from pandora_dagster.execution.measuring import Measuring
 from pandora_dagster.execution.packs import Packable, kept_pack, pack_of
@@ -69,12 +71,13 @@ class Executor:
         allowance: Allowance | None = None,
         prices: Mapping[ModelLayer, Price] = MappingProxyType({}),
         routing: Routing | None = None,
+        versions: KeepsVersions | None = None,
     ) -> None:
         self._cookbook, self._runtime, self._log = cookbook, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
-        self._prices, self._routing = prices, routing
+        self._prices, self._routing, self._versions = prices, routing, versions
         self._cache, self._correction, self._measuring = RecipeCache(counter.count), Correction(ratios), Measuring(runtime)
         self._fitting = Fitting(counter.count, self._cache, fitter)
 
@@ -123,9 +126,11 @@ class Executor:
             raise HaltError(str(error), intervention_id=opened.id, hint=error.hint) from error
 
     def _opened(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
+        self._remember(loaded)
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
         layer, reasons = routed(self._routing, request, loaded.path, loaded.recipe.model_layer)
         account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
+        account.request_ref = self._kept(account, "request", kept_case(request))
         hearing = Hearing(request.listener, loaded.recipe.output_format)
         return _Call(request, loaded, account, tools, Patience(account.call_id, loaded.recipe.quality_gates), hearing)
 
@@ -192,10 +197,15 @@ class Executor:
         pack = pack_of(packable, call.account.call_id, feedback, self._count)
         if feedback and await self._measuring.too_many(pack, room=_served_room(call, target)):
             pack = pack_of(packable, call.account.call_id, "", self._count)
-        call.account.begin(packable, pack, self._kept(call, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
+        call.account.begin(packable, pack, self._kept(call.account, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
         began = self._clock()
         try:
-            answer = await invoke(self._runtime, pack, timeout_ms=call.patience.attempt_ms, on_words=call.hearing.begin())
+            given = call.request.by_hand
+            answer = (
+                by_a_person(given)
+                if given
+                else await invoke(self._runtime, pack, timeout_ms=call.patience.attempt_ms, on_words=call.hearing.begin())
+            )
         except ModelError as error:
             call.patience.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000
             prompt, output, cached = error.tokens
@@ -227,7 +237,7 @@ class Executor:
 
     def _judged(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> Judged | Fault:
         account, recipe = call.account, call.loaded.recipe
-        account.answered(answer, self._kept(call, "answer", answer.text), answer.usage.output or self._count(answer.text))
+        account.answered(answer, self._kept(account, "answer", answer.text), answer.usage.output or self._count(answer.text))
         if self._runtime.context_limit(pack.layer) is not None:
             counted, served = account.prompt + account.input, answer.usage.prompt
             self._correction.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served)
@@ -237,14 +247,26 @@ class Executor:
         checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
         account.schema_valid = account.gates["schema_validation"] if checked else None
         account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
+        if recipe.output_format.is_written and call.request.sources:
+            account.tells = not tells_nothing(judged.text)
+        if judged.fault and call.request.by_hand:
+            return replace(judged.fault, retryable=False)  # the same words again would be no other answer
         return judged.fault or judged
 
-    def _kept(self, call: _Call, kind: str, text: str) -> str:
+    def _remember(self, loaded: LoadedRecipe) -> None:
+        """Every version that runs is kept; a store that fails costs that, not the call, and the next call tries again."""
+        try:
+            if self._versions:
+                self._versions.keep(loaded)
+        except StoreError as error:
+            _say(f"{loaded.path}: version {loaded.version} was not kept: {error}")
+
+    def _kept(self, account: Account, kind: str, text: str) -> str:
         """A vault that fails costs the copy, not the call."""
         try:
-            return self._vault.keep(call.request.site.user, kind, text)
+            return self._vault.keep(account.request.site.user, kind, text)
         except StoreError as error:
-            _say(f"call {call.account.call_id}: {kind} not kept: {error}")
+            _say(f"call {account.call_id}: {kind} not kept: {error}")
             return ""
 
     def _returned(self, call: _Call, judged: Judged) -> CallResult:

@@ -10,6 +10,7 @@ from pandora_dagster.contracts.calls import GateVerdict, Source
 from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.text.answers import strings
 from pandora_dagster.text.citations import cited
+from pandora_dagster.text.nothing_found import only_nothing_found
 
 LABEL_LISTS = ("checked_citations", "evidence")
 """Array properties of an answer that hold citation labels."""
@@ -32,6 +33,8 @@ _POLITE = re.compile(
 )
 _FIRM = re.compile(r"\d|[$€£¥%]|https?://|www\.")
 """Numbers, dates, money and addresses: whoever gives one says something that has a source."""
+_ASIDE = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
+"""Citations and quotations: they tell nothing by themselves."""
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
@@ -87,6 +90,12 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
     if recipe.output_format.is_written and given and not labels and not _claims_nothing(str(parsed), intent):
         return GateVerdict("evidence_required", False, "answer: cites nothing: expected every claim to name its source, e.g. [1]")
     return GateVerdict("evidence_required", True, value=float(len(labels)))
+
+
+def tells_nothing(text: str) -> bool:
+    """Whether a written answer says only that nothing was found, whatever it cites and quotes beside that."""
+    bare = _ASIDE.sub("", text)
+    return only_nothing_found(bare) or _claims_nothing(bare, "")
 
 
 def _claims_nothing(text: str, intent: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
+from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports import ModelRuntime
 from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.errors import (
@@ -14,6 +14,14 @@ from pandora_dagster.errors import (
     RuntimeUnreachableError,
 )
 from pandora_dagster.execution.faults import Fault
+
+PERSON = "person"
+"""Who answered, in the records of a call whose answer was given by hand."""
+
+
+def by_a_person(text: str) -> ModelAnswer:
+    """An answer given by hand, as whoever judges it takes one."""
+    return ModelAnswer(text, "stop", Usage(), PERSON, PERSON, 0.0)
 
 
 async def invoke(runtime: ModelRuntime, pack: PromptPack, *, timeout_ms: int, on_words: Callable[[str], None] | None = None) -> ModelAnswer:

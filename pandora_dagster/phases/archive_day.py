@@ -15,7 +15,7 @@ from pandora_dagster.contracts.archive import ArchivedTurn, ArchiveReport, Docum
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.words import InterventionType, Priority, TurnState
-from pandora_dagster.errors import DocumentError, HaltError, InputError, PandoraError, StoreError
+from pandora_dagster.errors import DocumentError, HaltError, InputError, PandoraError, StoreError, UnknownTurnError
 from pandora_dagster.phases import flow
 from pandora_dagster.phases.archive_selection import Selected, judged_again, selection
 from pandora_dagster.phases.archiving import PHASE, ArchiveDesk, Packed, packed, store
@@ -140,6 +140,8 @@ class _Run:
                 await self._locked(due, batch, wait_s)
             except HaltError as halt:
                 self._halted(due, halt)
+            except UnknownTurnError as error:
+                self._row(ArchivedTurn(due.key, due.day.isoformat(), Outcome.KEPT, reason=f"it is gone: {error}"))
             except (DocumentError, InputError) as error:
                 self._failed(due, error)
             except StoreError as error:

@@ -46,6 +46,7 @@ class _Judged:
     check: DayCheck
     judged: int = 0
     faulty: int = 0
+    by_rule: int = 0
     faults: list[str] = field(default_factory=list[str])
 
     def hold(self, fault: str) -> None:
@@ -58,7 +59,7 @@ class _Judged:
 
     @property
     def verdict(self) -> DayVerdict:
-        return DayVerdict(self.check, self.judged, self.faulty, tuple(self.faults))
+        return DayVerdict(self.check, self.judged, self.faulty, tuple(self.faults), self.by_rule)
 
 
 @dataclass(slots=True)
@@ -133,7 +134,9 @@ def _turn(key: TurnKey, read: _Day, desk: ArchiveDesk) -> Manifest | None:
         return None
     read.take(key, manifest.archive)
     fault = desk.cold.verify(manifest.archive)
-    read.checks[DayCheck.ORIGINALS_RESTORABLE].hold(f"{key}: {fault}" if fault else "")
+    originals = read.checks[DayCheck.ORIGINALS_RESTORABLE]
+    originals.hold(f"{key}: {fault}" if fault else "")
+    originals.by_rule += not fault and desk.cold.tombstone(manifest.archive) is not None
     return manifest
 
 

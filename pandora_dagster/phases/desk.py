@@ -1,6 +1,7 @@
 """The desk a phase works at: the turn it reads, the calls it makes, what it writes. No phase's own logic."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, cast
@@ -18,6 +19,8 @@ from pandora_dagster.phases.kit import Kit
 from pandora_dagster.text.sections import ContextDocument
 
 Answer = TypeVar("Answer", bound=BaseModel)
+_LINE_END = re.compile("[\x85\u2028\u2029]")
+"""What ends a line beside the control characters, which JSON escapes."""
 _COMPARE = "compare the recipe's output_schema with the shipped one: it lets an answer pass that the phase can not read"
 
 
@@ -173,5 +176,5 @@ def as_json(value: BaseModel | Mapping[str, Any]) -> str:
 
 
 def line(value: Mapping[str, Any]) -> str:
-    """One JSON line for a list of headers."""
-    return json.dumps(value, ensure_ascii=False)
+    """One JSON line for a list of headers: also to readers to whom more than a line feed ends a line."""
+    return _LINE_END.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))

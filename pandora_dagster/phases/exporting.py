@@ -1,6 +1,6 @@
 """Stored turns as conversations in OpenAI message format. Imported ones leave as they came, live ones by session."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -15,6 +15,8 @@ from pandora_dagster.text.sections import ContextDocument
 
 _RESPONSE_FILE = "response.md"
 _ANSWER_SECTION = 5
+DELETED = "originals_deleted"
+"""Key of a conversation: the turns whose originals were deleted by rule, and which leave by their compressed texts."""
 
 
 class StoredTurns(Protocol):
@@ -40,13 +42,22 @@ def exported(turns: StoredTurns, sessions: Sessions, user: UserId | None = None)
 
 
 def _imported(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
-    said = [_messages(turns.original(TurnKey(UserId(record.user_id), number), revision=0)) for number in record.numbers]
+    told = [turns.original(TurnKey(UserId(record.user_id), number), revision=0) for number in record.numbers]
     head = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
-    return {**head, "messages": [dict(m) for m in join_turns(record.preamble, said)], **record.extra}
+    messages = join_turns(record.preamble, [_messages(turn) for turn in told])
+    return {**head, "messages": [dict(m) for m in messages], **record.extra, **_deleted(told)}
+
+
+def _deleted(told: Sequence[Turn]) -> dict[str, Any]:
+    """Which turns of a conversation are told by their compressed documents, as their originals were deleted."""
+    compressed = [turn.key.turn_id for turn in told if turn.manifest.archive]
+    return {DELETED: compressed} if compressed else {}
 
 
 def _messages(turn: Turn) -> tuple[Any, ...]:
     text = turn.files.get(MESSAGES_FILE)
+    if text is None and turn.manifest.archive:
+        return tuple(_said(turn))
     if text is None:
         raise DocumentError(f"{turn.key}: {MESSAGES_FILE}: missing, expected the messages of a recorded turn", missing=True)
     return read_message_lines(text, where=f"{turn.key}: {MESSAGES_FILE}")
@@ -58,7 +69,8 @@ def _live(turns: StoredTurns, imported: set[tuple[str, str]], user: UserId | Non
         loaded = [turns.original(key) for _, _, key in group]
         name = f"{session}.live" if (owner, session) in imported else session
         messages = [message for turn in loaded for message in _said(turn)]
-        yield {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at, "messages": messages}
+        head = {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at}
+        yield {**head, "messages": messages, **_deleted(loaded)}
 
 
 def _said(turn: Turn) -> list[dict[str, str]]:

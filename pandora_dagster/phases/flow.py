@@ -224,8 +224,8 @@ def unfinished(key: TurnKey, kit: Kit) -> tuple[str, ...]:
 
 
 def left_to_do(manifest: Manifest) -> tuple[str, ...]:
-    """The phases that have not finished, in order; none for a turn that is clarified, archived or recorded."""
-    if manifest.recorded or manifest.state in (TurnState.CLARIFY, TurnState.ARCHIVED):
+    """The phases that have not finished, in order; none for a turn that is clarified, archived, abandoned or recorded."""
+    if manifest.recorded or manifest.state in (TurnState.CLARIFY, TurnState.ARCHIVED, TurnState.ABANDONED):
         return ()
     last = max((ORDER.index(p.phase) for p in manifest.phases if p.phase in SPECS and p.phase not in _AFTERWARDS), default=-1)
     return tuple(name for name in ORDER[last + 1 :] if not manifest.finished(name))

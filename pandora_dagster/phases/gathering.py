@@ -19,6 +19,7 @@ from pandora_dagster.phases.loading import LoadedSources, load_sources
 from pandora_dagster.phases.offered import offered_sources
 from pandora_dagster.phases.prior_turns import headed, path_of, prior_turn, protected, session_window, worth
 from pandora_dagster.phases.section2 import PAGES, WHOLE, Loaded, fitting_section2, row_room
+from pandora_dagster.phases.section2_sources import visit_of
 from pandora_dagster.selection.excerpts import PER_TURN_LIMIT
 from pandora_dagster.selection.windows import policy_named, within_limits
 from pandora_dagster.text.said_days import days_line
@@ -86,9 +87,10 @@ async def gathered_context(desk: Desk) -> Written:
 
 def _not_gathered(gathered: GatheredContext, others: LoadedSources) -> list[str]:
     """Loaded research, visits and notes of which SYNTHESIS took nothing: for want of room, or as they did not bear on the query."""
-    pages, notes = {v.url for v in gathered.visit_data}, {k.note for k in gathered.forever_knowledge}
+    seen = [record.visit_id for data in gathered.visit_data if (record := visit_of(data, others.visits))]
+    notes = {k.note for k in gathered.forever_knowledge}
     passed = [f"research {r.topic}" for r in (others.research,) if r and gathered.cached_research is None]
-    passed += [f"visit {v.visit_id}" for v in others.visits if v.url not in pages]
+    passed += [f"visit {v.visit_id}" for v in others.visits if v.visit_id not in seen]
     return passed + [f"note {n.header.name}" for n in others.notes if n.header.name not in notes]
 
 

@@ -22,7 +22,8 @@ _RELEVANT = 1e7
 """Headers that share words with the query stay before turn summaries; the others fill what these leave."""
 _LINKED = 0.3
 """What a note takes over of the best note that links to it."""
-_REFERRED = 1.0
+_REFERRED = 2.0
+"""What a page has that the query refers to: more than any that only shares its words, which has at most 1."""
 _PASSAGE_CHARS = 240
 """Of a note's passage, what its header shows."""
 _MOST_SAID = 8

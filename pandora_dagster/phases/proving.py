@@ -16,12 +16,17 @@ class Link:
     edge: Edge
     fault: str = ""
     is_open: bool = False
+    is_deleted: bool = False
+    """One of its texts was an original that was deleted by rule."""
 
 
 def proved(edges: Iterable[Edge], texts: Texts) -> Iterator[Link]:
     """Each link with what became of it. Never raises for one text."""
     for edge in edges:
         fault = _fault(edge, texts)
+        if fault and any(texts.is_deleted(DocumentId.parse(end)) for end in (edge.child, edge.parent)):
+            yield Link(edge, is_deleted=True)
+            continue
         yield Link(edge, fault and f"{edge.relation}: {edge.child} from {edge.parent}: {fault}", is_open=not fault and not edge.parent_sha)
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pandora_dagster.contracts.archive import Hold
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.errors import OriginalsDeletedError
 from pandora_dagster.phases.archiving import ArchiveDesk
 from pandora_dagster.selection.turn_row import row_of
 from pandora_dagster.text.dates import stamp
@@ -24,7 +25,8 @@ class Restored:
 
 
 def restore(key: TurnKey, desk: ArchiveDesk) -> Restored:
-    """The turn as it was before it was archived, held for as long as a new one would stay. Raises DocumentError, StoreError.
+    """The turn as it was before it was archived, held for as long as a new one would stay. Raises DocumentError, StoreError,
+    OriginalsDeletedError.
 
     The hold and the row come before the switch: a restoring that is cut off leaves a turn that is archived and that the next
     archival finds by its row. A turn that is not archived gets its row, which may be behind.
@@ -36,6 +38,12 @@ def restore(key: TurnKey, desk: ArchiveDesk) -> Restored:
             _put(turn.manifest, turn, desk)
             _link(turn, desk)
             return Restored(turn, desk.holds.find(key), was_archived=False)
+        if gone := desk.cold.tombstone(manifest.archive):
+            raise OriginalsDeletedError(
+                f"{key}: it can not be restored: its originals were {gone.said}",
+                missing=True,
+                hint=f"what is left of it: pandora show {key}",
+            )
         original = desk.kit.turns.original(key)
         hold = _held(key, desk)
         _put(original.manifest, original, desk)

@@ -12,10 +12,10 @@ from pandora_dagster.contracts.calls import GateVerdict, Item, Source
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.remembered import MemoryEntry
 from pandora_dagster.phases.loading import LoadedSources
-from pandora_dagster.phases.section2_sources import UNLINKED, LeftOut, SourceParts, less_of_sources, source_parts
+from pandora_dagster.phases.section2_sources import UNLINKED, LeftOut, SourceParts, less_of_sources, source_parts, told
 from pandora_dagster.text.citations import reference_list
 from pandora_dagster.text.meta import meta_block
-from pandora_dagster.text.tables import cell, table
+from pandora_dagster.text.tables import table
 
 PAGES = {"preference": "preferences.md", "fact": "facts.md"}
 """Kind of a memory entry -> the page that it stands on."""
@@ -109,7 +109,7 @@ def _section2(gathered: GatheredContext, loaded: Loaded, left_out: Sequence[Left
 
 def _not_stored(gathered: GatheredContext, loaded: Loaded) -> list[str]:
     known = {e.key for e in loaded.memory}
-    return [f"preference {cell(key)[:80]} is not among the loaded sources" for key in gathered.session_preferences if key not in known]
+    return [f"preference {told(key)[:80]} is not among the loaded sources" for key in gathered.session_preferences if key not in known]
 
 
 def _used(gathered: GatheredContext, loaded: Loaded, others: SourceParts) -> tuple[Source, ...]:
@@ -142,11 +142,14 @@ def _preferences(preferences: Mapping[str, Any], memory: Sequence[MemoryEntry]) 
 def _preference_rows(key: str, value: object, entry: MemoryEntry | None) -> list[tuple[object, ...]]:
     """A preference; where it contradicts an older one both with their dates, the newer marked current."""
     if entry is None:
-        return [(key, value, f"not stored {UNLINKED}")]
+        return [(told(key), told(value), f"not stored {UNLINKED}")]
     if not entry.earlier:
-        return [(key, value, _origin(entry.source_turn))]
-    current = (key, f"{cell(value)} (current, since {entry.last_updated[:10]})", _origin(entry.source_turn))
-    return [current, *((f"{key} (earlier)", f"{cell(e.value)} ({e.last_updated[:10]})", _origin(e.source_turn)) for e in entry.earlier[:1])]
+        return [(told(key), told(value), _origin(entry.source_turn))]
+    current = (told(key), f"{told(value)} (current, since {entry.last_updated[:10]})", _origin(entry.source_turn))
+    return [
+        current,
+        *((f"{told(key)} (earlier)", f"{told(e.value)} ({e.last_updated[:10]})", _origin(e.source_turn)) for e in entry.earlier[:1]),
+    ]
 
 
 def _origin(turn: int | None) -> str:
@@ -160,7 +163,8 @@ def _prior_turns(turns: Sequence[PriorTurn], labels: Mapping[str, str], days: Se
     values: dict[str, Any] = {"type": "turn_context", "relevant_turns": [t.turn for t in turns], "highest_relevance": highest}
     meta = meta_block(values | ({"days": list(days)} if days else {}))
     rows = [
-        (f"{t.turn} {_label(labels, t.turn)}", t.relevance, t.summary, "; ".join(cell(f).rstrip(";") for f in t.key_facts)) for t in turns
+        (f"{t.turn} {_label(labels, t.turn)}", t.relevance, told(t.summary), "; ".join(told(f).rstrip(";") for f in t.key_facts))
+        for t in turns
     ]
     return f"### Relevant Prior Turns\n\n{meta}\n\n{table(('Turn', 'Relevance', 'Summary', 'Key Facts'), rows)}"
 
@@ -177,8 +181,8 @@ def _assessment(quality: float, gaps: Sequence[str], recommendations: Sequence[s
     if left_out:
         values["left_out"] = len(left_out)
     word = "High" if quality >= 0.8 else "Medium" if quality >= 0.5 else "Low"
-    told = "; ".join(gaps) if gaps else "None identified"
-    lines = [f"**Context Quality:** {quality:.2f} ({word})", f"**Gaps:** {told}"]
+    missing = "; ".join(gaps) if gaps else "None identified"
+    lines = [f"**Context Quality:** {quality:.2f} ({word})", f"**Gaps:** {missing}"]
     if recommendations:
         lines.append(f"**Recommended:** {'; '.join(recommendations)}")
     if left_out:
@@ -190,8 +194,8 @@ def _named(left_out: Sequence[LeftOut]) -> str:
     """Which sources, and how much of each: `turn 3 (low), 2 items of turn 5 (high)`."""
     gone = {left.source: left.relevance for left in left_out if not left.item}
     items = Counter((left.source, left.relevance) for left in left_out if left.item and left.source not in gone)
-    told = [source + _worth(relevance) for source, relevance in gone.items()]
-    return ", ".join([*told, *(f"{n} item{'s' if n > 1 else ''} of {source}{_worth(worth)}" for (source, worth), n in items.items())])
+    whole = [source + _worth(relevance) for source, relevance in gone.items()]
+    return ", ".join([*whole, *(f"{n} item{'s' if n > 1 else ''} of {source}{_worth(worth)}" for (source, worth), n in items.items())])
 
 
 def _worth(relevance: str) -> str:

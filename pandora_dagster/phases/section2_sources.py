@@ -3,7 +3,6 @@
 Figures come from the records that were loaded, never from the answer; what leads to none of them is shown as unlinked.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,15 +12,15 @@ from pandora_dagster.contracts.answers import CachedResearch, GatheredContext, K
 from pandora_dagster.contracts.sources import Research, Visit
 from pandora_dagster.phases.loading import LoadedSources
 from pandora_dagster.selection.freshness import age_hours, freshness_score, hours_left, is_expired
+from pandora_dagster.text.citations import uncited
 from pandora_dagster.text.meta import meta_block
 from pandora_dagster.text.research_page import flat_fields
-from pandora_dagster.text.tables import cell, table
+from pandora_dagster.text.tables import table
 
 UNLINKED = "(unlinked)"
 VERIFY_HOURS = 6.0
 """A visited page older than this is shown with the advice to look again before its price or stock is relied on."""
 _MOST_COLUMNS = 5
-_MARK = re.compile(r"\[(\d{1,4})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,14 @@ def source_parts(gathered: GatheredContext, loaded: LoadedSources, now: datetime
 def less_of_sources(gathered: GatheredContext, left: list[LeftOut]) -> GatheredContext | None:
     """The gathered context less its last note, then its last page, then its last result; None where nothing is left to give."""
     if gathered.forever_knowledge:
-        left.append(LeftOut(f"note {gathered.forever_knowledge[-1].note}"))
+        left.append(LeftOut(f"note {told(gathered.forever_knowledge[-1].note)}"))
         return gathered.model_copy(update={"forever_knowledge": gathered.forever_knowledge[:-1]})
     if gathered.visit_data:
-        left.append(LeftOut(f"page {gathered.visit_data[-1].url[:80]}"))
+        left.append(LeftOut(f"page {told(gathered.visit_data[-1].url)[:80]}"))
         return gathered.model_copy(update={"visit_data": gathered.visit_data[:-1]})
     research = gathered.cached_research
     if research and research.top_results:
-        left.append(LeftOut(f"research {research.topic}", item=cell(next(iter(research.top_results[-1].values()), ""))))
+        left.append(LeftOut(f"research {research.topic}", item=told(next(iter(research.top_results[-1].values()), ""))))
         return gathered.model_copy(update={"cached_research": research.model_copy(update={"top_results": research.top_results[:-1]})})
     return None
 
@@ -84,8 +83,8 @@ def _research(gathered: CachedResearch | None, record: Research | None, labels: 
         return SourceParts()
     if record is None or gathered.topic != record.topic:
         block = meta_block({"type": "research_cache", "topic": gathered.topic, "linked": False})
-        said = f"### Cached Research Intelligence\n\n{block}\n\n**Topic:** {cell(gathered.topic)} {UNLINKED}"
-        return SourceParts((said,), unlinked=(f"research {cell(gathered.topic)} is not among the loaded sources",))
+        said = f"### Cached Research Intelligence\n\n{block}\n\n**Topic:** {told(gathered.topic)} {UNLINKED}"
+        return SourceParts((said,), unlinked=(f"research {told(gathered.topic)} is not among the loaded sources",))
     label, age = labels.get(record.logical_id, UNLINKED), age_hours(record.created_at, now)
     left, stale = hours_left(record.expires_at, now), is_expired(record.expires_at, now)
     meta: dict[str, Any] = {
@@ -105,7 +104,7 @@ def _research(gathered: CachedResearch | None, record: Research | None, labels: 
         f"**Expires:** {left} hours" if not stale else f"**Expired:** {-left} hours ago; refresh recommended",
     ]
     parts = ["### Cached Research Intelligence", meta_block(meta), "\n".join(lines)]
-    parts += [f"**Summary:** {_one_line(gathered.summary)} {label}"] if gathered.summary.strip() else []
+    parts += [f"**Summary:** {told(gathered.summary)} {label}"] if gathered.summary.strip() else []
     parts += [f"**Top Results:**\n\n{rows}"] if rows else []
     return SourceParts(
         ("\n\n".join(parts),),
@@ -126,33 +125,34 @@ def _results(results: Sequence[Mapping[str, Any]], record: Research, label: str,
     rows: list[list[str]] = []
     unlinked: list[str] = []
     for result in results:
-        values = [_unmarked(cell(result.get(name, ""))) for name in columns]
-        source = cell(result.get("source", ""))
-        if source not in {cell(k) for k in known}:
+        values = [told(result.get(name, "")) for name in columns]
+        source = told(result.get("source", ""))
+        if source not in {told(k) for k in known}:
             unlinked.append(f"research result {(values or [source])[0][:60]} has no source that was loaded")
             source = f"{source} {UNLINKED}".strip()
         rows.append([f"{(values or [''])[0]} {label}".strip(), *values[1:], source, f"{age}h ago"])
-    heads = [name.replace("_", " ").title() for name in columns] or ["Result"]
+    heads = [told(name).replace("_", " ").title() for name in columns] or ["Result"]
     return table([*heads, "Source", "Last Verified"], rows), tuple(unlinked)
 
 
 def _visits(gathered: Sequence[VisitData], records: Sequence[Visit], labels: Mapping[str, str], now: datetime) -> SourceParts:
     if not gathered:
         return SourceParts()
-    known = {v.url: v for v in records}
     rows: list[tuple[str, ...]] = []
     unlinked: list[str] = []
+    known: dict[str, Visit] = {}
     for data in gathered:
-        record = known.get(data.url)
+        record = visit_of(data, records)
+        known |= {record.visit_id: record} if record else {}
         label = labels.get(record.logical_id, UNLINKED) if record else UNLINKED
         age = f"{age_hours(record.visited_at, now)}h" if record else ""
-        unlinked += [] if record else [f"page {cell(data.url)[:80]} is not among the loaded sources"]
+        unlinked += [] if record else [f"page {told(data.url)[:80]} is not among the loaded sources"]
         rows += [
-            (f"{_bare(data.url)} {label}", _unmarked(name), _unmarked(value), age)
+            (f"{_bare(record.url if record else data.url)} {label}", told(name), told(value), age)
             for name, value in flat_fields(dict(data.extracted))
             if value
         ]
-    used = [known[d.url] for d in gathered if d.url in known]
+    used = list(known.values())
     ages = [age_hours(v.visited_at, now) for v in used]
     old = [(v, age) for v, age in zip(used, ages, strict=True) if age > VERIFY_HOURS]
     meta: dict[str, Any] = {"type": "visit_data", "visit_count": len(gathered)}
@@ -168,6 +168,12 @@ def _visits(gathered: Sequence[VisitData], records: Sequence[Visit], labels: Map
     )
 
 
+def visit_of(data: VisitData, records: Sequence[Visit]) -> Visit | None:
+    """The loaded record that gathered data is of: the one whose id it says. Without an id, the only one of its address."""
+    found = [v for v in records if (v.visit_id == data.visit_id if data.visit_id else v.url == data.url)]
+    return found[0] if len(found) == 1 else None
+
+
 def _knowledge(gathered: Sequence[Knowledge], loaded: LoadedSources, labels: Mapping[str, str]) -> SourceParts:
     if not gathered:
         return SourceParts()
@@ -176,8 +182,8 @@ def _knowledge(gathered: Sequence[Knowledge], loaded: LoadedSources, labels: Map
     unlinked: list[str] = []
     for knowledge in gathered:
         label = labels.get(known.get(knowledge.note, ""), UNLINKED)
-        unlinked += [f"note {cell(knowledge.note)[:80]} is not among the loaded sources"] if label == UNLINKED else []
-        lines.append(f"- {_one_line(knowledge.content)} {label}")
+        unlinked += [f"note {told(knowledge.note)[:80]} is not among the loaded sources"] if label == UNLINKED else []
+        lines.append(f"- {told(knowledge.content)} {label}")
     names = list(dict.fromkeys(k.note for k in gathered))
     meta = {"type": "forever_memory", "note_count": len(names), "notes": names}
     return SourceParts(
@@ -194,14 +200,10 @@ def _word(share: float) -> str:
 
 def _bare(url: str) -> str:
     """An address as people write it: without scheme and `www`."""
-    return cell(url).removeprefix("https://").removeprefix("http://").removeprefix("www.")
+    return told(url).removeprefix("https://").removeprefix("http://").removeprefix("www.")
 
 
-def _one_line(text: str) -> str:
-    """Gathered text as one line: no line of it can begin a heading, a row or a list of sources."""
-    return _unmarked(" ".join(text.split()))
-
-
-def _unmarked(text: str) -> str:
-    """Quoted text whose own `[n]` lead nowhere here: they are shown, and cite nothing."""
-    return _MARK.sub(r"\\[\1\\]", text)
+def told(value: object) -> str:
+    """What was gathered, as one line: it begins no heading, no row and no list of sources, and cites none. The value itself stays."""
+    text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - any list prints
+    return uncited(" ".join(text.split()))

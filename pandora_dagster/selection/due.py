@@ -74,14 +74,16 @@ class Selection:
             return NotDue(turn.key, day, Kept.YOUNG, f"its day is {day}: due are days up to {last}")
         if intervention := self.interventions.get(turn.key):
             return NotDue(turn.key, day, Kept.INTERVENTION, f"intervention {intervention} is open: expected it resolved")
+        if turn.state == TurnState.ABANDONED:
+            return NotDue(turn.key, day, Kept.HALTED, "it is abandoned: it has no answer to archive")
         if turn.state not in _FINISHED:
             kept = Kept.HALTED if turn.state == TurnState.HALTED else Kept.OPEN
             return NotDue(turn.key, day, kept, f"it is {turn.state}: go on with it: pandora resume {turn.key}")
-        if hold and (reason := self._held(hold)):
+        if hold and (reason := self.held(hold)):
             return NotDue(turn.key, day, Kept.HELD, reason)
         return Due(turn.key, day)
 
-    def _held(self, hold: Hold) -> str:
+    def held(self, hold: Hold) -> str:
         """Why a hold is in force; "" once it is over. An end that can not be read does not end it."""
         why = f" ({hold.why})" if hold.why else ""
         if hold.until is None:

@@ -1,7 +1,8 @@
 """The order of found messages. Knows terms, places in a session, dates and speakers; knows nothing of where they are stored.
 
 What answers a question often stands beside what shares its words, so a message is scored with its neighbours in the session.
-Each signal is divided by its greatest value, then weighted. Weights are those that did best on whole conversations.
+Each signal is divided by its greatest value, then weighted. Windows, `K1` and `B` were chosen on the six conversations on which
+docs/performance.md reports; how the other weights were found is not recorded, so take them for chosen there too.
 """
 
 from collections import defaultdict

@@ -29,7 +29,8 @@ def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = N
     """
     bodies = told(manifest, ContextDocument.parse(context), files or {})
     lines = (files or {}).get(MESSAGES, "")
-    messages = _recorded(manifest, lines, preamble) if manifest.recorded else _live(manifest, bodies)
+    as_they_came = manifest.recorded and (lines or not manifest.archive)  # an archived turn whose originals are gone has no lines
+    messages = _recorded(manifest, lines, preamble) if as_they_came else _live(manifest, bodies)
     return TurnRow(
         user_id=manifest.user_id,
         turn_id=manifest.turn_id,

@@ -144,6 +144,17 @@ class Settings(BaseModel):
         Field(8, description="Turns that are compressed at a time by an archival.")
     )
 
+    cold_keep_days: Annotated[
+        int, Field(ge=0, le=36_500), Variable("PANDORA_COLD_KEEP_DAYS", "a whole number of days, 0 to 36500; 0 for ever")
+    ] = Field(
+        0,
+        description="Days after its archival after which `cold_retention` and `pandora cold prune` delete a turn's originals; "
+        "neither runs of itself.",
+    )
+    runs_keep_days: Annotated[
+        int, Field(ge=0, le=36_500), Variable("PANDORA_RUNS_KEEP_DAYS", "a whole number of days, 0 to 36500; 0 for ever")
+    ] = Field(0, description="Days for which Dagster keeps a finished run; what shows a partition as materialised stays.")
+
     default_context_budget: Annotated[int, Field(ge=100, le=1_000_000), Variable("DEFAULT_CONTEXT_BUDGET", _TOKENS.format(100))] = Field(
         12_000, description="Tokens of a call that has no recipe budget."
     )

@@ -77,6 +77,13 @@ _SUMS = (
 _TOTALS = "count(*), count(*) FILTER (NOT success), " + ", ".join(
     f"coalesce(sum({name}), 0)::{'DOUBLE' if _COLUMNS[name] == 'DOUBLE' else 'BIGINT'}" for name in _SUMS
 )
+_NEWEST = (
+    "SELECT record, timestamp, call_id FROM calls WHERE recipe = ? AND (? = '' OR recipe_version = ?) "
+    "AND (timestamp, call_id) < (?, ?) ORDER BY timestamp DESC, call_id DESC LIMIT ?"
+)
+_BETWEEN = (
+    "SELECT record, timestamp, call_id FROM calls WHERE (timestamp, call_id) > (?, ?) AND timestamp < ? ORDER BY timestamp, call_id LIMIT ?"
+)
 _OF_TURN = "user_id = ? AND turn_id = ? AND (? IS NULL OR revision = ?)"
 
 
@@ -192,6 +199,29 @@ class DuckCallIndex:
         """How far each file was read: path -> bytes."""
         with self.file.reading() as db:
             return dict(db.execute("SELECT path, bytes_read FROM files_read").fetchall())
+
+    def newest(self, recipe: str, *, version: str = "", limit: int, page: int = 500) -> Iterator[CallRecord]:
+        """The newest calls of a recipe (of one version), newest first, read page by page: memory does not grow with the log."""
+        before, left = ("~", "~"), limit
+        while left > 0:
+            with self.file.reading() as db:
+                found = db.execute(_NEWEST, [recipe, version, version, *before, min(page, left)]).fetchall()
+            yield from (CallRecord.model_validate_json(text) for text, _, _ in found)
+            left -= len(found)
+            if len(found) < page:
+                return
+            before = found[-1][1], found[-1][2]
+
+    def between(self, begin: str, end: str, *, page: int = 1_000) -> Iterator[CallRecord]:
+        """The calls that began at or after `begin` and before `end` (as records tell times), oldest first, read page by page."""
+        after = (begin, "")
+        while True:
+            with self.file.reading() as db:
+                found = db.execute(_BETWEEN, [*after, end, page]).fetchall()
+            yield from (CallRecord.model_validate_json(text) for text, _, _ in found)
+            if len(found) < page:
+                return
+            after = found[-1][1], found[-1][2]
 
     def records(self, key: TurnKey | None = None, *, revision: int | None = None) -> tuple[CallRecord, ...]:
         """The records themselves, oldest first."""

@@ -1,6 +1,6 @@
 """Call records and their index as one CallLog: written as lines at once, taken into DuckDB when a turn comes to rest."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,6 +69,15 @@ class Calls:
         """What one revision of a turn took, its newest calls included; raises StoreError."""
         self.index.absorb([self.files.path_of(key, revision)], report=self.report)
         return self.index.totals(key, revision=revision)
+
+    def newest(self, recipe: str, *, version: str = "", limit: int) -> Iterator[CallRecord]:
+        """The newest calls of a recipe, by its name, that are in the index; newest first, page by page. Raises StoreError."""
+        return self.index.newest(recipe, version=version, limit=limit)
+
+    def between(self, begin: str, end: str) -> Iterator[CallRecord]:
+        """All calls of a time, those without a turn too, oldest first, page by page. Raises StoreError."""
+        self.index.absorb([path for one in self.files.users() for path in self.files.days(one)], report=self.report)
+        return self.index.between(begin, end)
 
     def sums(self, by: SumBy, *, user: UserId | None, since: str) -> tuple[tuple[str, CallTotals], ...]:
         """Sums over the calls of all turns that came to rest, and of those without a turn; raises StoreError."""

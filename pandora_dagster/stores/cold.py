@@ -2,6 +2,7 @@
 
 An object is a POSIX tar, the same bytes for the same files (names sorted, no times, no owners), compressed with zstd; its name is
 the sha256 of the tar. `tar --zstd -xf` opens it without this program. Knows objects; knows nothing of the folders they came from.
+An object that was deleted by rule leaves `<sha256>.tombstone.json`; from the moment that stands there, the originals count as deleted.
 """
 
 import io
@@ -18,15 +19,18 @@ import zstandard
 
 from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace
 from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.contracts.retention import Tombstone
 from pandora_dagster.contracts.turns import Turn
-from pandora_dagster.errors import DocumentError, StoreError, UnknownTurnError
-from pandora_dagster.stores.files import disk_errors, inside, make_folder, sync, write_open
+from pandora_dagster.errors import DocumentError, OriginalsDeletedError, StoreError, UnknownTurnError
+from pandora_dagster.stores.files import disk_errors, inside, make_folder, sync, write_open, write_whole
 from pandora_dagster.stores.layout import CONTEXT, MANIFEST, REVISIONS, Layout
 from pandora_dagster.stores.manifests import parse_manifest
+from pandora_dagster.stores.model_files import find_model
 from pandora_dagster.stores.verify import named_files
 
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
 """A larger object is neither written nor unpacked: what one says of its size is not believed beyond this."""
+_SUFFIX = ".tar.zst"
 LEVEL = 6
 """zstd: 10 kB of text in well under a millisecond, and within some per cent of the slowest level."""
 
@@ -59,14 +63,20 @@ class ColdFiles:
         """
         packed = [self._packed(item) for item in objects]
         self._write([one for one in packed if not self._stands(one)])
+        with disk_errors(self.layout.cold):
+            for one in packed:  # what is archived anew is there again
+                _tombstone(one.path).unlink(missing_ok=True)
         for one in packed:
             if _unpacked(one.path, one.sha256) != one.files:
                 raise StoreError(f"{one.path}: other files came back than were written: expected the same", hint="check the disk")
         return tuple(ColdPlace(str(p.path.relative_to(self.root)), p.sha256, p.path.stat().st_size) for p in packed)
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
-        """The originals, each held against its hash; raises DocumentError (`missing` where the object is gone)."""
+        """The originals, each held against its hash; raises OriginalsDeletedError where a tombstone says so, DocumentError (`missing`
+        where the object is gone without one)."""
         path = self._path(record)
+        if gone := self.tombstone(record):
+            raise OriginalsDeletedError(f"{gone.turn}: its originals were {gone.said}", missing=True, hint="the compressed documents stand")
         files = _unpacked(path, record.sha256)
         for name in sorted({*files, *record.files}):
             if name not in record.files or name not in files:
@@ -77,12 +87,41 @@ class ColdFiles:
         return files
 
     def verify(self, record: ArchiveRecord) -> str:
-        """What is wrong with an object, as one sentence; "" where all of it is as it was."""
+        """What is wrong with an object, as one sentence; "" where all of it is as it was, or was deleted by rule."""
         try:
             self.read(record)
+        except OriginalsDeletedError:
+            return ""
         except (DocumentError, StoreError) as error:
             return str(error)
         return ""
+
+    def tombstone(self, record: ArchiveRecord) -> Tombstone | None:
+        """What says that the originals were deleted by rule; raises DocumentError for one that is damaged or contradicts the record."""
+        path = _tombstone(self._path(record))
+        found = find_model(path, Tombstone, expected="a tombstone", hint="it is no proof that the originals may be gone")
+        if found is None:
+            return None
+        if found.sha256 != record.sha256 or {n: f.sha256 for n, f in found.files.items()} != dict(record.files) or found.day != record.day:
+            raise DocumentError(f"{path}: it tells of other originals than {MANIFEST}: expected the same hashes and the same day")
+        return found
+
+    def bury(self, record: ArchiveRecord, tombstone: Tombstone) -> None:
+        """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
+        write_whole(_tombstone(self._path(record)), (tombstone.model_dump_json(indent=1) + "\n").encode())
+
+    def discard(self, record: ArchiveRecord) -> None:
+        """The object gone, whose tombstone stands. Raises StoreError."""
+        path = self._path(record)
+        if not _tombstone(path).is_file():
+            raise StoreError(f"{path}: it has no tombstone: expected one before the object goes")
+        with disk_errors(path, "cannot delete"):
+            path.unlink(missing_ok=True)
+            sync(path.parent)
+
+    def is_there(self, record: ArchiveRecord) -> bool:
+        """Whether there is an object, whatever it holds."""
+        return os.path.lexists(self._path(record))
 
     def _packed(self, item: ColdObject) -> _Packed:
         tar = packed_tar(item.files)
@@ -90,7 +129,7 @@ class ColdFiles:
             raise DocumentError(f"turn {item.key}: {len(tar):,} bytes of originals: expected at most {MAX_OBJECT_BYTES:,}")
         name = sha256(tar).hexdigest()
         year, month, _ = item.day.split("-")
-        path = self.layout.cold / user_id(item.key.user) / year / month / f"{name}.tar.zst"
+        path = self.layout.cold / user_id(item.key.user) / year / month / f"{name}{_SUFFIX}"
         within = path.parent.relative_to(self.root)
         if os.path.realpath(path.parent) != str(Path(os.path.realpath(inside(self.root, self.layout.cold))).parent / within):
             raise DocumentError(f"{path.parent}: a link on the way: expected folders of cold storage", hint="remove the link")
@@ -128,11 +167,15 @@ class ColdFiles:
     def _path(self, record: ArchiveRecord) -> Path:
         path = self.root / record.cold
         parts = Path(record.cold).parts
-        if parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{record.sha256}.tar.zst":
+        if parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{record.sha256}{_SUFFIX}":
             raise DocumentError(
                 f"{MANIFEST}: cold {record.cold[:200]!r}: expected a path below {self.layout.cold.name}/ named by its sha256"
             )
         return inside(self.root, path)
+
+
+def _tombstone(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(_SUFFIX) + ".tombstone.json")
 
 
 def packed_tar(files: Mapping[str, bytes]) -> bytes:

@@ -17,7 +17,7 @@ from pandora_dagster.text.sections import ContextDocument, checked
 
 _NEXT: Mapping[TurnState, frozenset[TurnState]] = {
     TurnState.OPEN: frozenset({TurnState.HALTED, TurnState.CLARIFY, TurnState.SAVED}),
-    TurnState.HALTED: frozenset({TurnState.OPEN}),
+    TurnState.HALTED: frozenset({TurnState.OPEN, TurnState.ABANDONED}),
 }
 """State -> the states a commit may lead to; staying is always allowed, and only `reopen` makes a finished turn open. No commit
 leads to an archived turn or changes one: `stores.archived` does."""

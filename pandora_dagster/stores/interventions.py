@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.interventions import Intervention, Resolved
 from pandora_dagster.contracts.ports import Clock
 from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.errors import DocumentError, InputError
@@ -54,12 +54,12 @@ class InterventionFiles:
         found = tuple(self._read(path) for path in paths)
         return tuple(i for i in found if state in (None, i.state) and user in (None, i.user_id))
 
-    def resolve(self, intervention_id: str, resolution: str) -> Intervention:
+    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention:
         """Close an intervention with what a person decided; resolving it again replaces the words and keeps the first time."""
         with held(self._layout.interventions / ".lock", what="interventions", seconds=10.0):
             known = self.show(intervention_id)
             when = known.resolved_at or iso(self._clock())
-            changed = known.model_copy(update={"state": "resolved", "resolution": redacted(resolution), "resolved_at": when})
+            changed = known.model_copy(update={"state": "resolved", "resolution": redacted(resolution), "how": how, "resolved_at": when})
             self._write(changed)
         return changed
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, user_id
-from pandora_dagster.errors import DocumentError
+from pandora_dagster.errors import DocumentError, InputError
 
 CONTEXT = "context.md"
 MANIFEST = "turn.json"
@@ -17,6 +17,7 @@ COLD = "cold"
 REVISIONS = "revisions"
 KEPT = ".kept"
 """Folder for what a commit is about to replace, named by sha256: it undoes a commit that was cut off."""
+_WORD = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OWN_NAMES = frozenset({CONTEXT, MANIFEST, CALLS, HOLD})
 _DOCUMENT = re.compile(r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)")
 
@@ -48,6 +49,17 @@ class Layout:
     @property
     def cold(self) -> Path:
         return self.root / COLD
+
+    def recipe(self, recipe: str) -> Path:
+        """Kept versions of `{category}/{name}`, and what of it is in production."""
+        category, _, name = recipe.partition("/")
+        if not (_WORD.fullmatch(category) and _WORD.fullmatch(name)):
+            raise InputError(f"{recipe[:80]!r}: not a recipe name: expected {{category}}/{{name}} in small letters, digits and _")
+        return self.recipes / category / name
+
+    @property
+    def recipes(self) -> Path:
+        return self.root / "recipes"
 
     def user(self, user: str) -> Path:
         return self.users / user_id(user)

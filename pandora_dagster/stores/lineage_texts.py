@@ -13,7 +13,7 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.lineage import SUMMARY, DocumentId, TurnDocument
 from pandora_dagster.contracts.ports import TurnStore
 from pandora_dagster.contracts.turns import Manifest, Turn
-from pandora_dagster.errors import DocumentError, PandoraError
+from pandora_dagster.errors import DocumentError, OriginalsDeletedError, PandoraError
 from pandora_dagster.selection.entries import entry_of
 from pandora_dagster.stores.files import inside, read_text
 from pandora_dagster.stores.layout import CONTEXT, document_name
@@ -74,6 +74,21 @@ class StoredTexts:
             elif (section := ContextDocument.parse(text).section(place.section)) is not None:
                 yield section.text
 
+    def is_deleted(self, document: DocumentId) -> bool:
+        """Whether it was an original that was deleted by rule."""
+        place = document.turn
+        if place is None or place.name == SUMMARY:
+            return False
+        try:
+            manifest = self.manifest(place.key)
+            if manifest.archive is not None:
+                self._original(place.key, manifest.revision)
+        except OriginalsDeletedError:
+            return True
+        except PandoraError:
+            pass
+        return False
+
     def manifest(self, key: TurnKey) -> Manifest:
         """Read once; raises DocumentError where it is gone or damaged."""
         known = self._of(key)
@@ -122,6 +137,8 @@ class StoredTexts:
         if (found.manifest.user_id, found.manifest.turn_id) != (key.user, key.turn_id):
             theirs = f"{found.manifest.user_id}:{found.manifest.turn_id}"
             raise DocumentError(f"{key}: its cold object holds the originals of {theirs[:200]}: expected its own")
+        if found.manifest.archive is not None:
+            raise OriginalsDeletedError(f"{key}: its originals were deleted by rule: expected them where PANDORA_COLD_KEEP_DAYS keeps them")
         return found
 
     def _of(self, key: TurnKey) -> _Read:

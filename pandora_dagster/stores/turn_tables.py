@@ -10,7 +10,7 @@ A posting carries its document's length, so that a first score needs no join.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import duckdb
 
@@ -105,6 +105,15 @@ def base_of(db: duckdb.DuckDBPyConnection, user: str) -> int | None:
     """The number that a user's documents are counted from; None for a user who has none."""
     found = db.execute("SELECT no FROM users WHERE user_id = ?", [user]).fetchone()
     return int(found[0]) << _USER_SHIFT if found else None
+
+
+@overload
+def user_of(doc: int) -> int: ...
+@overload
+def user_of(doc: str) -> str: ...
+def user_of(doc: int | str) -> int | str:
+    """The number of the user whose document this is; of a column's name, the SQL of it."""
+    return doc >> _USER_SHIFT if isinstance(doc, int) else f"{doc} >> {_USER_SHIFT}"
 
 
 def after(base: int) -> int:

@@ -5,7 +5,7 @@ two writes leaves each turn as of its last commit.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id
 from pandora_dagster.contracts.ports import Clock, CountsTokens
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
+from pandora_dagster.errors import DocumentError, InputError, OriginalsDeletedError, StoreError, UnknownTurnError
 from pandora_dagster.stores import directory, placing
 from pandora_dagster.stores.cold import ColdFiles, original_turn
 from pandora_dagster.stores.commits import Request, change, check_active, context_fields, iso
+from pandora_dagster.stores.erasures import Erasures
 from pandora_dagster.stores.files import disk_errors, encoded, inside, remove_strays, write_all
 from pandora_dagster.stores.layout import LOCK, MANIFEST, REVISIONS, Layout
 from pandora_dagster.stores.locks import held
@@ -40,6 +41,7 @@ class Turns:
         self._phases = phases
         self._lock_seconds = lock_seconds
         self._cold = ColdFiles(root)
+        self._erasures = Erasures(root, wait_s=lock_seconds)
 
     def start(
         self,
@@ -59,26 +61,28 @@ class Turns:
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode[:40]!r}: expected chat or code")
         session, context = session_id(session), _asked(query)
-        remove_strays(inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
-        key = TurnKey(user, number or self.allocate(user, 1)[0])
-        manifest = Manifest(
-            user_id=user,
-            turn_id=key.turn_id,
-            session_id=session,
-            mode=mode,
-            created_at=iso(now),
-            last_activity=iso(now),
-            replies_to=replies_to,
-        )
-        manifest = settled(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
-        turn = Turn(key, manifest, context)
-        placing.place(self._layout, [placing.folder_of(self._layout, turn)])
-        return turn
+        with self._erasures.beginning(user):
+            remove_strays(inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
+            key = TurnKey(user, number or self.allocate(user, 1)[0])
+            manifest = Manifest(
+                user_id=user,
+                turn_id=key.turn_id,
+                session_id=session,
+                mode=mode,
+                created_at=iso(now),
+                last_activity=iso(now),
+                replies_to=replies_to,
+            )
+            manifest = settled(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
+            turn = Turn(key, manifest, context)
+            placing.place(self._layout, [placing.folder_of(self._layout, turn)])
+            return turn
 
     def allocate(self, user: UserId, count: int) -> range:
         """`count` new turn numbers, given to nobody else."""
         inside(self._layout.root, self._layout.turns(user))
-        return allocate(self._layout, user, count, seconds=self._lock_seconds)
+        with self._erasures.beginning(user):
+            return allocate(self._layout, user, count, seconds=self._lock_seconds)
 
     def place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> Turn:
         """A recorded turn put in place by one rename; `files` holds context.md. See `place_many` for more than a few."""
@@ -90,7 +94,10 @@ class Turns:
         Hashes, tokens and the owner of documents that no phase names (the phase `recorded`) are filled in.
         """
         made = tuple(placing.recorded(item, counter=self._counter) for item in turns)
-        placing.place(self._layout, [placing.folder_of(self._layout, turn) for turn in made])
+        with ExitStack() as begun:
+            for user in sorted({turn.key.user for turn in made}):
+                begun.enter_context(self._erasures.beginning(user))
+            placing.place(self._layout, [placing.folder_of(self._layout, turn) for turn in made])
         return made
 
     def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
@@ -98,12 +105,18 @@ class Turns:
         return self._folder(key, revision).turn()
 
     def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
-        """The turn as it was before it was archived, out of cold storage; any other as `load` gives it. Raises DocumentError."""
+        """The turn as it was before it was archived, out of cold storage; any other as `load` gives it. Raises DocumentError.
+
+        Where its originals were deleted by rule, the archived turn itself, which is all of it that there is.
+        """
         manifest = self.manifest(key)
         if manifest.archive is None:
             return self.load(key, revision=revision)
         number = manifest.revision if revision is None else revision
-        return original_turn(key, number, self._cold.read(manifest.archive))
+        try:
+            return original_turn(key, number, self._cold.read(manifest.archive))
+        except OriginalsDeletedError:
+            return self.load(key)
 
     def manifest(self, key: TurnKey) -> Manifest:
         """The newest revision's manifest; the documents are not read."""

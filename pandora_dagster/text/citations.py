@@ -13,6 +13,7 @@ _REFERENCE = re.compile(r"^- \[(\d{1,4})\] `([^`\n]+)`(?: - (.*))?$", re.MULTILI
 _TURN_PATH = re.compile(r"^turns/(turn_\d{6,9})/")
 
 
+_NUMBER = re.compile(r"\[(\d{1,4})\]")
 _MARK = re.compile(r"(?<!\\)\[source (\d+)\]")
 """A tool's own mark of the source that it found something in."""
 
@@ -25,6 +26,11 @@ def relabelled(text: str, labels: Sequence[str]) -> str:
 def without_marks(text: str) -> str:
     """Stored text as a tool quotes it: what looks like a mark of the tool's is none."""
     return _MARK.sub(r"\\\g<0>", text)
+
+
+def uncited(text: str) -> str:
+    """Quoted text whose own `[n]` lead nowhere here: they are shown, and cite nothing."""
+    return _NUMBER.sub(r"\\[\1\\]", text)
 
 
 def cited(text: str) -> tuple[str, ...]:
@@ -48,5 +54,5 @@ def references(body: str) -> tuple[Source, ...]:
 
 def reference_list(sources: Iterable[Source]) -> str:
     """The `### Source References` subsection for `sources`."""
-    lines = [f"- [{s.label}] `{s.path}`" + (f" - {' '.join(s.description.split())}" if s.description else "") for s in sources]
+    lines = [f"- [{s.label}] `{s.path}`" + (f" - {uncited(' '.join(s.description.split()))}" if s.description else "") for s in sources]
     return f"### {REFERENCES_TITLE}\n\n" + "\n".join(lines)

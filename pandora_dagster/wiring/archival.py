@@ -10,8 +10,9 @@ from pandora_dagster.contracts.archive import ArchiveReport
 from pandora_dagster.contracts.archive_days import ArchivedDay
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.levels import LevelReport, Subject
+from pandora_dagster.contracts.retention import PruneReport
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.errors import DocumentError, InputError
+from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.phases.archive_day import OnRow, archive_turns
 from pandora_dagster.phases.archive_selection import select
 from pandora_dagster.phases.archived_days import archived_days
@@ -20,6 +21,7 @@ from pandora_dagster.phases.digests import digest_users, lost_narratives
 from pandora_dagster.phases.levels import OnRow as OnLevel
 from pandora_dagster.phases.narratives import PHASE as SESSIONS
 from pandora_dagster.phases.narratives import lost_turns, summarise_sessions
+from pandora_dagster.phases.retention import OnTurn, prune
 from pandora_dagster.selection.due import day_of, last_due_day
 from pandora_dagster.selection.levels import digest_id, narrative_id
 from pandora_dagster.stores.archived import ArchivedFolders
@@ -129,6 +131,15 @@ class Archival:
         for stands in self.house.kit.index.standing():
             if stands.state == TurnState.ARCHIVED and self._day(stands.last_activity) in wanted:
                 yield stands.key
+
+    def prune(self, *, by: str, on_turn: OnTurn = lambda turn: None) -> PruneReport:
+        """Delete the originals whose time is over by PANDORA_COLD_KEEP_DAYS. Raises ConfigurationError where they are kept for ever."""
+        days = self.house.settings.cold_keep_days
+        if not days:
+            raise ConfigurationError(
+                "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever: expected days", hint="set PANDORA_COLD_KEEP_DAYS, e.g. to 400"
+            )
+        return prune(open_archive(self.house), older_than_days=days, by=by, on_turn=on_turn)
 
     def by_day(self) -> tuple[tuple[date, int], ...]:
         """Every day that has archived turns, newest first, and how many."""

@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
+from pandora_dagster.contracts.governance import KeepsVersions
 from pandora_dagster.contracts.ports import CountsTokens, Embeds, Meters, ModelRuntime
 from pandora_dagster.contracts.tools import Tool
 from pandora_dagster.contracts.words import Priority
-from pandora_dagster.cookbook import Shelf
-from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.cookbook import Shelf, Standing
+from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.allowance import Allowance
 from pandora_dagster.execution.budgets import CallLimit
 from pandora_dagster.execution.compression_log import EMBEDDED
@@ -48,6 +49,7 @@ from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.metrics import MetricsFile
 from pandora_dagster.stores.note_index import DuckNoteIndex
 from pandora_dagster.stores.notes import NoteFiles
+from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.revisions import PhaseTable
 from pandora_dagster.stores.sessions import SessionFiles
@@ -71,9 +73,24 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def open_cookbook(settings: Settings) -> Shelf:
-    """The cookbook alone: what may run."""
-    return Shelf(settings.cookbook_root / "recipes", settings.cookbook_root / "prompts")
+def open_cookbook(settings: Settings, versions: KeepsVersions | None = None) -> Shelf:
+    """The cookbook alone: its files, or with `versions` what is in production."""
+    production = partial(standing, versions) if versions else None
+    return Shelf(settings.cookbook_root / "recipes", settings.cookbook_root / "prompts", production)
+
+
+def open_versions(settings: Settings) -> RecipeVersionFiles:
+    """The store of recipe versions."""
+    return RecipeVersionFiles(settings.root, clock=now)
+
+
+def standing(versions: KeepsVersions, recipe: str) -> Standing:
+    """What was put over the file of a recipe; raises ConfigurationError where that is damaged or gone."""
+    known = versions.production(recipe)
+    try:
+        return Standing(versions.version(recipe, known.pinned) if known.pinned else None, known.layer)
+    except (DocumentError, InputError) as error:
+        raise ConfigurationError(str(error), hint=f"let the file count again: pandora recipes rollback {recipe} --to file") from error
 
 
 def open_counter(settings: Settings) -> TokenCounter:
@@ -103,7 +120,8 @@ def open_house(
 
     `priority`: of the calls of turns until their answers are out; NIGHT for a batch, for which nobody waits.
     """
-    root, counter, cookbook = settings.root, counter or open_counter(settings), open_cookbook(settings)
+    root, counter, versions = settings.root, counter or open_counter(settings), open_versions(settings)
+    cookbook = open_cookbook(settings, versions)
     metrics = MetricsFile(root, report=_told)
     runtime = runtime or open_runtime(settings, counter, metrics)
     served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
@@ -135,6 +153,7 @@ def open_house(
         ratios=TokenRatioFile(root),
         prices=served.prices if served else {},
         routing=_known_recipes(served, cookbook),
+        versions=versions,
         allowance=None
         if runtime.name == EMBEDDED or priority is Priority.NIGHT
         else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
@@ -208,6 +227,7 @@ def open_house(
         research_index,
         vectors,
         metrics,
+        versions,
         lineage,
     )
 

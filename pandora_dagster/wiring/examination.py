@@ -1,7 +1,7 @@
 """What `pandora doctor` looks at: the store, the cookbook, the runtime. Asks; changes nothing."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports import Cookbook, ModelRuntime
@@ -28,10 +28,17 @@ async def examined(
     indexes: Mapping[str, DuckFile],
     vectors: TurnVectors | None,
     notes: Mapping[UserId, NoteListing],
+    versions: Sequence[str],
 ) -> tuple[Finding, ...]:
     """Every finding, in the order in which a person would mend them. `indexes`: the file of each by what it is an index of;
-    `notes`: what each person's folder of notes holds."""
-    found = [_store(settings), *_indexes(indexes), *_recipes(cookbook), *_notes(notes)]
+    `notes`: what each person's folder of notes holds; `versions`: what is damaged of the kept versions of recipes."""
+    found = [
+        _store(settings),
+        *_indexes(indexes),
+        *_recipes(cookbook),
+        *(Finding("recipe versions", False, v) for v in versions),
+        *_notes(notes),
+    ]
     if isinstance(runtime, SglangRuntime):
         found += await servers_examined(runtime, cookbook, TokenRatioFile(settings.root), calls, ServingFolder(settings.root))
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
+from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.listening import Listens
 from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore
 from pandora_dagster.errors import ConfigurationError, InputError
@@ -14,6 +15,7 @@ from pandora_dagster.phases import flow
 from pandora_dagster.phases.answers import Answered, answered
 from pandora_dagster.phases.exporting import exported
 from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.mending import with_answer
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
@@ -29,12 +31,14 @@ from pandora_dagster.stores.first_day import FirstDay
 from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.metrics import MetricsFile
+from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
 from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.stores.vectors import TurnVectors
+from pandora_dagster.wiring.by_hand import refuse_unsound
 from pandora_dagster.wiring.compression import Compression
 from pandora_dagster.wiring.examination import examined
 from pandora_dagster.wiring.finding import Finding
@@ -63,6 +67,8 @@ class House:
     vectors: TurnVectors | None
     """What messages mean, where embeddings are on."""
     metrics: MetricsFile
+    versions: RecipeVersionFiles
+    """Every version of a recipe that ran, and which one is in production."""
     lineage: Lineage
     checked: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
@@ -110,6 +116,12 @@ class House:
     def listened_by(self, listener: Listens) -> "House":
         """The same house, whose turns tell `listener` their answers while they are written."""
         return replace(self, kit=replace(self.kit, listener=listener))
+
+    def answered_by_hand(self, intervention: Intervention, answer: str) -> "House":
+        """The same house, in which the call that halted has a person's answer. Raises InputError where the answer does not pass."""
+        kit = with_answer(self.kit, intervention, answer)
+        refuse_unsound(intervention, answer, self.kit.cookbook, self.calls.files, self.vault)
+        return replace(self, kit=kit)
 
     def tidy(self) -> None:
         """Delete kept packs and answers whose retention is over, at most once a day; raises StoreError."""
@@ -193,7 +205,8 @@ class House:
         indexes |= {"vectors": self.vectors.file} if self.vectors else {}
         people = dict.fromkeys((self.settings.user, *users(Layout(self.settings.root))))
         notes = {user: self.kit.notes.listing(user) for user in people}
-        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, notes)
+        versions = self.versions.faults()
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, notes, versions)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pandora_dagster.cookbook import Shelf, check_all, check_file, write_registry, write_schema_file
 from pandora_dagster.settings import Settings
-from pandora_dagster.wiring.building import open_cookbook, open_counter
+from pandora_dagster.wiring.building import open_cookbook, open_counter, open_versions
 
 __all__ = ["Outcome", "check_cookbook", "check_files", "open_cookbook", "recipe_rows", "write_generated"]
 EXISTING_TOOLS = frozenset({"doc.search", "memory.query", "memory.create"})
@@ -43,8 +43,9 @@ def write_generated(settings: Settings) -> None:
 
 
 def recipe_rows(settings: Settings) -> list[dict[str, Any]]:
-    """One row a recipe, for a table."""
-    return [_row(open_cookbook(settings), name) for name in open_cookbook(settings).names()]
+    """One row a recipe as it is in production, for a table."""
+    shelf = open_cookbook(settings, open_versions(settings))
+    return [_row(shelf, name) for name in shelf.names()]
 
 
 def _row(shelf: Shelf, name: str) -> dict[str, Any]:

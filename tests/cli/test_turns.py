@@ -18,7 +18,7 @@ def test_a_saved_turn_without_its_summary_says_so(tmp_path, capsys):
     try:
         rig.say(summarizer="no JSON")
         key = rig.start()
-        turns._run_and_show(rig.house, key, as_json=True)
+        turns.run_and_show(rig.house, key, as_json=True)
     finally:
         rig.house.close()
     told = capsys.readouterr()
@@ -34,7 +34,7 @@ def test_a_halted_turn_exits_with_1(tmp_path):
     try:
         rig.say(validator="no JSON")
         with pytest.raises(typer.Exit) as ended:
-            turns._run_and_show(rig.house, rig.start(), as_json=True)
+            turns.run_and_show(rig.house, rig.start(), as_json=True)
     finally:
         rig.house.close()
     assert ended.value.exit_code == 1
@@ -47,16 +47,16 @@ def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):
         rig.house.import_conversations([conversation()], where="test")
         rig.say(conversation_summarizer="no JSON")
         key = rig.start(session="long")
-        turns._run_and_show(rig.house, key, as_json=False)
+        turns.run_and_show(rig.house, key, as_json=False)
         capsys.readouterr()
         with pytest.raises(typer.Exit) as ended:
-            turns._run_and_show(rig.house, key, as_json=False, resumed=True)
+            turns.run_and_show(rig.house, key, as_json=False, resumed=True)
         told = capsys.readouterr().err
         assert ended.value.exit_code == 1
         for part in ("HALT at conversation_summary", "left to do: conversation_summary", f"pandora resume {key}"):
             assert part in told
         rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
-        turns._run_and_show(rig.house, key, as_json=False, resumed=True)
+        turns.run_and_show(rig.house, key, as_json=False, resumed=True)
         assert "conversation_summary finished" in capsys.readouterr().err and rig.house.left_to_do(key) == ()
     finally:
         rig.house.close()
@@ -64,7 +64,7 @@ def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):
 
 def shown(rig, capsys, *, stream):
     """Of a person of its own: with earlier turns an answer must cite."""
-    turns._run_and_show(rig.house, rig.start(user=f"anna-{stream}"), as_json=False, stream=stream)
+    turns.run_and_show(rig.house, rig.start(user=f"anna-{stream}"), as_json=False, stream=stream)
     return capsys.readouterr().out
 
 
@@ -98,7 +98,7 @@ def test_a_halt_leaves_no_draft_unmarked(tmp_path, capsys):
     try:
         rig.say(synthesizer="A draft.", validator="no JSON")
         with pytest.raises(typer.Exit):
-            turns._run_and_show(rig.house, rig.start(), as_json=False)
+            turns.run_and_show(rig.house, rig.start(), as_json=False)
     finally:
         rig.house.close()
     assert capsys.readouterr().out == "A draft.\n\n--- The draft above is withdrawn: the turn halted ---\n\n"
@@ -111,10 +111,10 @@ def test_a_resumed_turn_shows_what_was_written_before(tmp_path, capsys):
         rig.say(synthesizer="The answer.", validator="no JSON")
         key = rig.start()
         with pytest.raises(typer.Exit):
-            turns._run_and_show(rig.house, key, as_json=False)
+            turns.run_and_show(rig.house, key, as_json=False)
         capsys.readouterr()
         rig.say(validator=APPROVE)
-        turns._run_and_show(rig.house, key, as_json=False, resumed=True)
+        turns.run_and_show(rig.house, key, as_json=False, resumed=True)
     finally:
         rig.house.close()
     assert capsys.readouterr().out == "The answer.\n"

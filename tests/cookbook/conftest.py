@@ -43,6 +43,12 @@ output_schema:
       enum: [PROCEED, CLARIFY]
     confidence:
       type: number
+tests:
+  - name: a greeting proceeds
+    query: Hello
+    documents: {context.md: "## 0. User Query\\n\\nHello"}
+    expect:
+      - {field: decision, equals: PROCEED}
 """
 
 

@@ -13,6 +13,7 @@ from pandora_dagster.text.tokens import TokenCounter
 Put = Callable[[str, str | bytes], Path]
 GATE = "recipes/pipeline/gate.yaml"
 PROMPT = "prompts/pipeline/gate.md"
+TWICE = "tests:\n  - {name: a greeting proceeds, query: Hi, documents: {context.md: x}, facts: [PROCEED]}\n"
 
 
 def edit(folder: Path, name: str, old: str, new: str) -> None:
@@ -23,7 +24,7 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
 
 def test_a_sound_recipe_has_no_fault(shelf: Shelf, counter: TokenCounter) -> None:
     """The small recipe follows every convention."""
-    assert check_recipe(shelf.load("pipeline/gate"), counter) == ()
+    assert check_recipe(shelf.load_whole("pipeline/gate"), counter) == ()
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,9 @@ def test_a_sound_recipe_has_no_fault(shelf: Shelf, counter: TokenCounter) -> Non
             "      type: number\n      multipleOf: 0.1",
             "output_schema: multipleOf: expected a schema without it",
         ),
+        (GATE, "documents: {context.md:", "documents: {tools: x, context.md:", "tests[0].documents: tools: not read by the recipe"),
+        (GATE, "documents: {context.md:", "variables: {mode:", "tests[0].documents: context.md is missing"),
+        (GATE, "tests:\n", TWICE, "tests[1].name: 'a greeting proceeds' is also another test's"),
         (GATE, "      type: number", "      allOf: [{minimum: 0}, {maximum: 1}]", "output_schema: allOf: expected a schema without it"),
     ],
 )
@@ -60,16 +64,23 @@ def test_a_broken_convention_is_named(
 ) -> None:
     """Each rule names the recipe, what is wrong and what was expected."""
     edit(tmp_path, name, old, new)
-    found = check_recipe(shelf.load("pipeline/gate"), counter)
+    found = check_recipe(shelf.load_whole("pipeline/gate"), counter)
     assert any(f.startswith(f"{GATE}: {fault}") for f in found), found
     assert all("expected" in f for f in found)
+
+
+def test_a_recipe_without_tests_is_told(shelf: Shelf, tmp_path: Path, counter: TokenCounter) -> None:
+    """Nobody could say what it is for."""
+    text = (tmp_path / GATE).read_text()
+    (tmp_path / GATE).write_text(text[: text.index("tests:")])
+    assert [fault for fault in check_recipe(shelf.load_whole("pipeline/gate"), counter) if "tests: none" in fault]
 
 
 def test_rules_hold_in_every_case(shelf: Shelf, put: Put, tmp_path: Path, counter: TokenCounter) -> None:
     """The longest prompt must fit: a block for one intent counts as well."""
     put("prompts/pipeline/long.md", "word " * 600)
     edit(tmp_path, GATE, f"  - {PROMPT}\n", f"  - {PROMPT}\n  - path: prompts/pipeline/long.md\n    when: {{intent: [commerce]}}\n")
-    assert [f.split(": ")[1] for f in check_recipe(shelf.load("pipeline/gate"), counter)] == ["token_budget.prompt"]
+    assert [f.split(": ")[1] for f in check_recipe(shelf.load_whole("pipeline/gate"), counter)] == ["token_budget.prompt"]
 
 
 def test_check_all_gathers_everything(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter) -> None:
@@ -133,6 +144,7 @@ token_budget: {total: 2000, prompt: 600, input: 900, output: 400}
 prompt_files: [prompts/pipeline/gate.md]
 input_sections: ["§0"]
 output_format: tagged
+tests: [{name: a greeting, query: Hi, documents: {context.md: "## 0. User Query\\n\\nHi"}, facts: [Hello]}]
 """
 PROMPT_OF_TAGS = "# The gate\n\nSay yes or ask.\n\nIf evidence is missing: ask.\n\nExample: a greeting\n\n```\n{}\n```\n"
 
@@ -142,7 +154,7 @@ def test_an_example_with_tags_has_an_answer(shelf: Shelf, put: Put, counter: Tok
     """An answer of tags alone would be asked for again; and a tagged answer has no schema of its own."""
     put(GATE, TAGGED)
     put(PROMPT, PROMPT_OF_TAGS.format(example))
-    assert len(found := check_recipe(shelf.load("pipeline/gate"), counter)) == faults, found
+    assert len(found := check_recipe(shelf.load_whole("pipeline/gate"), counter)) == faults, found
     put(GATE, TAGGED + "output_schema: {type: object}\n")
     with pytest.raises(RecipeValidationError, match="a tagged answer has the shape of its tags"):
-        shelf.load("pipeline/gate")
+        shelf.load_whole("pipeline/gate")

@@ -280,7 +280,7 @@ def test_stores_that_refuse_do_not_lose_the_answer(rig: Any, caplog: pytest.LogC
     """A full disk costs record and copies, not the answer; it is said in the log and in the result."""
     result = rig(GOOD, broken=True).call()
     assert result.parsed["next_step"] == "synthesis" and "not logged" in result.record.error
-    assert [r.message.split(": ")[1] for r in caplog.records] == ["pack not kept", "answer not kept", "not logged"]
+    assert [r.message.split(": ")[1] for r in caplog.records] == ["request not kept", "pack not kept", "answer not kept", "not logged"]
 
 
 def test_markdown_must_cite_where_sources_are_given(rig: Any, make_recipe: Any) -> None:

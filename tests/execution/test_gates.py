@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pandora_dagster.contracts.calls import Source
-from pandora_dagster.execution.gates import confidence_gate, confidence_of, evidence_gate, schema_gate
+from pandora_dagster.execution.gates import confidence_gate, confidence_of, evidence_gate, schema_gate, tells_nothing
 
 SOURCES = (Source("1", "turns/turn_000003/context.md"), Source("2", "memory/preferences.md"), Source("10", "x"))
 LABELS = {"type": "object", "properties": {"checked_citations": {"type": "array"}, "evidence": {"type": "string"}}}
@@ -104,3 +104,19 @@ def test_a_threshold_makes_confidence_part_of_the_schema(make_recipe: Any) -> No
     verdict = schema_gate({"confidence": "high"}, None, recipe)
     assert not verdict.passed and "$.confidence: 'high'" in verdict.reason
     assert schema_gate({"confidence": 0.1}, None, recipe).passed
+
+
+@pytest.mark.parametrize(
+    ("text", "nothing"),
+    [
+        ('I found nothing that tells this: "Which desk did we order?" I looked at: [1] [3]', True),
+        ("I found nothing about this in the documents that I looked at: [1] [2]", True),
+        ("I could not find any information about the desk.", True),
+        ("The desk cost 429.00 euros [1].", False),
+        ("(2026-09-03) Ordered: the desk Lofta 140 [1].", False),
+        ("It was cancelled [1]. I found nothing about a refund.", False),
+    ],
+)
+def test_an_answer_that_tells_nothing_of_its_sources(text: str, nothing: bool) -> None:
+    """What it cites and quotes beside that tells nothing either."""
+    assert tells_nothing(text) is nothing

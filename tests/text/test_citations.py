@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.calls import Source
-from pandora_dagster.text.citations import cited, reference_list, references, relabelled, without_marks
+from pandora_dagster.text.citations import cited, reference_list, references, relabelled, uncited, without_marks
 
 CITED = {
     "It cost $697 [1], then $650 [2].": ("1", "2"),
@@ -48,3 +48,10 @@ def test_a_mark_becomes_its_label_once() -> None:
     """Labels are never searched for marks again; a mark without a label, and a quoted one, stay."""
     assert relabelled("a [source 1] b [source 2] c [source 3]", ["2", "7"]) == "a [2] b [7] c [source 3]"
     assert relabelled(without_marks("x [source 1]"), ["2"]) == "x \\[source 1]"
+
+
+@pytest.mark.parametrize("text", ["see [1] and [22]", "[1][2]", "\\[1]", "[[1]]"])
+def test_quoted_numbers_cite_nothing_and_stay_readable(text):
+    """Whatever stands around them, and put through it twice they stay the same."""
+    quoted = uncited(text)
+    assert cited(f" {quoted}") == () and uncited(quoted) == quoted and quoted.replace("\\", "") == text.replace("\\", "")

@@ -254,7 +254,10 @@ def _knowledge(noted: list[_Noted]) -> tuple[Knowledge, ...]:
 
 def _visits(document: str) -> tuple[VisitData, ...]:
     records = (r for r in json_lines(document) if r.get("url"))
-    return tuple(VisitData(url=str(r["url"]), extracted=_flat(r.get("extracted_data") or r.get("extracted"))) for r in records)
+    return tuple(
+        VisitData(visit_id=str(r.get("visit_id") or ""), url=str(r["url"]), extracted=_flat(r.get("extracted_data") or r.get("extracted")))
+        for r in records
+    )
 
 
 def _flat(value: object) -> dict[str, Any]:

@@ -40,8 +40,8 @@ def as_number(value: object) -> float | None:
 
 
 def json_lines(text: str) -> list[Mapping[str, Any]]:
-    """The JSON objects of `text`, one a line; other lines are not read."""
-    read = (json_object(line) for line in text.splitlines() if line.lstrip().startswith("{"))
+    """The JSON objects of `text`, one a line; other lines are not read. Only a line feed ends one: other breaks are part of a value."""
+    read = (json_object(line) for line in text.split("\n") if line.lstrip().startswith("{"))
     return [value for value in read if value]
 
 

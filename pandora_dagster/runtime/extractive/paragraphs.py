@@ -79,7 +79,7 @@ def told(header: list[str], row: list[str]) -> list[str]:
     if header[:2] == ["Preference", "Value"] and len(row) > 1:
         return [f"{row[0]}: {row[1]}"]
     if header[1:3] == ["Data Point", "Value"] and len(row) > 2:
-        return [f"{row[0]}: {row[1]} {row[2]}"]
+        return [f"{row[0]} {row[1]}: {row[2]}"]
     if header[:1] == ["Claim"] and row:
         return [row[0]]
     return [line] if (line := ", ".join(f"{h}: {c}" for h, c in zip(header, row, strict=False) if c)) else []

@@ -172,7 +172,7 @@ class SpanReader:
         if decoded and decoded[1] == len(body):
             yield from self._records(decoded[0], self._label)
         elif is_result:
-            yield from self._paragraph(body.splitlines())
+            yield from self._paragraph(body.split("\n"))
         elif body:
             yield Span(fence.group(0).rstrip("\n"), self._label, self._block, frozenset(terms(body)), "code")
 

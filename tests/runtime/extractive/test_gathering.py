@@ -114,7 +114,7 @@ def test_visit_records_on_one_level(ask) -> None:
         {"visit_id": "v1", "url": "https://shop.example/loq", "extracted_data": {"price": "$697.00", "specs": {"ram": "16GB"}}}
     )
     answer = ask("context_synthesis", "price of the loq?", {"visit_records": record})
-    assert answer["visit_data"] == [{"url": "https://shop.example/loq", "extracted": {"price": "$697.00", "ram": "16GB"}}]
+    assert answer["visit_data"] == [{"visit_id": "v1", "url": "https://shop.example/loq", "extracted": {"price": "$697.00", "ram": "16GB"}}]
 
 
 def test_the_weakest_facts_are_left_out_first(ask) -> None:

@@ -27,6 +27,8 @@ TEXTS = [
     ("```yaml\n_meta:\n  type: x\n```\n\nText", [("Text", None)]),
     ("```\nplain code\n```", [("```\nplain code\n```", None)]),
     ("Result:\n```\nError: no seats. Try later.\n```", [("Error: no seats.", None), ("Try later.", None)]),
+    ("Result:\n```\n| Name | Note |\n|---|---|\n| Ann | tall\u2028fair |\n```", [("Name: Ann, Note: tall\u2028fair", None)]),
+    ("| URL | Data Point | Value |\n|---|---|---|\n| a.example/b [2] | price | $5 |", [("a.example/b price: $5", "2")]),
     ('Found: {"a": 1.50, "b": null} and more text', [("a: 1.50, b: null", None), ("and more text", None)]),
     ('**Arguments:** `{"query": "x"}`\ntext', [("text", None)]),
     ("{ not json", [("{ not json", None)]),

@@ -1,0 +1,72 @@
+"""Commands for cold storage: prune."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandora_dagster.cli.archive import days_of
+from pandora_dagster.cli.opened import stored
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_table, stop
+
+if TYPE_CHECKING:
+    from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
+
+cold = typer.Typer(name="cold", help="The originals of archived turns.", no_args_is_help=True, rich_markup_mode=None)
+_SHOWN = 20
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(cold)
+
+
+@cold.command("prune")
+def prune(
+    context: typer.Context,
+    older_than: Annotated[str, typer.Option("--older-than", help="Days since a turn was archived; default PANDORA_COLD_KEEP_DAYS.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go and what stays, and delete nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Delete the originals of turns archived long ago, for good; their compressed documents stay.
+
+    Each leaves a tombstone that says what it was, when it went and why. What a pin, an open intervention or a turn that is not archived
+    refers to stays, and is listed with the reason. Exit code 1 where an object is damaged or missing without a tombstone.
+
+    Example: pandora cold prune --older-than 400d --dry-run
+    """
+    from pandora_dagster.phases.retention import prune as pruned
+    from pandora_dagster.wiring import open_archive
+
+    with stored(context) as house:
+        days = days_of(older_than) if older_than else house.settings.cold_keep_days
+        if not days:
+            stop(EXIT_WRONG, "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", "name the days: --older-than 400d")
+        report = pruned(open_archive(house), older_than_days=days, by="pandora cold prune", dry_run=dry_run)
+    _tell(report, as_json=as_json)
+    if report.faults:
+        raise typer.Exit(EXIT_HALTED)
+
+
+def _tell(report: "PruneReport", *, as_json: bool) -> None:
+    if as_json:
+        names = ("older_than_days", "dry_run", "young", "gone", "bytes_freed")
+        sums = {name: getattr(report, name) for name in names}
+        say_json({**sums, "deleted": _rows(report.pruned), "kept": _rows(report.kept)})
+        return
+    done = "to delete" if report.dry_run else "deleted"
+    rest = f"{report.young} archived later, {report.gone} deleted before"
+    say(f"originals of {len(report.pruned)} turns {done}, {report.bytes_freed:,} bytes; {len(report.kept)} stay; {rest}")
+    if report.pruned:
+        say_table(("Turn", "Day", "Cold object", "Bytes"), [(t.key, t.day, t.cold, t.size) for t in report.pruned[:_SHOWN]])
+    for turn in report.kept[:_SHOWN]:
+        note(f"{turn.key} stays: {turn.reason}")
+    hidden = max(0, len(report.pruned) - _SHOWN) + max(0, len(report.kept) - _SHOWN)
+    if hidden:
+        note(f"{hidden} more; --json lists all")
+
+
+def _rows(turns: "Sequence[PrunedTurn]") -> list[dict[str, str | int]]:
+    return [
+        {"turn": str(t.key), "day": t.day, "cold": t.cold, "size": t.size, "kept": t.kept.value if t.kept else "", "reason": t.reason}
+        for t in turns
+    ]

@@ -1,0 +1,137 @@
+"""Commands for what halted: list, show, resolve."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandora_dagster.cli.opened import stored
+from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
+
+if TYPE_CHECKING:
+    from pandora_dagster.contracts.ids import TurnKey
+    from pandora_dagster.contracts.interventions import Intervention
+    from pandora_dagster.wiring import House
+
+interventions = typer.Typer(name="interventions", help="Why turns halted.", no_args_is_help=True, rich_markup_mode=None)
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+
+def register(app: typer.Typer) -> None:
+    interventions.command("list")(list_interventions)
+    interventions.command("show")(show_intervention)
+    interventions.command("resolve")(resolve_intervention)
+    app.add_typer(interventions)
+
+
+def list_interventions(
+    context: typer.Context,
+    every: Annotated[bool, typer.Option("--all", help="Resolved ones too.")] = False,
+    user: Annotated[str, typer.Option("--user", "-u", help="Only this person's.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List open interventions.
+
+    Example: pandora interventions list
+    """
+    with stored(context) as house:
+        found = house.interventions.list(state=None if every else "open", user=user or None)
+    if as_json:
+        say_json([json.loads(i.model_dump_json()) for i in found])
+        return
+    rows = [(i.id, i.type.value, f"{i.user_id}:{i.turn_id}" if i.turn_id else "", i.phase, i.state, i.message) for i in found]
+    say_table(("Intervention", "Type", "Turn", "Phase", "State", "Message"), rows)
+
+
+def show_intervention(
+    context: typer.Context,
+    intervention: Annotated[str, typer.Argument(help="An id as `pandora interventions list` gives it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show why a turn halted.
+
+    With the call's record, the prompt pack that was sent and the raw answer, where they were kept.
+
+    Example: pandora interventions show int_20260914_090512_4f1a
+    """
+    from pandora_dagster.wiring.by_hand import record_of
+
+    with stored(context) as house:
+        found = house.interventions.show(intervention)
+        pack = house.vault.read(found.pack_ref) if found.pack_ref else ""
+        answer = house.vault.read(found.answer_ref) if found.answer_ref else ""
+        call = record_of(found, house.calls.files) if found.call_id else None
+    if as_json:
+        record = json.loads(call.model_dump_json()) if call else None
+        say_json({**json.loads(found.model_dump_json()), "call": record, "pack": pack, "answer": answer})
+        return
+    for name, value in json.loads(found.model_dump_json()).items():
+        if value:
+            say(f"{name}: {value}")
+    if call:
+        failed = ", ".join(gate for gate, passed in call.gates.items() if not passed) or "none"
+        say(f"call: {call.model_layer}, {call.model or call.runtime}, {call.retries} retries, {call.tokens.total} tokens")
+        say(f"failed gates: {failed}")
+    for title, text in (("pack", pack), ("answer", answer)):
+        if text:
+            say(f"\n--- {title}\n{text}")
+
+
+def resolve_intervention(
+    context: typer.Context,
+    intervention: Annotated[str, typer.Argument(help="An id as `pandora interventions list` gives it.")],
+    note_text: Annotated[str, typer.Option("--note", help="What was done about it.")] = "",
+    retry: Annotated[bool, typer.Option("--retry", help="Run the halted phase again, and what follows it.")] = False,
+    answer: Annotated[Path | None, typer.Option("--answer", help="A file with the answer, in the model's place; - for stdin.")] = None,
+    abandon: Annotated[bool, typer.Option("--abandon", help="End the turn without an answer.")] = False,
+) -> None:
+    """Say what was decided about an intervention; with an option, do it.
+
+    Without one it is only noted, and `pandora resume` goes on with the turn. A retry runs the recipe that is in production now. An answer
+    given by hand is judged as the model's would be, and refused where it does not pass. Exit code 1 where the turn halts again.
+
+    Example: pandora interventions resolve int_20260914_090512_4f1a --retry --note "server restarted"
+    """
+    if retry + (answer is not None) + abandon > 1:
+        stop(EXIT_WRONG, "--retry, --answer and --abandon are three decisions: expected one of them")
+    with stored(context) as house:
+        found = house.interventions.show(intervention)
+        key = house.turns.resolve(f"{found.user_id}:{found.turn_id}") if found.turn_id else None
+        if not (retry or answer or abandon):
+            house.interventions.resolve(intervention, note_text)
+            _tell_left(house, found.id, key)
+            return
+        if key is None:
+            stop(EXIT_WRONG, f"{intervention}: it belongs to no turn: expected one that can go on; --note says what was done")
+        if abandon:
+            from pandora_dagster.phases.mending import abandon as ended
+
+            ended(key, house.kit)
+            house.interventions.resolve(intervention, note_text, how="abandoned")
+            say(f"{found.id} resolved: {key} is abandoned")
+            return
+        _go_on(house, found, key, note_text, answer)
+
+
+def _go_on(house: "House", found: "Intervention", key: "TurnKey", note_text: str, answer: Path | None) -> None:
+    """The rest of the turn, by hand or again; the intervention is resolved before it, so that a second HALT has one of its own."""
+    from pandora_dagster.cli.turns import run_and_show
+
+    if not house.left_to_do(key):
+        stop(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
+    if answer is None:
+        house.interventions.resolve(found.id, note_text, how="retry")
+    else:
+        house = house.answered_by_hand(found, sys.stdin.read() if str(answer) == "-" else answer.read_text(encoding="utf-8"))
+        house.interventions.resolve(found.id, note_text, how="by_hand")
+    note(f"{found.id} resolved")
+    run_and_show(house, key, as_json=False, resumed=True)
+
+
+def _tell_left(house: "House", intervention: str, key: "TurnKey | None") -> None:
+    say(f"{intervention} resolved")
+    if key and (left := house.left_to_do(key)):
+        note(f"left to do: {', '.join(left)}")
+        note(f"go on with: pandora resume {key}")

@@ -1,0 +1,148 @@
+"""Commands for the versions of a recipe: show, history, diff, rollback, assign."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from pandora_dagster.cli.opened import settings_of
+from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Name = Annotated[str, typer.Argument(help="{category}/{name}, or short: reflection, planner_chat.")]
+Why = Annotated[str, typer.Option("--why", help="Stands in the history.")]
+By = Annotated[str, typer.Option("--by", help="Who stands in the history; default: who is logged in.")]
+
+
+def register(recipes: typer.Typer) -> None:
+    recipes.command("show")(show)
+    recipes.command("history")(history)
+    recipes.command("diff")(diff)
+    recipes.command("rollback")(rollback)
+    recipes.command("assign")(assign)
+
+
+def show(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A recipe, or NAME@VERSION: digits of a hash, file, or production.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show a recipe as it is in production, or one of its versions, with what its calls begin with.
+
+    Example: pandora recipes show reflection@file
+    """
+    from pandora_dagster.wiring.governing import open_governing
+
+    governing = open_governing(settings_of(context))
+    recipe, loaded = governing.named(name)
+    plain = json.loads(loaded.recipe.model_dump_json(exclude_none=True))
+    if as_json:
+        say_json({"path": loaded.path, "version": loaded.version, "recipe": plain})
+        return
+    if layer := governing.versions.production(recipe).layer:
+        note(f"{layer} answers, assigned apart from the text")
+    say(f"{loaded.path}  version {loaded.version}  prompt version {loaded.prompt_version}")
+    say(json.dumps(plain, ensure_ascii=False, indent=2))
+    for file, text in loaded.prompts:
+        say(f"\n--- {file.path}\n{text}")
+
+
+def history(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+    """Show what was in production when, by whom and why, newest last.
+
+    Example: pandora recipes history reflection
+    """
+    from pandora_dagster.wiring.governing import open_governing
+
+    governing = open_governing(settings_of(context))
+    recipe = governing.shelf.path_of(name)
+    standing = governing.versions.production(recipe)
+    kept = governing.versions.versions(recipe)
+    if as_json:
+        say_json({**json.loads(standing.model_dump_json()), "kept": list(kept)})
+        return
+    rows = [(c.at, c.kind, c.version, c.before, c.layer or "", c.who, c.why) for c in standing.history]
+    say_table(("From", "What", "Version", "Before", "Layer", "Who", "Why"), rows)
+    if standing.pinned:
+        note(f"{standing.pinned} stands over the recipe's file; pandora recipes rollback {recipe} --to file lets the file count again")
+    if not rows:
+        note(f"{recipe}: no call ran yet; its file is what will run")
+
+
+def diff(
+    context: typer.Context,
+    old: Annotated[str, typer.Argument(help="NAME@VERSION.")],
+    new: Annotated[str, typer.Argument(help="NAME@VERSION, or a version of the same recipe; default: what is in production.")] = "",
+) -> None:
+    """Compare two versions of a recipe, part by part, with their tokens.
+
+    Example: pandora recipes diff reflection@3fd9c2 file
+    """
+    from pandora_dagster.cookbook.differences import difference
+    from pandora_dagster.wiring.governing import open_governing, two_versions
+
+    governing = open_governing(settings_of(context))
+    before, after = two_versions(governing, old, new)
+    text = difference(before, after, governing.counter)
+    if text:
+        say(text.rstrip("\n"))
+    else:
+        note(f"{before.path}@{before.version} and {after.path}@{after.version} say the same")
+
+
+def rollback(
+    context: typer.Context,
+    name: Name,
+    to: Annotated[str, typer.Option("--to", help="A kept version, or file; default: the version before the present one.")] = "",
+    why: Why = "",
+    by: By = "",
+) -> None:
+    """Put an earlier version into production, without touching a file.
+
+    It stands over the recipe's file until it is undone with --to file. Refused where the phases could not read its answers.
+
+    Example: pandora recipes rollback reflection --why "asks back too often"
+    """
+    from pandora_dagster.governance.promotion import By as Told
+    from pandora_dagster.governance.promotion import roll_back
+    from pandora_dagster.wiring.governing import open_governing
+
+    governing = open_governing(settings_of(context))
+    recipe = governing.shelf.path_of(name)
+    made = roll_back(governing.desk, recipe, Told(by or _who(), why), to=to)
+    over = " over the recipe's file" if made.pinned else ", as the recipe's file has it"
+    say(f"{recipe}: version {made.version} is in production{over} (before: {made.history[-1].before or 'none'})")
+
+
+def assign(
+    context: typer.Context,
+    name: Name,
+    layer: Annotated[str, typer.Argument(help="REFLEX, NERVES, MIND, VOICE or EYES; own for the recipe's own.")],
+    why: Why = "",
+    by: By = "",
+) -> None:
+    """Let another model layer answer a recipe's calls; its text and version stay.
+
+    Example: pandora recipes assign reflection MIND --why "REFLEX asks back too often"
+    """
+    from pandora_dagster.contracts.words import ModelLayer
+    from pandora_dagster.governance.promotion import By as Told
+    from pandora_dagster.governance.promotion import assign as assigned
+    from pandora_dagster.wiring.governing import open_governing
+
+    if layer != "own" and layer not in tuple(ModelLayer):
+        stop(EXIT_WRONG, f"{layer}: not a layer: expected {', '.join(ModelLayer)} or own")
+    governing = open_governing(settings_of(context))
+    recipe = governing.shelf.path_of(name)
+    made = assigned(governing.desk, recipe, None if layer == "own" else ModelLayer(layer), Told(by or _who(), why))
+    say(f"{recipe}: {made.layer or 'its own layer'} answers from now on; the version stays {made.version}")
+
+
+def _who() -> str:
+    """The name of who is logged in, where the system knows one."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown"

@@ -1,0 +1,79 @@
+"""One person erased everywhere, and the proof of it. Shapes only; none of them holds a word of what the person said."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+
+class ErasureIntent(BaseModel):
+    """`<root>/erasing/<user>.json`: written first and taken away last. While it stands no turn of the user begins."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    format_version: Literal[1] = 1
+    user_id: str
+    begun_at: str
+    """ISO 8601 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is of a user, by kind: `turns`, `files`, `cold_objects`, `interventions`, `runs` ...; a kind that is 0 is there too."""
+
+    user: str
+    counts: Mapping[str, int]
+    notices: tuple[str, ...] = ()
+    """What lies outside of the store and stays."""
+
+    @property
+    def anything(self) -> bool:
+        return any(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A search of every file for what only the user said. `hits` are places, never what was found there."""
+
+    files: int
+    bytes_read: int
+    facts: int
+    facts_in_documents: int
+    """Facts that the user's documents had; the others are also in somebody else's, and prove nothing."""
+    hits: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        return not self.hits
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What one erasure did."""
+
+    found: Found
+    proof: Proof
+    notices: tuple[str, ...] = ()
+    """What the others have to know."""
+
+
+class Scrubs(Protocol):
+    """Knows the traces of one user."""
+
+    @property
+    def user(self) -> str: ...
+    def found_in(self, data: bytes) -> bool: ...
+    def scrubbed(self, text: str) -> str: ...
+    def names(self, text: str) -> bool: ...
+
+
+class ErasesRuns(Protocol):
+    """Dagster's side of an erasure."""
+
+    def count(self, user: str) -> Mapping[str, int]:
+        """What there is of the user: `partitions`, `runs`."""
+        ...
+
+    def erase(self, user: str, traces: Scrubs) -> None:
+        """Partition keys, runs with their events and logs, and every trace in records of several users. Raises StoreError."""
+        ...

@@ -1,0 +1,95 @@
+"""What is deleted by rule: originals of archived turns, and the tombstones that say so. Shapes only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandora_dagster.contracts.ids import TurnKey
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+
+
+class DeletedFile(BaseModel):
+    """One original that is gone."""
+
+    model_config = _STRICT
+    sha256: str
+    size: Annotated[int, Field(ge=0)]
+    """Bytes of the original itself."""
+
+
+class Tombstone(BaseModel):
+    """`<sha256>.tombstone.json` beside where a cold object lay. It stands before the object goes: from then on the originals count as
+    deleted."""
+
+    model_config = _STRICT
+    format_version: Literal[1] = 1
+    sha256: str
+    """Of the object's tar."""
+    turn: str
+    day: str
+    files: Mapping[str, DeletedFile]
+    """Name inside the object -> what lay there; size 0 where the object was gone before its tombstone."""
+    deleted_at: str
+    """ISO 8601 UTC."""
+    why: str
+    """The rule, as a sentence."""
+    by: str
+    """Who asked for it: a command, or a Dagster run."""
+
+    @property
+    def said(self) -> str:
+        """When and why, for a sentence about the originals."""
+        return f"deleted on {self.deleted_at} by {self.by} ({self.why})"
+
+
+class Referred(StrEnum):
+    """Why originals stay though their time is over."""
+
+    HELD = "held"
+    INTERVENTION = "intervention"
+    CITED = "cited"
+    ACTIVE = "active"
+    """It was restored meanwhile."""
+    BUSY = "busy"
+    FAULT = "fault"
+    """Its object, tombstone or hold is damaged: a fault, and nothing is deleted on the word of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedTurn:
+    """One turn whose originals' time is over."""
+
+    key: TurnKey
+    day: str
+    cold: str
+    size: int
+    """Bytes of the object on the disk."""
+    kept: Referred | None = None
+    """None: deleted, or to be deleted where nothing was changed."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What one run over the cold storage did."""
+
+    older_than_days: int
+    dry_run: bool
+    pruned: tuple[PrunedTurn, ...] = ()
+    kept: tuple[PrunedTurn, ...] = ()
+    young: int = 0
+    """Archived turns whose time is not over."""
+    gone: int = 0
+    """Those whose originals were deleted by an earlier run."""
+
+    @property
+    def bytes_freed(self) -> int:
+        return sum(turn.size for turn in self.pruned)
+
+    @property
+    def faults(self) -> tuple[PrunedTurn, ...]:
+        return tuple(turn for turn in self.kept if turn.kept is Referred.FAULT)

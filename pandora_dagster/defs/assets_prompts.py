@@ -1,0 +1,187 @@
+"""Prompts as assets: what a day's calls say of each version and layer, and whether a version got worse. Knows Dagster's side only."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import dagster as dg
+from pydantic import Field
+
+from pandora_dagster.defs.partitions import days
+from pandora_dagster.defs.resources import opened_house
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.governance.failures import Group
+from pandora_dagster.governance.figures import SHARES, Figures
+from pandora_dagster.governance.regressions import Comparison
+from pandora_dagster.settings import Settings
+from pandora_dagster.wiring.evaluating import open_evaluation
+
+SCORES, LAYERS, FAILURES, CHECK = "prompt_scorecard", "layer_scorecard", "prompt_failures", "no_prompt_regression"
+GROUP = "prompts"
+_SAID = 300
+"""Characters of an example that the table shows."""
+_PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
+
+
+class ScoresPrompts(Protocol):
+    """What these assets need of the house. A test replaces it by any object with these methods."""
+
+    def versions(self, day: str) -> Mapping[tuple[str, str], Figures]: ...
+    def layers(self, day: str) -> Mapping[str, Figures]: ...
+    def comparisons(self) -> Sequence[Comparison]: ...
+    def failures(self, day: str) -> Sequence[Group]: ...
+
+
+class Scores(dg.ConfigurableResource[None]):
+    """ScoresPrompts as a Dagster resource; an empty field leaves the project's own settings as they are."""
+
+    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
+
+    def versions(self, day: str) -> Mapping[tuple[str, str], Figures]:
+        return open_evaluation(opened_house(self.root, "")).versions(day)
+
+    def layers(self, day: str) -> Mapping[str, Figures]:
+        return open_evaluation(opened_house(self.root, "")).layers(day)
+
+    def comparisons(self) -> Sequence[Comparison]:
+        return open_evaluation(opened_house(self.root, "")).comparisons()
+
+    def failures(self, day: str) -> Sequence[Group]:
+        return open_evaluation(opened_house(self.root, "")).failures(day)
+
+
+def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
+    """`prompt_scorecard` with its check, and `layer_scorecard`, partitioned by day."""
+
+    @dg.multi_asset(
+        name=SCORES,
+        specs=[dg.AssetSpec(SCORES, description=_SCORES, group_name=GROUP, kinds={"python"}, code_version="1")],
+        check_specs=[dg.AssetCheckSpec(CHECK, asset=SCORES, description=_CHECK)],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def prompt_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoresPrompts]) -> Iterator[dg.MaterializeResult[Any]]:
+        try:
+            found, compared = scores.versions(context.partition_key), scores.comparisons()
+        except PandoraError as error:
+            raise _failed(SCORES, error) from error
+        named = {f"{recipe}@{version}": one for (recipe, version), one in sorted(found.items())}
+        plotted = {recipe: one for (recipe, _), one in found.items()}
+        yield dg.MaterializeResult(asset_key=SCORES, metadata=_metadata("version", named, plotted), check_results=[_regression(compared)])
+
+    @dg.multi_asset(
+        name=LAYERS,
+        specs=[dg.AssetSpec(LAYERS, description=_LAYERS, group_name=GROUP, kinds={"python"}, code_version="1")],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def layer_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoresPrompts]) -> Iterator[dg.MaterializeResult[Any]]:
+        try:
+            found = scores.layers(context.partition_key)
+        except PandoraError as error:
+            raise _failed(LAYERS, error) from error
+        yield dg.MaterializeResult(asset_key=LAYERS, metadata=_metadata("layer", dict(sorted(found.items())), found))
+
+    @dg.multi_asset(
+        name=FAILURES,
+        specs=[dg.AssetSpec(FAILURES, description=_FAILURES, group_name=GROUP, kinds={"python"}, code_version="1")],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def prompt_failures(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoresPrompts]) -> Iterator[dg.MaterializeResult[Any]]:
+        try:
+            found = scores.failures(context.partition_key)
+        except PandoraError as error:
+            raise _failed(FAILURES, error) from error
+        yield dg.MaterializeResult(asset_key=FAILURES, metadata=_causes(found))
+
+    return [prompt_scorecard, layer_scorecard, prompt_failures]
+
+
+_SCORES = (
+    "What the day's calls say of each version of each recipe: shares of calls that passed, passed at the first try, fit the schema, "
+    "cite what is there, and whose turn was saved without being sent back or corrected; calibration of stated confidence; "
+    "budgets, latency, cost."
+)
+_LAYERS = "The same figures for each model layer."
+_CHECK = (
+    "No version in production is worse than the one before it: Fisher's exact test on each share, one-sided, 0.01 in all, "
+    "from 20 calls a side."
+)
+
+
+_FAILURES = (
+    "What went wrong on the day, by recipe, version and cause, with examples: halts, failed calls and gates, retries, answers sent back, "
+    "corrections by people. `pandora recipes lessons NAME` tells them as a brief for whoever edits the prompt."
+)
+
+
+def _causes(found: Sequence[Group]) -> dict[str, dg.MetadataValue[Any]]:
+    """A row a group with its newest example, and the number of failures by recipe, so that the UI plots them."""
+    rows = [
+        dg.TableRecord(
+            {
+                "recipe": group.recipe,
+                "version": group.version,
+                "cause": group.cause,
+                "count": group.count,
+                "turn": group.examples[0].turn,
+                "call": group.examples[0].call_id,
+                "said": group.examples[0].said[:_SAID],
+            }
+        )
+        for group in found
+    ]
+    by_recipe: dict[str, int] = {}
+    for group in found:
+        by_recipe[group.recipe] = by_recipe.get(group.recipe, 0) + group.count
+    columns = [dg.TableColumn(name, "any") for name in ("recipe", "version", "cause", "count", "turn", "call", "said")]
+    return {
+        "failures": dg.MetadataValue.table(rows, dg.TableSchema(columns)),
+        "count": dg.MetadataValue.int(sum(by_recipe.values())),
+        **{f"{recipe}/failures": dg.MetadataValue.int(count) for recipe, count in by_recipe.items()},
+    }
+
+
+def _metadata(what: str, rows: Mapping[str, Figures], plotted: Mapping[str, Figures]) -> dict[str, dg.MetadataValue[Any]]:
+    """The table, and the figures as numbers by recipe or layer, so that the UI plots them over the days."""
+    records = [dg.TableRecord({what: name, **{k: "" if v is None else v for k, v in one.row().items()}}) for name, one in rows.items()]
+    columns = [what, *Figures().row()]
+    numbers = {
+        f"{name}/{figure}": dg.MetadataValue.float(float(value))
+        for name, one in plotted.items()
+        for figure, value in one.row().items()
+        if figure in _PLOTTED and value is not None
+    }
+    table = dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name, "any") for name in columns]))
+    return {"scores": table, "calls": dg.MetadataValue.int(sum(one.calls for one in rows.values())), **numbers}
+
+
+def _regression(found: Sequence[Comparison]) -> dg.AssetCheckResult:
+    worse = [one for one in found if one.verdict == "worse"]
+    judged = [one for one in found if one.verdict in ("worse", "not worse")]
+    waiting = [one for one in found if one.verdict == "not enough data"]
+    said = "; ".join(one.said for one in worse) or ("" if judged else "not enough data")
+    rows = [
+        dg.TableRecord(
+            {
+                "recipe": one.recipe,
+                "version": one.version,
+                "before": one.predecessor,
+                "share": row.share,
+                "good": f"{row.after_good} of {row.after}",
+                "good before": f"{row.before_good} of {row.before}",
+                "chance": row.chance,
+                "worse": row.worse,
+            }
+        )
+        for one in found
+        for row in one.rows
+    ]
+    metadata: dict[str, Any] = {"compared": len(judged), "not_enough_data": ", ".join(one.recipe for one in waiting)}
+    if rows:
+        metadata["shares"] = dg.MetadataValue.table(rows)
+    return dg.AssetCheckResult(asset_key=SCORES, check_name=CHECK, passed=not worse, description=said or None, metadata=metadata)
+
+
+def _failed(asset: str, error: PandoraError) -> dg.Failure:
+    return dg.Failure(f"{asset}: {error}", metadata={"hint": error.hint} if error.hint else {}, allow_retries=False)

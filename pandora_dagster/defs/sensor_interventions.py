@@ -1,0 +1,81 @@
+# pyright: reportUnknownMemberType=false
+# (the signature of dg.sensor names a bare PathLike)
+"""Interventions as events of an asset that is not computed: what halted stands in Dagster soon after. Knows ticks and cursors."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import dagster as dg
+from pydantic import Field
+
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.defs.assets_prompts import GROUP
+from pandora_dagster.defs.resources import opened_house
+
+ASSET, SENSOR = "interventions", "open_interventions"
+_EVERY_S = 30
+_AT_ONCE = 50
+"""Events of one tick; the rest comes with the next."""
+
+
+class ListsInterventions(Protocol):
+    """What the sensor needs of the house."""
+
+    def open(self) -> Sequence[Intervention]:
+        """Open ones, oldest first."""
+        ...
+
+
+class Halts(dg.ConfigurableResource[None]):
+    """ListsInterventions as a Dagster resource; an empty field leaves the project's own settings as they are."""
+
+    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
+
+    def open(self) -> Sequence[Intervention]:
+        return opened_house(self.root, "").interventions.list(state="open")
+
+
+def interventions_asset() -> dg.AssetSpec:
+    """The asset whose events are interventions; turns make them, Dagster only shows them."""
+    text = "Why turns halted, one event an intervention. `pandora interventions show ID` has all to judge it, `resolve` goes on or ends it."
+    return dg.AssetSpec(ASSET, description=text, group_name=GROUP, kinds={"markdown"})
+
+
+def interventions_sensor() -> dg.SensorDefinition:
+    """`open_interventions`: an event for each intervention that is newer than those shown."""
+
+    @dg.sensor(
+        name=SENSOR,
+        minimum_interval_seconds=_EVERY_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Shows each new intervention as an event of the asset `interventions`, with what it says and how to go on.",
+    )
+    def open_interventions(
+        context: dg.SensorEvaluationContext, halts: dg.ResourceParam[ListsInterventions]
+    ) -> dg.SensorResult | dg.SkipReason:
+        shown = context.cursor or ""
+        new = [one for one in halts.open() if _place(one) > shown][:_AT_ONCE]
+        if not new:
+            return dg.SkipReason("no intervention is newer than those shown")
+        return dg.SensorResult(asset_events=[_event(one) for one in new], cursor=_place(new[-1]))
+
+    return open_interventions
+
+
+def _place(intervention: Intervention) -> str:
+    """Its time and id: ids of one second are not in the order in which they were opened."""
+    return f"{intervention.created_at} {intervention.id}"
+
+
+def _event(one: Intervention) -> dg.AssetMaterialization:
+    texts = {
+        "intervention": one.id,
+        "type": one.type.value,
+        "turn": f"{one.user_id}:{one.turn_id}" if one.turn_id else "",
+        "phase": one.phase,
+        "recipe": f"{one.recipe}@{one.recipe_version}" if one.recipe else "",
+        "message": one.message,
+        "hint": one.hint,
+    }
+    command = dg.MetadataValue.md(f"`pandora interventions show {one.id}`")
+    return dg.AssetMaterialization(ASSET, metadata={**{name: text for name, text in texts.items() if text}, "judge": command})

@@ -1,0 +1,1 @@
+"""Prompts as governed things: versions put into production, tested, replayed, scored, compared, and what their failures teach."""

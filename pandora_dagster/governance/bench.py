@@ -1,0 +1,136 @@
+"""Calls made beside the house: on a version of one's choice, leaving no record, copy or intervention behind. Knows the executor's ports."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Protocol
+
+from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, TurnSpent
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.interventions import Intervention, Resolved
+from pandora_dagster.contracts.ports import Cookbook
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import ContentType, InterventionType
+from pandora_dagster.errors import HaltError, InputError
+from pandora_dagster.execution.faults import Fault
+
+NOBODY = "nobody"
+"""The user of calls that are made on no one's behalf."""
+_ANSWERS = 256
+"""Raw answers held at a time; far more than calls are under way at once."""
+
+
+class Attempts(Protocol):
+    """The executor's way of calling that hands a failure back."""
+
+    async def attempt(self, request: CallRequest) -> CallResult | Fault: ...
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The Cookbook port of whom a bench asks: one recipe in a chosen version, all others as they are."""
+
+    others: Cookbook
+    chosen: LoadedRecipe | None = None
+
+    def load(self, name: str) -> LoadedRecipe:
+        if self.chosen is not None and name == self.chosen.path:
+            return self.chosen
+        return self.others.load(name)
+
+    def get(self, phase: str, mode: str) -> LoadedRecipe:
+        if self.chosen is not None and phase == self.chosen.path:
+            return self.chosen
+        return self.others.get(phase, mode)
+
+    def names(self) -> tuple[str, ...]:
+        return self.others.names()
+
+    def compressor(self, content_type: ContentType) -> LoadedRecipe:
+        return self.others.compressor(content_type)
+
+
+@dataclass(slots=True)
+class Aside:
+    """CallLog, Vault and Interventions that keep nothing beyond the call that is under way."""
+
+    records: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
+    """By session, which a bench gives each call of its own, until it is taken; a call's own record comes after those of compressions."""
+    answers: dict[str, str] = field(default_factory=dict[str, str])
+    """The newest ones, by hash."""
+
+    def append(self, record: CallRecord) -> None:
+        self.records[record.session_id] = record
+
+    def spent(self, key: TurnKey, revision: int, *, phase: str) -> TurnSpent:
+        return TurnSpent()
+
+    def settle(self, key: TurnKey, revision: int) -> None: ...
+
+    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> None: ...
+
+    def keep(self, user: str, kind: str, text: str) -> str:
+        if kind != "answer":
+            return ""
+        ref = sha256(text.encode(errors="replace")).hexdigest()
+        self.answers[ref] = text
+        if len(self.answers) > _ANSWERS:
+            del self.answers[next(iter(self.answers))]
+        return ref
+
+    def read(self, ref: str) -> str:
+        return self.answers.get(ref, "")
+
+    def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
+        known = {name: value for name, value in fields.items() if name in Intervention.model_fields}
+        return Intervention.model_validate(
+            {**known, "id": f"aside_{secrets.token_hex(4)}", "type": type, "message": message, "created_at": ""}
+        )
+
+    def show(self, intervention_id: str) -> Intervention:
+        raise InputError(f"intervention {intervention_id}: of a call made aside: it is kept nowhere")
+
+    def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
+        return ()
+
+    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention:
+        return self.show(intervention_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of one call: its record, its raw answer, the parsed one where it passed, and what stopped it."""
+
+    record: CallRecord | None
+    raw: str
+    result: CallResult | None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where versions are tried. One at a time: `on` chooses it."""
+
+    execution: Attempts
+    cookbook: Chosen
+    aside: Aside
+
+    def on(self, version: LoadedRecipe) -> None:
+        """The version that calls run from now on."""
+        self.cookbook.chosen = version
+        self.aside.records.clear()
+        self.aside.answers.clear()
+
+    async def tried(self, request: CallRequest) -> Tried:
+        """One call; whatever stops it is told, not raised."""
+        session = f"try_{secrets.token_hex(8)}"
+        try:
+            result = await self.execution.attempt(replace(request, site=replace(request.site, session=session)))
+        except HaltError as halt:
+            result = Fault(InterventionType.BUDGET_EXCEEDED, str(halt))
+        record = self.aside.records.pop(session, None)
+        raw = self.aside.read(record.answer_ref) if record else ""
+        if isinstance(result, CallResult):
+            return Tried(record, raw, result)
+        return Tried(record, raw, None, f"{result.type}: {result.message}")

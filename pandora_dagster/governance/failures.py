@@ -1,0 +1,96 @@
+"""What went wrong, by recipe and cause: halts, failed calls, gates, retries, answers sent back, corrections (000 section 5.5).
+
+Knows records, interventions and corrections; decides nothing: whoever edits the prompt reads the groups and their examples.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pandora_dagster.contracts.calls import CallRecord
+from pandora_dagster.contracts.corrections import Correction
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.governance.figures import Outcome
+
+_EXAMPLES = 5
+_ANSWERS = "response"
+"""The phase whose answer the validator sends back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that went wrong with one call."""
+
+    recipe: str
+    version: str
+    cause: str
+    """`halted: schema_violation`, `failed`, `gate: evidence_required`, `retried`, `sent back`, `corrected`."""
+    at: str
+    call_id: str = ""
+    turn: str = ""
+    said: str = ""
+    """The error, the reason, or the person's own words."""
+
+
+@dataclass(slots=True)
+class Group:
+    """All failures of one recipe version with one cause; a few of them as examples, the newest."""
+
+    recipe: str
+    version: str
+    cause: str
+    count: int = 0
+    examples: list[Failure] = field(default_factory=list[Failure])
+
+    def add(self, failure: Failure) -> None:
+        self.count += 1
+        self.examples = sorted([*self.examples, failure], key=lambda one: one.at, reverse=True)[:_EXAMPLES]
+
+
+def failures_of(
+    records: Iterable[CallRecord],
+    interventions: Sequence[Intervention],
+    corrections: Sequence[Correction],
+    outcome: Callable[[CallRecord], Outcome | None],
+) -> Iterator[Failure]:
+    """Each failure once: a call that halted a turn is told by its intervention alone. A stream, as long as the records are."""
+    halted = {one.call_id for one in interventions if one.call_id}
+    yield from (
+        Failure(i.recipe, i.recipe_version, f"halted: {i.type}", i.created_at, i.call_id, _turn(i.user_id, i.turn_id), i.message)
+        for i in interventions
+        if i.recipe
+    )
+    yield from (Failure(c.recipe, c.recipe_version, "corrected", c.at, "", _turn(c.user_id, c.turn_id), c.said) for c in corrections)
+    for record in records:
+        if record.call_id not in halted:
+            yield from _of_record(record, outcome(record))
+
+
+def grouped(failures: Iterable[Failure]) -> tuple[Group, ...]:
+    """By recipe, version and cause, the most frequent first."""
+    groups: dict[tuple[str, str, str], Group] = {}
+    for one in failures:
+        key = (one.recipe, one.version, one.cause)
+        groups.setdefault(key, Group(*key)).add(one)
+    return tuple(sorted(groups.values(), key=lambda group: (-group.count, group.recipe, group.version, group.cause)))
+
+
+def _of_record(record: CallRecord, outcome: Outcome | None) -> Iterator[Failure]:
+    turn = _turn(record.user_id, record.turn_id)
+
+    def made(cause: str, said: str) -> Failure:
+        return Failure(record.recipe, record.recipe_version, cause, record.timestamp, record.call_id, turn, said)
+
+    failed = [gate for gate, passed in record.gates.items() if not passed]
+    yield from (made(f"gate: {gate}", record.error) for gate in failed)
+    if not record.success and not failed:
+        yield made("failed", record.error)
+    if record.success and record.retries:
+        yield made("retried", f"{record.retries} retries before it passed")
+    if record.answered is False:
+        yield made("nothing found", "the answer says only that nothing was found, and was given sources")
+    if outcome is not None and outcome.sent_back and record.phase == _ANSWERS:
+        yield made("sent back", "the validator asked for another answer")
+
+
+def _turn(user: str, turn: str) -> str:
+    return f"{user}:{turn}" if turn else ""

@@ -1,0 +1,109 @@
+"""Another version or layer put into production, and taken back. Knows what may stand there; writes through its port."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from pandora_dagster.contracts.governance import Change, KeepsVersions, Production
+from pandora_dagster.contracts.ports import Clock
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.errors import ConfigurationError, InputError
+from pandora_dagster.governance.readable import unreadable
+from pandora_dagster.text.dates import stamp
+
+FILE = "file"
+"""Names the version that the recipe's file has."""
+Reader = Callable[[str], type[BaseModel] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who changes production, and why: stands in the history."""
+
+    who: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDesk:
+    """What a change of production works with."""
+
+    versions: KeepsVersions
+    file: Callable[[str], LoadedRecipe]
+    """The recipe as its file has it; raises ConfigurationError for a broken one."""
+    reader: Reader
+    """What a recipe's answer is read as."""
+    clock: Clock
+
+
+def resolved(desk: VersionDesk, recipe: str, version: str) -> LoadedRecipe:
+    """`file`, `production`, or the first digits of a kept version; raises InputError, DocumentError, ConfigurationError."""
+    if version == FILE:
+        return desk.file(recipe)
+    standing = desk.versions.production(recipe)
+    if version == "production":
+        return desk.versions.version(recipe, standing.pinned) if standing.pinned else desk.file(recipe)
+    found = _file_or_none(desk, recipe)
+    if found and len(version) >= 4 and found.version.startswith(version) and found.version not in desk.versions.versions(recipe):
+        return found
+    return desk.versions.version(recipe, version)
+
+
+def roll_back(desk: VersionDesk, recipe: str, by: By, *, to: str = "") -> Production:
+    """Put a kept version into production, by default the one before the present one; `to="file"` or the version that the file has
+    lets the file count again. Raises InputError for one that is unknown, ambiguous, there already, or that nobody could read."""
+    standing, file = desk.versions.production(recipe), _file_or_none(desk, recipe)
+    chosen = resolved(desk, recipe, to or _before(desk, recipe, standing, file))
+    present = standing.pinned or (file.version if file else "")
+    if chosen.version == present and not (standing.pinned and to == FILE):
+        raise InputError(f"{recipe}: version {chosen.version} is in production already: expected another one")
+    readable_or_refused(desk, recipe, chosen, file)
+    released = file is not None and chosen.version == file.version
+    if released:
+        desk.versions.keep(chosen)
+    change = Change(
+        at=_now(desk), kind="release" if released else "rollback", version=chosen.version, layer=standing.layer, who=by.who, why=by.why
+    )
+    return desk.versions.change(recipe, change, pinned="" if released else chosen.version)
+
+
+def assign(desk: VersionDesk, recipe: str, layer: ModelLayer | None, by: By) -> Production:
+    """Let another layer answer, the text as it is; None for the version's own layer. Raises InputError where nothing would change."""
+    standing = desk.versions.production(recipe)
+    if layer is standing.layer:
+        raise InputError(f"{recipe}: {layer or 'its own layer'} answers already: expected another layer")
+    present = resolved(desk, recipe, "production")
+    desk.versions.keep(present)
+    change = Change(at=_now(desk), kind="layer", version=present.version, layer=layer, who=by.who, why=by.why)
+    return desk.versions.change(recipe, change, pinned=standing.pinned)
+
+
+def readable_or_refused(desk: VersionDesk, recipe: str, chosen: LoadedRecipe, file: LoadedRecipe | None) -> None:
+    """Raises InputError that names each field of a version's answer which what follows can not read."""
+    if faults := unreadable(chosen.recipe, desk.reader(recipe), like=file.recipe if file else None):
+        told = "; ".join(faults)
+        raise InputError(f"{recipe}@{chosen.version}: what follows can not read its answers: {told}", hint="put another version there")
+
+
+def _before(desk: VersionDesk, recipe: str, standing: Production, file: LoadedRecipe | None) -> str:
+    """The version before the present one; where the file was edited and has not run yet, the one that ran last."""
+    ran_last = standing.version
+    unrun = not standing.pinned and file is not None and file.version != ran_last
+    found = ran_last if unrun else standing.predecessor
+    if not found:
+        raise InputError(f"{recipe}: no version ran before the present one: expected --to one of pandora recipes history {recipe}")
+    return found
+
+
+def _file_or_none(desk: VersionDesk, recipe: str) -> LoadedRecipe | None:
+    """The file's version; None where the file is broken or gone, which an older version may stand in for."""
+    try:
+        return desk.file(recipe)
+    except ConfigurationError:
+        return None
+
+
+def _now(desk: VersionDesk) -> str:
+    return stamp(desk.clock().replace(microsecond=0))

@@ -1,0 +1,128 @@
+"""Whether what a version may answer can be read by who comes after it. Knows two JSON Schemas: what is written, what is read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from pandora_dagster.contracts.recipes import Recipe
+from pandora_dagster.contracts.words import OutputFormat
+
+Schema = Mapping[str, Any]
+_VALUES = (OutputFormat.JSON, OutputFormat.YAML)
+
+
+def unreadable(recipe: Recipe, reader: type[BaseModel] | None, *, like: Recipe | None) -> tuple[str, ...]:
+    """What of the answers of `recipe` its reader can not take, each as `field: what: what was expected`; empty where it can all.
+
+    `like`: a version that can be read, whose format the answer must have where no shape is known.
+    """
+    if reader is None:
+        if like is None or like.output_format is recipe.output_format:
+            return ()
+        return (f"output_format: {recipe.output_format}: expected {like.output_format}, as what follows reads it",)
+    if recipe.output_format not in _VALUES:
+        return (f"output_format: {recipe.output_format}: expected json, which {reader.__name__} is read from",)
+    read = reader.model_json_schema()
+    written = recipe.output_schema or {"type": "object"}
+    return tuple(dict.fromkeys(_Comparison(written, read).faults(written, read, "")))
+
+
+class _Comparison:
+    """Walks what may be written beside what is read; references lead into their own schema."""
+
+    def __init__(self, written: Schema, read: Schema) -> None:
+        self._written, self._read = written, read
+
+    def faults(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
+        """For each way in which a value may be written: the faults against the way of reading that takes it best."""
+        ways = [self._followed(way, self._read) for way in _ways(self._followed(read, self._read))]
+        for way in _ways(self._followed(written, self._written)):
+            one = self._followed(way, self._written)
+            found = [list(self._against(one, other, place)) for other in ways]
+            yield from min(found, key=len)
+
+    def _against(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
+        may, takes = _types(written), _types(read)
+        if takes and not may:
+            yield f"{_at(place)}: any value: expected {' or '.join(sorted(takes))}"
+            return
+        if takes and not may <= takes | ({"integer"} if "number" in takes else set[str]()):
+            yield f"{_at(place)}: {' or '.join(sorted(may))}: expected {' or '.join(sorted(takes))}"
+            return
+        yield from _words(written, read, place)
+        if "object" in may:
+            yield from self._fields(written, read, place)
+        if "array" in may and "items" in read:
+            yield from self.faults(_schema(written.get("items")), _schema(read["items"]), f"{place}[]")
+
+    def _fields(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
+        may, known = _schema(written.get("properties")), _schema(read.get("properties"))
+        for name in cast(Sequence[str], read.get("required", ())):
+            if name not in written.get("required", ()):
+                yield f"{_at(_below(place, name))}: may be left out: expected it always"
+        for name, child in may.items():
+            if name in known:
+                yield from self.faults(_schema(child), _schema(known[name]), _below(place, name))
+            elif read.get("additionalProperties") is False:
+                yield f"{_at(_below(place, name))}: nobody reads it: expected one of {', '.join(known)}"
+
+    def _followed(self, schema: Schema, root: Schema) -> Schema:
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        found: Any = root
+        for step in reference.removeprefix("#").split("/")[1:]:
+            found = found[step.replace("~1", "/").replace("~0", "~")]
+        return self._followed(cast(Schema, found), root)
+
+
+def _ways(schema: Schema) -> tuple[Schema, ...]:
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            return tuple(cast(Sequence[Schema], schema[word]))
+    return (schema,)
+
+
+def _words(written: Schema, read: Schema, place: str) -> Iterator[str]:
+    takes = _values(read)
+    if takes is None:
+        return
+    may = _values(written)
+    if may is None:
+        yield f"{_at(place)}: any text: expected one of {', '.join(map(str, takes))}"
+    elif more := [value for value in may if value not in takes]:
+        yield f"{_at(place)}: {', '.join(map(str, more))}: expected one of {', '.join(map(str, takes))}"
+
+
+def _values(schema: Schema) -> list[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    return list(cast(Sequence[Any], schema["enum"])) if "enum" in schema else None
+
+
+def _types(schema: Schema) -> set[str]:
+    named = schema.get("type")
+    if isinstance(named, str):
+        return {named}
+    if named:
+        return set(cast(Sequence[str], named))
+    values = _values(schema)
+    return {_type_of(value) for value in values} if values else set[str]()
+
+
+def _type_of(value: object) -> str:
+    names = {"bool": "boolean", "int": "integer", "float": "number", "str": "string", "NoneType": "null", "list": "array", "dict": "object"}
+    return names[type(value).__name__]
+
+
+def _schema(value: object) -> Schema:
+    return cast(Schema, value) if isinstance(value, Mapping) else {}
+
+
+def _below(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+def _at(place: str) -> str:
+    return place or "answer"

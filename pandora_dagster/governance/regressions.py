@@ -1,0 +1,74 @@
+"""A version beside its predecessor: whether any share of its calls got worse by more than chance.
+
+The test, stated once: Fisher's exact test, one-sided, at 0.01 in all, divided by the number of shares that are compared (Bonferroni);
+a share is compared from 20 calls on each side. Fewer are no verdict.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pandora_dagster.governance.figures import SHARES, Figures
+from pandora_dagster.governance.statistics import chance_of_so_few
+
+ALPHA = 0.01
+"""The chance of calling any share of one equal version worse."""
+LEAST = 20
+"""Calls on each side."""
+WINDOW = 500
+"""The newest calls of a version that are looked at."""
+Verdict = Literal["worse", "not worse", "not enough data", "no predecessor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One share of both versions. `chance`: of so few good calls, were the version no worse."""
+
+    share: str
+    before_good: int
+    before: int
+    after_good: int
+    after: int
+    chance: float
+    worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A recipe's version in production beside the one before it."""
+
+    recipe: str
+    version: str
+    predecessor: str
+    verdict: Verdict
+    rows: tuple[Compared, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """The verdict in one sentence."""
+        head = f"{self.recipe}@{self.version}"
+        if self.verdict == "worse":
+            told = "; ".join(
+                f"{r.share} {r.after_good} of {r.after}, before {r.before_good} of {r.before} (chance {r.chance:.2g})"
+                for r in self.rows
+                if r.worse
+            )
+            return f"{head} is worse than {self.predecessor}: {told}"
+        if self.verdict == "not worse":
+            return f"{head} is not worse than {self.predecessor}"
+        return f"{head}: {self.verdict}: expected {LEAST} calls of it and of {self.predecessor or 'a version before it'}"
+
+
+def compared(recipe: str, version: str, after: Figures, predecessor: str, before: Figures) -> Comparison:
+    """The verdict on a version, from the figures of both."""
+    if not predecessor:
+        return Comparison(recipe, version, "", "no predecessor")
+    names = [name for name in SHARES if min(before.shares[name].of, after.shares[name].of) >= LEAST]
+    rows = tuple(_row(name, before, after, ALPHA / len(names)) for name in names)
+    verdict: Verdict = "not enough data" if not rows else "worse" if any(row.worse for row in rows) else "not worse"
+    return Comparison(recipe, version, predecessor, verdict, rows)
+
+
+def _row(name: str, before: Figures, after: Figures, alpha: float) -> Compared:
+    was, now = before.shares[name], after.shares[name]
+    chance = chance_of_so_few(was.good, was.of, now.good, now.of)
+    return Compared(name, was.good, was.of, now.good, now.of, chance, chance < alpha)

@@ -1,0 +1,208 @@
+"""Logged calls made again on another version, layer or runtime, beside what was logged: how a change is judged before it counts.
+
+Knows records, kept inputs and answers, and a bench; holds one batch of calls at a time, however long the log is.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from pandora_dagster.contracts.calls import CallRecord
+from pandora_dagster.contracts.recipe_tests import CallCase
+from pandora_dagster.contracts.words import ModelLayer, OutputFormat
+from pandora_dagster.errors import BadAnswerError, DocumentError
+from pandora_dagster.execution.cases import request_of
+from pandora_dagster.governance.bench import Bench, Tried
+from pandora_dagster.text.answers import read_answer
+from pandora_dagster.text.credentials import redacted
+
+_EXAMPLES = 20
+"""Calls that are shown beside each other; all are counted."""
+_SHOWN = 400
+"""Characters of an answer that are shown."""
+WHOLE = "answer"
+"""Stands for the field of an answer that has none."""
+
+
+@dataclass(slots=True)
+class Side:
+    """Sums over the calls of one side."""
+
+    calls: int = 0
+    passed: int = 0
+    schema_valid: int = 0
+    schema_checked: int = 0
+    evidence_held: int = 0
+    evidence_checked: int = 0
+    retries: int = 0
+    tokens: int = 0
+    latency_ms: float = 0.0
+    confidences: int = 0
+    confidence: float = 0.0
+
+    def add(self, record: CallRecord) -> None:
+        self.calls += 1
+        self.passed += record.success
+        self.schema_checked += record.schema_valid is not None
+        self.schema_valid += record.schema_valid is True
+        held = record.gates.get("evidence_required")
+        self.evidence_checked += held is not None
+        self.evidence_held += held is True
+        self.retries += record.retries
+        self.tokens += record.tokens.total
+        self.latency_ms += record.latency_ms
+        if record.confidence is not None:
+            self.confidences += 1
+            self.confidence += record.confidence
+
+    def row(self) -> dict[str, float | int | None]:
+        """What is put beside the other side; None where nothing of it was measured."""
+        return {
+            "calls": self.calls,
+            "passed": _share(self.passed, self.calls),
+            "schema_valid": _share(self.schema_valid, self.schema_checked),
+            "evidence_held": _share(self.evidence_held, self.evidence_checked),
+            "mean_confidence": _share(self.confidence, self.confidences),
+            "retries": self.retries,
+            "tokens_a_call": _share(self.tokens, self.calls),
+            "latency_ms_a_call": _share(self.latency_ms, self.calls),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One call whose answer is another now."""
+
+    call_id: str
+    turn: str
+    fields: tuple[str, ...]
+    before: str
+    after: str
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What a replay came to."""
+
+    before: Side = field(default_factory=Side)
+    after: Side = field(default_factory=Side)
+    same: int = 0
+    changed: Counter[str] = field(default_factory=Counter[str])
+    """Field of the answer -> in how many calls it is another."""
+    examples: list[Changed] = field(default_factory=list[Changed])
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    """Why logged calls could not be made again -> how many."""
+
+    @property
+    def calls(self) -> int:
+        return self.after.calls
+
+
+async def replayed(
+    records: Iterable[CallRecord],
+    bench: Bench,
+    recipe: str,
+    read: Callable[[str], str],
+    *,
+    layer: ModelLayer | None = None,
+    at_once: int = 1,
+    on_call: Callable[[Replayed], None] = lambda so_far: None,
+) -> Replayed:
+    """Each logged call again on the bench's version, at most `at_once` at a time. `read` gives what the vault keeps under a reference."""
+    told = Replayed()
+    for batch in _batches(records, at_once):
+        made = [_again(record, bench, recipe, read, layer, told) for record in batch]
+        pairs = [await made[0]] if len(made) == 1 else await asyncio.gather(*made)
+        for record, done, logged in (pair for pair in pairs if pair is not None):
+            _compare(record, done, logged, told)
+            on_call(told)
+    return told
+
+
+async def _again(
+    record: CallRecord, bench: Bench, recipe: str, read: Callable[[str], str], layer: ModelLayer | None, told: Replayed
+) -> tuple[CallRecord, Tried, str] | None:
+    if not record.request_ref:
+        told.left_out["its inputs were not kept"] += 1
+        return None
+    try:
+        case = CallCase.model_validate_json(read(record.request_ref))
+    except DocumentError as error:
+        told.left_out["what was kept is gone: its retention is over" if error.missing else "what was kept is damaged"] += 1
+        return None
+    except ValidationError:
+        told.left_out["what was kept is damaged"] += 1
+        return None
+    request = request_of(case, recipe, user=record.user_id)
+    done = await bench.tried(replace(request, layer=layer) if layer else request)
+    return record, done, done.raw if _is_kept(record, done) else _logged(record, read)
+
+
+def _is_kept(record: CallRecord, done: Tried) -> bool:
+    """Whether the answer is the logged one: its hash is the name under which that is kept, which need not be read then."""
+    made = done.record.answer_ref if done.record else ""
+    return bool(made) and record.answer_ref.endswith(f"/{made}")
+
+
+def _logged(record: CallRecord, read: Callable[[str], str]) -> str:
+    """The logged answer, "" where it is gone: then the new one is another."""
+    try:
+        return read(record.answer_ref) if record.answer_ref else ""
+    except DocumentError:
+        return ""
+
+
+def _compare(record: CallRecord, done: Tried, logged: str, told: Replayed) -> None:
+    told.before.add(record)
+    if done.record:
+        told.after.add(done.record)
+    else:
+        told.after.calls += 1
+    now = done.raw if done.raw == logged else redacted(done.raw)
+    if now == logged and done.record is not None and done.record.success == record.success:
+        told.same += 1
+        return
+    fields = tuple(_differing(logged, now)) or (WHOLE,)
+    told.changed.update(fields)
+    if len(told.examples) < _EXAMPLES:
+        turn = f"{record.user_id}:{record.turn_id}" if record.turn_id else ""
+        told.examples.append(Changed(record.call_id, turn, fields, _short(logged or record.error), _short(now or done.failure)))
+
+
+def _differing(before: str, after: str) -> Iterator[str]:
+    """Names of the fields in which two JSON answers differ; nothing for texts."""
+    one, other = _parsed(before), _parsed(after)
+    if one is None or other is None:
+        return
+    yield from (name for name in {**one, **other} if one.get(name) != other.get(name) or (name in one) != (name in other))
+
+
+def _parsed(text: str) -> Mapping[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        try:
+            found = read_answer(text, OutputFormat.JSON, finish_reason="stop", mapping=True) if text.lstrip().startswith("{") else None
+        except BadAnswerError:
+            return None
+    return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else None
+
+
+def _batches(records: Iterable[CallRecord], size: int) -> Iterator[list[CallRecord]]:
+    rest = iter(records)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _share(part: float, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

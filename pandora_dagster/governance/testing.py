@@ -1,0 +1,125 @@
+"""The tests of a recipe, run on one version of it. Knows expectations and parsed answers; the call itself is the bench's."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jsonschema import Draft202012Validator
+
+from pandora_dagster.contracts.recipe_tests import Expectation, RecipeTest
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.execution.cases import request_of
+from pandora_dagster.governance.bench import NOBODY, Bench, Tried
+from pandora_dagster.text.answers import strings
+from pandora_dagster.text.citations import cited
+
+_STEP = re.compile(r"([A-Za-z_]\w*)|\[(\d+)\]")
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One test of one version. Passed where `faults` is empty; each fault says what was found and what was expected."""
+
+    recipe: str
+    version: str
+    test: str
+    faults: tuple[str, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults
+
+
+async def tested(loaded: LoadedRecipe, tests: Sequence[RecipeTest], bench: Bench) -> tuple[Outcome, ...]:
+    """Each test on this version, in order."""
+    bench.on(loaded)
+    outcomes: list[Outcome] = []
+    for test in tests:
+        done = await bench.tried(request_of(test, loaded.path, user=NOBODY))
+        seconds = done.record.latency_ms / 1_000 if done.record else 0.0
+        outcomes.append(Outcome(loaded.path, loaded.version, test.name, tuple(faults_of(test, done)), seconds))
+    return tuple(outcomes)
+
+
+def faults_of(test: RecipeTest, done: Tried) -> Iterator[str]:
+    """Why a test fails: what stopped the call, a gate, an expectation that does not hold, a fact that is gone."""
+    if done.result is None:
+        yield f"the call failed: {done.failure}"
+        return
+    yield from (f"gate {v.gate}: {v.reason}: expected it passed" for v in done.result.verdicts if not v.passed)
+    parsed, said = done.result.parsed, "\n".join(strings(done.result.parsed))
+    if test.answer_schema is not None:
+        validator: Any = Draft202012Validator(dict(test.answer_schema))  # half-typed library
+        yield from (f"answer_schema: {fault.json_path}: {fault.message}" for fault in validator.iter_errors(parsed))
+    for expectation in test.expect:
+        yield from unmet(expectation, parsed)
+    yield from (f"fact {fact!r} is not in the answer: expected it there" for fact in test.facts if fact not in said)
+
+
+def unmet(expectation: Expectation, parsed: object) -> Iterator[str]:
+    """Why an expectation does not hold; nothing where it does."""
+    found, where = _at(parsed, expectation.field), expectation.field or "answer"
+    if found is _MISSING:
+        yield f"{where}: not there: expected {_told(expectation)}"
+    elif not _holds(expectation, found):
+        yield f"{where}: {_short(found)}: expected {_told(expectation)}"
+
+
+def _holds(expectation: Expectation, found: object) -> bool:
+    word, wanted = expectation.word, getattr(expectation, expectation.word)
+    if word == "equals":
+        return found == wanted
+    if word == "one_of":
+        return found in wanted
+    if word == "contains":
+        return _within(wanted, found)
+    if word == "lacks":
+        return not _within(wanted, found)
+    if word == "matches":
+        return isinstance(found, str) and re.search(wanted, found) is not None
+    if word == "cites":
+        return isinstance(found, str) and set(wanted) <= set(cited(found))
+    amount = _amount(found)
+    return amount is not None and (amount >= wanted if word == "at_least" else amount <= wanted)
+
+
+def _within(wanted: object, found: object) -> bool:
+    if isinstance(found, str):
+        return str(wanted) in found
+    if isinstance(found, Mapping):
+        return wanted in cast(Mapping[object, object], found)
+    return isinstance(found, list) and wanted in cast(list[object], found)
+
+
+def _amount(found: object) -> float | None:
+    if isinstance(found, bool):
+        return None
+    if isinstance(found, (int, float)):
+        return float(found)
+    return float(len(cast(Sequence[object], found))) if isinstance(found, (list, dict, str)) else None
+
+
+def _at(parsed: object, field: str) -> object:
+    """The value at `tasks[0].tool`, or a mark of its own where there is none."""
+    value = parsed
+    for name, index in _STEP.findall(field):
+        if name and isinstance(value, Mapping) and name in value:
+            value = cast(Mapping[str, object], value)[name]
+        elif index and isinstance(value, list) and int(index) < len(cast(list[object], value)):
+            value = cast(list[object], value)[int(index)]
+        else:
+            return _MISSING
+    return value
+
+
+def _told(expectation: Expectation) -> str:
+    return f"{expectation.word} {_short(getattr(expectation, expectation.word))}"
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 200 else f"{text[:197]}..."

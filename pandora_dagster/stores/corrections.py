@@ -1,0 +1,52 @@
+"""Corrections: one JSON file each, in the folder of the person who made it. Knows how they are named, written and found."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pandora_dagster.contracts.corrections import Correction
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ports import Clock
+from pandora_dagster.stores.commits import iso
+from pandora_dagster.stores.files import encoded, inside, write_whole
+from pandora_dagster.stores.layout import Layout
+from pandora_dagster.stores.model_files import read_model
+from pandora_dagster.text.credentials import redacted
+
+_NAME = re.compile(r"cor_[0-9]{8}_[0-9]{6}_[0-9a-f]{8}\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionFiles:
+    """The Corrections port below one store root. `random_hex(n)` gives n bytes as hex (`secrets.token_hex`)."""
+
+    root: Path
+    clock: Clock
+    random_hex: Callable[[int], str]
+
+    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, said: str) -> Correction:
+        now = self.clock()
+        number = f"cor_{now.strftime('%Y%m%d_%H%M%S')}_{self.random_hex(4)}"
+        made = Correction(
+            id=number,
+            user_id=key.user,
+            turn_id=key.turn_id,
+            revision=revision,
+            phase=phase,
+            recipe=recipe,
+            recipe_version=recipe_version,
+            said=redacted(said),
+            at=iso(now),
+        )
+        path = inside(self.root, self._folder(key.user) / f"{number}.json")
+        write_whole(path, encoded(path.name, made.model_dump_json(indent=1) + "\n"))
+        return made
+
+    def of_user(self, user: UserId) -> tuple[Correction, ...]:
+        folder = inside(self.root, self._folder(user))
+        paths = sorted(p for p in folder.iterdir() if _NAME.fullmatch(p.name)) if folder.is_dir() else []
+        return tuple(read_model(inside(self.root, path), Correction, expected="a correction") for path in paths)
+
+    def _folder(self, user: UserId) -> Path:
+        return Layout(self.root).user(user) / "corrections"

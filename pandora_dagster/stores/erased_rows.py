@@ -1,0 +1,111 @@
+"""A user's rows taken out of the DuckDB indexes. Each file is written anew without them: a deleted row stays in its file otherwise.
+
+Knows which column of a table says whose a row is; a table that it does not know ends the erasure rather than being kept.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.files import disk_errors, sync
+from pandora_dagster.stores.turn_tables import base_of, user_of
+
+_NOBODYS = frozenset({"schema_version", "model", "whole"})
+"""Tables that tell of no user."""
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "threads": 2,
+}
+_ENDING = ".duckdb"
+
+
+def index_files(root: Path) -> tuple[Path, ...]:
+    """The indexes of a store."""
+    folder = root / "indexes"
+    return tuple(sorted(p for p in folder.glob(f"*{_ENDING}") if p.is_file() and not p.is_symlink())) if folder.is_dir() else ()
+
+
+def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
+    """The file without the user's rows, all others in their order; False for a damaged one, which is taken away: an index can be made
+    again. Raises StoreError where another process holds it."""
+    file = DuckFile(path, Schema(0, ()), wait_s)
+    fresh = path.with_name(path.name + ".making")
+    with file.locked(), disk_errors(path, "cannot erase"):
+        _away(fresh)
+        try:
+            _copied(path, fresh, user)
+        except duckdb.Error as error:
+            _away(fresh)
+            if "lock" in str(error).lower():
+                raise StoreError(
+                    f"{path}: open in another program: expected it to be free", hint="end that program, then run it again"
+                ) from error
+            _away(path)
+            return False
+        sync(fresh)
+        path.with_name(path.name + ".wal").unlink(missing_ok=True)
+        os.replace(fresh, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
+        sync(path.parent)
+    return True
+
+
+def remove_leftovers(root: Path) -> int:
+    """Damaged indexes that were kept aside, and what rebuilds left: they hold rows of everybody, and nothing that is the only copy."""
+    folder = root / "indexes"
+    gone = 0
+    with disk_errors(folder, "cannot erase"):
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path.is_file() and not path.name.endswith((_ENDING, ".lock", f"{_ENDING}.wal")):
+                path.unlink()
+                gone += 1
+    return gone
+
+
+def _copied(path: Path, fresh: Path, user: str) -> None:
+    with duckdb.connect(path, config=_CONFIG) as old:  # what its log still holds goes into the file
+        old.execute("CHECKPOINT")
+        base = base_of(old, user) if _has_numbers(old) else None
+    with duckdb.connect(fresh, config=_CONFIG) as db:
+        db.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS old (READ_ONLY)")
+        tables = db.execute("SELECT table_name, sql FROM duckdb_tables() WHERE database_name = 'old' ORDER BY table_oid").fetchall()
+        db.execute("BEGIN TRANSACTION")
+        for table, statement in tables:
+            db.execute(statement)
+            columns = [row[0] for row in db.execute(f'DESCRIBE old."{table}"').fetchall()]
+            kept, values = _kept(path, table, columns, user, base)
+            db.execute(f'INSERT INTO main."{table}" SELECT * FROM old."{table}" WHERE {kept}', values)  # noqa: S608 - the file's own names
+        db.execute("COMMIT")
+        db.execute("CHECKPOINT")
+
+
+def _has_numbers(db: duckdb.DuckDBPyConnection) -> bool:
+    found = db.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'users'").fetchone()
+    return bool(found and found[0])
+
+
+def _kept(path: Path, table: str, columns: Sequence[str], user: str, base: int | None) -> tuple[str, list[object]]:
+    """SQL that is true of a row that is not the user's, and its values."""
+    if "user_id" in columns:
+        return "user_id IS DISTINCT FROM ?", [user]
+    if table == "files_read":
+        return "NOT contains('/' || path, ?)", [f"/users/{user}/"]
+    if table in _NOBODYS:
+        return "TRUE", []
+    number = -1 if base is None else user_of(base)
+    if "doc" in columns:
+        return f"{user_of('doc')} <> ?", [number]
+    if "no" in columns:
+        return "no <> ?", [number]
+    raise StoreError(
+        f"{path}: table {table}: it does not say whose its rows are", hint="take the file away; pandora index rebuild makes it again"
+    )
+
+
+def _away(path: Path) -> None:
+    for file in (path, path.with_name(path.name + ".wal")):
+        file.unlink(missing_ok=True)

@@ -1,0 +1,89 @@
+"""Who is being erased: intents under `<root>/erasing/`, and the locks that keep turns from beginning meanwhile.
+
+A turn begins under a shared lock, an intent is written under the exclusive one: whoever begins afterwards sees it, whoever began before is
+on the disk by then.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pandora_dagster.contracts.erasure import ErasureIntent
+from pandora_dagster.contracts.ids import UserId, user_id
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.files import disk_errors, inside, make_folder, sync, write_whole
+from pandora_dagster.stores.locks import held
+
+FOLDER = "erasing"
+_BEGIN, _ONE = ".begin.lock", ".lock"
+
+
+class Erasures:
+    """The intents of one store. `wait_s`: how long another erasure, or turns that are being written, are waited for."""
+
+    def __init__(self, root: Path, *, wait_s: float = 10.0) -> None:
+        self._root, self.folder, self._wait_s = root, root / FOLDER, wait_s
+
+    @contextmanager
+    def beginning(self, user: UserId) -> Generator[None]:
+        """Held while something new of a user is put on the disk; raises StoreError while the user is being erased."""
+        path = self._path(user)
+        with self._begin(fcntl.LOCK_SH):
+            if path.exists():
+                raise StoreError(f"user {user}: is being erased: expected a user who is not", hint=f"finish it with: pandora forget {user}")
+            yield
+
+    @contextmanager
+    def one_at_a_time(self) -> Generator[None]:
+        """Held by one erasure; raises StoreError where another runs."""
+        with held(self.folder / _ONE, what="the erasure of a user", seconds=self._wait_s):
+            yield
+
+    def intend(self, intent: ErasureIntent) -> None:
+        """The intent on the disk, in the place of one that was cut off; no turn of the user begins from now on. Raises StoreError."""
+        with self._begin(fcntl.LOCK_EX):
+            write_whole(self._path(user_id(intent.user_id)), (intent.model_dump_json() + "\n").encode())
+
+    def is_intended(self, user: UserId) -> bool:
+        return self._path(user).exists()
+
+    def aside(self, user: UserId) -> Path:
+        """Where the user's folder is brought before it is emptied."""
+        return inside(self._root, self.folder / f"{user_id(user)}.folder")
+
+    def done(self, user: UserId) -> None:
+        """The intent away; raises StoreError."""
+        path = self._path(user)
+        with disk_errors(path, "cannot remove"):
+            path.unlink(missing_ok=True)
+            sync(self.folder)
+
+    def _path(self, user: UserId) -> Path:
+        return inside(self._root, self.folder / f"{user_id(user)}.json")
+
+    @contextmanager
+    def _begin(self, kind: int) -> Generator[None]:
+        with disk_errors(self.folder, "cannot lock"):
+            make_folder(self.folder)
+            descriptor = os.open(self.folder / _BEGIN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            self._wait(descriptor, kind)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _wait(self, descriptor: int, kind: int) -> None:
+        ends = time.monotonic() + self._wait_s
+        while True:
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > ends:
+                    raise StoreError(
+                        f"{self.folder / _BEGIN}: held for more than {self._wait_s:g} s: expected it to be free", hint="try again"
+                    ) from None
+                time.sleep(0.01)

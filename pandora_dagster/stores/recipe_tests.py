@@ -1,0 +1,40 @@
+"""Tests made of a person's calls: `users/<user>/recipe_tests/<category>/<name>/<digest>.json`, erased with their user. Knows files."""
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.recipe_tests import RecipeTest
+from pandora_dagster.stores.files import encoded, inside, write_whole
+from pandora_dagster.stores.layout import Layout
+from pandora_dagster.stores.model_files import read_model
+
+_NAME = re.compile(r"[0-9a-f]{64}\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeTestFiles:
+    """The tests of one store. Content-addressed: the same test is kept once."""
+
+    root: Path
+
+    def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
+        """On the disk when this returns; raises StoreError."""
+        data = encoded("test", test.model_dump_json(exclude_defaults=True, indent=1) + "\n")
+        path = inside(self.root, self._folder(user, recipe) / f"{sha256(data).hexdigest()}.json")
+        if not path.exists():
+            write_whole(path, data)
+        return path
+
+    def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
+        """By name; raises DocumentError naming a damaged file."""
+        folder = inside(self.root, self._folder(user, recipe))
+        paths = sorted(p for p in folder.iterdir() if _NAME.fullmatch(p.name)) if folder.is_dir() else []
+        found = [read_model(inside(self.root, path), RecipeTest, expected="a recipe test") for path in paths]
+        return tuple(sorted(found, key=lambda test: test.name))
+
+    def _folder(self, user: UserId, recipe: str) -> Path:
+        layout = Layout(self.root)
+        return layout.user(user) / "recipe_tests" / layout.recipe(recipe).relative_to(layout.recipes)

@@ -1,0 +1,163 @@
+"""Every version of a recipe that ever ran, and which one is in production: `<root>/recipes/<category>/<name>/`.
+
+A version is one file, named by its hash and never changed; `production.json` is the one file that changes, under a lock. Knows files;
+decides nothing about which version is good.
+"""
+
+import re
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from pandora_dagster.contracts.governance import Change, Production
+from pandora_dagster.contracts.ports import Clock
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.cookbook import read_version, version_text
+from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
+from pandora_dagster.stores.commits import iso
+from pandora_dagster.stores.files import disk_errors, encoded, inside, read_text, write_whole
+from pandora_dagster.stores.layout import Layout
+from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.model_files import find_model
+
+_PRODUCTION = "production.json"
+_VERSION = re.compile(r"[0-9a-f]{12}")
+_BEGINNING = re.compile(r"[0-9a-f]{4,12}")
+_LOCK_S = 10.0
+
+
+class RecipeVersionFiles:
+    """The KeepsVersions port below one store root."""
+
+    def __init__(self, root: Path, *, clock: Clock) -> None:
+        self._layout = Layout(root)
+        self._clock = clock
+        self._ran: dict[str, str] = {}
+        """Recipe -> the version that this process ran last: it is kept, and history names it."""
+        self._read: dict[Path, tuple[tuple[int, int, int], Production]] = {}
+        self._loaded: dict[tuple[str, str], LoadedRecipe] = {}
+
+    def keep(self, loaded: LoadedRecipe) -> None:
+        """Write a version that is not kept yet, or damaged (whole or not at all), and note it where it is new in production."""
+        if self._ran.get(loaded.path) == loaded.version:
+            return
+        path, text = self._path(loaded.path, loaded.version), version_text(loaded)
+        if not _holds(path, text):
+            write_whole(path, encoded(path.name, text))
+        standing = self.production(loaded.path)
+        if not standing.pinned and standing.version != loaded.version:
+            with self._lock(loaded.path):
+                known = self._fresh(loaded.path)
+                if not known.pinned and known.version != loaded.version:
+                    change = Change(at=iso(self._clock()), kind="file", version=loaded.version, before=known.version, layer=known.layer)
+                    self._write(loaded.path, known, change, pinned="")
+        self._ran[loaded.path] = loaded.version
+
+    def production(self, recipe: str) -> Production:
+        """As `production.json` says it now; read again only when it changed. Raises ConfigurationError where it is damaged."""
+        path = self._folder(recipe) / _PRODUCTION
+        try:
+            about = path.stat()
+        except FileNotFoundError:
+            return Production(recipe=recipe)
+        stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
+        known = self._read.get(path)
+        if known is None or known[0] != stamp:
+            known = self._read[path] = (stamp, self._fresh(recipe))
+        return known[1]
+
+    def version(self, recipe: str, version: str) -> LoadedRecipe:
+        """A kept version by the first digits of its hash (4 at least), its content held against its name."""
+        full = self._named(recipe, version)
+        if (recipe, full) not in self._loaded:
+            self._loaded[recipe, full] = self._checked(recipe, full)
+        return self._loaded[recipe, full]
+
+    def versions(self, recipe: str) -> tuple[str, ...]:
+        """The kept versions, by hash; whether each is sound is for `faults`."""
+        folder = self._folder(recipe)
+        return tuple(sorted(p.stem for p in folder.glob("*.json") if _VERSION.fullmatch(p.stem))) if folder.is_dir() else ()
+
+    def change(self, recipe: str, change: Change, *, pinned: str) -> Production:
+        """Append to the history what is in production from now on; `change.before` is filled in. One process after the other."""
+        with self._lock(recipe):
+            known = self._fresh(recipe)
+            return self._write(recipe, known, change.model_copy(update={"before": known.version}), pinned=pinned)
+
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong with each damaged version or record, naming its file."""
+        return tuple(fault for recipe in self._recipes() for fault in self._faults_of(recipe))
+
+    def _faults_of(self, recipe: str) -> list[str]:
+        faults: list[str] = []
+        try:
+            standing = self._fresh(recipe)
+        except ConfigurationError as error:
+            faults.append(str(error))
+        else:
+            named = {change.version for change in standing.history} | ({standing.pinned} if standing.pinned else set[str]())
+            gone = sorted(named - set(self.versions(recipe)))
+            faults += [f"{self._path(recipe, version)}: missing: expected a version that ran" for version in gone]
+        for version in self.versions(recipe):
+            try:
+                self._checked(recipe, version)
+            except DocumentError as error:
+                faults.append(str(error))
+        return faults
+
+    def _named(self, recipe: str, version: str) -> str:
+        kept = self.versions(recipe)
+        if not _BEGINNING.fullmatch(version):
+            raise InputError(
+                f"{recipe}: version {version[:40]!r}: expected 4 to 12 digits of a hash, such as {kept[0] if kept else '3fd9c2'}"
+            )
+        found = [one for one in kept if one.startswith(version)]
+        if len(found) > 1:
+            raise InputError(f"{recipe}: version {version} is ambiguous: {', '.join(found)}: expected more digits")
+        if not found:
+            known = f"one of {', '.join(kept)}" if kept else "one that ran, and none has yet"
+            raise InputError(f"{recipe}: version {version} is not kept: expected {known}", hint=f"pandora recipes history {recipe}")
+        return found[0]
+
+    def _checked(self, recipe: str, version: str) -> LoadedRecipe:
+        path = self._path(recipe, version)
+        return read_version(read_text(path), path=recipe, version=version, where=str(path))
+
+    def _fresh(self, recipe: str) -> Production:
+        path = self._folder(recipe) / _PRODUCTION
+        try:
+            found = find_model(path, Production, expected="a record of what is in production")
+        except DocumentError as error:
+            hint = f"mend {path}, or move it away: then the recipe's file is what runs"
+            raise ConfigurationError(str(error), hint=hint) from error
+        if found and found.recipe != recipe:
+            raise ConfigurationError(f"{path}: it tells of {found.recipe}: expected {recipe}", hint="move the file where it belongs")
+        return found or Production(recipe=recipe)
+
+    def _write(self, recipe: str, known: Production, change: Change, *, pinned: str) -> Production:
+        history = (*known.history, change)
+        made = Production(recipe=recipe, pinned=pinned, layer=change.layer, history=history)
+        path = self._folder(recipe) / _PRODUCTION
+        write_whole(path, encoded(path.name, made.model_dump_json(indent=1) + "\n"))
+        return made
+
+    def _lock(self, recipe: str) -> AbstractContextManager[None]:
+        return held(self._folder(recipe) / ".lock", what=f"the versions of {recipe}", seconds=_LOCK_S)
+
+    def _recipes(self) -> list[str]:
+        root = inside(self._layout.root, self._layout.recipes)
+        with disk_errors(root, "cannot read"):
+            folders = sorted(root.glob("*/*")) if root.is_dir() else []
+        return [f"{folder.parent.name}/{folder.name}" for folder in folders if folder.is_dir()]
+
+    def _folder(self, recipe: str) -> Path:
+        return inside(self._layout.root, self._layout.recipe(recipe))
+
+    def _path(self, recipe: str, version: str) -> Path:
+        return self._folder(recipe) / f"{version}.json"
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return read_text(path) == text
+    except DocumentError:
+        return False

@@ -1,0 +1,74 @@
+"""`pandora interventions resolve`: by hand, again, or not at all; each is written down, and the turn goes on where it halted."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pandora_dagster.cli.app import app
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house
+from tests.cli.test_recipe_versions import Shell, shell
+from tests.governance.cookbooks import edit
+
+__all__ = ["shell"]
+RETRIEVAL = "recipes/pipeline/phase2_retrieval.yaml"
+ANSWER = json.dumps({"reasoning": "by hand", "relevant_turns": [], "turn_relevance": {}, "relevant_memory_keys": [], "confidence": 1.0})
+
+
+def pandora(shell: Shell, *arguments: str, text: str = "") -> Result:
+    return CliRunner(env=shell.environment).invoke(app, list(arguments), input=text, prog_name="pandora")
+
+
+@pytest.fixture
+def halted(shell: Shell) -> str:
+    """A turn that halted for want of confidence; its intervention."""
+    edit(shell.folder / "cookbook", RETRIEVAL, "confidence_threshold: 0.7", "confidence_threshold: 0.99")
+    house = open_house(load_settings(shell.environment))
+    key = house.start("Which desk did we order?", user="ann")
+    house.run_turn(key, on_report=lambda _: None)
+    found = house.turns.manifest(key).intervention or ""
+    house.close()
+    return found
+
+
+def of(shell: Shell, intervention: str) -> dict[str, str]:
+    return json.loads(pandora(shell, "interventions", "show", intervention, "--json").stdout)
+
+
+def test_all_that_is_needed_to_judge_is_shown(shell: Shell, halted: str) -> None:
+    """Reasons, call, pack and answer."""
+    shown = of(shell, halted)
+    assert shown["type"] == "low_confidence" and '"confidence"' in shown["answer"] and '"system"' in shown["pack"]
+    assert json.loads(json.dumps(shown["call"]))["recipe"] == "retrieval"
+    assert "failed gates: confidence_threshold" in pandora(shell, "interventions", "show", halted).stdout
+
+
+def test_an_answer_by_hand_finishes_the_turn(shell: Shell, halted: str) -> None:
+    """One that does not pass is refused and resolves nothing; a sound one goes on to the answer."""
+    refused = pandora(shell, "interventions", "resolve", halted, "--answer", "-", text='{"confidence": 0.1}')
+    assert "confidence_threshold" in str(refused.exception) or "schema_validation" in str(refused.exception)
+    assert of(shell, halted)["state"] == "open"
+    done = pandora(shell, "interventions", "resolve", halted, "--answer", "-", "--note", "nothing matters", text=ANSWER)
+    assert done.exit_code == 0, done.output + repr(done.exception)
+    assert [turn["state"] for turn in json.loads(pandora(shell, "turns", "--user", "ann", "--json").stdout)] == ["saved"]
+    assert (of(shell, halted)["how"], of(shell, halted)["resolution"]) == ("by_hand", "nothing matters")
+
+
+def test_a_retry_runs_what_is_in_production_now(shell: Shell, halted: str) -> None:
+    """It halts again, with an intervention of its own, until the recipe is mended."""
+    again = pandora(shell, "interventions", "resolve", halted, "--retry")
+    assert again.exit_code == 1 and of(shell, halted)["how"] == "retry"
+    (new,) = json.loads(pandora(shell, "interventions", "list", "--json").stdout)
+    assert new["id"] != halted
+    edit(shell.folder / "cookbook", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
+    assert pandora(shell, "interventions", "resolve", new["id"], "--retry").exit_code == 0
+
+
+def test_an_abandoned_turn_is_over(shell: Shell, halted: str) -> None:
+    """Nothing is left to resume; two decisions at once are refused."""
+    assert pandora(shell, "interventions", "resolve", halted, "--retry", "--abandon").exit_code == 2
+    assert "is abandoned" in pandora(shell, "interventions", "resolve", halted, "--abandon").stdout
+    assert of(shell, halted)["how"] == "abandoned"
+    resumed = pandora(shell, "resume", "ann:turn_000001")
+    assert resumed.exit_code == 2 and "nothing is left to do; the turn is abandoned" in resumed.stderr

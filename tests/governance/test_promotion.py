@@ -1,0 +1,205 @@
+"""Versions put into production and taken back, over real files and a real store."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pandora_dagster.contracts.recipes import LoadedRecipe
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.cookbook import Shelf, open_shelf
+from pandora_dagster.errors import ConfigurationError, InputError
+from pandora_dagster.governance.promotion import By, VersionDesk, assign, resolved, roll_back
+from pandora_dagster.phases.readers import reader_of
+from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
+from pandora_dagster.wiring.building import standing
+from tests.governance.cookbooks import copied, edit
+
+RECIPE, FILE = "pipeline/phase1_reflection", "recipes/pipeline/phase1_reflection.yaml"
+PROMPT = "prompts/pipeline/phase1_reflection.md"
+ANN = By("ann", "it asks back too often")
+
+
+@dataclass
+class Kitchen:
+    """A cookbook that is edited, the store of its versions, and what runs."""
+
+    folder: Path
+    versions: RecipeVersionFiles
+
+    @property
+    def files(self) -> Shelf:
+        return open_shelf(self.folder)
+
+    @property
+    def desk(self) -> VersionDesk:
+        return VersionDesk(self.versions, self.files.load_file, reader_of, lambda: datetime(2026, 1, 4, tzinfo=UTC))
+
+    def running(self) -> LoadedRecipe:
+        """What a call would run now."""
+        return Shelf(self.folder / "recipes", self.folder / "prompts", partial(standing, self.versions)).get(RECIPE, "chat")
+
+    def run(self) -> LoadedRecipe:
+        """A call: what runs is kept."""
+        loaded = self.running()
+        self.versions.keep(loaded)
+        return loaded
+
+    def edited(self, words: str) -> LoadedRecipe:
+        path = self.folder / PROMPT
+        path.write_text(path.read_text() + f"\n{words}\n")
+        return self.run()
+
+
+@pytest.fixture
+def kitchen(tmp_path) -> Kitchen:
+    versions = RecipeVersionFiles(tmp_path / "root", clock=lambda: datetime(2026, 1, 4, tzinfo=UTC))
+    return Kitchen(copied(tmp_path / "cookbook"), versions)
+
+
+def test_a_rollback_and_its_undoing(kitchen):
+    """The text that ran before runs again, whatever the file says and is edited to, until the file counts again."""
+    first, second = kitchen.run(), kitchen.edited("Hurry.")
+    made = roll_back(kitchen.desk, RECIPE, ANN)
+    assert (made.pinned, made.history[-1].kind, made.history[-1].who, made.history[-1].why) == (first.version, "rollback", *ANN_SAYS)
+    assert kitchen.running() == first
+    third = kitchen.edited("More.")
+    assert third == first
+    back = roll_back(kitchen.desk, RECIPE, By("bob", "mended"), to="file")
+    assert (back.pinned, back.history[-1].kind, kitchen.running().version) == ("", "release", kitchen.files.load_file(RECIPE).version)
+    assert kitchen.running().version not in (first.version, second.version)
+
+
+ANN_SAYS = ("ann", "it asks back too often")
+
+
+def test_an_edited_file_that_never_ran_goes_back_to_what_did(kitchen):
+    """The version before the present one is the one that ran last."""
+    first = kitchen.run()
+    (kitchen.folder / PROMPT).write_text((kitchen.folder / PROMPT).read_text() + "\nWorse.\n")
+    assert roll_back(kitchen.desk, RECIPE, ANN).pinned == first.version
+
+
+def test_a_rollback_to_what_the_file_says_lets_the_file_count(kitchen):
+    """By its hash as well as by `file`; nothing is pinned that would hide the next edit."""
+    first, second = kitchen.run(), kitchen.edited("Hurry.")
+    roll_back(kitchen.desk, RECIPE, ANN, to=first.version[:5])
+    assert roll_back(kitchen.desk, RECIPE, ANN, to=second.version[:5]).pinned == ""
+
+
+def test_a_broken_file_is_stood_in_for(kitchen):
+    """The version that ran before it was broken runs again."""
+    first = kitchen.run()
+    (kitchen.folder / FILE).write_text("name: [")
+    roll_back(kitchen.desk, RECIPE, ANN, to=first.version)
+    assert kitchen.running() == first
+
+
+@pytest.mark.parametrize("to", ["", "file", "ffff"])
+def test_a_rollback_to_nothing_is_refused(kitchen, to):
+    """No version before this one, the one that is there, and one that nobody kept."""
+    kitchen.run()
+    with pytest.raises(InputError, match="expected"):
+        roll_back(kitchen.desk, RECIPE, ANN, to=to)
+    assert kitchen.versions.production(RECIPE).pinned == ""
+
+
+def test_a_version_that_nobody_could_read_is_refused_with_its_field(kitchen):
+    """The phase needs the confidence that an old answer need not have."""
+    edit(kitchen.folder, FILE, "required: [reasoning, decision, confidence]", "required: [reasoning, decision]")
+    old = kitchen.run()
+    edit(kitchen.folder, FILE, "required: [reasoning, decision]", "required: [reasoning, decision, confidence]")
+    kitchen.run()
+    with pytest.raises(InputError, match=rf"{RECIPE}@{old.version}: .*confidence: may be left out"):
+        roll_back(kitchen.desk, RECIPE, ANN, to=old.version)
+    assert kitchen.versions.production(RECIPE).pinned == ""
+
+
+def test_a_pinned_version_that_is_damaged_stops_the_recipe(kitchen, tmp_path):
+    """It is named with what lets the file run again: nothing runs in its place in silence."""
+    first = kitchen.run()
+    kitchen.edited("Hurry.")
+    roll_back(kitchen.desk, RECIPE, ANN)
+    (tmp_path / "root" / "recipes" / RECIPE / f"{first.version}.json").write_text("{}")
+    kitchen.versions = RecipeVersionFiles(tmp_path / "root", clock=kitchen.desk.clock)
+    with pytest.raises(ConfigurationError, match=first.version) as refused:
+        kitchen.running()
+    assert "--to file" in refused.value.hint
+
+
+def test_a_layer_is_assigned_apart_from_the_text(kitchen):
+    """The version stays, also over a rollback; the assignment has a line of its own in the history."""
+    first = kitchen.run()
+    assign(kitchen.desk, RECIPE, ModelLayer.MIND, ANN)
+    assert (kitchen.running().version, kitchen.running().recipe.model_layer) == (first.version, "MIND")
+    kitchen.edited("Hurry.")
+    roll_back(kitchen.desk, RECIPE, ANN)
+    assert (kitchen.running().version, kitchen.running().recipe.model_layer) == (first.version, "MIND")
+    assign(kitchen.desk, RECIPE, None, ANN)
+    assert kitchen.running() == first
+    kinds = [c.kind for c in kitchen.versions.production(RECIPE).history]
+    assert kinds == ["file", "layer", "file", "rollback", "layer"]
+    with pytest.raises(InputError, match="answers already"):
+        assign(kitchen.desk, RECIPE, None, ANN)
+
+
+def test_versions_are_named_in_several_ways(kitchen):
+    """`file`, `production`, digits of what is kept, and of the file before it ever ran."""
+    unrun = kitchen.files.load_file(RECIPE)
+    assert resolved(kitchen.desk, RECIPE, unrun.version[:6]) == unrun
+    first, second = kitchen.run(), kitchen.edited("Hurry.")
+    roll_back(kitchen.desk, RECIPE, ANN)
+    assert [resolved(kitchen.desk, RECIPE, name) for name in ("file", "production", second.version[:4])] == [second, first, second]
+
+
+def test_a_turn_runs_what_is_in_production(tmp_path):
+    """Read at run time by an open house; each version that ran is kept, and stands in the call's record."""
+    from tests.phases.rig import open_rig
+
+    rig = open_rig(tmp_path / "store", cookbook=copied(tmp_path / "cookbook"))
+    kitchen = Kitchen(tmp_path / "cookbook", RecipeVersionFiles(tmp_path / "store", clock=rig.house.kit.clock))
+    used: list[str] = []
+    for step in (lambda: None, lambda: kitchen.edited("Hurry."), lambda: roll_back(kitchen.desk, RECIPE, ANN)):
+        step()
+        key = rig.ask()
+        used += [p.recipes["reflection"] for p in rig.turn(key).manifest.phases if p.phase == "reflection"]
+    assert used[0] == used[2] != used[1] and set(used) <= set(kitchen.versions.versions(RECIPE))
+    assert kitchen.versions.faults() == ()
+    rig.house.close()
+
+
+def test_asking_the_executor_keeps_the_version():
+    """A store that refuses costs the copy, not the call."""
+    from pandora_dagster.errors import StoreError
+    from tests.execution.conftest import FakeCookbook, FakeRuntime, FakeStores, loaded, request
+    from tests.phases.rig import vocabulary
+
+    class Refusing:
+        asked = 0
+
+        def keep(self, loaded: LoadedRecipe) -> None:
+            self.asked += 1
+            raise StoreError("the disk is full")
+
+    from pandora_dagster.execution.executor import Executor
+
+    async def sleep(_: float) -> None: ...
+
+    stores, versions = FakeStores(), Refusing()
+    executor = Executor(
+        cookbook=FakeCookbook({"pipeline/plan": loaded()}),
+        runtime=FakeRuntime(['{"next_step": "synthesis", "confidence": 0.9}']),
+        counter=vocabulary(),
+        log=stores,
+        vault=stores,
+        interventions=stores,
+        clock=lambda: datetime(2026, 1, 4, tzinfo=UTC),
+        sleep=sleep,
+        new_call_id=lambda: "call_1",
+        versions=versions,  # type: ignore[arg-type]
+    )
+    assert asyncio.run(executor.call(request())).parsed["next_step"] == "synthesis"
+    assert versions.asked == 1

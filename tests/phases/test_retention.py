@@ -1,0 +1,201 @@
+"""Originals deleted by rule: what goes, what keeps them, what a crash leaves, and that all else goes on to work."""
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from pandora_dagster.contracts.archive import ColdObject
+from pandora_dagster.contracts.archive_days import DayCheck
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.retention import Referred, Tombstone
+from pandora_dagster.contracts.turns import PhaseRecord
+from pandora_dagster.contracts.words import InterventionType
+from pandora_dagster.errors import DocumentError, OriginalsDeletedError
+from pandora_dagster.phases.archived_days import archived_days
+from pandora_dagster.phases.exporting import DELETED
+from pandora_dagster.phases.restoring import pin, restore
+from pandora_dagster.phases.retention import prune
+from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.cold import ColdFiles
+from pandora_dagster.text.sections import ContextDocument
+from pandora_dagster.wiring import open_house
+from tests.phases.archival import LATER, archived, desk_of
+from tests.phases.rig import vocabulary
+
+BY = "a test"
+YEAR = LATER + timedelta(days=400)
+
+
+@pytest.fixture
+def house(tmp_path):
+    """The shipped example, imported and archived."""
+    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
+    opened.import_example()
+    archived(opened)
+    yield opened
+    opened.close()
+
+
+def objects(house):
+    return sorted(p for p in (house.settings.root / "cold").rglob("*.tar.zst"))
+
+
+def stones(house):
+    return sorted(p for p in (house.settings.root / "cold").rglob("*.tombstone.json"))
+
+
+def pruned(house, *, after=YEAR, days=365, **how):
+    return prune(desk_of(house, after=after), older_than_days=days, by=BY, **how)
+
+
+def originals_check(house):
+    """The verdicts on the originals of every archived day."""
+    desk = desk_of(house)
+    days = {desk.kit.turns.manifest(key).archive.day for key in house.turns.keys(None)}
+    found = archived_days([date.fromisoformat(day) for day in days], desk)
+    return [v for day in found for v in day.verdicts if v.check is DayCheck.ORIGINALS_RESTORABLE]
+
+
+def test_young_originals_stay_and_a_dry_run_changes_nothing(house):
+    before = objects(house)
+    assert pruned(house, after=timedelta(days=300)).young == len(before)
+    dry = pruned(house, dry_run=True)
+    assert len(dry.pruned) == len(before) and dry.bytes_freed > 0
+    assert objects(house) == before and not stones(house)
+
+
+def test_after_their_deletion_everything_goes_on_and_says_so(house):
+    """Tombstones tell what was there; export, search, verify, rebuild work; restore says when and why; a second run does nothing."""
+    keys = list(house.turns.keys(None))
+    records = {key: house.turns.manifest(key).archive for key in keys}
+    sizes = {key: {n: len(data) for n, data in ColdFiles(house.settings.root).read(r).items()} for key, r in records.items()}
+    report = pruned(house)
+    assert {turn.key for turn in report.pruned} == set(keys) and not report.kept and not objects(house)
+    for key, record in records.items():
+        stone = Tombstone.model_validate_json(
+            Path(house.settings.root, record.cold.removesuffix(".tar.zst") + ".tombstone.json").read_text()
+        )
+        assert (stone.turn, stone.sha256, stone.day, stone.by) == (str(key), record.sha256, record.day, BY) and "365 days" in stone.why
+        assert {n: f.sha256 for n, f in stone.files.items()} == dict(record.files)
+        assert {n: f.size for n, f in stone.files.items()} == sizes[key]
+        assert house.turns.original(key) == house.turns.load(key)
+        with pytest.raises(OriginalsDeletedError, match=r"can not be restored: its originals were deleted on .* by a test"):
+            restore(key, desk_of(house))
+        assert house.turns.manifest(key).archive == record
+    assert house.verify_index() == ()
+    conversations = list(house.exported(None))
+    assert sum(len(c[DELETED]) for c in conversations) == len(keys)
+    assert all({"role", "content"} <= set(m) for c in conversations for m in c["messages"])
+    assert house.search("which desk did we order?", user="example", budget_tokens=800).results
+    house.rebuild_index()
+    assert house.verify_index() == ()
+    checks = originals_check(house)
+    assert all(v.passed for v in checks) and sum(v.by_rule for v in checks) == len(keys)
+    again = pruned(house)
+    assert (again.gone, len(again.pruned)) == (len(keys), 0)
+    json.dumps(conversations)
+
+
+def test_what_something_refers_to_stays_with_the_reason(house):
+    """Pinned, restored, named by an open intervention, cited by a live turn: each keeps its object."""
+    one, two, three, four, *rest = house.turns.keys(None)
+    pin(one, desk_of(house))
+    restore(two, desk_of(house))
+    opened = house.interventions.open(InterventionType.CORRUPT_DOCUMENT, "look", user_id=three.user, turn_id=three.turn_id)
+    live = citing(house, four)
+    report = pruned(house)
+    kept = {turn.key: turn for turn in report.kept}
+    assert {key: turn.kept for key, turn in kept.items()} == {
+        one: Referred.HELD,
+        three: Referred.INTERVENTION,
+        four: Referred.CITED,
+    }
+    assert "pinned" in kept[one].reason and opened.id in kept[three].reason and str(live) in kept[four].reason
+    assert {turn.key for turn in report.pruned} == set(rest)
+    assert len(objects(house)) == 4  # a restored turn's object stays where it is
+    assert restore(one, desk_of(house)).was_archived
+
+
+def citing(house, key):
+    """A live turn whose section 2 lists `key` among its sources."""
+    turn = house.turns.start(UserId(key.user), "which one?", session=SessionId("live"), mode="chat", now=house.kit.clock())
+    body = f"### Source References\n\n- [1] `turns/{key.turn_id}/context.md` - the desk"
+    context = ContextDocument.parse(turn.context).with_section(2, body).render()
+    phase = PhaseRecord(phase="gathered_context", finished_at=turn.manifest.last_activity, files={})
+    house.turns.commit(turn, phase=phase, context=context)
+    return turn.key
+
+
+def test_a_live_turn_that_can_not_be_read_keeps_what_it_may_cite(house):
+    """Only of its own user."""
+    turn = house.turns.start(UserId("example"), "which one?", session=SessionId("live"), mode="chat", now=house.kit.clock())
+    Path(house.turns.path(turn.key), "context.md").write_text("nothing of the kind")
+    report = pruned(house)
+    assert not report.pruned and {t.kept for t in report.kept} == {Referred.CITED} and "can not be read" in report.kept[0].reason
+
+
+def test_a_missing_or_damaged_object_without_a_tombstone_stays_a_fault(house):
+    one, two, *_ = house.turns.keys(None)
+    root = house.settings.root
+    (root / house.turns.manifest(one).archive.cold).unlink()
+    (root / house.turns.manifest(two).archive.cold).write_bytes(b"no object")
+    report = pruned(house)
+    assert {turn.key for turn in report.faults} == {one, two}
+    assert sum(v.faulty for v in originals_check(house)) == 2
+    assert any(str(one) in line for line in house.verify_index())
+
+
+def test_a_tombstone_that_contradicts_its_manifest_is_a_fault(house):
+    """It excuses nothing, and nothing is deleted on its word."""
+    one, *_ = house.turns.keys(None)
+    pruned(house)
+    path = house.settings.root / (house.turns.manifest(one).archive.cold.removesuffix(".tar.zst") + ".tombstone.json")
+    told = json.loads(path.read_text())
+    for wrong in ({"sha256": "0" * 64}, {"files": {}}, {"day": "1999-01-01"}):
+        path.write_text(json.dumps({**told, **wrong}))
+        with pytest.raises(DocumentError, match="other originals"):
+            house.turns.original(one)
+        assert sum(v.faulty for v in originals_check(house)) == 1
+        assert [turn.key for turn in pruned(house).faults] == [one]
+    path.write_text("{")
+    assert [turn.key for turn in pruned(house).faults] == [one]
+
+
+@pytest.mark.parametrize("step", ["bury", "put", "discard"])
+def test_a_crash_leaves_the_object_or_its_tombstone_and_the_next_run_finishes(house, step, monkeypatch):
+    """Before the tombstone: as it was. After it: deleted by all that is read, finished by the next run."""
+    one = next(iter(house.turns.keys(None)))
+    desk = desk_of(house, after=YEAR)
+
+    class Cut(BaseException):
+        pass
+
+    def cut(*_):
+        raise Cut
+
+    target = type(desk.kit.index) if step == "put" else ColdFiles
+    with monkeypatch.context() as patched:
+        patched.setattr(target, step, cut)
+        with pytest.raises(Cut):
+            prune(desk, older_than_days=365, by=BY)
+    there = len(objects(house))
+    assert there == len(list(house.turns.keys(None))) and len(stones(house)) == (step != "bury")
+    if step == "bury":
+        assert house.turns.original(one).manifest.state == "saved"
+    else:
+        assert house.turns.original(one).manifest.state == "archived"
+    assert len(pruned(house).pruned) == there and not objects(house)
+    assert house.verify_index() == ()
+
+
+def test_an_object_that_is_written_again_has_no_tombstone(house):
+    """A turn that came back from a backup is archived as ever."""
+    key = next(iter(house.turns.keys(None)))
+    record = house.turns.manifest(key).archive
+    cold = ColdFiles(house.settings.root)
+    files = cold.read(record)
+    pruned(house)
+    (place,) = cold.put([ColdObject(TurnKey(key.user, key.number), record.day, files)])
+    assert place.sha256 == record.sha256 and cold.read(record) == files and cold.tombstone(record) is None

@@ -1,5 +1,5 @@
 """A runtime whose answers for the person come from a real server, word by word, and all others from a script: a random model's JSON
-rarely brings a turn to its end. `python -m tests.sglang.real_voice` is `pandora` with it."""
+rarely brings a turn to its end. CODE is `pandora api` with it, PROGRAM every other command."""
 
 import os
 import sys
@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pandora_dagster import wiring
 from pandora_dagster.api.guard import Guard
 from pandora_dagster.api.server import serve
+from pandora_dagster.cli import app
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
-from pandora_dagster.settings import load_settings
+from pandora_dagster.settings import Settings, load_settings
 from pandora_dagster.wiring import House, open_house
 from tests.phases.rig import ScriptedRuntime, vocabulary
 from tests.runtime.sglang_packs import endpoints
@@ -55,3 +57,16 @@ def main() -> None:
         serve(house, Guard("127.0.0.1"), port=int(sys.argv[sys.argv.index("--port") + 1]), on_ready=lambda _: None)
     finally:
         house.close()
+
+
+PROGRAM = "from tests.sglang.real_voice import program; program()"
+
+
+def program() -> None:
+    """`pandora` as its arguments say, over the server that the environment names."""
+
+    def with_voice(settings: Settings) -> House:
+        return opened(settings.root, os.environ["REAL_VOICE"])
+
+    wiring.open_house = with_voice  # type: ignore[assignment]
+    app.run()

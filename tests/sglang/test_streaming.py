@@ -1,6 +1,9 @@
 """Answers of a real server on their way to the person: through a turn, through the API, and when one end goes away."""
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,8 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.defs.run import run_turn
 from tests.api.process import Api, started
-from tests.sglang.real_voice import CODE, WORDS, opened
+from tests.faults.processes import environment
+from tests.sglang.real_voice import CODE, PROGRAM, WORDS, opened
 from tests.sglang.serving import RealSglang, until
 
 QUESTION: Any = [{"role": "user", "content": "Which chair?"}]
@@ -59,6 +63,28 @@ def test_an_ask_shows_words_as_the_server_has_them(server: RealSglang, tmp_path:
     times = [at for at, _ in listener.words_at]
     assert "".join(text for _, text in listener.words_at) == answer and len(json.loads(answer)) == WORDS
     assert len(times) > 50 and times[-1] <= ended["response"] and times[0] - ended["tool_results"] < (times[-1] - times[0])
+
+
+def test_a_talk_shows_words_as_the_server_has_them(server: RealSglang, tmp_path: Path) -> None:
+    """`pandora chat`, typed to and read from outside: the answer comes in many pieces, and is the stored one."""
+    root, said = tmp_path / "store", list[tuple[float, bytes]]()
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "chat", "--user", "eve", "--session", "s1"],
+        env=environment(root) | {"REAL_VOICE": server.base_url},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=tmp_path,
+    ) as talk:
+        assert talk.stdin and talk.stdout
+        talk.stdin.write(b"Which chair?\n\n")
+        talk.stdin.flush()
+        while piece := os.read(talk.stdout.fileno(), 65_536):
+            said.append((time.monotonic(), piece))
+        assert talk.wait(60) == 0
+    answer = b"".join(piece for _, piece in said).decode().strip()
+    assert len(json.loads(answer)) == WORDS and len(said) > 50 and said[-1][0] - said[0][0] > 0.05
+    assert answer == (root / "users/eve/turns/turn_000001/response.md").read_text().strip()
 
 
 def test_a_chat_client_sees_them_too(api: Api) -> None:

@@ -191,7 +191,10 @@ def _tell_selected(selected: "Selected", *, as_json: bool) -> None:
     days = sorted({d.day for d in selected.due})
     span = f", last active {days[0]} to {days[-1]}" if days else ""
     say(f"{len(selected.due)} turns are due{span}; {len(selected.not_due)} stay")
-    say_table(("Due", "Day"), [(str(d.key), d.day) for d in selected.due[:_SHOWN]])
+    if selected.due:
+        say_table(("Due", "Day"), [(str(d.key), d.day) for d in selected.due[:_SHOWN]])
+    if len(selected.due) > _SHOWN:
+        note(f"{len(selected.due) - _SHOWN} more are due; --json lists all")
     _tell_not_due(selected.not_due)
 
 

@@ -57,6 +57,7 @@ def export(
     """Write conversations as JSON lines to stdout.
 
     Imported ones leave as they came, value for value; turns whose originals were deleted (`pandora cold prune`) by their compressed texts.
+    A conversation with a damaged document is named and left out, and the exit code is 1.
 
     Example: pandora export --user example > example.jsonl
     """
@@ -64,15 +65,20 @@ def export(
     from pandora_dagster.phases.exporting import DELETED
 
     written = compressed = 0
+    faults: list[str] = []
     with stored(context) as house:
-        for conversation in house.exported(user_id(user) if user else None):
+        for conversation in house.exported(user_id(user) if user else None, on_fault=lambda error: faults.append(error.with_hint)):
             say(json.dumps(conversation, ensure_ascii=False))
             written += 1
             compressed += len(conversation.get(DELETED, ()))
     if compressed:
         note(f"{compressed} turns leave by their compressed texts, since their originals were deleted ({DELETED} names them)")
-    if not written:
+    for fault in faults:
+        note(f"pandora: left out: {fault}")
+    if not written and not faults:
         note(f"no conversations{f' of {user}' if user else ''} in this store")
+    if faults:
+        raise typer.Exit(EXIT_HALTED)
 
 
 def _imported(file: Path, house: "House") -> "ImportReport":

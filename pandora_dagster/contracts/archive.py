@@ -31,7 +31,7 @@ class ArchivedDocument(BaseModel):
     tokens_after: int
     """cl100k."""
     target: int
-    """Tokens it was to fit; 0 where nothing was tried."""
+    """Tokens it was to fit by the settings; where no sound text does, a longer one stands (`tokens_after`). 0 where nothing was tried."""
     content_type: str
     recipe: str = ""
     recipe_version: str = ""

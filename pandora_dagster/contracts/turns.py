@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pandora_dagster.contracts.archive import ArchiveRecord
 from pandora_dagster.contracts.ids import TurnKey
@@ -62,6 +62,13 @@ class Manifest(BaseModel):
     """Of a recorded turn: the index of its user message in the conversation, counted from 0."""
     archive: ArchiveRecord | None = None
     """Of an archived turn: where its originals lie. `sections`, `context_sha`, `tokens` and the phases' files describe the folder."""
+
+    @model_validator(mode="after")
+    def _one_state(self) -> "Manifest":
+        """An archive record is what makes a turn archived: one of the two alone is damage, and never archived again."""
+        if (self.archive is not None) != (self.state is TurnState.ARCHIVED):
+            raise ValueError(f"state {self.state} {'with' if self.archive else 'without'} an archive record: expected both or none")
+        return self
 
     def finished(self, phase: str) -> bool:
         return any(p.phase == phase for p in self.phases)

@@ -37,7 +37,7 @@ _DESCRIPTION = (
 _CHECKS = {
     DayCheck.NO_FACT_LOST: "Every compressed document is as it was when no critical fact of it was lost, changed or invented.",
     DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; one deleted by rule has its tombstone.",
-    DayCheck.WITHIN_TARGET: "Every compressed document is within its target.",
+    DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one whose facts no shorter text kept is a warning.",
     DayCheck.INDEX_AGREES: "The index says of every turn what its manifest says.",
     DayCheck.NOTHING_LEFT_BEHIND: "Every due turn is archived, or listed with the reason; one that could not be archived fails this.",
 }
@@ -141,6 +141,7 @@ def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult
         asset_key=ASSET,
         check_name=check.value,
         passed=all(v.passed for _, v in verdicts),
+        severity=dg.AssetCheckSeverity.WARN if check is DayCheck.WITHIN_TARGET else dg.AssetCheckSeverity.ERROR,
         description=faults[0] if faults else f"{judged} looked at" + (f", {by_rule} deleted by rule" if by_rule else ""),
         metadata=shown,
     )

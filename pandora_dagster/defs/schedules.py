@@ -20,6 +20,8 @@ _RUNS = 5
 """Runs of one tick, each over a range of days: the oldest and the newest; what lies between waits for the next night."""
 _GRACE = timedelta(hours=6)
 """A night may take this long after its tick before it counts as missed."""
+_LOOK_BACK = 31
+"""Days of which each must have had its night."""
 _LOOK_EVERY_S = 1800
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
@@ -34,6 +36,8 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE the day that became due, every earlier day that holds turns due,
     and the days of nights that were missed."""
 
+    partitions = due_days(settings)  # as the loaded asset has them: a day that an import added since is no partition of it yet
+
     @dg.schedule(
         name=SCHEDULE,
         job_name=JOB,
@@ -44,7 +48,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
     )
     def nightly_turn_archival(context: dg.ScheduleEvaluationContext, archive: dg.ResourceParam[RunsNights]) -> Iterator[dg.RunRequest]:
         now = context.scheduled_execution_time
-        keys = _keys(settings, now)
+        keys = _keys(partitions, now)
         if not keys:
             return
         done = _materialised(context.instance)
@@ -64,7 +68,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
 def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
     """`no_night_missed`: no day between the first that was archived and the newest due one lacks its night."""
 
-    @dg.asset_check(asset=ASSET, name=CHECK, description="Every day that became due since the first night has had its night.")
+    @dg.asset_check(asset=ASSET, name=CHECK, description="Every day that became due in the last month, since the first night, had its own.")
     def no_night_missed(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         missed = _missed(_expected(settings), _materialised(context.instance))
         return dg.AssetCheckResult(passed=not missed, description=_said(missed), metadata=_shown(missed))
@@ -94,15 +98,15 @@ def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
     return missed_nights
 
 
-def _keys(settings: Settings, now: datetime) -> list[date]:
+def _keys(partitions: dg.DailyPartitionsDefinition, now: datetime) -> list[date]:
     """The partitions that are due at `now`, oldest first."""
-    return [date.fromisoformat(key) for key in due_days(settings).get_partition_keys(current_time=now)]
+    return [date.fromisoformat(key) for key in partitions.get_partition_keys(current_time=now)]
 
 
 def _expected(settings: Settings) -> list[date]:
     """The partitions whose night should be over by now."""
     since_midnight = timedelta(hours=settings.archive_at.hour, minutes=settings.archive_at.minute)
-    return _keys(settings, datetime.now(UTC) - since_midnight - _GRACE)
+    return _keys(due_days(settings), datetime.now(UTC) - since_midnight - _GRACE)
 
 
 def _materialised(instance: dg.DagsterInstance) -> set[date]:
@@ -110,8 +114,14 @@ def _materialised(instance: dg.DagsterInstance) -> set[date]:
 
 
 def _missed(keys: Sequence[date], done: set[date]) -> list[date]:
-    """Days since the first that was archived without a night of their own."""
-    return [day for day in keys if done and min(done) < day and day not in done]
+    """Of the newest days those without a night of their own, from the first of them that had one; all of them where only older days had.
+
+    Older days are not missed but wait: what they hold is due, and the next night takes it.
+    """
+    newest = keys[-_LOOK_BACK:]
+    had = [day for day in newest if day in done]
+    first = had[0] if had else date.min
+    return [day for day in newest if done and first < day and day not in done]
 
 
 def _said(missed: Sequence[date]) -> str:

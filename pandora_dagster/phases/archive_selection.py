@@ -45,6 +45,8 @@ def select(desk: ArchiveDesk, *, days: Collection[date] | None = None) -> Select
             judged = rules.judge(stands)
         if days is not None and judged.day not in days:
             continue
+        if isinstance(judged, NotDue) and judged.kept is Kept.HELD and judged.day and is_archived(stands.key, desk):
+            judged = Due(stands.key, judged.day)  # a restoring that was cut off: its row and its hold are ahead of it
         if isinstance(judged, NotDue):
             if judged.kept is not Kept.ARCHIVED and (days is not None or judged.kept is not Kept.YOUNG):
                 not_due.append(judged)
@@ -53,6 +55,11 @@ def select(desk: ArchiveDesk, *, days: Collection[date] | None = None) -> Select
         if indexed:
             known.add(stands)
     return Selected(tuple(sorted(due, key=lambda d: (d.day, d.key))), tuple(not_due), frozenset(known))
+
+
+def is_archived(key: TurnKey, desk: ArchiveDesk) -> bool:
+    """What the manifest says; False where it can not be read."""
+    return _manifest(key, desk).state == Kept.ARCHIVED
 
 
 def judged_again(key: TurnKey, desk: ArchiveDesk, rules: Selection) -> Due | NotDue:

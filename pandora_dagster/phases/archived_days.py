@@ -3,7 +3,7 @@
 Knows the five checks of a day. Reads one turn after the other, so that a day of any size takes the memory of its shown rows.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -13,7 +13,7 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import PandoraError
-from pandora_dagster.phases.archive_selection import interventions_by_turn, select
+from pandora_dagster.phases.archive_selection import interventions_by_turn, is_archived, select
 from pandora_dagster.phases.archiving import PHASE, ArchiveDesk
 from pandora_dagster.selection.due import day_of
 
@@ -94,7 +94,7 @@ class _Day:
 
 
 def _read(
-    day: date, keys: Sequence[TurnKey], due: Iterable[Due], stays: Sequence[NotDue], failed: Mapping[TurnKey, str], desk: ArchiveDesk
+    day: date, keys: Sequence[TurnKey], due: Sequence[Due], stays: Sequence[NotDue], failed: Mapping[TurnKey, str], desk: ArchiveDesk
 ) -> ArchivedDay:
     read = _Day()
     left = read.checks[DayCheck.NOTHING_LEFT_BEHIND]
@@ -110,6 +110,9 @@ def _read(
             read.checks[DayCheck.INDEX_AGREES].hold(fault if (m.user_id, m.turn_id) in behind else "")
     for one in due:
         left.hold(f"{one.key}: due, and not archived")
+    for one in (*due, *stays):
+        if is_archived(one.key, desk):
+            read.checks[DayCheck.INDEX_AGREES].hold(f"{one.key}: turn.json says archived, its row does not: pandora index rebuild")
     for one in stays:
         if one.key in failed:
             left.hold(f"{one.key}: it could not be archived: intervention {failed[one.key]} says why")
@@ -141,10 +144,10 @@ def _turn(key: TurnKey, read: _Day, desk: ArchiveDesk) -> Manifest | None:
 
 
 def _over(key: TurnKey, document: ArchivedDocument) -> str:
-    """A document may stand whole, with its reason; a compressed one fits its target."""
+    """A document may stand whole, with its reason; a compressed one fits its target, unless no sound text does."""
     if document.whole or document.tokens_after <= document.target:
         return ""
-    return f"{key}: {document.name}: {document.tokens_after} tokens: expected at most {document.target}"
+    return f"{key}: {document.name}: {document.tokens_after} tokens: expected at most {document.target}; no shorter text kept its facts"
 
 
 def _unsound(key: TurnKey, document: ArchivedDocument) -> str:

@@ -134,7 +134,7 @@ async def _document(name: str, text: str, turn: Turn, desk: ArchiveDesk) -> tupl
         sha_after=_sha(shrunk.text),
         tokens_before=tokens,
         tokens_after=report.tokens_after if report else tokens,
-        target=report.target if report else (targets[-1] if targets else 0),
+        target=targets[0] if targets else 0,
         content_type=report.content_type.value if report else (_kind(name) or ContentType.GENERIC).value,
         recipe=report.recipe if report else "",
         recipe_version=report.recipe_version if report else "",

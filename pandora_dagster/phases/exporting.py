@@ -1,6 +1,6 @@
 """Stored turns as conversations in OpenAI message format. Imported ones leave as they came, live ones by session."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -27,18 +27,31 @@ class StoredTurns(Protocol):
     def original(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
 
 
-def exported(turns: StoredTurns, sessions: Sessions, user: UserId | None = None) -> Iterator[dict[str, Any]]:
+def refuse(fault: DocumentError) -> None:
+    """What becomes of a conversation that can not be read where nobody says otherwise."""
+    raise fault
+
+
+def exported(
+    turns: StoredTurns, sessions: Sessions, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] = refuse
+) -> Iterator[dict[str, Any]]:
     """Conversations as JSON objects: the imported ones, each equal to its line, then live turns by session.
 
     Live turns that went on in an imported session stand as a conversation of their own, `<id>.live`, so that the imported
-    one keeps its messages. A conversation whose import was cut off is left out: its file brings it back. Raises DocumentError.
+    one keeps its messages. A conversation whose import was cut off is left out: its file brings it back. `on_fault` is told of one with
+    a damaged document, which is left out; without it that is raised.
     """
     imported: set[tuple[str, str]] = set()
     for record in sessions.records(user):
         imported.add((record.user_id, record.session_id))
         if record.state == "complete":
-            yield _imported(record, turns)
-    yield from _live(turns, imported, user)
+            try:
+                conversation = _imported(record, turns)
+            except DocumentError as error:
+                on_fault(error)
+                continue
+            yield conversation
+    yield from _live(turns, imported, user, on_fault)
 
 
 def _imported(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
@@ -63,10 +76,24 @@ def _messages(turn: Turn) -> tuple[Any, ...]:
     return read_message_lines(text, where=f"{turn.key}: {MESSAGES_FILE}")
 
 
-def _live(turns: StoredTurns, imported: set[tuple[str, str]], user: UserId | None) -> Iterator[dict[str, Any]]:
-    found = [(m.user_id, m.session_id, key) for key in turns.keys(user) if not (m := turns.manifest(key)).recorded]
+def _live(
+    turns: StoredTurns, imported: set[tuple[str, str]], user: UserId | None, on_fault: Callable[[DocumentError], None]
+) -> Iterator[dict[str, Any]]:
+    found: list[tuple[str, str, TurnKey]] = []
+    for key in turns.keys(user):
+        try:
+            manifest = turns.manifest(key)
+        except DocumentError as error:
+            on_fault(error)
+            continue
+        if not manifest.recorded:
+            found.append((manifest.user_id, manifest.session_id, key))
     for (owner, session), group in groupby(sorted(found), key=lambda item: item[:2]):
-        loaded = [turns.original(key) for _, _, key in group]
+        try:
+            loaded = [turns.original(key) for _, _, key in group]
+        except DocumentError as error:
+            on_fault(error)
+            continue
         name = f"{session}.live" if (owner, session) in imported else session
         messages = [message for turn in loaded for message in _said(turn)]
         head = {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at}

@@ -185,8 +185,11 @@ def _target(base: Path, name: str) -> Path:
 
 
 def _replaced(archived: TurnFolder, files: Mapping[str, bytes], prefix: str) -> dict[str, str]:
-    """The compressed documents that originals are about to take the place of."""
-    turn = archived.turn()
+    """The compressed documents that originals are about to take the place of; damaged ones are no loss, and kept for nobody."""
+    try:
+        turn = archived.turn()
+    except DocumentError:
+        return {}
     return {name: text for name, text in ((CONTEXT, turn.context), *turn.files.items()) if files.get(prefix + name) != text.encode()}
 
 

@@ -62,7 +62,11 @@ class ColdFiles:
         written anew. Raises StoreError (also where what comes back is not what was written), DocumentError for a link on the way.
         """
         packed = [self._packed(item) for item in objects]
-        self._write([one for one in packed if not self._stands(one)])
+        standing = [one for one in packed if self._stands(one)]
+        self._write([one for one in packed if one not in standing])
+        with disk_errors(self.layout.cold):  # a run that was cut off may have left them unsynced
+            for path in dict.fromkeys(p for one in standing for p in (one.path, one.path.parent)):
+                sync(path)
         with disk_errors(self.layout.cold):
             for one in packed:  # what is archived anew is there again
                 _tombstone(one.path).unlink(missing_ok=True)

@@ -10,10 +10,10 @@ from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.listening import Listens
 from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore
-from pandora_dagster.errors import ConfigurationError, InputError
+from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.phases import flow
 from pandora_dagster.phases.answers import Answered, answered
-from pandora_dagster.phases.exporting import exported
+from pandora_dagster.phases.exporting import exported, refuse
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.mending import with_answer
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
@@ -157,9 +157,9 @@ class House:
         with path.open("rb") as lines:
             return self.import_conversations(lines, where=path.name)
 
-    def exported(self, user: UserId | None) -> Iterator[dict[str, Any]]:
-        """Conversations as they leave: imported ones as they came."""
-        return exported(self.turns, self.sessions, user)
+    def exported(self, user: UserId | None, *, on_fault: Callable[[DocumentError], None] = refuse) -> Iterator[dict[str, Any]]:
+        """Conversations as they leave: imported ones as they came. `on_fault` is told of those that can not be read."""
+        return exported(self.turns, self.sessions, user, on_fault=on_fault)
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
         """Make the indexes again: of turns, calls, sources and lineage, from their documents and records; vectors where on.

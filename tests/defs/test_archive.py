@@ -1,5 +1,6 @@
 """The nights in Dagster: assets over a real house, the schedule and the sensor called as their daemon calls them."""
 
+import json
 import os
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from pandora_dagster.contracts.archive import Hold
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.levels import Subject
 from pandora_dagster.contracts.words import TurnState
@@ -52,6 +54,11 @@ def instance():
 
 @pytest.fixture
 def graph(house):
+    return definitions(house)
+
+
+def definitions(house):
+    """As a code location loads them now."""
     archive = Archive(root=str(house.settings.root), runtime="extractive")
     return dg.Definitions(
         assets=[archive_asset(house.settings), *level_assets(house.settings), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
@@ -219,6 +226,56 @@ def test_a_missed_night_raises_an_alarm_until_it_is_made_up(graph, house, instan
     result = run(graph, instance, days[-3], days[-1])
     assert result.success and checks(result)[CHECK].passed
     assert look(found.cursor).asset_events[0].passed
+
+
+def test_an_import_while_the_definitions_are_loaded_does_not_stop_the_night(graph, house, instance):
+    """The day that became due is archived; turns before the loaded first day wait, without an alarm, until the definitions are loaded
+    again; then their day is one of the night's, and the empty days between are no missed nights."""
+    newest = due_days(house.settings).get_last_partition_key()
+    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
+    assert run(graph, instance, min(days_of(house)), newest).success
+    said = (
+        '{"id": "old", "user_id": "ann", "created_at": "2023-05-08T10:00:00Z", "messages": [{"role": "user", "content": "Hello there."}]}'
+    )
+    house.import_conversations([said.encode()], where="old.jsonl")
+    assert due_days(house.settings).get_first_partition_key() == "2023-05-08"
+    assert tick(graph, instance, at) == [newest]
+    again = definitions(house)
+    assert tick(again, instance, at) == ["2023-05-08", newest]
+    assert run(again, instance, "2023-05-08").success and tick(again, instance, at) == [newest]
+    sensor = again.resolve_sensor_def(ALARM)
+    assert isinstance(sensor(dg.build_sensor_context(instance=instance, definitions=again)), dg.SkipReason)
+
+
+def test_a_restoring_that_was_cut_off_is_settled_by_the_night(graph, house, instance):
+    """Its hold and its row came before the switch: the check sees that the turn is archived still, and the next night puts it right."""
+    day, turns = max(days_of(house).items(), key=lambda item: len(item[1]))
+    assert run(graph, instance, day).success
+    manifest = house.turns.manifest(turns[0])
+    open_archive(house).holds.put(turns[0], Hold(until="2999-01-01T00:00:00Z", why="restored", at="2026-01-01T00:00:00Z"))
+    house.kit.index.restate([manifest.model_copy(update={"state": TurnState.SAVED, "archive": None})])
+    archive = Archive(root=str(house.settings.root), runtime="extractive")
+    (before,) = archive.days({date.fromisoformat(day)})
+    assert {v.check: v.passed for v in before.verdicts}["index_agrees"] is False
+    result = run(graph, instance, day)
+    assert checks(result)["index_agrees"].passed and house.kit.index.behind([manifest]) == () and house.verify_index() == ()
+
+
+def test_a_document_over_its_target_is_told(graph, house, instance):
+    """A text that no sound compression brings to its target stands longer, and the day says so as a warning."""
+    said = "Order ORD-%04d of 12 May 2024 costs %d.50 euros, not %d.50, and goes to Anna Berg, anna.berg%d@example.org, +49 30 7296%03d."
+    text = " ".join(said % (n, n + 100, n + 101, n, n) for n in range(60))
+    line = {"id": "dense", "user_id": "ann", "created_at": "2026-02-03T10:00:00Z"}
+    messages = [{"role": "user", "content": "Which orders are there?"}, {"role": "assistant", "content": text}]
+    assert not house.import_conversations([json.dumps({**line, "messages": messages}).encode()], where="dense").faults
+    result = run(graph, instance, "2026-02-03")
+    (made,) = result.asset_materializations_for_node(ASSET)
+    (row,) = [r.data for r in made.metadata["documents_table"].records]
+    found = checks(result)["within_target"]
+    record = house.turns.manifest(TurnKey.parse("ann:turn_000001")).archive.documents[0]
+    over = not record.whole and record.tokens_after > record.target
+    assert found.passed is not over and found.severity is dg.AssetCheckSeverity.WARN
+    assert over or row["whole"], "facts alone: no text keeps them in four tenths of the tokens"
 
 
 def test_an_import_of_older_turns_extends_the_days(house, tmp_path):

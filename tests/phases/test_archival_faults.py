@@ -200,3 +200,45 @@ def test_restoring_keeps_a_pin_and_heals_a_row(house):
     assert not restore(key, desk).was_archived and house.verify_index() == ()
     desk.holds.put(key, Hold(until="2020-01-01T00:00:00Z", at="2019-01-01T00:00:00Z"))
     assert [d.key for d in select(desk).due] == [key]
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone"])
+def test_a_damaged_archived_turn_comes_back_whole(house, damage):
+    """What stands in an original's place may be damaged: the original is in its cold object, and takes that place."""
+    key = list(house.turns.keys(None))[1]
+    before = snapshot(house.folder(key))
+    archived(house)
+    path = house.folder(key) / "context.md"
+    if damage == "changed":
+        path.write_text(path.read_text() + "6,178.51\n")
+    else:
+        path.unlink()
+    with pytest.raises(DocumentError):
+        house.turns.load(key)
+    assert restore(key, desk_of(house)).was_archived and snapshot(house.folder(key)) == before and house.verify_index() == ()
+
+
+def test_a_manifest_that_contradicts_itself_is_never_archived_again(house):
+    """An archive record and another state: compressed texts would be taken for originals, and these lost to the manifest."""
+    key = list(house.turns.keys(None))[1]
+    archived(house)
+    path = house.folder(key) / "turn.json"
+    path.write_text(path.read_text().replace('"state": "archived"', '"state": "saved"'))
+    house.rebuild_index()
+    before = snapshot(house.settings.root / "cold"), snapshot(house.folder(key))
+    report, _ = archived(house)
+    assert not report.counts.get(Outcome.ARCHIVED) and (snapshot(house.settings.root / "cold"), snapshot(house.folder(key))) == before
+    with pytest.raises(DocumentError, match="with an archive record"):
+        house.turns.manifest(key)
+
+
+def test_one_damaged_original_does_not_keep_the_others_from_leaving(house):
+    """An export names the conversation and writes the rest."""
+    whole = {c["id"] for c in house.exported(None)}
+    archived(house)
+    key = list(house.turns.keys(None))[1]
+    record = house.turns.manifest(key).archive
+    (house.settings.root / record.cold).write_bytes(b"damaged")
+    faults = []
+    left = {c["id"] for c in house.exported(None, on_fault=faults.append)}
+    assert whole - left == {house.turns.manifest(key).session_id} and len(faults) == 1 and record.sha256[:12] in str(faults[0])

@@ -69,13 +69,13 @@ def test_a_hit_is_exit_code_1_and_a_second_run_goes_on(run, monkeypatch):
     whole = Erasure._proof
 
     def planted(self, traces, facts):
-        (run.root / "left.txt").write_text("order ORD-77120 of the Lofta 140\n")
+        (run.root / "left.txt").write_text("order ORD-77298 of the Mesh One\n")
         return whole(self, traces, facts)
 
     with monkeypatch.context() as patched:
         patched.setattr(Erasure, "_proof", planted)
         done = run("forget", "example", "--yes")
-    assert done.exit_code == 1 and "1 hits" in done.stdout and "left.txt: bytes" in done.stderr and "Lofta" not in done.stderr
+    assert done.exit_code == 1 and "1 hits" in done.stdout and "left.txt: bytes" in done.stderr and "77298" not in done.stderr
     refused = run("import", str(example(run)))
     assert "is being erased" in str(refused.exception) + refused.stderr
     assert run("forget", "example", "--yes").exit_code == 0

@@ -120,7 +120,7 @@ def test_a_page_that_does_not_tell_both_tells_nothing(page: bytes) -> None:
 def test_a_server_is_kept_full_and_never_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server for 30 at once that queues without end: places grow from 16 until it is full, no further, and nothing is refused."""
     monkeypatch.setattr(admission, "_LOOK_EVERY_S", 0.03)
-    server = FakeSglang(max_running=30, max_queued=10_000, takes_s=0.2)
+    server = FakeSglang(max_running=30, max_queued=10_000, takes_s=0.4)
 
     async def work() -> tuple[int, list[ModelAnswer]]:
         async with server:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from datetime import date
+from datetime import date, time
 from pathlib import Path
 
 import pytest
@@ -70,6 +70,10 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         "PANDORA_EMBEDDINGS": "runtime",
         "PANDORA_INDEX_LOCK_WAIT": "2.5",
         "PANDORA_ARCHIVE_AFTER_DAYS": "7",
+        "PANDORA_ARCHIVE_AT": "03:30",
+        "PANDORA_PAGES_PORT": "0",
+        "PANDORA_COLD_KEEP_DAYS": "400",
+        "PANDORA_RUNS_KEEP_DAYS": "90",
         "PANDORA_ARCHIVE_RATIO": "0.5",
         "PANDORA_ARCHIVE_DOCUMENT_TOKENS": "300",
         "PANDORA_ARCHIVE_CONCURRENCY": "2",
@@ -100,6 +104,10 @@ def test_every_setting_can_be_set(tmp_path: Path, shipped: Path) -> None:
         embeddings="runtime",
         index_lock_wait_s=2.5,
         archive_after_days=7,
+        archive_at=time(3, 30),
+        pages_port=0,
+        cold_keep_days=400,
+        runs_keep_days=90,
         archive_ratio=0.5,
         archive_document_tokens=300,
         archive_concurrency=2,

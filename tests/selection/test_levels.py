@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pandora_dagster.contracts.archive import ArchiveRecord
 from pandora_dagster.contracts.levels import MadeBy, NarrativePart, SessionNarrative
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.selection.entries import entry_of
@@ -11,12 +12,18 @@ from pandora_dagster.selection.levels import Batches, Entry, batches_due, in_ord
 MADE = MadeBy(recipe="r", recipe_version="a", prompt_version="b", runtime="x", model="m", call_id="call_1", at="2026-01-04T14:30:00Z")
 
 
+COLD = ArchiveRecord(
+    archived_at="2026-02-04T02:00:00Z", day="2026-01-04", was="saved", cold="cold/ann/2026/01/x.tar.zst", sha256="0" * 64, size=1, files={}
+)
+
+
 def manifest(number, day=4, archived=True, summary="They met.", topics=("desk",)):
     return Manifest(
         user_id="ann",
         turn_id=f"turn_{number:06d}",
         session_id="s1",
         state="archived" if archived else "saved",
+        archive=COLD if archived else None,
         created_at=f"2026-01-{day:02d}T14:30:00Z",
         last_activity="2026-01-04T14:30:00Z",
         summary={"summary": summary, "topics": topics},

@@ -62,7 +62,8 @@ def test_free_text(server: RealSglang, chat: bool, streamed: bool) -> None:
     assert (answer.finish_reason, answer.runtime, answer.model) == ("stop", "sglang", "tiny")
     assert answer.text.strip() and answer.usage.prompt > 10 and answer.usage.output > 0 and answer.latency_ms > 0
     if streamed:
-        assert "".join(heard) == answer.text and len(heard) > 1
+        assert "".join(heard) == answer.text
+        assert len(heard) > 1 or answer.usage.output <= 2, "a random model may say one word and end"
 
 
 @pytest.mark.parametrize("streamed", [True, False])

@@ -113,7 +113,7 @@ def _fault(text: str, reason: str | None, *, thought: bool, endpoint: Endpoint) 
     if not text.strip():
         return BadAnswerError(
             f"{endpoint}: {'only thoughts and no answer' if thought else 'an empty answer'}: expected text",
-            hint=f"Set {'thinking: false' if thought else 'chat: as the served model has a template or none'} for this layer in runtime.yaml.",
+            hint=f"Set {'thinking: false' if thought else 'chat: as the model has a template or none'} for this layer in runtime.yaml.",
         )
     return None
 

@@ -196,6 +196,8 @@ class _Run:
 
     def _indexed(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
         """Rows made of the originals: where the index had the turn as it was, its texts stay there."""
+        if self._desk.kit.lineage and turns:  # before the rows: a turn whose row says archived is not looked at again
+            self._desk.kit.lineage.put([(after.manifest, before) for before, after in turns])
         same: list[Manifest] = []
         for before, after in turns:
             if Stands(before.key, before.manifest.state, before.manifest.last_activity) in self._known:
@@ -205,17 +207,15 @@ class _Run:
         if same:
             self._desk.kit.index.restate(same)
         self._desk.kit.calls.settle_all([(after.key, after.manifest.revision) for _, after in turns])
-        if self._desk.kit.lineage and turns:
-            self._desk.kit.lineage.put([(after.manifest, before) for before, after in turns])
 
     def _settle(self, key: TurnKey) -> None:
         """What a run that was cut off left to do: leftovers, row, lineage."""
         self._desk.folders.tidy([key])
         manifest, original = self._desk.kit.turns.manifest(key), self._desk.kit.turns.original(key)
-        self._put(manifest, original)
         self._desk.kit.calls.settle(key, manifest.revision)
         if self._desk.kit.lineage:
             self._desk.kit.lineage.put([(manifest, original)])
+        self._put(manifest, original)
 
     def _put(self, manifest: Manifest, original: Turn) -> None:
         row = row_of(manifest, original.context, original.files, preamble=self._desk.preamble(manifest))

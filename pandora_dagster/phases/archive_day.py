@@ -196,7 +196,10 @@ class _Run:
 
     def _indexed(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
         """Rows made of the originals: where the index had the turn as it was, its texts stay there."""
-        if self._desk.kit.lineage and turns:  # before the rows: a turn whose row says archived is not looked at again
+        self._desk.kit.calls.settle_all(
+            [(after.key, after.manifest.revision) for _, after in turns]
+        )  # rows last: a turn whose row says archived is not looked at again
+        if self._desk.kit.lineage and turns:
             self._desk.kit.lineage.put([(after.manifest, before) for before, after in turns])
         same: list[Manifest] = []
         for before, after in turns:
@@ -206,7 +209,6 @@ class _Run:
                 self._put(after.manifest, before)
         if same:
             self._desk.kit.index.restate(same)
-        self._desk.kit.calls.settle_all([(after.key, after.manifest.revision) for _, after in turns])
 
     def _settle(self, key: TurnKey) -> None:
         """What a run that was cut off left to do: leftovers, row, lineage."""

@@ -196,9 +196,8 @@ class _Run:
 
     def _indexed(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
         """Rows made of the originals: where the index had the turn as it was, its texts stay there."""
-        self._desk.kit.calls.settle_all(
-            [(after.key, after.manifest.revision) for _, after in turns]
-        )  # rows last: a turn whose row says archived is not looked at again
+        # rows last: a turn whose row says archived is not looked at again
+        self._desk.kit.calls.settle_all([(after.key, after.manifest.revision) for _, after in turns])
         if self._desk.kit.lineage and turns:
             self._desk.kit.lineage.put([(after.manifest, before) for before, after in turns])
         same: list[Manifest] = []

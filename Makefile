@@ -30,9 +30,9 @@ run: setup        ## index the shipped example and run one live turn, without se
 	$(BIN)/pandora demo
 
 test: setup $(BIN)/.locked-dev   ## all tests that need no server, kill nothing and take minutes together
-	$(BIN)/python -m pytest -n 2 tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests
 
-test-faults: setup $(BIN)/.locked-dev   ## kills, full disks, many processes at once, a real daemon's tick
+test-faults: setup $(BIN)/.locked-dev   ## kills, full disks, many processes at once, a real daemon's tick, the wheel, how time grows
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/faults
 
 # An environment of its own: SGLang pins its client library. PyTorch comes from wherever pip is told to look; a CPU build is enough.

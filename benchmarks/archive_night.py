@@ -5,10 +5,11 @@
 
 Every measurement is a process of its own over a fresh copy of one imported store. *Night* is Dagster's job `archival` over all days in one
 run, of which the step `archived_turns` counts: selection, compression, cold objects read back, switch, indexes, lineage, tables, checks;
-narratives and digests, which make calls of their own, are told beside it, and the memory is of both. The *bare loop* has read the turns
-before, makes the same compression calls one after the other, and writes the same files (cold object, compressed documents, manifest) into a
-flat folder, each with fsync; it verifies nothing afterwards and keeps no index. Data: tau-bench conversations, repeated under new names for
-as many turns as are wanted; without `--data` generated ones.
+narratives and digests, which make calls of their own, are told beside it, and the memory is of both. A night may use every processor: its
+texts are shortened in processes of their own, whose memory (of the largest) and processor seconds count. The *bare loop* has read the
+turns before, makes the same compression calls one after the other, and writes the same files (cold object, compressed documents, manifest)
+into a flat folder, each with fsync; it verifies nothing afterwards and keeps no index. Data: tau-bench conversations, repeated under new
+names for as many turns as are wanted; without `--data` generated ones.
 """
 
 import argparse
@@ -46,7 +47,8 @@ MEMORY, THROUGHPUT, FLAT = 1.3, 0.7, 1.25
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: seconds of its work (of a night, those of `archived_turns`), of its processor, and the most memory it had."""
+    """One process: seconds of its work (of a night, those of `archived_turns`), of its processors, and the most memory it had, with the
+    largest of those that worked for it."""
 
     turns: int
     seconds: float
@@ -150,7 +152,9 @@ def child(kind: str, root: Path) -> None:
         used = process_time()
         turns, seconds, above = night(root)
         processor = process_time() - used
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    others = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + others.ru_maxrss) / 1024
+    processor += others.ru_utime + others.ru_stime
     sys.stdout.write(json.dumps(asdict(Run(turns, seconds, processor, peak, above))) + "\n")
 
 

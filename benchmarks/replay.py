@@ -98,7 +98,7 @@ def _replayed(house: House, trying: Trying, by_recipe: dict[str, list[CallRecord
     same, began = 0, time.process_time()
     for name, records in by_recipe.items():
         trying.bench.on(house.cookbook.load(name))
-        same += trying.run(replayed(iter(records), trying.bench, name, house.vault.read)).same
+        same += trying.run(replayed(iter(records), trying.bench, house.vault.read)).same
     return time.process_time() - began, same
 
 

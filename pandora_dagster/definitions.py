@@ -15,6 +15,7 @@ from pandora_dagster.defs.history import relax_history
 from pandora_dagster.defs.jobs import BATCH_JOB, new_turn_job
 from pandora_dagster.defs.resources import Night, Pandora
 from pandora_dagster.defs.run import TURN_JOB
+from pandora_dagster.defs.schedule_prompts import SCORES_JOB, scores_schedule
 from pandora_dagster.defs.schedules import ARCHIVAL_JOB, missed_nights_check, missed_nights_sensor, nightly_schedule
 from pandora_dagster.defs.sensor_interventions import Halts, interventions_asset, interventions_sensor
 from pandora_dagster.defs.sensors import inbox_sensor
@@ -37,8 +38,8 @@ defs = dg.Definitions(
         interventions_asset(),
     ],
     asset_checks=[missed_nights_check(_SETTINGS)],
-    jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB],
-    schedules=[nightly_schedule(_SETTINGS), runs_schedule(_SETTINGS)],
+    jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB],
+    schedules=[nightly_schedule(_SETTINGS), runs_schedule(_SETTINGS), scores_schedule(_SETTINGS)],
     sensors=[inbox_sensor(), missed_nights_sensor(_SETTINGS), interventions_sensor()],
     resources={
         "pandora": Pandora(root="", runtime=""),

@@ -1,6 +1,7 @@
 """What holds for every test: laws are judged by what they find, not by how busy the machine is; no test meets another's instance."""
 
-from collections.abc import Iterator
+import gc
+from contextvars import copy_context
 
 import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
@@ -9,9 +10,19 @@ from hypothesis import settings
 settings.register_profile("pandora", deadline=None)
 settings.load_profile("pandora")
 
+gc.set_threshold(20_000, 20, 20)
+"""Thousands of tests in one process: with Python's own numbers a fifth of their time went to looking for cycles."""
 
-@pytest.fixture(autouse=True)
-def no_instance_of_another_test() -> Iterator[None]:
-    """Definitions are loaded with what the last entered instance left (Dagster 1.13): after two that overlap, one that is gone."""
-    with set_defs_state_storage(None):
-        yield
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
+    """In a context of its own. Definitions are loaded with what the last entered instance left there (Dagster 1.13): after two that
+    overlap, and after one of an earlier test that is collected now, one that is gone."""
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+
+    def run() -> None:
+        with set_defs_state_storage(None):
+            pyfuncitem.obj(**arguments)
+
+    copy_context().run(run)
+    return True

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from pandora_dagster.api.guard import Guard
 from pandora_dagster.api.refusals import RefusedError
-from pandora_dagster.contracts.archive_days import ArchivedDay
+from pandora_dagster.contracts.archive_days import ArchivedDay, DayCheck
 from pandora_dagster.errors import InputError, PandoraError
 from pandora_dagster.text.html_page import escaped, page, tagged
 from pandora_dagster.wiring import House
@@ -23,11 +23,15 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _HEADS = ("document", "tokens", "after", "ratio", "facts kept", "shortened by", "original")
+_VERIFY = "verify"
+"""What a day's page is asked with to open every cold object of the day."""
+_NUMBERS = frozenset({"tokens", "after", "ratio"})
 Shows = Callable[[Request], str]
 
 
 def make_pages(house: House, guard: Guard) -> Starlette:
-    """`/` lists the days, `/archive/<day>` the documents of one, `/lineage/<document>` shows where a document comes from."""
+    """`/` lists the days, `/archive/<day>` shows the documents of one (`?verify=1`: with its originals), `/lineage/<document>` where one
+    comes from."""
     archival = Archival(house)
 
     def days(request: Request) -> str:
@@ -35,7 +39,8 @@ def make_pages(house: House, guard: Guard) -> Starlette:
         return page("Archive", tagged("h1", "Archive") + tagged("ul", listed or tagged("li", "no turn is archived yet")))
 
     def one_day(request: Request) -> str:
-        return _day_page(next(archival.days({_day(request.path_params["day"])})))
+        originals = _VERIFY in request.query_params
+        return _day_page(next(archival.days({_day(request.path_params["day"])}, originals=originals)), verified=originals)
 
     def lineage(request: Request) -> str:
         return house.lineage.page(house.lineage.resolve(request.path_params["document"], user=house.settings.user))
@@ -74,7 +79,7 @@ def _day(text: str) -> date:
         raise InputError(f"{text[:40]!r}: no day: expected one such as 2026-01-04") from None
 
 
-def _day_page(day: ArchivedDay) -> str:
+def _day_page(day: ArchivedDay, *, verified: bool) -> str:
     ratio = f"{day.tokens_before:,} tokens became {day.tokens_after:,} ({day.ratio:.2f}); {day.facts_kept:,} of {day.facts:,} facts kept"
     head = tagged("h1", f"Archived turns of {day.day}") + tagged("p", f"{day.turns:,} turns, {day.documents:,} documents. {ratio}.")
     verdicts = "".join(
@@ -82,8 +87,11 @@ def _day_page(day: ArchivedDay) -> str:
         + "".join(tagged("li", escaped(fault)) for fault in v.faults)
         for v in day.verdicts
     )
+    if not verified:
+        verify = f"/archive/{day.day}?{_VERIFY}=1"
+        verdicts += tagged("li", escaped(f"{DayCheck.ORIGINALS_RESTORABLE}: ") + _link(verify, "open every cold object of this day now"))
     heads = tagged("thead", tagged("tr", "".join(tagged("th", escaped(name)) for name in _HEADS)))
-    rows = "".join(tagged("tr", "".join(tagged("td", cell) for cell in cells)) for cells in _cells(day))
+    rows = "".join(tagged("tr", "".join(map(_cell, _HEADS, cells))) for cells in _cells(day))
     more = tagged("p", f"{day.documents - len(day.rows):,} documents more.") if day.documents > len(day.rows) else ""
     stays = "".join(tagged("li", escaped(f"{one.key}: {one.reason}")) for one in day.stays[:200])
     return page(
@@ -95,6 +103,10 @@ def _day_page(day: ArchivedDay) -> str:
         + more
         + (tagged("h2", "Not archived") + tagged("ul", stays) if stays else ""),
     )
+
+
+def _cell(head: str, cell: str) -> str:
+    return tagged("td", cell, class_="number" if head in _NUMBERS else "")
 
 
 def _cells(day: ArchivedDay) -> Iterator[tuple[str, ...]]:

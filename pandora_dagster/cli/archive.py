@@ -50,8 +50,7 @@ def archive(
 
     Example: pandora archive --older-than 30d --dry-run
     """
-    from pandora_dagster.contracts.archive import Outcome
-    from pandora_dagster.defs.run import remove_partitions
+    from pandora_dagster.defs.run import remove_archived_partitions
     from pandora_dagster.phases.archive_selection import select
     from pandora_dagster.selection.due import last_due_day
     from pandora_dagster.wiring import open_archive
@@ -71,7 +70,7 @@ def archive(
             return
         rows: list[ArchivedTurn] = []
         report = _archived(house, desk, selected, rows)
-        remove_partitions(house, [row.key for row in rows if row.outcome in (Outcome.ARCHIVED, Outcome.FINISHED)])
+        remove_archived_partitions(house)
         levels = () if report.stopped else _levels(house, desk.rules.after_days)
         _tell(house, report, rows, levels, as_json=as_json)
     for done in (report, *levels):
@@ -95,8 +94,7 @@ def restore(context: typer.Context, turn: Turn, as_json: AsJson = False) -> None
     with stored(context) as house:
         key = house.turns.resolve(turn)
         done = bring_back(key, open_archive(house))
-        if done.was_archived:
-            add_partitions(house, (key,))
+        add_partitions(house, (key,))  # also where a restoring was cut off before it
         folder = house.turns.path(key)
     until = done.hold.until if done.hold else None
     if as_json:
@@ -160,7 +158,7 @@ def _archived(house: "House", desk: "ArchiveDesk", selected: "Selected", rows: "
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from pandora_dagster.phases.archive_day import archive_turns
+    from pandora_dagster.wiring.archival import Archival
 
     shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} turns"), TimeElapsedColumn())
     with Progress(*shown, console=Console(stderr=True)) as bar:
@@ -170,7 +168,7 @@ def _archived(house: "House", desk: "ArchiveDesk", selected: "Selected", rows: "
             rows.append(row)
             bar.advance(task)
 
-        return house.run(archive_turns(selected, desk, on_row=told))
+        return Archival(house).archive(selected, desk, on_row=told)
 
 
 def _levels(house: "House", after_days: int) -> "tuple[LevelReport, LevelReport]":

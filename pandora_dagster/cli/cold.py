@@ -24,13 +24,15 @@ def register(app: typer.Typer) -> None:
 def prune(
     context: typer.Context,
     older_than: Annotated[str, typer.Option("--older-than", help="Days since a turn was archived; default PANDORA_COLD_KEEP_DAYS.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go and what stays, and delete nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Delete the originals of turns archived long ago, for good; their compressed documents stay.
 
     Each leaves a tombstone that says what it was, when it went and why. What a pin, an open intervention or a turn that is not archived
-    refers to stays, and is listed with the reason. Exit code 1 where an object is damaged or missing without a tombstone.
+    refers to stays, and is listed with the reason. What a turn that was restored, changed and archived anew left of its earlier archival
+    goes after the same days. Exit code 1 where an object is damaged or missing without a tombstone.
 
     Example: pandora cold prune --older-than 400d --dry-run
     """
@@ -41,17 +43,27 @@ def prune(
         days = days_of(older_than) if older_than else house.settings.cold_keep_days
         if not days:
             stop(EXIT_WRONG, "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", "name the days: --older-than 400d")
-        report = pruned(open_archive(house), older_than_days=days, by="pandora cold prune", dry_run=dry_run)
+        desk = open_archive(house)
+        if not yes and not dry_run:
+            _asked(pruned(desk, older_than_days=days, by="pandora cold prune", dry_run=True))
+        report = pruned(desk, older_than_days=days, by="pandora cold prune", dry_run=dry_run)
     _tell(report, as_json=as_json)
     if report.faults:
         raise typer.Exit(EXIT_HALTED)
+
+
+def _asked(report: "PruneReport") -> None:
+    """Goes on only where a person says yes, or nothing would go."""
+    going = f"{len(report.pruned)} originals, {report.bytes_freed:,} bytes"
+    if report.pruned and not typer.confirm(f"Delete {going} for good?", err=True):
+        stop(EXIT_WRONG, "nothing was deleted")
 
 
 def _tell(report: "PruneReport", *, as_json: bool) -> None:
     if as_json:
         names = ("older_than_days", "dry_run", "young", "gone", "bytes_freed")
         sums = {name: getattr(report, name) for name in names}
-        say_json({**sums, "deleted": _rows(report.pruned), "kept": _rows(report.kept)})
+        say_json({**sums, "deleted": _rows(report.pruned), "kept": _rows(report.kept), "unread": list(report.unread)})
         return
     done = "to delete" if report.dry_run else "deleted"
     rest = f"{report.young} archived later, {report.gone} deleted before"
@@ -60,6 +72,8 @@ def _tell(report: "PruneReport", *, as_json: bool) -> None:
         say_table(("Turn", "Day", "Cold object", "Bytes"), [(t.key, t.day, t.cold, t.size) for t in report.pruned[:_SHOWN]])
     for turn in report.kept[:_SHOWN]:
         note(f"{turn.key} stays: {turn.reason}")
+    for fault in report.unread:
+        note(fault)
     hidden = max(0, len(report.pruned) - _SHOWN) + max(0, len(report.kept) - _SHOWN)
     if hidden:
         note(f"{hidden} more; --json lists all")

@@ -37,6 +37,7 @@ def digest(
     dates. Nothing of it is offered to a later question.
 
     Example: pandora digest --user example
+
     Example: pandora digest --user example --session chair
     """
     from pandora_dagster.contracts.ids import SessionId

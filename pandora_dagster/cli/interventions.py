@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_table, stop
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import TurnKey
     from pandora_dagster.contracts.interventions import Intervention
+    from pandora_dagster.phases.mending import AnsweredByHand
     from pandora_dagster.wiring import House
 
 interventions = typer.Typer(name="interventions", help="Why turns halted.", no_args_is_help=True, rich_markup_mode=None)
@@ -41,6 +42,9 @@ def list_interventions(
     if as_json:
         say_json([json.loads(i.model_dump_json()) for i in found])
         return
+    if not found:
+        note("no intervention is open" if not every else "there is no intervention")
+        return
     rows = [(i.id, i.type.value, f"{i.user_id}:{i.turn_id}" if i.turn_id else "", i.phase, i.state, i.message) for i in found]
     say_table(("Intervention", "Type", "Turn", "Phase", "State", "Message"), rows)
 
@@ -60,8 +64,7 @@ def show_intervention(
 
     with stored(context) as house:
         found = house.interventions.show(intervention)
-        pack = house.vault.read(found.pack_ref) if found.pack_ref else ""
-        answer = house.vault.read(found.answer_ref) if found.answer_ref else ""
+        pack, answer = _kept(house, found.pack_ref), _kept(house, found.answer_ref)
         call = record_of(found, house.calls.files) if found.call_id else None
     if as_json:
         record = json.loads(call.model_dump_json()) if call else None
@@ -79,6 +82,17 @@ def show_intervention(
             say(f"\n--- {title}\n{text}")
 
 
+def _kept(house: "House", ref: str) -> str:
+    """What the vault keeps under a reference; where that is gone or damaged this is said, and the rest is shown."""
+    from pandora_dagster.errors import DocumentError
+
+    try:
+        return house.vault.read(ref) if ref else ""
+    except DocumentError as error:
+        note(f"pandora: {error.with_hint}")
+        return ""
+
+
 def resolve_intervention(
     context: typer.Context,
     intervention: Annotated[str, typer.Argument(help="An id as `pandora interventions list` gives it.")],
@@ -90,7 +104,8 @@ def resolve_intervention(
     """Say what was decided about an intervention; with an option, do it.
 
     Without one it is only noted, and `pandora resume` goes on with the turn. A retry runs the recipe that is in production now. An answer
-    given by hand is judged as the model's would be, and refused where it does not pass. Exit code 1 where the turn halts again.
+    given by hand is judged as the model's would be, and refused where it does not pass. What was done stays so; what was only noted can be
+    acted on. Exit code 1 where the turn halts again.
 
     Example: pandora interventions resolve int_20260914_090512_4f1a --retry --note "server restarted"
     """
@@ -105,9 +120,16 @@ def resolve_intervention(
             return
         if key is None:
             stop(EXIT_WRONG, f"{intervention}: it belongs to no turn: expected one that can go on; --note says what was done")
-        if abandon:
-            from pandora_dagster.phases.mending import abandon as ended
+        from pandora_dagster.phases.halting import gone_on
+        from pandora_dagster.phases.mending import abandon as ended
+        from pandora_dagster.phases.mending import refuse_past
 
+        refuse_past(found)
+        if gone_on(house.turns.manifest(key), found):
+            house.interventions.resolve(intervention, note_text, how="went_on")
+            say(f"{found.id} resolved: {key} went on since, {found.phase} has finished")
+            return
+        if abandon:
             ended(key, house.kit)
             house.interventions.resolve(intervention, note_text, how="abandoned")
             say(f"{found.id} resolved: {key} is abandoned")
@@ -116,18 +138,34 @@ def resolve_intervention(
 
 
 def _go_on(house: "House", found: "Intervention", key: "TurnKey", note_text: str, answer: Path | None) -> None:
-    """The rest of the turn, by hand or again; the intervention is resolved before it, so that a second HALT has one of its own."""
+    """The rest of the turn, by hand or again; what was done is written down after it: a turn that another process holds loses nothing."""
     from pandora_dagster.cli.turns import run_and_show
 
     if not house.left_to_do(key):
         stop(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
-    if answer is None:
-        house.interventions.resolve(found.id, note_text, how="retry")
-    else:
-        house = house.answered_by_hand(found, sys.stdin.read() if str(answer) == "-" else answer.read_text(encoding="utf-8"))
-        house.interventions.resolve(found.id, note_text, how="by_hand")
+    by_hand, given = (house, None) if answer is None else house.answered_by_hand(found, _text_of(answer))
+    try:
+        run_and_show(by_hand, key, as_json=False, resumed=True)
+    except typer.Exit:
+        _done(house, found, note_text, given)
+        raise
+    _done(house, found, note_text, given)
+
+
+def _done(house: "House", found: "Intervention", note_text: str, given: "AnsweredByHand | None") -> None:
+    """A turn that halted again has an intervention of its own for that; an answer that was not asked for is still to be given."""
+    if given is not None and not given.given:
+        stop(EXIT_HALTED, f"{found.id} stays open: the turn halted before {found.phase} asked for its answer")
+    house.interventions.resolve(found.id, note_text, how="retry" if given is None else "by_hand")
     note(f"{found.id} resolved")
-    run_and_show(house, key, as_json=False, resumed=True)
+
+
+def _text_of(answer: Path) -> str:
+    """A file's text, or what stands on stdin."""
+    try:
+        return (sys.stdin.buffer.read() if str(answer) == "-" else answer.read_bytes()).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        stop(EXIT_WRONG, f"--answer {answer}: {error}: expected UTF-8 text")
 
 
 def _tell_left(house: "House", intervention: str, key: "TurnKey | None") -> None:

@@ -20,6 +20,7 @@ def correct(
     turn: Annotated[str, typer.Argument(help="<user>:turn_000811, or the short form where it is unique.")],
     said: Annotated[str, typer.Argument(help="What was wrong, or what it should have been.")],
     phase: Annotated[str, typer.Option("--phase", help="The phase that was wrong; default: the answer.")] = "response",
+    recipe: Annotated[str, typer.Option("--recipe", help="Whose words were wrong, where several recipes ran in the phase.")] = "",
 ) -> None:
     """Say what was wrong with a turn.
 
@@ -32,7 +33,9 @@ def correct(
 
     with stored(context) as house:
         key = house.turns.resolve(turn)
-        made = corrected(key, house.turns.manifest(key), said, open_corrections(house), phase=phase)
+        manifest = house.turns.manifest(key)
+        calls = [call for number in range(manifest.revision + 1) for call in house.calls.of_turn(key, number)]
+        made = corrected(key, manifest, said, open_corrections(house), phase=phase, recipe=recipe, calls=calls)
     say(f"{made.id}: noted for {made.recipe}@{made.recipe_version}")
 
 

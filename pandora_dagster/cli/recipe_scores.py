@@ -9,7 +9,7 @@ from pandora_dagster.cli.opened import stored
 from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json, say_table
 
 if TYPE_CHECKING:
-    from pandora_dagster.governance.regressions import Comparison
+    from pandora_dagster.governance.figures import Figures
 
 
 def register(recipes: typer.Typer) -> None:
@@ -21,9 +21,10 @@ def scores(
     name: Annotated[str, typer.Argument(help="A recipe; default: every recipe that ran.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
-    """Score recipes by their newest calls, and compare each with the version before it.
+    """Score recipes by their newest calls, and compare each with the version and layer before.
 
-    Exit code 1 where a version is worse: by Fisher's exact test on each share, one-sided, 0.01 in all, from 20 calls on each side.
+    Exit code 1 where one is worse: by Fisher's exact test, one-sided, at 0.01 for each recipe divided among its shares, from 20 calls on
+    each side.
 
     Example: pandora recipes scores synthesizer_chat
     """
@@ -33,21 +34,25 @@ def scores(
     with stored(context) as house:
         evaluation = open_evaluation(house)
         found = (evaluation.comparison(open_governing(house.settings).shelf.path_of(name)),) if name else evaluation.comparisons()
-        rows = [(c, version, evaluation.window(house.cookbook.load(c.recipe).name, version).row()) for c in found for version in _both(c)]
+        sides = {one.recipe: evaluation.sides(one.recipe) for one in found}
     if as_json:
-        say_json([{**asdict(c), "said": c.said, "figures": {v: row for one, v, row in rows if one is c}} for c in found])
+        say_json([{**asdict(c), "said": c.said, "figures": {v: _figures(one) for v, one in sides[c.recipe].items()}} for c in found])
     else:
         columns = ("calls", "passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream", "calibration_error")
-        shown = [(f"{c.recipe}@{version}", *(_figure(row[name]) for name in columns)) for c, version, row in rows]
+        rows = [(f"{c.recipe}@{version}", one) for c in found for version, one in reversed(sides[c.recipe].items())]
+        shown = [(name, *(_figure(one.row()[column]) for column in columns)) for name, one in rows]
         say_table(("Version", *(name.replace("_", " ") for name in columns)), shown)
+        for name, one in rows:
+            if one.gate_failures:
+                say(f"{name}: failed gates: {one.failed_gates}")
         for one in found:
             (say if one.verdict == "worse" else note)(one.said)
     if any(one.verdict == "worse" for one in found):
         raise typer.Exit(EXIT_HALTED)
 
 
-def _both(comparison: "Comparison") -> tuple[str, ...]:
-    return tuple(version for version in (comparison.predecessor, comparison.version) if version)
+def _figures(one: "Figures") -> dict[str, object]:
+    return {**one.row(), "failed_gates": dict(one.gate_failures)}
 
 
 def _figure(value: float | int | None) -> str:

@@ -95,11 +95,11 @@ def replay(
     logged = resolved(governing.desk, recipe, before).version if before else ""
     with opened(context) as house:
         records = house.calls.newest(version.name, version=logged, limit=last)
-        trying = open_trying(settings, governing.shelf, governing.counter)
+        trying = open_trying(settings, governing.cookbook, governing.counter)
         try:
             trying.bench.on(version)
             chosen = ModelLayer(layer) if layer else None
-            told = trying.run(replayed(records, trying.bench, recipe, house.vault.read, layer=chosen, at_once=trying.at_once))
+            told = trying.run(replayed(records, trying.bench, house.vault.read, layer=chosen, at_once=trying.at_once))
         finally:
             trying.close()
     if as_json:
@@ -112,7 +112,11 @@ def replay(
 
 def _show(told: "Replayed", before: str, after: str) -> None:
     one, other = told.before.row(), told.after.row()
-    say_table(("", before, after), [(name.replace("_", " "), _figure(one[name]), _figure(other[name])) for name in one])
+    answered = (
+        "answered by",
+        *(", ".join(f"{layer} {count}" for layer, count in side.layers.items()) for side in (told.before, told.after)),
+    )
+    say_table(("", before, after), [(name.replace("_", " "), _figure(one[name]), _figure(other[name])) for name in one] + [answered])
     say(f"{told.same} of {told.calls} answers are the same")
     for name, count in told.changed.most_common():
         say(f"  {name}: another in {count}")
@@ -133,8 +137,8 @@ def _as_object(told: "Replayed", recipe: str, before: str, after: str) -> dict[s
         "to": after,
         "calls": told.calls,
         "same": told.same,
-        "before": told.before.row(),
-        "after": told.after.row(),
+        "before": {**told.before.row(), "layers": dict(told.before.layers)},
+        "after": {**told.after.row(), "layers": dict(told.after.layers)},
         "changed": dict(told.changed),
         "left_out": dict(told.left_out),
         "examples": [json.loads(json.dumps(asdict(example))) for example in told.examples],

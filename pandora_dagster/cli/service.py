@@ -1,7 +1,9 @@
 """Commands around the pipeline: demo, ui, doctor."""
 
 import os
+import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from shutil import which
@@ -102,12 +104,22 @@ def ui(
     from pandora_dagster.defs.run import ui_commands
 
     settings = settings_of(context)
+    _refuse_taken(host, port, "--port")
+    if settings.pages_port:
+        _refuse_taken("127.0.0.1", settings.pages_port, "PANDORA_PAGES_PORT")
+    (settings.root / "inbox").mkdir(parents=True, exist_ok=True)
     commands, environment = ui_commands(settings, host=host, port=port)
     note(
         f"Dagster on http://{host}:{port} over {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
     )
     if code := run_together(commands, {**os.environ, **environment}):
         stop(EXIT_WRONG, f"a part of Dagster ended by itself with exit code {code}: expected both to run; what it said stands above")
+
+
+def _refuse_taken(host: str, port: int, setting: str) -> None:
+    """Stops where somebody listens there already: three programs would start and end one after the other."""
+    with suppress(OSError), socket.create_connection((host, port), timeout=1.0):
+        stop(EXIT_WRONG, f"{host}:{port}: something listens there already: expected a free port", f"choose another: {setting}")
 
 
 def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:

@@ -10,7 +10,7 @@ import typer
 from pandora_dagster.cli.opened import opened, stored
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_markdown, say_table, stop
 from pandora_dagster.cli.speaking import Speaking
-from pandora_dagster.errors import StoreError
+from pandora_dagster.errors import DocumentError, StoreError
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import TurnKey
@@ -187,7 +187,7 @@ def _tidy(house: "House") -> None:
     """After the answer: what fails here takes nothing from it."""
     try:
         house.tidy()
-    except StoreError as error:
+    except (StoreError, DocumentError) as error:
         note(f"pandora: {error.with_hint}")
 
 

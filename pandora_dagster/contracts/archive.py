@@ -79,6 +79,10 @@ class ArchiveRecord(BaseModel):
     run_id: str = ""
     """The Dagster run, "" without one."""
 
+    @property
+    def place(self) -> "ColdPlace":
+        return ColdPlace(self.cold, self.sha256, self.size)
+
 
 class Hold(BaseModel):
     """`hold.json` beside a turn's first manifest: keeps the turn from archival. A pin is a hold without end."""

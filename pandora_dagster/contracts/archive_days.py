@@ -65,7 +65,7 @@ class ArchivedDay:
     stays: tuple[NotDue, ...]
     """Turns of the day that are not archived, each with its reason."""
     verdicts: tuple[DayVerdict, ...]
-    """One of each DayCheck, in its order."""
+    """One of each DayCheck that was asked for, in its order."""
 
     @property
     def ratio(self) -> float:

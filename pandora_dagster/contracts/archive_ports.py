@@ -1,19 +1,24 @@
 """The ports of archival: cold storage, the switch of a turn's folder, what keeps a turn from it. Shapes only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace, Hold
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.retention import Tombstone
-from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.contracts.turns import Manifest, Turn
 
 
 class ColdStorage(Protocol):
     """Where the originals of archived turns lie, by their hash; nothing here is ever changed."""
 
     def put(self, objects: Sequence[ColdObject]) -> tuple[ColdPlace, ...]:
-        """Each object on the disk, read back and compared file by file when this returns. Raises StoreError, DocumentError."""
+        """Each object on the disk, read back and compared byte by byte when this returns. Raises StoreError, DocumentError."""
+        ...
+
+    def sweep(self) -> int:
+        """Delete half-written objects that nobody writes any more, and say how many; what can not be reached stays."""
         ...
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
@@ -28,12 +33,20 @@ class ColdStorage(Protocol):
         """What says that the originals were deleted by rule; raises DocumentError for one that contradicts the record."""
         ...
 
-    def bury(self, record: ArchiveRecord, tombstone: Tombstone) -> None:
+    def bury(self, place: ColdPlace, tombstone: Tombstone) -> None:
         """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
         ...
 
-    def discard(self, record: ArchiveRecord) -> None:
+    def discard(self, place: ColdPlace) -> None:
         """The object gone, whose tombstone stands. Raises StoreError."""
+        ...
+
+    def standing(self, *, before: datetime) -> Iterator[ColdPlace]:
+        """Every object that was written before then, whether a turn names it or not."""
+        ...
+
+    def told(self, place: ColdPlace) -> tuple[TurnKey, Mapping[str, bytes]]:
+        """Whose originals an object holds by its own word, and what they are. Raises DocumentError."""
         ...
 
     def is_there(self, record: ArchiveRecord) -> bool:
@@ -43,6 +56,10 @@ class ColdStorage(Protocol):
 
 class ArchivesTurns(Protocol):
     """The folders of turns on their way to the archive and back. The caller holds the turn's lock."""
+
+    def size(self, key: TurnKey) -> int:
+        """Bytes of what `originals` would read, by what the disk says of them; 0 for a turn that is not there. Never raises."""
+        ...
 
     def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:
         """The newest revision, and every file of the turn's folder that goes to cold storage by its name there; raises
@@ -57,12 +74,20 @@ class ArchivesTurns(Protocol):
         """Each turn as it stands and as it is archived: compressed documents first, `turn.json` last. Raises StoreError."""
         ...
 
-    def tidy(self, keys: Sequence[TurnKey]) -> None:
+    def tidy(self, manifests: Iterable[Manifest]) -> None:
         """Take away what archived turns no longer name. Raises StoreError."""
+        ...
+
+    def settle(self, key: TurnKey) -> None:
+        """An archived turn's folder as its manifest says, whatever a cut-off run left in it. Raises DocumentError, StoreError."""
         ...
 
     def restore(self, key: TurnKey) -> Turn:
         """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError."""
+        ...
+
+    def clear(self, key: TurnKey) -> None:
+        """Take away what a cut-off restoring left beside a turn that is restored. Raises DocumentError."""
         ...
 
 

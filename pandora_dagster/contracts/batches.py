@@ -66,7 +66,7 @@ class BatchRow:
     intervention: str = ""
     tokens: int = 0
     ms: float = 0.0
-    """Of its phases, from the turn's first word to its last."""
+    """That its calls took."""
     reason: str = ""
     """Why it was rejected, or what it halted with."""
 

@@ -254,6 +254,9 @@ class CallRecord(BaseModel):
     recipe_version: str
     prompt_version: str = ""
     model_layer: ModelLayer
+    """Who answered."""
+    recipe_layer: ModelLayer | None = None
+    """Whose call it was: the recipe's own layer, or the one assigned to it. Another answers one that is routed, escalated or asked for."""
     runtime: str
     model: str = ""
     user_id: str
@@ -295,12 +298,17 @@ class CallRecord(BaseModel):
     """What the model wrote for itself in a tagged answer."""
 
     @property
+    def stood_on(self) -> ModelLayer:
+        """The layer by which the call is judged together with others."""
+        return self.recipe_layer or self.model_layer
+
+    @property
     def used_tokens(self) -> int:
-        """What the call took: as the server counted it, or as it was planned where nobody did; 0 for the account of a compression,
-        whose calls have records of their own."""
+        """What the call took: as the server counted it, or as it was planned where an answer came without a count; 0 where none came, and
+        for the account of a compression, whose calls have records of their own."""
         if "facts_preserved" in self.gates:
             return 0
-        return self.spent.prompt + self.spent.output or self.tokens.total
+        return self.spent.prompt + self.spent.output or (self.tokens.total if self.success or self.tokens.output else 0)
 
 
 TURN_TOKENS = 70_000
@@ -320,6 +328,8 @@ class TurnSpent:
     cost: float = 0.0
     earlier: int = 0
     """The tokens of other phases than the one asked about."""
+    ms: float = 0.0
+    """That the calls took, waiting and retries included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,19 @@ class Correction(BaseModel):
     """The phase that the person found wrong."""
     recipe: str
     recipe_version: str
+    call_id: str = ""
+    """The recipe's newest call of the turn; "" where its record is gone."""
     said: Annotated[str, Field(min_length=1)]
     """What it should have been, or what was wrong."""
     at: str
 
 
 class Corrections(Protocol):
-    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, said: str) -> Correction:
-        """On the disk when this returns, credentials taken out; raises StoreError."""
+    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, said: str, call_id: str = "") -> Correction:
+        """On the disk when this returns, credentials taken out.
+
+        Raises StoreError, also while its user is erased, UnknownTurnError for a turn that is gone.
+        """
         ...
 
     def of_user(self, user: UserId) -> tuple[Correction, ...]:

@@ -1,4 +1,4 @@
-"""One person erased everywhere, and the proof of it. Shapes only; none of them holds a word of what the person said."""
+"""One person erased everywhere, and the proof of it. Shapes only; the intent alone holds words of theirs, until a proof has passed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ class ErasureIntent(BaseModel):
     user_id: str
     begun_at: str
     """ISO 8601 UTC."""
+    facts: tuple[str, ...] = ()
+    """What the proof looks for, once it is known: a later run still knows it when the documents are gone."""
 
 
 @dataclass(frozen=True, slots=True)

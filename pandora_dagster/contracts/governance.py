@@ -27,6 +27,11 @@ class Change(BaseModel):
     who: str = ""
     why: str = ""
 
+    @property
+    def stands(self) -> str:
+        """What answers from then on, by name: the version, and its layer where one is assigned."""
+        return f"{self.version} on {self.layer}" if self.layer else self.version
+
 
 class Production(BaseModel):
     """What answers a recipe's calls: the file of the recipe folder, unless a version is pinned over it. `production.json`."""
@@ -48,6 +53,11 @@ class Production(BaseModel):
         """The version that was in production before the present one; "" where there was none."""
         return next((c.version for c in reversed(self.history) if c.version != self.version), "")
 
+    @property
+    def judged(self) -> tuple[Change, ...]:
+        """What stands in production, and what stood there before with another version or layer; fewer where there were fewer."""
+        return tuple({change.stands: change for change in reversed(self.history)}.values())[:2]
+
 
 class KeepsVersions(Protocol):
     """Every version of a recipe that ever ran, whole and unchanged, and which one is in production."""
@@ -68,8 +78,11 @@ class KeepsVersions(Protocol):
         """The kept versions, by hash."""
         ...
 
-    def change(self, recipe: str, change: Change, *, pinned: str) -> Production:
-        """Put another version or layer into production; raises StoreError where another process holds the lock too long."""
+    def change(self, recipe: str, change: Change, *, since: Production, pinned: str) -> Production:
+        """Put another version or layer into production, decided on what stood there: `since`.
+
+        Raises InputError where something else stands there by now, StoreError where another process holds the lock too long.
+        """
         ...
 
     def faults(self) -> Sequence[str]:

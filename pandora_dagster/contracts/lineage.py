@@ -185,8 +185,12 @@ class LineageIndex(Protocol):
 class KeepsLineage(Protocol):
     """Writes the rows of turns and of levels above them. Never raises: the documents stand, and the rows can be made again from them."""
 
-    def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> None:
-        """Turns as they stand, each with its documents as they were before any archival."""
+    def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
+        """Turns as they stand, each with its documents as they were before any archival; False where another try may do."""
+        ...
+
+    def citing(self, key: TurnKey) -> tuple[TurnKey, ...]:
+        """The other turns whose sections cite a document of this one."""
         ...
 
     def put_rows(self, document: str, edges: Sequence[Edge]) -> None:

@@ -1,6 +1,6 @@
 """The ports: what the inner rooms ask of the outer ones. Adapters in `runtime`, `stores` and `tools` fill them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -180,11 +180,12 @@ class CallLog(Protocol):
         """What the turn took so far, and `phase` of it; nothing where the records can not be read."""
         ...
 
-    def settle(self, key: TurnKey, revision: int) -> None:
-        """Take the records of a turn into the index. Never raises: the lines are the truth, the index can be made again."""
+    def settle(self, key: TurnKey, revision: int) -> bool:
+        """Take the records of a turn into the index; False where it was held too long or the disk refused, and another try may do.
+        Never raises: the lines are the truth, the index can be made again."""
         ...
 
-    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> None:
+    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
         """`settle` for many revisions, in one opening of the index."""
         ...
 
@@ -203,7 +204,9 @@ class Interventions(Protocol):
 
     def show(self, intervention_id: str) -> Intervention: ...
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]: ...
-    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention: ...
+    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention:
+        """Close one; raises InputError where anything was done about it already, `went_on` apart."""
+        ...
 
 
 class TurnStore(Protocol):
@@ -315,8 +318,15 @@ class TurnIndex(Protocol):
         """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
         ...
 
-    def standing(self) -> tuple[Stands, ...]:
-        """Of every turn its state and last activity, nothing else, by user and number."""
+    def standing(self, *, archived: bool | None = None, between: tuple[str, str] = ...) -> Iterator[Stands]:
+        """Of every turn its state and last activity, nothing else, user by user and by number, in bounded memory.
+
+        `archived`: only those that are, or are not; `between`: only where the text of the last activity lies from one to before the other.
+        """
+        ...
+
+    def absent(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
+        """Those that have no row."""
         ...
 
     def sessions(self, user: str) -> Mapping[str, tuple[Stands, ...]]:

@@ -140,6 +140,13 @@ class LoadedRecipe(BaseModel):
     """Prompt files in order with their texts; a `system_prompt` is one entry without condition."""
     policy: str
     """The shared policy text that stands before every role prompt."""
+    assigned: ModelLayer | None = None
+    """Takes the place of the recipe's own layer, apart from the text: the version stays (000 section 28)."""
+
+    @property
+    def layer(self) -> ModelLayer:
+        """The layer that answers."""
+        return self.assigned or self.recipe.model_layer
 
     @property
     def name(self) -> str:

@@ -31,6 +31,7 @@ class Tombstone(BaseModel):
     """Of the object's tar."""
     turn: str
     day: str
+    """As the turn's manifest names it; the month, `2026-01`, where no manifest named the object any more."""
     files: Mapping[str, DeletedFile]
     """Name inside the object -> what lay there; size 0 where the object was gone before its tombstone."""
     deleted_at: str
@@ -65,12 +66,14 @@ class PrunedTurn:
 
     key: TurnKey
     day: str
+    """The turn's, as it was archived; of an object that no turn names any more its month, `2026-01`."""
     cold: str
     size: int
     """Bytes of the object on the disk."""
     kept: Referred | None = None
     """None: deleted, or to be deleted where nothing was changed."""
     reason: str = ""
+    """Of what is kept, and of an object that no turn names any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +88,14 @@ class PruneReport:
     """Archived turns whose time is not over."""
     gone: int = 0
     """Those whose originals were deleted by an earlier run."""
+    unread: tuple[str, ...] = ()
+    """Objects that no turn names and that do not tell whose they are, a sentence each."""
 
     @property
     def bytes_freed(self) -> int:
         return sum(turn.size for turn in self.pruned)
 
     @property
-    def faults(self) -> tuple[PrunedTurn, ...]:
-        return tuple(turn for turn in self.kept if turn.kept is Referred.FAULT)
+    def faults(self) -> tuple[str, ...]:
+        """What is damaged or missing without a tombstone, a sentence each."""
+        return (*(f"{turn.key}: {turn.reason}" for turn in self.kept if turn.kept is Referred.FAULT), *self.unread)

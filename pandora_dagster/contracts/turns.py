@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pandora_dagster.contracts.archive import ArchiveRecord
-from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
 from pandora_dagster.contracts.words import TurnState
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
@@ -69,6 +69,11 @@ class Manifest(BaseModel):
         if (self.archive is not None) != (self.state is TurnState.ARCHIVED):
             raise ValueError(f"state {self.state} {'with' if self.archive else 'without'} an archive record: expected both or none")
         return self
+
+    @property
+    def key(self) -> TurnKey:
+        """Raises BadIdError for ids that are none."""
+        return TurnKey(user_id(self.user_id), turn_number(self.turn_id))
 
     def finished(self, phase: str) -> bool:
         return any(p.phase == phase for p in self.phases)

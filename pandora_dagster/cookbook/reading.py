@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,8 +47,7 @@ def read_recipe(place: RecipeFile, *, with_tests: bool = True) -> LoadedRecipe:
     text = read_text(place.file)
     if not with_tests and not isinstance(text, Fault):
         text = _TESTS.sub(lambda block: "\n" * block[0].count("\n"), text)
-    source = Source(None, (text,)) if isinstance(text, Fault) else read_yaml(text)
-    recipe, faults = _validated(source)
+    source, recipe, faults = (Source(None, (text,)), None, ()) if isinstance(text, Fault) else _validated(text)
     named = _named_prompts(source.data or {})
     texts = {name: read_prompt(place.prompts, name) for name in named}
     policy = read_prompt(place.prompts, POLICY)
@@ -66,15 +66,18 @@ def read_prompt(prompts: Path, name: str) -> str | Fault:
     return text.strip()
 
 
-def _validated(source: Source) -> tuple[Recipe | None, list[Fault]]:
+@lru_cache(maxsize=128)
+def _validated(text: str) -> tuple[Source, Recipe | None, tuple[Fault, ...]]:
+    """What a recipe's text says, and what is wrong with it: the same for every house of a process, which change nothing of it."""
+    source = read_yaml(text)
     if source.data is None:
-        return None, []
-    faults = [*_choices(source), *_output_faults(source)]
+        return source, None, ()
+    faults = (*_choices(source), *_output_faults(source))
     try:
-        return Recipe.model_validate(source.data), faults
+        return source, Recipe.model_validate(source.data), faults
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False)
-        return None, [*faults, *(_fault(source, d) for d in details if d["loc"])]
+        return source, None, (*faults, *(_fault(source, d) for d in details if d["loc"]))
 
 
 def _choices(source: Source) -> Iterator[Fault]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pandora_dagster.contracts.recipes import LoadedRecipe
@@ -67,18 +68,22 @@ class Shelf:
         path = self._from_file("/".join(split_name(name)), files).path
         return read_recipe(self._place(path, files[path]))
 
-    def _loaded(self, name: str, files: dict[str, Path]) -> LoadedRecipe:
+    def _loaded(self, name: str, files: "_Listed") -> LoadedRecipe:
         path = "/".join(split_name(name))
         standing = self._production(path) if self._production else Standing()
         loaded = standing.pinned or self._from_file(path, files)
-        return loaded if standing.layer is None else _on(standing.layer, loaded)
+        return loaded.model_copy(update={"assigned": standing.layer}) if standing.layer else loaded
 
-    def _from_file(self, path: str, files: dict[str, Path]) -> LoadedRecipe:
+    def _from_file(self, path: str, files: "_Listed") -> LoadedRecipe:
         if path not in files:
             raise RecipeNotFoundError(
                 f"{path}: no recipe: expected the file {self.recipes / path}.yaml", hint="`pandora recipes list` names them all"
             )
-        self._refuse_shared_name(path, files)
+        if others := files.sharing(path):
+            name = self._recipe_name(files[path])
+            raise RecipeValidationError(
+                [f"recipes/{path}.yaml:1: name: {name} is also the name of {', '.join(others)}: expected a unique name"]
+            )
         kept = self._kept.get(path)
         if kept is None or any(_stamp(file) != stamp for file, stamp in kept.stamps.items()):
             kept = self._kept[path] = self._read(path, files[path])
@@ -108,18 +113,19 @@ class Shelf:
 
     def compressor(self, content_type: ContentType) -> LoadedRecipe:
         """The one recipe in `compression/` for a content type (000 section 23)."""
-        shelved = (self.load(n) for n in self.names() if n.startswith("compression/"))
+        files = self._listed()
+        shelved = (self._loaded(n, files) for n in files if n.startswith("compression/"))
         fitting = [loaded for loaded in shelved if loaded.recipe.content_type is content_type]
         if len(fitting) != 1:
             names = ", ".join(loaded.path for loaded in fitting) or "none"
             raise RecipeNotFoundError(f"content type {content_type}: {names}: expected exactly one recipe in compression/")
         return fitting[0]
 
-    def _listed(self) -> dict[str, Path]:
+    def _listed(self) -> "_Listed":
         """The files as they lie there now. Every call asks for them: their paths are built once for as long as their names stay."""
         if self.names() != tuple(self._files):
             self._files = recipe_files(self.recipes)
-        return self._files
+        return _Listed(self._files, self._recipe_name)
 
     def _read(self, path: str, file: Path) -> _Kept:
         """Stamps are taken before the reading: a file edited meanwhile is read again."""
@@ -131,15 +137,6 @@ class Shelf:
     def _place(self, path: str, file: Path) -> RecipeFile:
         return RecipeFile(file, f"recipes/{path}.yaml", path, self.prompts)
 
-    def _refuse_shared_name(self, path: str, files: dict[str, Path]) -> None:
-        """Recipe names are unique (000 section 10.1): records tell recipes apart by name."""
-        mine = self._recipe_name(files[path])
-        others = [p for p, file in files.items() if p != path and mine and self._recipe_name(file) == mine]
-        if others:
-            raise RecipeValidationError(
-                [f"recipes/{path}.yaml:1: name: {mine} is also the name of {', '.join(others)}: expected a unique name"]
-            )
-
     def _recipe_name(self, file: Path) -> str:
         stamp = _stamp(file)
         known = self._recipe_names.get(file)
@@ -149,9 +146,24 @@ class Shelf:
         return known[1]
 
 
-def _on(layer: ModelLayer, loaded: LoadedRecipe) -> LoadedRecipe:
-    """The same version, answered by another layer."""
-    return loaded.model_copy(update={"recipe": loaded.recipe.model_copy(update={"model_layer": layer})})
+class _Listed(dict[str, Path]):
+    """The recipe files of one call, `{category}/{name}` -> file, each looked at once for the name that it says it has."""
+
+    def __init__(self, files: dict[str, Path], name_of: Callable[[Path], str]) -> None:
+        super().__init__(files)
+        self._name_of = name_of
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path, file in self.items():
+            found.setdefault(self._name_of(file), []).append(path)
+        return found
+
+    def sharing(self, path: str) -> tuple[str, ...]:
+        """Other recipes of the same name. Names are unique (000 section 10.1): records tell recipes apart by them."""
+        name = self._name_of(self[path])
+        return tuple(other for other in self._by_name[name] if other != path) if name else ()
 
 
 def _fitting(wanted: str, files: Iterable[str]) -> str | None:

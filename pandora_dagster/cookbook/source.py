@@ -59,13 +59,14 @@ def read_text(path: Path) -> str | Fault:
 
 def read_yaml(text: str) -> Source:
     """Take YAML text apart; never raises."""
+    yaml = _yaml()
     try:
-        root: Node = _yaml().compose(text)
+        root: Node = yaml.compose(text)
         if root is None or root.id != "mapping":
             return Source(None, (Fault(1, "not a mapping: expected `field: value` lines"),))
         walk = _Walk()
         walk.visit(root, ())
-        data = _yaml().load(text) if walk.loadable else None
+        data = yaml.constructor.construct_document(root) if walk.loadable else None
     except (YAMLError, ValueError) as error:
         return Source(None, (_not_yaml(error),))
     except RecursionError:

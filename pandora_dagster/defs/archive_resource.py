@@ -25,6 +25,10 @@ class RunsNights(Protocol):
         """The days that hold turns due at `now`."""
         ...
 
+    def by_day(self) -> tuple[tuple[date, int], ...]:
+        """Every day that has archived turns, and how many."""
+        ...
+
     def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport: ...
     def archived(self, days: Collection[date]) -> Iterator[TurnKey]: ...
     def days(self, days: Collection[date]) -> Iterator[ArchivedDay]: ...
@@ -33,7 +37,7 @@ class RunsNights(Protocol):
         ...
 
     def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[Subject]]:
-        """The sessions, or the people, that have turns archived on these days."""
+        """The sessions, or the people, that have turns archived on these days, or came to rest with one of them."""
         ...
 
     def level(self, name: str, subjects: Collection[Subject], *, run_id: str, on_row: OnLevel) -> LevelReport:
@@ -44,7 +48,9 @@ class RunsNights(Protocol):
         """What speaks against `no_fact_lost` of these narratives or digests, a sentence each."""
         ...
 
-    def lineage_page(self, subject: Subject) -> str: ...
+    def lineage_page(self, document: str) -> str:
+        """The address of the page that shows a document's lineage; "" where none is served."""
+        ...
 
 
 class Archive(dg.ConfigurableResource[None]):
@@ -55,6 +61,9 @@ class Archive(dg.ConfigurableResource[None]):
 
     def waiting(self, now: datetime) -> frozenset[date]:
         return self._archival.waiting(now)
+
+    def by_day(self) -> tuple[tuple[date, int], ...]:
+        return self._archival.by_day()
 
     def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport:
         return self._archival.run(days, run_id=run_id, on_row=on_row)
@@ -77,8 +86,8 @@ class Archive(dg.ConfigurableResource[None]):
     def lost(self, subjects: Collection[Subject]) -> Iterator[str]:
         return self._archival.lost(subjects)
 
-    def lineage_page(self, subject: Subject) -> str:
-        return self._archival.lineage_page(subject)
+    def lineage_page(self, document: str) -> str:
+        return self._archival.lineage_page(document)
 
     @property
     def _archival(self) -> Archival:

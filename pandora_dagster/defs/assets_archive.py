@@ -8,6 +8,7 @@ import dagster as dg
 
 from pandora_dagster.contracts.archive import ArchivedTurn, ArchiveReport
 from pandora_dagster.contracts.archive_days import ArchivedDay, DayCheck
+from pandora_dagster.contracts.lineage import document_id
 from pandora_dagster.defs.archive_resource import RunsNights
 from pandora_dagster.defs.instance import remove_keys
 from pandora_dagster.defs.partitions import due_days
@@ -16,6 +17,8 @@ from pandora_dagster.settings import Settings
 
 ASSET, GROUP = "archived_turns", "archive"
 _EVERY = 100
+_LINKED = 50
+"""Documents whose lineage is linked where the day is shown; its page has the others."""
 _COLUMNS = [
     dg.TableColumn("turn", "string"),
     dg.TableColumn("document", "string"),
@@ -99,18 +102,22 @@ class _Progress:
 def _told(context: dg.AssetExecutionContext, archive: RunsNights, keys: Sequence[date]) -> Iterator[ArchivedDay]:
     """Each day with its metadata; of a day that is told only its sums and verdicts are kept."""
     for day in archive.days(keys):
-        context.add_asset_metadata(metadata_of(day, archive.page(day.day)), asset_key=ASSET, partition_key=day.day.isoformat())
+        context.add_asset_metadata(metadata_of(day, archive), asset_key=ASSET, partition_key=day.day.isoformat())
         yield day
 
 
-def metadata_of(day: ArchivedDay, page: str) -> dict[str, dg.MetadataValue[Any]]:
-    """The table of documents, the turns that stay, and the sums as numbers, so that the UI plots them over the days."""
+def metadata_of(day: ArchivedDay, archive: RunsNights) -> dict[str, dg.MetadataValue[Any]]:
+    """The table of documents, links to their lineage, the turns that stay, and the sums as numbers, so that the UI plots them over days."""
+    page = archive.page(day.day)
+    documents = [document_id(row.key, row.document.name) for row in day.rows[:_LINKED]] if page else []
+    links = "\n".join(f"- [{document}]({archive.lineage_page(document)})" for document in documents)
     stays = "\n".join(f"- {one.key}: {one.reason}" for one in day.stays[:50])
     counts = ("turns", "documents", "compressed", "tokens_before", "tokens_after", "facts", "facts_kept", "cold_bytes")
     records = [dg.TableRecord(_record(row.key, row)) for row in day.rows]
     return {
         "documents_table": dg.MetadataValue.table(records, dg.TableSchema(_COLUMNS)),
         **({"lineage": dg.MetadataValue.url(page)} if page else {}),
+        **({"lineage_of_documents": dg.MetadataValue.md(links)} if links else {}),
         **{name: dg.MetadataValue.int(getattr(day, name)) for name in counts},
         "ratio": dg.MetadataValue.float(day.ratio),
         "stays": dg.MetadataValue.int(len(day.stays)),

@@ -12,6 +12,7 @@ from pandora_dagster.defs.assets_archive import ASSET as TURNS
 from pandora_dagster.defs.assets_archive import GROUP
 from pandora_dagster.defs.partitions import due_days
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.selection.levels import level_id
 from pandora_dagster.settings import Settings
 
 NARRATIVES, DIGESTS, CHECK = "session_summaries", "user_digests", "no_fact_lost"
@@ -75,7 +76,7 @@ def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
 def _metadata(subjects: Collection[Subject], rows: Mapping[Subject, LevelRow], archive: RunsNights) -> dict[str, dg.MetadataValue[Any]]:
     """The table of a day's sessions or people, with links to where each leads, and sums that the UI plots."""
     found = [rows[subject] for subject in sorted(subjects, key=str) if subject in rows]
-    pages = [f"- [{row.subject}]({page})" for row in found[:_FAULTS] if row.links and (page := archive.lineage_page(row.subject))]
+    pages = [f"- [{row.subject}]({page})" for row in found[:_FAULTS] if row.links and (page := archive.lineage_page(level_id(row.subject)))]
     before, after = sum(row.tokens_before for row in found), sum(row.tokens for row in found)
     return {
         "levels": dg.MetadataValue.table([dg.TableRecord(_record(row)) for row in found[:_SHOWN]], dg.TableSchema(_COLUMNS)),

@@ -25,7 +25,7 @@ _PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
 class ScoresPrompts(Protocol):
     """What these assets need of the house. A test replaces it by any object with these methods."""
 
-    def versions(self, day: str) -> Mapping[tuple[str, str], Figures]: ...
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], Figures]: ...
     def layers(self, day: str) -> Mapping[str, Figures]: ...
     def comparisons(self) -> Sequence[Comparison]: ...
     def failures(self, day: str) -> Sequence[Group]: ...
@@ -36,7 +36,7 @@ class Scores(dg.ConfigurableResource[None]):
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
 
-    def versions(self, day: str) -> Mapping[tuple[str, str], Figures]:
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], Figures]:
         return open_evaluation(opened_house(self.root, "")).versions(day)
 
     def layers(self, day: str) -> Mapping[str, Figures]:
@@ -64,8 +64,8 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
             found, compared = scores.versions(context.partition_key), scores.comparisons()
         except PandoraError as error:
             raise _failed(SCORES, error) from error
-        named = {f"{recipe}@{version}": one for (recipe, version), one in sorted(found.items())}
-        plotted = {recipe: one for (recipe, _), one in found.items()}
+        named = {f"{recipe}@{version} on {layer}": one for (recipe, version, layer), one in sorted(found.items())}
+        plotted = {recipe: one for (recipe, *_), one in sorted(found.items(), key=lambda row: row[1].newest)}  # the one that ran last
         yield dg.MaterializeResult(asset_key=SCORES, metadata=_metadata("version", named, plotted), check_results=[_regression(compared)])
 
     @dg.multi_asset(
@@ -98,14 +98,14 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
 
 
 _SCORES = (
-    "What the day's calls say of each version of each recipe: shares of calls that passed, passed at the first try, fit the schema, "
-    "cite what is there, and whose turn was saved without being sent back or corrected; calibration of stated confidence; "
-    "budgets, latency, cost."
+    "What the day's calls say of each version and layer of each recipe: shares of calls that passed, passed at the first try, "
+    "fit the schema, cite what is there, and whose turn was saved without being sent back or corrected; calibration of stated confidence; "
+    "gates that failed, budgets, latency, cost. Plotted is what ran last."
 )
 _LAYERS = "The same figures for each model layer."
 _CHECK = (
-    "No version in production is worse than the one before it: Fisher's exact test on each share, one-sided, 0.01 in all, "
-    "from 20 calls a side."
+    "No version and layer in production is worse than what was there before: Fisher's exact test, one-sided, at 0.01 for each recipe "
+    "and day, divided among its shares, from 20 calls a side."
 )
 
 
@@ -144,16 +144,22 @@ def _causes(found: Sequence[Group]) -> dict[str, dg.MetadataValue[Any]]:
 
 def _metadata(what: str, rows: Mapping[str, Figures], plotted: Mapping[str, Figures]) -> dict[str, dg.MetadataValue[Any]]:
     """The table, and the figures as numbers by recipe or layer, so that the UI plots them over the days."""
-    records = [dg.TableRecord({what: name, **{k: "" if v is None else v for k, v in one.row().items()}}) for name, one in rows.items()]
-    columns = [what, *Figures().row()]
+    records = [
+        dg.TableRecord({what: name, **{k: "" if v is None else v for k, v in one.row().items()}, "failed_gates": one.failed_gates})
+        for name, one in rows.items()
+    ]
+    columns = [what, *Figures().row(), "failed_gates"]
     numbers = {
         f"{name}/{figure}": dg.MetadataValue.float(float(value))
         for name, one in plotted.items()
         for figure, value in one.row().items()
         if figure in _PLOTTED and value is not None
     }
+    gates = {
+        f"{name}/failed {gate}": dg.MetadataValue.int(count) for name, one in plotted.items() for gate, count in one.gate_failures.items()
+    }
     table = dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name, "any") for name in columns]))
-    return {"scores": table, "calls": dg.MetadataValue.int(sum(one.calls for one in rows.values())), **numbers}
+    return {"scores": table, "calls": dg.MetadataValue.int(sum(one.calls for one in rows.values())), **numbers, **gates}
 
 
 def _regression(found: Sequence[Comparison]) -> dg.AssetCheckResult:

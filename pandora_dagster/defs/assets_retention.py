@@ -73,7 +73,7 @@ def cold_asset() -> dg.AssetsDefinition:
         except PandoraError as error:
             hint = {"hint": error.hint} if error.hint else {}
             raise dg.Failure(f"{COLD}: {error}", metadata=hint, allow_retries=False) from error
-        faults = "\n".join(f"- {turn.key}: {turn.reason}" for turn in report.faults[:50])
+        faults = "\n".join(f"- {fault}" for fault in report.faults[:50])
         check = dg.AssetCheckResult(
             asset_key=COLD,
             check_name=CHECK,

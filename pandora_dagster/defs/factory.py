@@ -103,6 +103,6 @@ def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:
 
 def _described(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
     lines = [spec.description]
-    lines += [f"`{r.path}` ({r.recipe.model_layer.value}): {r.recipe.description}" for r in recipes.every]
+    lines += [f"`{r.path}` ({r.layer.value}): {r.recipe.description}" for r in recipes.every]
     lines += [f"**This phase HALTs: its recipe can not be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]
     return "\n\n".join(lines)

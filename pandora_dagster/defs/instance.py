@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.instance import InstanceRef
 from filelock import FileLock
 
 from pandora_dagster.contracts.ids import TurnKey
@@ -17,28 +18,30 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 
 _FILE = "dagster.yaml"
+_DEAF = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
 _KEYS_AT_ONCE = 10_000
 """SQLite takes 32,766 values in one statement."""
 
 
 @contextmanager
-def open_instance(settings: Settings) -> Generator[dg.DagsterInstance]:
+def open_instance(settings: Settings, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
     """The instance that `make ui` shows, made where it does not exist yet. Its folder is DAGSTER_HOME (DECISIONS 31)."""
-    with opened(settings.dagster_home, shipped_folder() / "data" / _FILE) as instance:
+    with opened(settings.dagster_home, shipped_folder() / "data" / _FILE, listens=listens) as instance:
         yield instance
 
 
 @contextmanager
-def opened(home: Path, shipped: Path) -> Generator[dg.DagsterInstance]:
+def opened(home: Path, shipped: Path, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
     """The instance of the folder `home`; a missing `dagster.yaml` is copied from `shipped`.
 
-    One process at a time opens it: two that make the same SQLite tables at once would stumble over each other.
+    `listens`: whether runs in this process write what it prints into files; what a person sees in a terminal then comes by way of another
+    process, late. One process at a time opens it: two that make the same SQLite tables at once would stumble over each other.
     """
     relax_history()
     home.mkdir(parents=True, exist_ok=True)
     with FileLock(home / "opening.lock"):
         _furnish(home, shipped)
-        instance = dg.DagsterInstance.from_config(str(home))
+        instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides={} if listens else _DEAF))
         instance.get_runs_count()
         instance.has_dynamic_partition(str(TURNS.name), "")
     with instance:

@@ -28,7 +28,7 @@ class PhaseRecipes:
     @property
     def layers(self) -> tuple[str, ...]:
         """Model layers, each once."""
-        return tuple(dict.fromkeys(r.recipe.model_layer.value for r in self.every))
+        return tuple(dict.fromkeys(r.layer.value for r in self.every))
 
 
 def phase_recipes(spec: PhaseSpec, cookbook: Cookbook) -> PhaseRecipes:

@@ -12,6 +12,7 @@ from pydantic import Field
 from pandora_dagster.contracts.batches import Batch, BatchRow
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import Priority
+from pandora_dagster.errors import InputError
 from pandora_dagster.phases import flow
 from pandora_dagster.phases.batch import OnRow
 from pandora_dagster.phases.report import PhaseReport
@@ -32,9 +33,10 @@ class RunsPhases(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HousePhases:
-    """RunsPhases over a house that is open."""
+    """RunsPhases over a house that is open. `again`: a finished phase runs again; without it the run only goes on with a turn."""
 
     house: House
+    again: bool = True
 
     def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
         return self.house.start(query, user=user, session=session, mode=mode)
@@ -43,7 +45,11 @@ class HousePhases:
         return self.house.kit.turns.manifest(key).session_id
 
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
-        return self.house.run(flow.run_phase(name, key, self.house.kit))
+        report = self.house.run(flow.run_phase(name, key, self.house.kit, again=self.again))
+        if report.skipped and not self.again and report.manifest.finished(name):
+            told = f"{key}: {name}: another process has finished it: expected nobody else to work on this turn"
+            raise InputError(told, hint="pandora turns shows what became of it")
+        return report
 
     def folder(self, key: TurnKey, revision: int) -> str:
         return self.house.kit.turns.path(key, revision=revision)

@@ -14,13 +14,12 @@ import dagster as dg
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports import Cookbook
-from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.factory import run_tags
 from pandora_dagster.defs.instance import add_keys, open_instance, remove_keys
 from pandora_dagster.defs.report import ToldPhases, report_phases
 from pandora_dagster.defs.resources import HousePhases, RunsPhases
-from pandora_dagster.errors import PandoraError
+from pandora_dagster.errors import InputError, PandoraError
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import Settings
@@ -68,14 +67,19 @@ def run_turn(
     on_report: Hears = ignore,
     instance: dg.DagsterInstance | None = None,
 ) -> RunOutcome:
-    """Run what is left of a turn through the graph, on the instance of DAGSTER_HOME; with `select` these phases and what follows.
+    """Run what is left of a turn through the graph, on the instance of DAGSTER_HOME; with `select` these phases and what follows, again.
+
+    Raises InputError where nothing is left, and where another process goes on with the turn meanwhile: nothing is done twice.
 
     `on_report` hears of each phase at once (DECISIONS 16). A HALT is in the outcome; any other error is raised. A process that
     runs many turns hands in the instance that it keeps open: opening one takes 0.1 s.
     """
     phases = following(select) if select else house.left_to_do(key)
-    with nullcontext(instance) if instance else open_instance(house.settings) as opened:
-        outcome = execute_turn(turn_assets(house.kit.cookbook), HousePhases(house), key, opened, select=phases, on_report=on_report)
+    if not phases:
+        raise InputError(f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
+    goes_on = HousePhases(house, again=bool(select))
+    with nullcontext(instance) if instance else open_instance(house.settings, listens=False) as opened:
+        outcome = execute_turn(turn_assets(house.kit.cookbook), goes_on, key, opened, select=phases, on_report=on_report)
     if outcome.error:
         raise outcome.error
     return outcome
@@ -83,15 +87,15 @@ def run_turn(
 
 def add_partitions(house: House, keys: Iterable[TurnKey]) -> None:
     """Make turns known to Dagster, all at once (imported ones: DECISIONS 30). Archived ones have no key until they are restored."""
-    archived = {turn.key for turn in house.turn_index.standing() if turn.state == TurnState.ARCHIVED}
+    archived = {turn.key for turn in house.turn_index.standing(archived=True)}
     with open_instance(house.settings) as instance:
         add_keys(instance, (key for key in keys if key not in archived))
 
 
-def remove_partitions(house: House, keys: Iterable[TurnKey]) -> None:
-    """Take archived turns out of the partitions that the UI lists."""
+def remove_archived_partitions(house: House) -> None:
+    """Take archived turns out of the partitions that the UI lists, those of a run that was cut off too."""
     with open_instance(house.settings) as instance:
-        remove_keys(instance, keys)
+        remove_keys(instance, (turn.key for turn in house.turn_index.standing(archived=True)))
 
 
 def report_turn(house: House, key: TurnKey, reports: Sequence[PhaseReport]) -> None:
@@ -159,13 +163,15 @@ def execute_turn(
             tags=tags,
             raise_on_error=False,
         )
-    return RunOutcome(key, result.run_id, result.success, tuple(heard.reports), heard.error or _fault(result))
+    return RunOutcome(key, result.run_id, result.success, tuple(heard.reports), heard.error or _fault(result, key))
 
 
-def _fault(result: dg.ExecuteInProcessResult) -> PandoraError | None:
+def _fault(result: dg.ExecuteInProcessResult, key: TurnKey) -> PandoraError | None:
     """What failed outside the phases themselves (a HALT is told by its report)."""
     for event in result.all_events:
         failed = event.step_failure_data if event.is_step_failure else None
+        if failed and failed.error and failed.error.cls_name == "DagsterExecutionInterruptedError":
+            return PandoraError(f"{key}: interrupted in {event.step_key}: what is finished stays", hint=f"pandora resume {key}")
         if failed and failed.error and not failed.user_failure_data:
             return PandoraError(
                 f"{event.step_key}: {failed.error.message.strip()} {failed.error.cause.message if failed.error.cause else ''}".strip()

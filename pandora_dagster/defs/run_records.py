@@ -59,9 +59,8 @@ def needed_runs(instance: dg.DagsterInstance) -> frozenset[str]:
 
 def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
     """A run's record, its events, what it printed, and the files that held them; a second time is none."""
+    instance.compute_log_manager.delete_logs(prefix=[run_id])
     instance.delete_run(run_id)
-    with suppress(NotImplementedError):
-        instance.compute_log_manager.delete_logs(prefix=[run_id])
     shard = getattr(instance.event_log_storage, "path_for_shard", None)
     if shard is not None:
         for ending in ("", "-wal", "-shm"):

@@ -1,8 +1,12 @@
 # pyright: reportUnknownMemberType=false
 # (signatures of dg.schedule, dg.sensor and dg.define_asset_job name a bare PathLike)
-"""The night: when archival runs, over which days, and the alarm where a night is missing. Knows ticks, ranges and run keys."""
+"""The night: when archival runs, over which days, and the alarm where a night is missing. Knows ticks, ranges and run keys.
 
-from collections.abc import Iterator, Sequence
+What a night left undone is read from Dagster's own records: a day that a run began and did not materialise. A day that was archived where
+no record tells of it (by hand, or the records are gone) is one that the store has archived turns of and no materialisation.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
@@ -19,7 +23,9 @@ JOB, SCHEDULE, ALARM, CHECK = "archival", "nightly_turn_archival", "missed_night
 _RUNS = 5
 """Runs of one tick, each over a range of days: the oldest and the newest; what lies between waits for the next night."""
 _GRACE = timedelta(hours=6)
-"""A night may take this long after its tick before it counts as missed."""
+"""A night may take this long after its tick, and a run after its start, before it counts as missed."""
+_NIGHT = [dg.AssetKey(name) for name in (ASSET, NARRATIVES, DIGESTS)]
+"""What a night materialises of a day, all of it."""
 _LOOK_BACK = 31
 """Days of which each must have had its night."""
 _LOOK_EVERY_S = 1800
@@ -27,14 +33,14 @@ _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_
 
 ARCHIVAL_JOB = dg.define_asset_job(
     JOB,
-    selection=[ASSET, NARRATIVES, DIGESTS],
+    selection=dg.AssetSelection.assets(*_NIGHT),
     description="Archive the turns of a day, or of a range of days in one run; then what their sessions and people came to.",
 )
 
 
 def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE the day that became due, every earlier day that holds turns due,
-    and the days of nights that were missed."""
+    the days of nights that were missed or cut off, and days that were archived by hand."""
 
     partitions = due_days(settings)  # as the loaded asset has them: a day that an import added since is no partition of it yet
 
@@ -44,21 +50,23 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
         cron_schedule=f"{settings.archive_at.minute} {settings.archive_at.hour} * * *",
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Archives the day that became due, 31 days ago, and earlier days that hold turns due or whose night was missed.",
+        description="Archives the day that became due, 31 days ago, and earlier days with turns due or whose night was missed or cut off.",
     )
     def nightly_turn_archival(context: dg.ScheduleEvaluationContext, archive: dg.ResourceParam[RunsNights]) -> Iterator[dg.RunRequest]:
         now = context.scheduled_execution_time
         keys = _keys(partitions, now)
         if not keys:
             return
-        done = _materialised(context.instance)
+        done = _materialised(context.instance, dg.AssetKey(ASSET))
         try:
             due = archive.waiting(now)
+            archived = {day for day, _ in archive.by_day()}
         except PandoraError as error:
             raise dg.Failure(f"{SCHEDULE}: {error}", metadata={"hint": error.hint} if error.hint else {}) from error
         if early := sorted(day for day in due if day < keys[0]):
             context.log.warning(f"turns of {early[0]} wait for a day partition: reload the definitions, which begin there now")
-        ranges = spans({keys[-1], *due.intersection(keys), *_missed(keys, done)}, done)
+        left = {*due, *_cut_off(context.instance), *_untold(archived, context.instance)}
+        ranges = spans({keys[-1], *left.intersection(keys), *_missed(keys, done)}, done)
         for first, last in ranges if len(ranges) <= _RUNS else (*ranges[: _RUNS - 1], ranges[-1]):
             yield _request(first, last, now)
 
@@ -66,11 +74,19 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
 
 
 def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
-    """`no_night_missed`: no day between the first that was archived and the newest due one lacks its night."""
+    """`no_night_missed`: no day between the first that was archived and the newest due one lacks its night, and none had half of it.
 
-    @dg.asset_check(asset=ASSET, name=CHECK, description="Every day that became due in the last month, since the first night, had its own.")
+    It looks once the levels are made: before, its own night is half of one.
+    """
+
+    @dg.asset_check(
+        asset=ASSET,
+        name=CHECK,
+        additional_deps=[NARRATIVES, DIGESTS],
+        description="Every day that became due in the last month, since the first night, had its own; no night was cut off.",
+    )
     def no_night_missed(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        missed = _missed(_expected(settings), _materialised(context.instance))
+        missed = _lacking(settings, context.instance)
         return dg.AssetCheckResult(passed=not missed, description=_said(missed), metadata=_shown(missed))
 
     return no_night_missed
@@ -83,10 +99,10 @@ def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
         name=ALARM,
         minimum_interval_seconds=_LOOK_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Fails the check {CHECK} of {ASSET} where a night was missed, and passes it once the night was made up.",
+        description=f"Fails the check {CHECK} of {ASSET} where a night was missed or cut off, and passes it once that was made up.",
     )
     def missed_nights(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        missed = _missed(_expected(settings), _materialised(context.instance))
+        missed = _lacking(settings, context.instance)
         cursor = ",".join(day.isoformat() for day in missed)
         if cursor == (context.cursor or ""):
             return dg.SkipReason(_said(missed))
@@ -109,8 +125,41 @@ def _expected(settings: Settings) -> list[date]:
     return _keys(due_days(settings), datetime.now(UTC) - since_midnight - _GRACE)
 
 
-def _materialised(instance: dg.DagsterInstance) -> set[date]:
-    return {date.fromisoformat(key) for key in instance.get_materialized_partitions(dg.AssetKey(ASSET))}
+def _materialised(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[date]:
+    return {date.fromisoformat(key) for key in instance.get_materialized_partitions(asset)}
+
+
+def _untold(archived: Collection[date], instance: dg.DagsterInstance) -> set[date]:
+    """Of the days that have archived turns those that were never materialised whole."""
+    return {day for asset in _NIGHT for day in set(archived) - _materialised(instance, asset)}
+
+
+def _cut_off(instance: dg.DagsterInstance) -> dict[date, frozenset[str]]:
+    """The days that a run was to materialise and did not, or not yet, and none did since; with the newest such run of each asset."""
+    found: dict[date, frozenset[str]] = {}
+    for asset in _NIGHT:
+        begun = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
+        for key, (run_id, _) in begun.items():
+            day = date.fromisoformat(key)
+            found[day] = found.get(day, frozenset()) | {run_id}
+    return found
+
+
+def _under_way(runs: Collection[str], instance: dg.DagsterInstance) -> set[str]:
+    """Those of these runs that began lately and go on; a run whose process was killed says that it goes on for ever."""
+    if not runs:
+        return set()
+    lately = dg.RunsFilter(run_ids=sorted(runs), created_after=datetime.now(UTC) - _GRACE)
+    return {run.run_id for run in instance.get_runs(lately) if not run.is_finished}
+
+
+def _lacking(settings: Settings, instance: dg.DagsterInstance) -> list[date]:
+    """The days for which the alarm is raised: missed ones, and those of runs that ended halfway or take longer than a night may."""
+    left = _cut_off(instance)
+    under_way = _under_way({run_id for found in left.values() for run_id in found}, instance)
+    keys = _keys(due_days(settings), datetime.now(UTC))
+    cut_off = {day for day, found in left.items() if found - under_way}.intersection(keys)
+    return sorted(cut_off.union(_missed(_expected(settings), _materialised(instance, dg.AssetKey(ASSET)))))
 
 
 def _missed(keys: Sequence[date], done: set[date]) -> list[date]:
@@ -128,7 +177,7 @@ def _said(missed: Sequence[date]) -> str:
     if not missed:
         return "no night was missed"
     span = f"{missed[0]}" if len(missed) == 1 else f"{len(missed)} days from {missed[0]} to {missed[-1]}"
-    return f"{span}: not archived: materialise {ASSET} for this range, or wait for the next night"
+    return f"{span}: not archived, or not to the end: run the job {JOB} for this range, or wait for the next night"
 
 
 def _shown(missed: Sequence[date]) -> dict[str, str | int]:

@@ -42,7 +42,7 @@ def interventions_asset() -> dg.AssetSpec:
 
 
 def interventions_sensor() -> dg.SensorDefinition:
-    """`open_interventions`: an event for each intervention that is newer than those shown."""
+    """`open_interventions`: an event for each open intervention that was not shown before. Its cursor: those that were and are open."""
 
     @dg.sensor(
         name=SENSOR,
@@ -53,18 +53,14 @@ def interventions_sensor() -> dg.SensorDefinition:
     def open_interventions(
         context: dg.SensorEvaluationContext, halts: dg.ResourceParam[ListsInterventions]
     ) -> dg.SensorResult | dg.SkipReason:
-        shown = context.cursor or ""
-        new = [one for one in halts.open() if _place(one) > shown][:_AT_ONCE]
+        found, shown = halts.open(), set((context.cursor or "").split())
+        new = [one for one in found if one.id not in shown][:_AT_ONCE]
         if not new:
-            return dg.SkipReason("no intervention is newer than those shown")
-        return dg.SensorResult(asset_events=[_event(one) for one in new], cursor=_place(new[-1]))
+            return dg.SkipReason("every open intervention was shown")
+        shown.update(one.id for one in new)
+        return dg.SensorResult(asset_events=[_event(one) for one in new], cursor=" ".join(one.id for one in found if one.id in shown))
 
     return open_interventions
-
-
-def _place(intervention: Intervention) -> str:
-    """Its time and id: ids of one second are not in the order in which they were opened."""
-    return f"{intervention.created_at} {intervention.id}"
 
 
 def _event(one: Intervention) -> dg.AssetMaterialization:

@@ -86,6 +86,7 @@ class Account:
             recipe_version=loaded.version,
             prompt_version=loaded.prompt_version,
             model_layer=self.layer,
+            recipe_layer=loaded.layer,
             runtime=self.runtime,
             model=self.model,
             user_id=site.user,

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from pandora_dagster.contracts.calls import CallRequest, CallSite, InputDocument, Item, Source
 from pandora_dagster.contracts.recipe_tests import CallCase, CaseDocument, CaseItem, CaseSource
-from pandora_dagster.contracts.words import Mode
+from pandora_dagster.contracts.words import Mode, ModelLayer
 from pandora_dagster.text.credentials import holds_secret, redacted
 
 
@@ -40,7 +40,7 @@ def kept_case(request: CallRequest) -> str:
     return CallCase.model_validate(cleaned).model_dump_json(exclude_defaults=True)
 
 
-def request_of(case: CallCase, recipe: str, *, user: str) -> CallRequest:
+def request_of(case: CallCase, recipe: str, *, user: str, session: str = "", layer: ModelLayer | None = None) -> CallRequest:
     """The call of `{category}/{name}` that a case describes. A low confidence comes back as a verdict: it is looked at, not acted on."""
     documents = tuple(
         InputDocument(name, d.text, tuple(Item(i.text, i.priority, i.name) for i in d.items), d.header)
@@ -49,7 +49,7 @@ def request_of(case: CallCase, recipe: str, *, user: str) -> CallRequest:
     return CallRequest(
         recipe=recipe,
         query=case.query,
-        site=CallSite(phase=case.phase, user=user),
+        site=CallSite(case.phase, user, session),
         documents=documents,
         variables=case.variables,
         sources=tuple(Source(s.label, s.path, s.description, s.turn_id) for s in case.sources),
@@ -57,6 +57,7 @@ def request_of(case: CallCase, recipe: str, *, user: str) -> CallRequest:
         policy=case.policy,
         mode=case.mode.value,
         ambiguous=case.ambiguous,
+        layer=layer,
         halt_on_low_confidence=False,
     )
 

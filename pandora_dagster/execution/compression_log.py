@@ -100,7 +100,7 @@ class CompressionLog:
         fields = _fields(self._new_call_id(), site, loaded, self._clock())
         unfit = CallRecord(
             **fields,
-            model_layer=loaded.recipe.model_layer,
+            model_layer=loaded.layer,
             runtime="",
             tokens=CallTokens(),
             latency_ms=0.0,
@@ -163,6 +163,7 @@ def _fields(call_id: str, site: CallSite, loaded: LoadedRecipe, at: datetime) ->
         "recipe": loaded.name,
         "recipe_version": loaded.version,
         "prompt_version": loaded.prompt_version,
+        "recipe_layer": loaded.layer,
         "user_id": site.user,
         "session_id": site.session,
         "turn_id": site.turn.turn_id if site.turn else "",

@@ -4,49 +4,26 @@ With a model it calls NERVES through the executor; on the embedded runtime the s
 the same verification. It knows texts and recipes; which text needs it is decided elsewhere.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import Outcome, Rank, Verdict
-from pandora_dagster.compression.verification import Verification
-from pandora_dagster.contracts.calls import CallSite, GateVerdict
+from pandora_dagster.contracts.calls import CallSite
 from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
 from pandora_dagster.contracts.ports import Clock, Cookbook, CountsTokens
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, ModelLayer
 from pandora_dagster.execution.compression_cache import CompressionCache
 from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, Done
-from pandora_dagster.execution.ladder import Contract, Judged, compression_gates
+from pandora_dagster.execution.ladder import Contract
 from pandora_dagster.execution.model_compression import ModelCompression, Shortened
+from pandora_dagster.execution.structural import Outcomes, Structure, here, proven
 from pandora_dagster.text.credentials import redacted
 
 _MOST_ROWS = 200
-
-
-@dataclass(frozen=True)
-class Outcomes:
-    """What became of a text. `text` is None where it HALTed; `verification` is None where it fitted and is unchanged."""
-
-    text: str | None
-    tokens: int
-    original_tokens: int
-    verification: Verification | None = None
-    halted: str = ""
-    runtime: str = ""
-    """Who shortened it; both names with a `+` where some pieces are a model's and others verbatim spans."""
-    deferred: str = ""
-    """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
-    gates: tuple[GateVerdict, ...] = ()
-    """The three checks of a text that was shortened."""
-    call_id: str = ""
-    """The record of the whole."""
-
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        return self.verification.counts if self.verification else {}
 
 
 class SummarizationEngine:
@@ -68,6 +45,16 @@ class SummarizationEngine:
         self._cookbook, self._counter, self._clock, self._log = cookbook, counter, clock, log
         self._model, self._runtime, self._layer, self._served = model, runtime, layer, served
         self._cache: CompressionCache[Outcomes] = CompressionCache(clock, cache_ttl_s)
+        self._structure: Structure = here
+
+    @contextmanager
+    def elsewhere(self, structure: Structure) -> Generator[None]:
+        """What shortens without a model is `structure`, for as long as this lasts."""
+        self._structure = structure
+        try:
+            yield
+        finally:
+            self._structure = here
 
     async def compress(
         self,
@@ -109,7 +96,7 @@ class SummarizationEngine:
     async def _made(self, contract: Contract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> Outcomes:
         started = self._clock()
         asked = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
-        made = self._by_model(asked, contract, tokens) if asked and asked.judged.ok else self._by_structure(contract, tokens)
+        made = self._by_model(asked, contract, tokens) if asked and asked.judged.ok else await self._structure(contract, tokens)
         made = replace(made, deferred=asked.deferred if asked else "")
         call_id = self._log.done(
             Done(
@@ -130,18 +117,7 @@ class SummarizationEngine:
 
     def _by_model(self, made: Shortened, contract: Contract, tokens: int) -> Outcomes:
         names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
-        return self._proven(made.judged, contract, tokens, runtime="+".join(names) or self._runtime)
-
-    def _proven(self, judged: Judged, contract: Contract, tokens: int, *, runtime: str, deferred: str = "") -> Outcomes:
-        after = self._counter.count(judged.text)
-        gates = compression_gates(judged.verification, judged.check, after, contract.target)
-        return Outcomes(judged.text, after, tokens, judged.verification, runtime=runtime, deferred=deferred, gates=gates)
-
-    def _by_structure(self, contract: Contract, tokens: int) -> Outcomes:
-        made = contract.spans()
-        if made.text is None or made.check is None:
-            return Outcomes(made.text, made.tokens, tokens, halted=made.halted or "", runtime=EMBEDDED)
-        return self._proven(Judged(made.text, made.verification, made.check, ()), contract, tokens, runtime=EMBEDDED)
+        return proven(made.judged, contract, tokens, runtime="+".join(names) or self._runtime)
 
     def verified(self, content: Content, text: str, target: int, parts: Sequence[CompressionReport]) -> Shrunk:
         """`content` shortened to `text` by compressions of its `parts`, judged as a whole; unchanged, with the reasons, where unsound."""
@@ -152,7 +128,7 @@ class SummarizationEngine:
             return Shrunk(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
         runtime = "+".join(dict.fromkeys(name for part in parts for name in part.runtime.split("+")))
         deferred = next((part.deferred for part in parts if part.deferred), "")
-        made = self._proven(judged, contract, self._counter.count(content.text), runtime=runtime, deferred=deferred)
+        made = proven(judged, contract, self._counter.count(content.text), runtime=runtime, deferred=deferred)
         return Shrunk(text, self.report(content.text, made, document=content.name, content_type=kind, target=target))
 
     def recipe(self, content_type: ContentType) -> LoadedRecipe:

@@ -128,7 +128,7 @@ class Executor:
     def _opened(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
         self._remember(loaded)
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
-        layer, reasons = routed(self._routing, request, loaded.path, loaded.recipe.model_layer)
+        layer, reasons = routed(self._routing, request, loaded.path, loaded.layer)
         account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
         account.request_ref = self._kept(account, "request", kept_case(request))
         hearing = Hearing(request.listener, loaded.recipe.output_format)

@@ -14,8 +14,9 @@ from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import BudgetError, FactLossError
 from pandora_dagster.execution.budget_checker import FLOORS, BudgetChecker, CompressionPlan, Step
 from pandora_dagster.execution.compression_log import CompressionLog
-from pandora_dagster.execution.engine import Outcomes, SummarizationEngine
+from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.inputs import CONTEXT
+from pandora_dagster.execution.structural import Outcomes
 from pandora_dagster.text.sections import ContextDocument, Section
 
 _LONGEST_QUERY = 200

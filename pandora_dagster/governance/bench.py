@@ -1,18 +1,21 @@
 """Calls made beside the house: on a version of one's choice, leaving no record, copy or intervention behind. Knows the executor's ports."""
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import count
 from typing import Protocol
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, TurnSpent
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention, Resolved
 from pandora_dagster.contracts.ports import Cookbook
+from pandora_dagster.contracts.recipe_tests import CallCase
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.words import ContentType, InterventionType
+from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer
 from pandora_dagster.errors import HaltError, InputError
+from pandora_dagster.execution.cases import request_of
 from pandora_dagster.execution.faults import Fault
 
 NOBODY = "nobody"
@@ -66,9 +69,11 @@ class Aside:
     def spent(self, key: TurnKey, revision: int, *, phase: str) -> TurnSpent:
         return TurnSpent()
 
-    def settle(self, key: TurnKey, revision: int) -> None: ...
+    def settle(self, key: TurnKey, revision: int) -> bool:
+        return True
 
-    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> None: ...
+    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
+        return True
 
     def keep(self, user: str, kind: str, text: str) -> str:
         if kind != "answer":
@@ -115,6 +120,7 @@ class Bench:
     execution: Attempts
     cookbook: Chosen
     aside: Aside
+    numbers: Iterator[int] = field(default_factory=count)
 
     def on(self, version: LoadedRecipe) -> None:
         """The version that calls run from now on."""
@@ -122,11 +128,13 @@ class Bench:
         self.aside.records.clear()
         self.aside.answers.clear()
 
-    async def tried(self, request: CallRequest) -> Tried:
-        """One call; whatever stops it is told, not raised."""
-        session = f"try_{secrets.token_hex(8)}"
+    async def tried(self, case: CallCase, *, user: str = NOBODY, layer: ModelLayer | None = None) -> Tried:
+        """One call of the chosen version; whatever stops it is told, not raised. `layer`: instead of the version's."""
+        if self.cookbook.chosen is None:
+            raise ValueError("no version is chosen: expected `on` before")
+        session = f"try_{next(self.numbers)}"
         try:
-            result = await self.execution.attempt(replace(request, site=replace(request.site, session=session)))
+            result = await self.execution.attempt(request_of(case, self.cookbook.chosen.path, user=user, session=session, layer=layer))
         except HaltError as halt:
             result = Fault(InterventionType.BUDGET_EXCEEDED, str(halt))
         record = self.aside.records.pop(session, None)

@@ -59,7 +59,7 @@ def failures_of(
         for i in interventions
         if i.recipe
     )
-    yield from (Failure(c.recipe, c.recipe_version, "corrected", c.at, "", _turn(c.user_id, c.turn_id), c.said) for c in corrections)
+    yield from (Failure(c.recipe, c.recipe_version, "corrected", c.at, c.call_id, _turn(c.user_id, c.turn_id), c.said) for c in corrections)
     for record in records:
         if record.call_id not in halted:
             yield from _of_record(record, outcome(record))

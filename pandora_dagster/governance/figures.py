@@ -54,6 +54,8 @@ class Figures:
     """Of the calls of one version, or of one layer."""
 
     calls: int = 0
+    newest: str = ""
+    """When the newest of them began."""
     shares: dict[str, Share] = field(default_factory=lambda: {name: Share() for name in SHARES})
     gate_failures: Counter[str] = field(default_factory=Counter[str])
     """Gate -> calls whose last answer failed it."""
@@ -69,6 +71,7 @@ class Figures:
     def add(self, record: CallRecord, outcome: Outcome | None) -> None:
         """Take in one call; `outcome` is its turn's, None where that is still open or there is none."""
         self.calls += 1
+        self.newest = max(self.newest, record.timestamp)
         self.shares["passed"].add(record.success)
         self.shares["first_time"].add(record.success and not record.retries and not record.escalated)
         if record.schema_valid is not None:
@@ -118,6 +121,11 @@ class Figures:
             "longest_ms": self.longest_ms,
             "cost": self.cost,
         }
+
+    @property
+    def failed_gates(self) -> str:
+        """Gate failures by kind, the most frequent first: `evidence_required 3, schema_validation 1`."""
+        return ", ".join(f"{gate} {count}" for gate, count in self.gate_failures.most_common())
 
     def _mean(self, total: float) -> float | None:
         return total / self.calls if self.calls else None

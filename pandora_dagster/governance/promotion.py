@@ -39,12 +39,19 @@ class VersionDesk:
 
 
 def resolved(desk: VersionDesk, recipe: str, version: str) -> LoadedRecipe:
-    """`file`, `production`, or the first digits of a kept version; raises InputError, DocumentError, ConfigurationError."""
-    if version == FILE:
-        return desk.file(recipe)
+    """`file`, `production`, or the first digits of a kept version, on the layer that is assigned to the recipe.
+
+    Raises InputError, DocumentError, ConfigurationError.
+    """
     standing = desk.versions.production(recipe)
+    return _named(desk, recipe, version, standing).model_copy(update={"assigned": standing.layer})
+
+
+def _named(desk: VersionDesk, recipe: str, version: str, standing: Production) -> LoadedRecipe:
+    if version == FILE or (version == "production" and not standing.pinned):
+        return desk.file(recipe)
     if version == "production":
-        return desk.versions.version(recipe, standing.pinned) if standing.pinned else desk.file(recipe)
+        return desk.versions.version(recipe, standing.pinned)
     found = _file_or_none(desk, recipe)
     if found and len(version) >= 4 and found.version.startswith(version) and found.version not in desk.versions.versions(recipe):
         return found
@@ -53,7 +60,8 @@ def resolved(desk: VersionDesk, recipe: str, version: str) -> LoadedRecipe:
 
 def roll_back(desk: VersionDesk, recipe: str, by: By, *, to: str = "") -> Production:
     """Put a kept version into production, by default the one before the present one; `to="file"` or the version that the file has
-    lets the file count again. Raises InputError for one that is unknown, ambiguous, there already, or that nobody could read."""
+    lets the file count again. Raises InputError for one that is unknown, ambiguous, there already, or that nobody could read, and where
+    somebody else changed production meanwhile."""
     standing, file = desk.versions.production(recipe), _file_or_none(desk, recipe)
     chosen = resolved(desk, recipe, to or _before(desk, recipe, standing, file))
     present = standing.pinned or (file.version if file else "")
@@ -66,18 +74,22 @@ def roll_back(desk: VersionDesk, recipe: str, by: By, *, to: str = "") -> Produc
     change = Change(
         at=_now(desk), kind="release" if released else "rollback", version=chosen.version, layer=standing.layer, who=by.who, why=by.why
     )
-    return desk.versions.change(recipe, change, pinned="" if released else chosen.version)
+    return desk.versions.change(recipe, change, since=standing, pinned="" if released else chosen.version)
 
 
 def assign(desk: VersionDesk, recipe: str, layer: ModelLayer | None, by: By) -> Production:
-    """Let another layer answer, the text as it is; None for the version's own layer. Raises InputError where nothing would change."""
-    standing = desk.versions.production(recipe)
-    if layer is standing.layer:
-        raise InputError(f"{recipe}: {layer or 'its own layer'} answers already: expected another layer")
+    """Let another layer answer, the text as it is; None for the version's own layer, which may be named too. Raises InputError where
+    nothing would change, for a recipe of `compression/`, whose layer is a setting's, and where somebody changed production meanwhile."""
+    if recipe.startswith("compression/"):
+        raise InputError(f"{recipe}: COMPRESSION_MODEL_LAYER names the layer of all of compression/: expected a recipe of another category")
     present = resolved(desk, recipe, "production")
     desk.versions.keep(present)
-    change = Change(at=_now(desk), kind="layer", version=present.version, layer=layer, who=by.who, why=by.why)
-    return desk.versions.change(recipe, change, pinned=standing.pinned)
+    standing = desk.versions.production(recipe)
+    layer = None if layer is present.recipe.model_layer else layer
+    if layer is standing.layer:
+        raise InputError(f"{recipe}: {layer or 'its own layer'} answers already: expected another layer")
+    change = Change(at=_now(desk), kind="layer", version=standing.version, layer=layer, who=by.who, why=by.why)
+    return desk.versions.change(recipe, change, since=standing, pinned=standing.pinned)
 
 
 def readable_or_refused(desk: VersionDesk, recipe: str, chosen: LoadedRecipe, file: LoadedRecipe | None) -> None:

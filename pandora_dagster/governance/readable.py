@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.governance.bounds import wider
 
 Schema = Mapping[str, Any]
 _VALUES = (OutputFormat.JSON, OutputFormat.YAML)
@@ -36,11 +37,9 @@ class _Comparison:
 
     def faults(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
         """For each way in which a value may be written: the faults against the way of reading that takes it best."""
-        ways = [self._followed(way, self._read) for way in _ways(self._followed(read, self._read))]
-        for way in _ways(self._followed(written, self._written)):
-            one = self._followed(way, self._written)
-            found = [list(self._against(one, other, place)) for other in ways]
-            yield from min(found, key=len)
+        ways = tuple(_ways(read, self._read))
+        for one in _ways(written, self._written):
+            yield from min(([*self._against(one, way, place)] for way in ways), key=len)
 
     def _against(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
         may, takes = _types(written), _types(read)
@@ -51,6 +50,7 @@ class _Comparison:
             yield f"{_at(place)}: {' or '.join(sorted(may))}: expected {' or '.join(sorted(takes))}"
             return
         yield from _words(written, read, place)
+        yield from (f"{_at(place)}: {fault}" for fault in wider(written, read))
         if "object" in may:
             yield from self._fields(written, read, place)
         if "array" in may and "items" in read:
@@ -58,30 +58,45 @@ class _Comparison:
 
     def _fields(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
         may, known = _schema(written.get("properties")), _schema(read.get("properties"))
+        others_may, others = written.get("additionalProperties", True), read.get("additionalProperties", True)
+        mapped = _schema(others)
         for name in cast(Sequence[str], read.get("required", ())):
             if name not in written.get("required", ()):
                 yield f"{_at(_below(place, name))}: may be left out: expected it always"
         for name, child in may.items():
             if name in known:
                 yield from self.faults(_schema(child), _schema(known[name]), _below(place, name))
-            elif read.get("additionalProperties") is False:
+            elif others is False:
                 yield f"{_at(_below(place, name))}: nobody reads it: expected one of {', '.join(known)}"
-
-    def _followed(self, schema: Schema, root: Schema) -> Schema:
-        reference = schema.get("$ref")
-        if not isinstance(reference, str):
-            return schema
-        found: Any = root
-        for step in reference.removeprefix("#").split("/")[1:]:
-            found = found[step.replace("~1", "/").replace("~0", "~")]
-        return self._followed(cast(Schema, found), root)
+            elif mapped:
+                yield from self.faults(_schema(child), mapped, _below(place, name))
+        if others is False and others_may is not False:
+            yield f"{_at(place)}: any other field: expected additionalProperties: false"
+        elif mapped and others_may is not False:
+            yield from self.faults(_schema(others_may), mapped, _below(place, "*"))
 
 
-def _ways(schema: Schema) -> tuple[Schema, ...]:
-    for word in ("anyOf", "oneOf"):
-        if word in schema:
-            return tuple(cast(Sequence[Schema], schema[word]))
-    return (schema,)
+def _ways(schema: Schema, root: Schema) -> Iterator[Schema]:
+    """Each way in which a value may be: choices, references and lists of types taken apart."""
+    if isinstance(reference := schema.get("$ref"), str):
+        yield from _ways({**_referred(reference, root), **{word: told for word, told in schema.items() if word != "$ref"}}, root)
+        return
+    word = next((word for word in ("anyOf", "oneOf") if word in schema), "")
+    if word:
+        rest = {name: told for name, told in schema.items() if name != word}
+        for way in cast(Sequence[Schema], schema[word]):
+            yield from _ways({**rest, **way}, root)
+    elif isinstance(schema.get("type"), Sequence) and not isinstance(schema["type"], str):
+        yield from ({**schema, "type": name} for name in cast(Sequence[str], schema["type"]))
+    else:
+        yield schema
+
+
+def _referred(reference: str, root: Schema) -> Schema:
+    found: Any = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = found[step.replace("~1", "/").replace("~0", "~")]
+    return cast(Schema, found)
 
 
 def _words(written: Schema, read: Schema, place: str) -> Iterator[str]:
@@ -102,11 +117,8 @@ def _values(schema: Schema) -> list[Any] | None:
 
 
 def _types(schema: Schema) -> set[str]:
-    named = schema.get("type")
-    if isinstance(named, str):
+    if named := schema.get("type"):
         return {named}
-    if named:
-        return set(cast(Sequence[str], named))
     values = _values(schema)
     return {_type_of(value) for value in values} if values else set[str]()
 

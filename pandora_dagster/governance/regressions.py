@@ -1,7 +1,7 @@
-"""A version beside its predecessor: whether any share of its calls got worse by more than chance.
+"""A version and layer beside those before: whether any share of its calls got worse by more than chance.
 
-The test, stated once: Fisher's exact test, one-sided, at 0.01 in all, divided by the number of shares that are compared (Bonferroni);
-a share is compared from 20 calls on each side. Fewer are no verdict.
+The test, stated once: Fisher's exact test, one-sided, at 0.01 for each recipe and look, divided by the number of shares that are compared
+(Bonferroni); a share is compared from 20 calls on each side. Fewer are no verdict. Recipes and days are not corrected for.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pandora_dagster.governance.figures import SHARES, Figures
 from pandora_dagster.governance.statistics import chance_of_so_few
 
 ALPHA = 0.01
-"""The chance of calling any share of one equal version worse."""
+"""The chance of calling any share of one equal version worse, at one look."""
 LEAST = 20
 """Calls on each side."""
 WINDOW = 500
@@ -34,7 +34,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A recipe's version in production beside the one before it."""
+    """A recipe's version and layer in production beside those before: `version` and `predecessor` name both, as in `3fd9c2 on MIND`."""
 
     recipe: str
     version: str

@@ -1,15 +1,15 @@
 """Logged calls made again on another version, layer or runtime, beside what was logged: how a change is judged before it counts.
 
-Knows records, kept inputs and answers, and a bench; holds one batch of calls at a time, however long the log is.
+Knows records, kept inputs and answers, and a bench; holds one batch of inputs at a time, however long the log is.
 """
 
 import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -17,13 +17,15 @@ from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.recipe_tests import CallCase
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat
 from pandora_dagster.errors import BadAnswerError, DocumentError
-from pandora_dagster.execution.cases import request_of
 from pandora_dagster.governance.bench import Bench, Tried
 from pandora_dagster.text.answers import read_answer
 from pandora_dagster.text.credentials import redacted
 
+T = TypeVar("T")
 _EXAMPLES = 20
 """Calls that are shown beside each other; all are counted."""
+_READ_AHEAD = 32
+"""Inputs that are read before their calls are made: one after the other they take a third of the time that they take between calls."""
 _SHOWN = 400
 """Characters of an answer that are shown."""
 WHOLE = "answer"
@@ -45,9 +47,12 @@ class Side:
     latency_ms: float = 0.0
     confidences: int = 0
     confidence: float = 0.0
+    layers: Counter[str] = field(default_factory=Counter[str])
+    """Who answered -> how many calls."""
 
     def add(self, record: CallRecord) -> None:
         self.calls += 1
+        self.layers[record.model_layer.value] += 1
         self.passed += record.success
         self.schema_checked += record.schema_valid is not None
         self.schema_valid += record.schema_valid is True
@@ -107,7 +112,6 @@ class Replayed:
 async def replayed(
     records: Iterable[CallRecord],
     bench: Bench,
-    recipe: str,
     read: Callable[[str], str],
     *,
     layer: ModelLayer | None = None,
@@ -116,32 +120,29 @@ async def replayed(
 ) -> Replayed:
     """Each logged call again on the bench's version, at most `at_once` at a time. `read` gives what the vault keeps under a reference."""
     told = Replayed()
-    for batch in _batches(records, at_once):
-        made = [_again(record, bench, recipe, read, layer, told) for record in batch]
-        pairs = [await made[0]] if len(made) == 1 else await asyncio.gather(*made)
-        for record, done, logged in (pair for pair in pairs if pair is not None):
-            _compare(record, done, logged, told)
-            on_call(told)
+    for batch in _batches(records, _READ_AHEAD):
+        ready = [(record, case) for record in batch if (case := _case(record, read, told))]
+        for some in _batches(ready, at_once):
+            calls = [bench.tried(case, user=record.user_id, layer=layer) for record, case in some]
+            made = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
+            for (record, _), done in zip(some, made, strict=True):
+                _compare(record, done, done.raw if _is_kept(record, done) else _logged(record, read), told)
+                on_call(told)
     return told
 
 
-async def _again(
-    record: CallRecord, bench: Bench, recipe: str, read: Callable[[str], str], layer: ModelLayer | None, told: Replayed
-) -> tuple[CallRecord, Tried, str] | None:
+def _case(record: CallRecord, read: Callable[[str], str], told: Replayed) -> CallCase | None:
+    """What a call was asked with; None where that can not be had, which is counted."""
     if not record.request_ref:
         told.left_out["its inputs were not kept"] += 1
         return None
     try:
-        case = CallCase.model_validate_json(read(record.request_ref))
+        return CallCase.model_validate_json(read(record.request_ref))
     except DocumentError as error:
         told.left_out["what was kept is gone: its retention is over" if error.missing else "what was kept is damaged"] += 1
-        return None
     except ValidationError:
         told.left_out["what was kept is damaged"] += 1
-        return None
-    request = request_of(case, recipe, user=record.user_id)
-    done = await bench.tried(replace(request, layer=layer) if layer else request)
-    return record, done, done.raw if _is_kept(record, done) else _logged(record, read)
+    return None
 
 
 def _is_kept(record: CallRecord, done: Tried) -> bool:
@@ -194,8 +195,8 @@ def _parsed(text: str) -> Mapping[str, Any] | None:
     return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else None
 
 
-def _batches(records: Iterable[CallRecord], size: int) -> Iterator[list[CallRecord]]:
-    rest = iter(records)
+def _batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(values)
     while batch := list(islice(rest, size)):
         yield batch
 

@@ -10,8 +10,7 @@ from jsonschema import Draft202012Validator
 
 from pandora_dagster.contracts.recipe_tests import Expectation, RecipeTest
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.execution.cases import request_of
-from pandora_dagster.governance.bench import NOBODY, Bench, Tried
+from pandora_dagster.governance.bench import Bench, Tried
 from pandora_dagster.text.answers import strings
 from pandora_dagster.text.citations import cited
 
@@ -39,7 +38,7 @@ async def tested(loaded: LoadedRecipe, tests: Sequence[RecipeTest], bench: Bench
     bench.on(loaded)
     outcomes: list[Outcome] = []
     for test in tests:
-        done = await bench.tried(request_of(test, loaded.path, user=NOBODY))
+        done = await bench.tried(test)
         seconds = done.record.latency_ms / 1_000 if done.record else 0.0
         outcomes.append(Outcome(loaded.path, loaded.version, test.name, tuple(faults_of(test, done)), seconds))
     return tuple(outcomes)

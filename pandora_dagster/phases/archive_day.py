@@ -5,7 +5,7 @@ a failed row, the rest goes on; a disk that refuses or a model that is down ends
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,6 +25,8 @@ from pandora_dagster.selection.turn_row import row_of
 
 _BATCH = 128
 """Turns that go to the disk together: they wait for it once, and two batches are what a run holds in memory."""
+_BATCH_BYTES = 32 * 1024 * 1024
+"""Bytes of their originals, beyond which a batch has fewer turns."""
 _DOWN = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
 """What no other turn would be spared of."""
 OnRow = Callable[[ArchivedTurn], None]
@@ -38,14 +40,29 @@ async def archive_turns(selected: Selected, desk: ArchiveDesk, *, on_row: OnRow 
     run = _Run(desk, selection(desk), selected.known, on_row, ArchiveReport(due=len(selected.due), not_due=selected.not_due))
     try:
         for wait_s, waiting in ((0.0, selected.due), (None, run.busy)):
-            for start in range(0, len(waiting), _BATCH):
-                await run.batch(waiting[start : start + _BATCH], wait_s=wait_s)
+            for some in _batches(waiting, desk):
+                await run.batch(some, wait_s=wait_s)
             await run.finish()
+        desk.cold.sweep()
     except StoreError as error:
         run.stop(str(error), error.hint)
     finally:
         run.close()
     return run.report
+
+
+def _batches(waiting: Iterable[Due], desk: ArchiveDesk) -> Iterator[list[Due]]:
+    some: list[Due] = []
+    size = 0
+    for due in waiting:
+        more = desk.folders.size(due.key)
+        if some and (len(some) == _BATCH or size + more > _BATCH_BYTES):
+            yield some
+            some, size = [], 0
+        some.append(due)
+        size += more
+    if some:
+        yield some
 
 
 @dataclass(slots=True)
@@ -150,16 +167,25 @@ class _Run:
                 self._failed(due, error)
 
     async def _locked(self, due: Due, batch: _Batch, wait_s: float | None) -> None:
-        await self._summarised(due)
-        try:
-            batch.locks.enter_context(self._desk.kit.turns.lock(due.key, wait_s=wait_s))
-        except StoreError as error:
-            if wait_s is None:
-                self._row(ArchivedTurn(due.key, due.day.isoformat(), Outcome.KEPT, reason=str(error)))
-            else:
-                self.busy.append(due)
-            return
-        judged = judged_again(due.key, self._desk, self._rules)
+        with ExitStack() as lock:
+            try:
+                lock.enter_context(self._desk.kit.turns.lock(due.key, wait_s=wait_s))
+            except StoreError as error:
+                if wait_s is None:
+                    self._row(ArchivedTurn(due.key, due.day.isoformat(), Outcome.KEPT, reason=str(error)))
+                else:
+                    self.busy.append(due)
+                return
+            manifest = self._desk.kit.turns.manifest(due.key)
+            if not _lacks_summary(manifest):
+                batch.locks.push(lock.pop_all())
+                await self._judged(due, manifest, batch)
+                return
+        await self._summarised(due, manifest)
+        await self._locked(due, batch, wait_s)
+
+    async def _judged(self, due: Due, manifest: Manifest, batch: _Batch) -> None:
+        judged = judged_again(manifest, self._desk, self._rules)
         if isinstance(judged, Due):
             batch.made.append(await packed(judged, self._desk))
         elif judged.kept is Kept.ARCHIVED:
@@ -167,11 +193,8 @@ class _Run:
         else:
             self._row(ArchivedTurn(due.key, due.day.isoformat(), Outcome.KEPT, reason=judged.reason))
 
-    async def _summarised(self, due: Due) -> None:
+    async def _summarised(self, due: Due, manifest: Manifest) -> None:
         """The summary that a saved turn's row needs, made where a crash kept it back. Raises HaltError."""
-        manifest = self._desk.kit.turns.manifest(due.key)
-        if manifest.state is not TurnState.SAVED or manifest.recorded or manifest.finished("turn_summary"):
-            return
         self._known.discard(Stands(due.key, manifest.state, manifest.last_activity))
         report = await flow.run_phase("turn_summary", due.key, self._night, again=False)
         if report.halt:
@@ -210,8 +233,8 @@ class _Run:
             self._desk.kit.index.restate(same)
 
     def _settle(self, key: TurnKey) -> None:
-        """What a run that was cut off left to do: leftovers, row, lineage."""
-        self._desk.folders.tidy([key])
+        """What a run that was cut off left to do: the folder, row, lineage."""
+        self._desk.folders.settle(key)
         manifest, original = self._desk.kit.turns.manifest(key), self._desk.kit.turns.original(key)
         self._desk.kit.calls.settle(key, manifest.revision)
         if self._desk.kit.lineage:
@@ -250,6 +273,10 @@ class _Run:
             failed=(*known.failed, row) if row.outcome is Outcome.FAILED else known.failed,
         )
         self._on_row(row)
+
+
+def _lacks_summary(manifest: Manifest) -> bool:
+    return manifest.state is TurnState.SAVED and not manifest.recorded and not manifest.finished("turn_summary")
 
 
 def _failure(due: Due, reason: str, intervention: str) -> ArchivedTurn:

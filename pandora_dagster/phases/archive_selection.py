@@ -4,15 +4,23 @@ Reads little: a row's state and last activity, and a manifest only where there i
 """
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 
 from pandora_dagster.contracts.archive import Due, Hold, Kept, NotDue, Stands
 from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import BadIdError, DocumentError, StoreError, UnknownTurnError
 from pandora_dagster.phases.archiving import ArchiveDesk
+from pandora_dagster.phases.halting import gone_on
 from pandora_dagster.phases.indexing import UNSETTLED
 from pandora_dagster.selection.due import Selection
+
+_FOLDERS = 10_000
+"""Folders that are held against the index at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +70,9 @@ def is_archived(key: TurnKey, desk: ArchiveDesk) -> bool:
     return _manifest(key, desk).state == Kept.ARCHIVED
 
 
-def judged_again(key: TurnKey, desk: ArchiveDesk, rules: Selection) -> Due | NotDue:
-    """The judgement by the turn's own manifest, under its lock; raises DocumentError, StoreError."""
-    manifest = desk.kit.turns.manifest(key)
-    return _with_hold(rules, Stands(key, manifest.state, manifest.last_activity), desk)
+def judged_again(manifest: Manifest, desk: ArchiveDesk, rules: Selection) -> Due | NotDue:
+    """The judgement by the turn's own manifest, read under its lock; raises DocumentError, StoreError."""
+    return _with_hold(rules, Stands(manifest.key, manifest.state, manifest.last_activity), desk)
 
 
 def _with_hold(rules: Selection, stands: Stands, desk: ArchiveDesk) -> Due | NotDue:
@@ -80,14 +87,12 @@ def _with_hold(rules: Selection, stands: Stands, desk: ArchiveDesk) -> Due | Not
 
 
 def _candidates(desk: ArchiveDesk) -> Iterator[tuple[Stands, bool]]:
-    """What the index says of every turn at rest, and the manifests of the others and of turns that have no row."""
-    rows = desk.kit.index.standing()
-    indexed = {row.key for row in rows}
-    for row in rows:
+    """What the index says of every turn at rest that is not archived, and the manifests of the others and of turns that have no row."""
+    for row in desk.kit.index.standing(archived=False):
         yield (row, True) if row.state not in UNSETTLED else (_manifest(row.key, desk), False)
-    for key in desk.kit.turns.keys(None):
-        if key not in indexed:
-            yield _manifest(key, desk), False
+    keys = iter(desk.kit.turns.keys(None))
+    while some := list(islice(keys, _FOLDERS)):
+        yield from ((_manifest(key, desk), False) for key in desk.kit.index.absent(some))
 
 
 def _manifest(key: TurnKey, desk: ArchiveDesk) -> Stands:
@@ -100,12 +105,19 @@ def _manifest(key: TurnKey, desk: ArchiveDesk) -> Stands:
 
 
 def interventions_by_turn(desk: ArchiveDesk, *, phase: str = "") -> dict[TurnKey, str]:
-    """The turns that open interventions name, each with its intervention; with `phase` those of that phase."""
+    """The turns that open interventions name, each with its intervention; with `phase` those of that phase. One past which its turn went
+    on keeps nothing."""
     named: dict[TurnKey, str] = {}
     for found in desk.kit.interventions.list(state="open"):
-        try:
-            if not phase or found.phase == phase:
-                named[TurnKey(UserId(found.user_id), turn_number(found.turn_id))] = found.id
-        except BadIdError:
-            continue
+        with suppress(BadIdError):
+            key = TurnKey(UserId(found.user_id), turn_number(found.turn_id))
+            if (not phase or found.phase == phase) and not _gone_on(key, found, desk):
+                named[key] = found.id
     return named
+
+
+def _gone_on(key: TurnKey, found: Intervention, desk: ArchiveDesk) -> bool:
+    try:
+        return gone_on(desk.kit.turns.manifest(key), found)
+    except (DocumentError, UnknownTurnError, StoreError):
+        return False

@@ -6,16 +6,17 @@ Knows the five checks of a day. Reads one turn after the other, so that a day of
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from zoneinfo import ZoneInfo
 
 from pandora_dagster.contracts.archive import ArchivedDocument, ArchiveRecord, Due, Kept, NotDue
 from pandora_dagster.contracts.archive_days import ArchivedDay, DayCheck, DayRow, DayVerdict
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ports import TurnIndex
 from pandora_dagster.contracts.turns import Manifest
-from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.archive_selection import interventions_by_turn, is_archived, select
 from pandora_dagster.phases.archiving import PHASE, ArchiveDesk
-from pandora_dagster.selection.due import day_of
+from pandora_dagster.selection.due import day_of, texts_between
 
 SHOWN = 500
 """Documents of a day that its table shows; `pandora archive --json` and the manifests have all."""
@@ -24,19 +25,35 @@ _BATCH = 200
 _UNSOUND = ("mutated", "invented")
 
 
-def archived_days(days: Collection[date], desk: ArchiveDesk) -> Iterator[ArchivedDay]:
-    """Each day as it stands now, in order; raises StoreError where the index can not be read."""
+def archived_days(days: Collection[date], desk: ArchiveDesk, *, originals: bool = True) -> Iterator[ArchivedDay]:
+    """Each day as it stands now, in order; without `originals` no cold object is opened, and that check has no verdict.
+
+    Raises StoreError where the index can not be read.
+    """
     wanted = set(days)
     turns: dict[date, list[TurnKey]] = {day: [] for day in sorted(wanted)}
-    for stands in desk.kit.index.standing():
-        if stands.state == TurnState.ARCHIVED and (day := _day(stands.last_activity, desk)) and day in wanted:
-            turns[day].append(stands.key)
+    for day, key in archived_on(wanted, desk.kit.index, desk.rules.zone):
+        turns[day].append(key)
     selected = select(desk, days=wanted)
     failed = interventions_by_turn(desk, phase=PHASE)
     for day, keys in turns.items():
         due = [one for one in selected.due if one.day == day]
         stays = [one for one in selected.not_due if one.day == day]
-        yield _read(day, keys, due, stays, failed, desk)
+        yield _read(_Day(originals), day, sorted(keys), due, stays, failed, desk)
+
+
+def archived_on(days: Collection[date], index: TurnIndex, zone: ZoneInfo) -> Iterator[tuple[date, TurnKey]]:
+    """The archived turns of these days by the index, user by user. Raises StoreError."""
+    wanted = set(days)
+    if not wanted:
+        return
+    for stands in index.standing(archived=True, between=texts_between(min(wanted), max(wanted))):
+        try:
+            day = day_of(stands.last_activity, zone)
+        except ValueError:
+            continue
+        if day in wanted:
+            yield day, stands.key
 
 
 @dataclass(slots=True)
@@ -66,6 +83,7 @@ class _Judged:
 class _Day:
     """A day on its way: sums, shown rows, checks."""
 
+    originals: bool
     turns: int = 0
     documents: int = 0
     compressed: int = 0
@@ -75,7 +93,11 @@ class _Day:
     facts_kept: int = 0
     cold_bytes: int = 0
     rows: list[DayRow] = field(default_factory=list[DayRow])
-    checks: dict[DayCheck, _Judged] = field(default_factory=lambda: {check: _Judged(check) for check in DayCheck})
+    checks: dict[DayCheck, _Judged] = field(init=False)
+
+    def __post_init__(self) -> None:
+        judged = (check for check in DayCheck if self.originals or check is not DayCheck.ORIGINALS_RESTORABLE)
+        self.checks = {check: _Judged(check) for check in judged}
 
     def take(self, key: TurnKey, record: ArchiveRecord) -> None:
         self.turns += 1
@@ -94,9 +116,14 @@ class _Day:
 
 
 def _read(
-    day: date, keys: Sequence[TurnKey], due: Sequence[Due], stays: Sequence[NotDue], failed: Mapping[TurnKey, str], desk: ArchiveDesk
+    read: "_Day",
+    day: date,
+    keys: Sequence[TurnKey],
+    due: Sequence[Due],
+    stays: Sequence[NotDue],
+    failed: Mapping[TurnKey, str],
+    desk: ArchiveDesk,
 ) -> ArchivedDay:
-    read = _Day()
     left = read.checks[DayCheck.NOTHING_LEFT_BEHIND]
     for start in range(0, len(keys), _BATCH):
         known: list[Manifest] = []
@@ -104,10 +131,10 @@ def _read(
             if manifest := _turn(key, read, desk):
                 known.append(manifest)
                 left.hold("")
-        behind = {(m.user_id, m.turn_id) for m in desk.kit.index.behind(known)}
+        behind = {m.key for m in desk.kit.index.behind(known)}
         for m in known:
-            fault = f"{m.user_id}:{m.turn_id}: its row is behind: expected what turn.json says; run: pandora index rebuild"
-            read.checks[DayCheck.INDEX_AGREES].hold(fault if (m.user_id, m.turn_id) in behind else "")
+            fault = f"{m.key}: its row is behind: expected what turn.json says; run: pandora index rebuild"
+            read.checks[DayCheck.INDEX_AGREES].hold(fault if m.key in behind else "")
     for one in due:
         left.hold(f"{one.key}: due, and not archived")
     for one in (*due, *stays):
@@ -136,6 +163,8 @@ def _turn(key: TurnKey, read: _Day, desk: ArchiveDesk) -> Manifest | None:
         read.checks[DayCheck.INDEX_AGREES].hold(f"{key}: the index says archived, turn.json {manifest.state}")
         return None
     read.take(key, manifest.archive)
+    if not read.originals:
+        return manifest
     fault = desk.cold.verify(manifest.archive)
     originals = read.checks[DayCheck.ORIGINALS_RESTORABLE]
     originals.hold(f"{key}: {fault}" if fault else "")
@@ -157,10 +186,3 @@ def _unsound(key: TurnKey, document: ArchivedDocument) -> str:
     if document.checks.get("facts_preserved") and not wrong:
         return ""
     return f"{key}: {document.name}: facts_preserved did not hold ({', '.join(wrong) or 'no verdict'})"
-
-
-def _day(moment: str, desk: ArchiveDesk) -> date | None:
-    try:
-        return day_of(moment, desk.rules.zone)
-    except ValueError:
-        return None

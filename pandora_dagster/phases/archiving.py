@@ -117,7 +117,7 @@ def store(made: Sequence[Packed], desk: ArchiveDesk) -> tuple[Turn, ...]:
     places = desk.cold.put([one.cold for one in made])
     after = [desk.folders.archived(one.turn, one.texts, record_of(one, place, desk)) for one, place in zip(made, places, strict=True)]
     desk.folders.switch([(one.turn, turn) for one, turn in zip(made, after, strict=True)])
-    desk.folders.tidy([one.due.key for one in made])
+    desk.folders.tidy(turn.manifest for turn in after)
     return tuple(after)
 
 

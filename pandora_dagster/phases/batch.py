@@ -7,7 +7,6 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from pandora_dagster.contracts.batches import Batch, Batches, BatchQuery, BatchRow, Capacity, RejectedLine
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
@@ -167,7 +166,6 @@ def row_of(query: BatchQuery, kit: Kit) -> BatchRow:
     """How a turn stands by its documents; raises UnknownTurnError before it has begun."""
     manifest = kit.turns.manifest(query.key)
     spent = kit.calls.spent(query.key, manifest.revision, phase="")
-    began, ended = (datetime.fromisoformat(text) for text in (manifest.created_at, manifest.last_activity))
     halt = manifest.intervention or ""
     return BatchRow(
         query.line,
@@ -176,7 +174,7 @@ def row_of(query: BatchQuery, kit: Kit) -> BatchRow:
         manifest.state,
         intervention=halt,
         tokens=spent.tokens,
-        ms=(ended - began).total_seconds() * 1_000,
+        ms=round(spent.ms, 1),
         reason=_said(halt, kit) if halt else "",
     )
 

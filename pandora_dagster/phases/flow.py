@@ -24,7 +24,7 @@ from pandora_dagster.phases import (
 )
 from pandora_dagster.phases.boundaries import compression_facts, compression_rows, settled_document, settled_sections
 from pandora_dagster.phases.desk import Desk, Written
-from pandora_dagster.phases.halting import HALTING, intervene, kind_of
+from pandora_dagster.phases.halting import HALTING, close, intervene, kind_of
 from pandora_dagster.phases.history import open_question
 from pandora_dagster.phases.kit import Kit
 from pandora_dagster.phases.outcome import made_report, manifest_report, worst_verdicts
@@ -191,7 +191,9 @@ async def run_phase(name: str, key: TurnKey, kit: Kit, *, again: bool = True) ->
             return PhaseReport(name, key, turn.manifest, skipped=True)
         if missing := next((need for need in spec.needs if not turn.manifest.finished(need)), ""):
             raise InputError(f"{key}: {name}: {missing} has not finished; run it first, or the whole turn")
-        return await _run(spec, _reopened(spec, turn, kit), kit)
+        report = await _run(spec, _reopened(spec, turn, kit), kit)
+        close(kit, turn.manifest.intervention, report.manifest)
+        return report
 
 
 async def run_turn(key: TurnKey, kit: Kit, *, on_report: Callable[[PhaseReport], None] = lambda _: None) -> PhaseReport:
@@ -216,10 +218,9 @@ async def run_turn(key: TurnKey, kit: Kit, *, on_report: Callable[[PhaseReport],
 def unfinished(key: TurnKey, kit: Kit) -> tuple[str, ...]:
     """The phases of a stored turn that have not finished. One that is done is held against its index row, which a crash may have
     kept back."""
-    left = left_to_do(kit.turns.manifest(key))
-    if not left:
-        for row in kit.index.rows(key.user, before=key.number + 1, limit=1):
-            indexing.current(kit, row)
+    manifest = kit.turns.manifest(key)
+    if not (left := left_to_do(manifest)):
+        indexing.mend(kit, manifest)
     return left
 
 
@@ -321,11 +322,12 @@ def _unreadable(spec: PhaseSpec, key: TurnKey, kit: Kit, error: DocumentError) -
 def _reopened(spec: PhaseSpec, turn: Turn, kit: Kit) -> Turn:
     """The turn made ready for the phase; a new revision is in the index from its start, as every open turn is."""
     order = [name for name in ORDER if name == spec.name or name not in _AFTERWARDS] if spec.name in _AFTERWARDS else ORDER
+    indexing.unsettle(kit, turn.manifest, redone=spec.name not in left_to_do(turn.manifest))
     ready = kit.turns.reopen(turn, phase=spec.name, order=order)
     if ready.manifest.revision != turn.manifest.revision:
-        kit.index.put([row_of(ready.manifest, ready.context, ready.files)])
         if kit.lineage:
             kit.lineage.put([(ready.manifest, ready)])
+        kit.index.put([row_of(ready.manifest, ready.context, ready.files).model_copy(update={"state": TurnState.OPEN})])
     return ready
 
 

@@ -1,10 +1,12 @@
 """Why a phase stopped, as an intervention for a person (DECISIONS 14). Knows which error means what; decides nothing."""
 
+from contextlib import suppress
+
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import InterventionType
-from pandora_dagster.errors import BadAnswerError, BudgetError, ConfigurationError, DocumentError
+from pandora_dagster.errors import BadAnswerError, BudgetError, ConfigurationError, DocumentError, PandoraError
 from pandora_dagster.phases.kit import Kit
 
 HALTING = (DocumentError, BudgetError, ConfigurationError, BadAnswerError)
@@ -28,3 +30,15 @@ def intervene(
     names = ("recipe", "recipe_version", "call_id", "pack_ref", "answer_ref")
     judged = {name: str(getattr(call, name)) for name in names} if call else {}
     return kit.interventions.open(kind, message, hint=hint, revision=str(manifest.revision), **site, **judged)
+
+
+def gone_on(manifest: Manifest, intervention: Intervention) -> bool:
+    """Whether the turn went on past what halted it: the phase has finished since, and the manifest names the intervention no more."""
+    return manifest.finished(intervention.phase) and manifest.intervention != intervention.id
+
+
+def close(kit: Kit, intervention_id: str | None, manifest: Manifest) -> None:
+    """Close the intervention that a turn stood at, once it went on. What fails here costs no turn: `gone_on` tells it at any time."""
+    with suppress(PandoraError):
+        if intervention_id and (found := kit.interventions.show(intervention_id)).is_open and gone_on(manifest, found):
+            kit.interventions.resolve(found.id, "", how="went_on")

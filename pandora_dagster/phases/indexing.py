@@ -1,9 +1,10 @@
 """The index row of a turn: put when the turn comes to rest, made again where a crash kept it back. Knows when; `row_of` knows what."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.kit import Kit
@@ -14,18 +15,42 @@ UNSETTLED = (TurnState.OPEN, TurnState.HALTED)
 
 
 def index(kit: Kit, turn: Turn) -> TurnRow:
-    """Put the turn's row, take its call records into their index, write its lineage: they lose no turn. Raises StoreError for its row.
+    """Take the turn's call records into their index, write its lineage, put its row: they lose no turn. Raises StoreError for its row.
 
-    Vectors are made of a saved turn only: its answer is out by now (DECISIONS 16). A rebuild makes those of the others.
+    The row comes last of what must be there: one that says that the turn is done is not looked at again. Where an index was held too long
+    it says `open`, and who reads it tries again. Vectors are made of a saved
+    turn only: its answer is out by now (DECISIONS 16), and nobody waits at an unsettled row for a model. A rebuild makes those that
+    are not there.
     """
+    taken = kit.calls.settle(turn.key, turn.manifest.revision)
+    linked = kit.lineage.put([(turn.manifest, turn)]) if kit.lineage else True
     row = row_of(turn.manifest, turn.context, turn.files)
-    kit.index.put([row])
-    kit.calls.settle(turn.key, turn.manifest.revision)
+    kit.index.put([row if taken and linked else row.model_copy(update={"state": TurnState.OPEN})])
     if kit.vectors and turn.manifest.state is TurnState.SAVED:
         kit.vectors.put([row])
-    if kit.lineage:
-        kit.lineage.put([(turn.manifest, turn)])
     return row
+
+
+def unsettle(kit: Kit, manifest: Manifest, *, redone: bool) -> None:
+    """Before a phase changes a turn that is done: a process that dies from here on leaves a row that is looked at again.
+
+    `redone`: the phase had finished, so that a new revision begins; the calls of the one before it are taken in first.
+    """
+    if manifest.state not in (TurnState.SAVED, TurnState.CLARIFY):
+        return
+    if redone:
+        kit.calls.settle(manifest.key, manifest.revision)
+    opened = manifest.model_copy(update={"state": TurnState.OPEN})
+    if kit.index.behind([opened]):
+        kit.index.restate([opened])
+
+
+def mend(kit: Kit, manifest: Manifest) -> None:
+    """Put the row of a turn that is done once more where it does not say what the manifest says. A damaged turn keeps the row it has."""
+    done = manifest.state in (TurnState.SAVED, TurnState.CLARIFY, TurnState.ABANDONED) and not manifest.recorded
+    with suppress(DocumentError):
+        if done and kit.index.behind([manifest]):
+            index(kit, kit.turns.load(manifest.key))
 
 
 def current(kit: Kit, row: TurnRow) -> TurnRow:

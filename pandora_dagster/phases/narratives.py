@@ -3,7 +3,7 @@
 Incremental: a part stands for as long as its turns say what they said; what is new, or free again, is taken up.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -41,7 +41,7 @@ async def summarise_sessions(
     Also the way to take an erased turn out: with the turn gone, its part is made again without it.
     """
     subjects = tuple(dict.fromkeys(Subject(user, session) for user, session in which)) if which is not None else tuple(_every(desk))
-    of_user = lru_cache(maxsize=1)(desk.kit.index.sessions)  # subjects come user by user; one user's rows are a few words a turn
+    of_user = of_one_user(desk)
     return await each(
         subjects,
         lambda subject: _summarised(subject, of_user(subject.user).get(subject.session, ()), desk),
@@ -51,12 +51,17 @@ async def summarise_sessions(
     )
 
 
-def lost_turns(desk: LevelDesk, user: UserId, session: str) -> tuple[str, ...]:
+def of_one_user(desk: LevelDesk) -> Callable[[str], Mapping[str, tuple[Stands, ...]]]:
+    """A user's sessions, read once while the same user is asked for: subjects come user by user; a user's rows are a few words a turn."""
+    return lru_cache(maxsize=1)(desk.kit.index.sessions)
+
+
+def lost_turns(desk: LevelDesk, subject: Subject, stands: Sequence[Stands]) -> tuple[str, ...]:
     """What speaks against `no_fact_lost` at this level, a sentence each: archived turns without a link, links that lead nowhere or to
-    another text. Turns that wait for 003's triggers are no loss and not told. Raises DocumentError.
+    another text. Turns that wait for 003's triggers are no loss and not told. `stands`: the session's turns. Raises DocumentError.
     """
+    user, session = subject.user, subject.session
     narrative = desk.levels.narrative(user, SessionId(session))
-    stands = desk.kit.index.sessions(user).get(session, ())
     entries = _entries(desk, user, session, stands, narrative)
     waiting = _waiting(desk, narrative, entries, stands)
     return unlinked_turns(narrative, [e for e in entries if e.turn not in waiting])

@@ -18,7 +18,7 @@ from pandora_dagster.contracts.turns import Turn, TurnRow
 from pandora_dagster.errors import ConversationError, UnknownTurnError
 from pandora_dagster.phases.recorded_turn import Draft, draft, manifest_of
 from pandora_dagster.selection.turn_row import row_of
-from pandora_dagster.text.conversations import parse_conversation, split_turns
+from pandora_dagster.text.conversations import parse_conversation, said_at, split_turns
 from pandora_dagster.text.words import TermReader
 
 _BATCH = 100
@@ -54,7 +54,7 @@ class ImportReport:
     faults: tuple[str, ...] = ()
     keys: tuple[TurnKey, ...] = ()
     oldest: datetime | None = None
-    """The first moment of the new turns."""
+    """The first moment of all turns of the lines, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,12 @@ def _take(line: bytes, where: str, desk: RecordingDesk, storing: _Storing, repor
         return replace(report, faults=(*report.faults, str(error)))
     if isinstance(opened, SessionRecord):
         storing.there += [TurnKey(UserId(opened.user_id), number) for number in opened.numbers]
-        return replace(report, unchanged=report.unchanged + 1)
-    storing.add(opened)
-    moments = [datetime.fromisoformat(d.created_at) for d in opened.drafts]
+        report = replace(report, unchanged=report.unchanged + 1)
+        said = [said_at(turn.messages[0], conversation.created_at) for turn in split_turns(conversation.messages)[1]]
+    else:
+        storing.add(opened)
+        said = [item.created_at for item in opened.drafts]
+    moments = [datetime.fromisoformat(one) for one in said]
     return replace(report, oldest=min((*moments, *([report.oldest] if report.oldest else [])), default=None))
 
 

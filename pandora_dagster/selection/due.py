@@ -31,6 +31,13 @@ def day_of(moment: str, zone: ZoneInfo) -> date:
         raise ValueError(f"{moment!r}: beyond the calendar") from error
 
 
+def texts_between(first: date, last: date) -> tuple[str, str]:
+    """From which text on, and before which, every moment is written whose day in some time zone is one of these: an offset moves a
+    moment's date by less than two days."""
+    earliest = "" if first <= EARLIEST else str(first - timedelta(days=2))
+    return earliest, "\U0010ffff" if last.year == date.max.year else str(last + timedelta(days=3))
+
+
 def last_due_day(now: datetime, zone: ZoneInfo, after_days: int) -> date:
     """The newest day whose turns are due at `now`; raises ValueError where that is before the calendar begins."""
     try:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number
-from pandora_dagster.contracts.levels import NarrativeLink, NarrativePart, SessionNarrative, TurnLink, UserDigest
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.levels import NarrativeLink, NarrativePart, SessionNarrative, Subject, TurnLink, UserDigest
 from pandora_dagster.contracts.lineage import Edge, Relation
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
@@ -36,7 +36,7 @@ class Entry:
     @classmethod
     def of(cls, manifest: Manifest) -> "Entry":
         """The entry of a turn, from its manifest alone."""
-        key, text = TurnKey(UserId(manifest.user_id), turn_number(manifest.turn_id)), entry_of(manifest)
+        key, text = manifest.key, entry_of(manifest)
         is_archived = manifest.state is TurnState.ARCHIVED
         return cls(key.number, manifest.created_at, head_of(manifest), text, is_archived)
 
@@ -177,3 +177,8 @@ def narrative_id(user: str, session: str) -> str:
 
 def digest_id(user: str) -> str:
     return f"{user}:digest"
+
+
+def level_id(subject: Subject) -> str:
+    """The document that a level makes of a session, or of a person."""
+    return narrative_id(subject.user, subject.session) if subject.session else digest_id(subject.user)

@@ -10,7 +10,6 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, cast
 
-from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number
 from pandora_dagster.contracts.lineage import SUMMARY, DocumentId, Edge, Relation, document_id
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
@@ -44,7 +43,7 @@ def edges_of_turn(manifest: Manifest, original: Turn, *, count: Count, look: Loo
 
 def archival_edges(manifest: Manifest) -> tuple[Edge, ...]:
     """What an archival made of the originals: the manifest alone tells it."""
-    record, key = manifest.archive, _key(manifest)
+    record, key = manifest.archive, manifest.key
     if record is None:
         return ()
     return tuple(
@@ -99,7 +98,7 @@ class _Turn:
         return self.count(self.original.context)
 
     def id(self, name: str, section: int | None = None) -> str:
-        return document_id(_key(self.manifest), name, cold=self.manifest.archive is not None, section=section)
+        return document_id(self.manifest.key, name, cold=self.manifest.archive is not None, section=section)
 
     def sections(self) -> Iterator[Edge]:
         """What context.md is put together from."""
@@ -146,7 +145,7 @@ class _Turn:
         yield self._edge(
             Relation.SUMMARISED,
             parent=self.id(CONTEXT),
-            child=document_id(_key(self.manifest), SUMMARY),
+            child=document_id(self.manifest.key, SUMMARY),
             parent_sha=_sha(self.original.context),
             child_sha=_sha(text),
             parent_tokens=self.tokens,
@@ -220,10 +219,6 @@ def _rows(phase: PhaseRecord, *names: str) -> list[Mapping[str, Any]]:
         if isinstance(found, list)
         else []
     )
-
-
-def _key(manifest: Manifest) -> TurnKey:
-    return TurnKey(UserId(manifest.user_id), turn_number(manifest.turn_id))
 
 
 def _sha(text: str) -> str:

@@ -141,7 +141,7 @@ class Settings(BaseModel):
         Field(500, description="A document beside context.md over this many tokens stays with the archived turn, compressed.")
     )
     archive_concurrency: Annotated[int, Field(ge=1, le=1_000), Variable("PANDORA_ARCHIVE_CONCURRENCY", "a whole number, 1 to 1000")] = (
-        Field(8, description="Turns that are compressed at a time by an archival.")
+        Field(8, description="Turns that an archival compresses at a time, by a model or in processes of their own.")
     )
 
     cold_keep_days: Annotated[

@@ -6,9 +6,9 @@ after it the turn is archived. Many turns switch together, so that they wait for
 
 import os
 import secrets
-import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -43,6 +43,15 @@ class ArchivedFolders:
     cold: ColdStorage
     counter: CountsTokens
 
+    def size(self, key: TurnKey) -> int:
+        """Bytes of what `originals` would read, by what the disk says of them; 0 for a turn that is not there. Never raises."""
+        found = 0
+        for folder, _, names in os.walk(Layout(self.root).turn(key)):
+            for name in names:
+                with suppress(OSError):
+                    found += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - ten thousand times a night
+        return found
+
     def originals(self, key: TurnKey) -> tuple[Turn, Mapping[str, bytes]]:
         """The newest revision, and every file of the turn's folder that goes to cold storage by its name there.
 
@@ -51,7 +60,7 @@ class ArchivedFolders:
         """
         base = self._base(key)
         newest: Turn | None = None
-        found = {name: _bytes_of(path) for name, path in _files(base)}
+        found: dict[str, bytes] = {}
         for number in range(newest_revision(base) + 1):
             folder = Layout(self.root).turn(key, number)
             if not folder.is_dir():
@@ -59,6 +68,7 @@ class ArchivedFolders:
             newest = TurnFolder(self.root, folder, key, number).turn()
             for name, text in ((CONTEXT, newest.context), *newest.files.items()):
                 found[revision_prefix(number) + name] = encoded(f"{folder / name}", text)
+        found |= {name: _bytes_of(path) for name, path in _files(base) if name not in found}
         if newest is None:
             raise DocumentError(f"{base}: empty: expected a turn")
         return newest, found
@@ -95,20 +105,26 @@ class ArchivedFolders:
             _write(documents)
             _write(manifests)
 
-    def tidy(self, keys: Sequence[TurnKey]) -> None:
+    def tidy(self, manifests: Iterable[Manifest]) -> None:
         """Take away what archived turns no longer name: their other documents, their older revisions. Raises StoreError."""
-        for key in keys:
-            base = self._base(key)
-            folder, manifest = self._newest(key)
+        for manifest in manifests:
+            base = self._base(manifest.key)
             prefix = revision_prefix(manifest.revision)
             named = {prefix + name for name in (MANIFEST, CONTEXT, *named_files(manifest))}
             with disk_errors(base, "cannot clean up"):
-                for name, path in list(_files(base)):
-                    if name not in named:
-                        path.unlink(missing_ok=True)
-                _remove_parts(base)
-                release_replaced(folder)
-                _remove_empty(base, keep=folder)
+                _remove_others(base, named, keep=Layout(self.root).turn(manifest.key, manifest.revision))
+
+    def settle(self, key: TurnKey) -> None:
+        """Bring an archived turn's folder to what its manifest says, whatever an archival or a restoring that was cut off left in it.
+
+        Raises DocumentError where its documents are damaged, StoreError.
+        """
+        folder, manifest = self._newest(key)
+        turn = TurnFolder(self.root, folder, key, manifest.revision).turn()  # what was about to be replaced is read where it was kept
+        documents = {name: encoded(f"{folder / name}", text) for name, text in ((CONTEXT, turn.context), *turn.files.items())}
+        with disk_errors(folder):
+            _write([(folder / name, data) for name, data in documents.items() if _on_disk(folder / name) != data])
+        self.tidy([manifest])
 
     def restore(self, key: TurnKey) -> Turn:
         """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError.
@@ -129,8 +145,16 @@ class ArchivedFolders:
         with disk_errors(base):
             _write([(targets[name], data) for name, data in files.items() if name != last], new_folders=True)
             _write([(targets[last], files[last])])
+            _remove_parts(base)
         release_replaced(folder)
         return TurnFolder(self.root, folder, key, manifest.revision).turn()
+
+    def clear(self, key: TurnKey) -> None:
+        """Take away what a restoring that was cut off after its switch left, where the documents are whole. Raises DocumentError."""
+        folder, manifest = self._newest(key)
+        turn = TurnFolder(self.root, folder, key, manifest.revision).turn()
+        if all(_on_disk(folder / name) == text.encode() for name, text in ((CONTEXT, turn.context), *turn.files.items())):
+            release_replaced(folder)
 
     def _base(self, key: TurnKey) -> Path:
         layout = Layout(self.root)
@@ -174,6 +198,13 @@ def _bytes_of(path: Path) -> bytes:
     if len(data) > MAX_DOCUMENT_BYTES:
         raise DocumentError(f"{path}: over {MAX_DOCUMENT_BYTES:,} bytes: expected at most that")
     return data
+
+
+def _on_disk(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def _target(base: Path, name: str) -> Path:
@@ -234,12 +265,13 @@ def _remove_parts(base: Path) -> None:
                 Path(folder, name).unlink(missing_ok=True)
 
 
-def _remove_empty(base: Path, *, keep: Path) -> None:
-    """Folders that hold nothing any more; the newest revision's stays."""
-    for folder, _, _ in os.walk(base, topdown=False):
-        path = Path(folder)
-        if path.name == KEPT:
-            shutil.rmtree(path, ignore_errors=True)
-        elif path not in (base, keep):
+def _remove_others(base: Path, named: AbstractSet[str], *, keep: Path) -> None:
+    """Every file but the named ones and those that stay, and every folder but `keep` that holds nothing then; links are not followed."""
+    for folder, _, names in os.walk(base, topdown=False):
+        within = f"{folder[len(str(base)) + 1 :]}/".lstrip("/")
+        for name in names:
+            if within + name not in named and name not in _STAY and not name.startswith(f".{HOLD}."):
+                Path(folder, name).unlink(missing_ok=True)
+        if folder not in (str(base), str(keep)):
             with suppress(OSError):
-                path.rmdir()
+                Path(folder).rmdir()

@@ -74,11 +74,18 @@ _SUMS = (
     *("prompt_tokens", "input_tokens", "output_tokens", "total_tokens", "retries"),
     *("latency_ms", "used_tokens", "cached_tokens", "queue_ms", "cost"),
 )
+_COUNTED = {"output_tokens": "output", "cached_tokens": "cached"}
+"""Of these the sum is of all attempts, as the server counted them; where nobody counted it is the last one's."""
+_SUMMED = {
+    name: f"CASE WHEN spent_prompt + spent_output > 0 THEN spent_{_COUNTED[name]} ELSE {name} END" if name in _COUNTED else name
+    for name in _SUMS
+}
 _TOTALS = "count(*), count(*) FILTER (NOT success), " + ", ".join(
-    f"coalesce(sum({name}), 0)::{'DOUBLE' if _COLUMNS[name] == 'DOUBLE' else 'BIGINT'}" for name in _SUMS
+    f"coalesce(sum({_SUMMED[name]}), 0)::{'DOUBLE' if _COLUMNS[name] == 'DOUBLE' else 'BIGINT'}" for name in _SUMS
 )
 _NEWEST = (
     "SELECT record, timestamp, call_id FROM calls WHERE recipe = ? AND (? = '' OR recipe_version = ?) "
+    "AND (? = '' OR coalesce(nullif(regexp_extract(record, '\"recipe_layer\":\"(\\w+)\"', 1), ''), layer) = ?) "
     "AND (timestamp, call_id) < (?, ?) ORDER BY timestamp DESC, call_id DESC LIMIT ?"
 )
 _BETWEEN = (
@@ -89,8 +96,8 @@ _OF_TURN = "user_id = ? AND turn_id = ? AND (? IS NULL OR revision = ?)"
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """Sums over calls: `used_tokens` as servers counted them over all attempts (as planned where nobody counted), the other tokens
-    as planned; `latency_ms` and `queue_ms`, which is part of it, all together."""
+    """Sums over calls: `used_tokens`, `output_tokens` and `cached_tokens` as servers counted them over all attempts (of an answer that
+    nobody counted as planned), the other tokens as planned; `latency_ms` and `queue_ms`, which is part of it, all together."""
 
     calls: int
     failed: int
@@ -142,7 +149,7 @@ class DuckCallIndex:
         given = {str(path): path for path in paths if path.exists()}
         if not given:
             return 0
-        with self.file.writing() as db:  # one opening for both: it costs 10 ms, what is read here far less
+        with self.file.writing() as db:  # one opening for both
             before = dict(_marks(db, list(given)))
             news = [new for name, path in given.items() if (new := _news(path, before.get(name, 0), report))]
             if not news:
@@ -200,12 +207,14 @@ class DuckCallIndex:
         with self.file.reading() as db:
             return dict(db.execute("SELECT path, bytes_read FROM files_read").fetchall())
 
-    def newest(self, recipe: str, *, version: str = "", limit: int, page: int = 500) -> Iterator[CallRecord]:
-        """The newest calls of a recipe (of one version), newest first, read page by page: memory does not grow with the log."""
+    def newest(self, recipe: str, *, version: str = "", layer: str = "", limit: int, page: int = 500) -> Iterator[CallRecord]:
+        """The newest calls of a recipe (of one version, on one layer of its own or assigned to it), newest first.
+
+        Read page by page: memory does not grow with the log."""
         before, left = ("~", "~"), limit
         while left > 0:
             with self.file.reading() as db:
-                found = db.execute(_NEWEST, [recipe, version, version, *before, min(page, left)]).fetchall()
+                found = db.execute(_NEWEST, [recipe, version, version, layer, layer, *before, min(page, left)]).fetchall()
             yield from (CallRecord.model_validate_json(text) for text, _, _ in found)
             left -= len(found)
             if len(found) < page:

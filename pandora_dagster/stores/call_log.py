@@ -1,7 +1,7 @@
 """Call records as JSON lines beside the turn they belong to (000 section 27). Appends and reads; counts nothing."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -41,30 +41,36 @@ class CallFiles:
 
     def read(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[CallRecord]:
         """All records of a user, file by file as `paths` gives them. `report` is told of each line that is no record."""
-        for path in self.paths(user):
+        for path in self.paths(user, report=report):
             yield from records_in(path, report)
 
-    def paths(self, user: UserId) -> Iterator[Path]:
-        """Files of call records: those of turns and their revisions first, those without a turn after them."""
+    def paths(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[Path]:
+        """Files of call records: those of turns and their revisions first, those without a turn after them. `report` is told of each
+        link out of the store, which is not followed."""
         for key in keys(self.layout, user):
-            yield from self.paths_of(key)
-        yield from self.days(user)
+            yield from self.paths_of(key, report=report)
+        yield from self.days(user, report=report)
 
-    def paths_of(self, key: TurnKey) -> Iterator[Path]:
+    def paths_of(self, key: TurnKey, *, report: Callable[[str], None]) -> Iterator[Path]:
         """The files of a turn and of its revisions, oldest first."""
         folder = self.layout.turn(key)
-        for path in (folder / CALLS, *sorted(folder.glob(f"{REVISIONS}/*/{CALLS}"), key=_revision)):
-            if path.is_file():
-                yield inside(self.layout.root, path)
+        found = (folder / CALLS, *sorted(folder.glob(f"{REVISIONS}/*/{CALLS}"), key=_revision))
+        yield from self._inside((path for path in found if path.is_file()), report)
 
-    def days(self, user: UserId) -> Iterator[Path]:
+    def days(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[Path]:
         """The files of calls that belong to no turn, oldest first."""
-        for path in sorted((self.layout.user(user) / "calls").glob("*.jsonl")):
-            yield inside(self.layout.root, path)
+        yield from self._inside(sorted((self.layout.user(user) / "calls").glob("*.jsonl")), report)
 
     def users(self) -> tuple[UserId, ...]:
         """Users that have a folder."""
         return users(self.layout)
+
+    def _inside(self, paths: Iterable[Path], report: Callable[[str], None]) -> Iterator[Path]:
+        for path in paths:
+            try:
+                yield inside(self.layout.root, path)
+            except StoreError as error:
+                report(error.with_hint)
 
     def _path(self, record: CallRecord) -> Path:
         user = user_id(record.user_id)

@@ -41,7 +41,7 @@ def verify_calls(files: CallFiles, index: DuckCallIndex, manifest: Callable[[Tur
     """
     faults: list[str] = []
     there = {record.call_id: record for record in index.records()}
-    for path, upto in _read(files, index.marks(), manifest):
+    for path, upto in _read(files, index.marks(), manifest, faults.append):
         for record in records_in(path, faults.append, upto=upto):
             faults += _differences(record, there.pop(record.call_id, None), path)
     every = {record.call_id for user in files.users() for record in files.read(user, report=lambda _: None)} if there else set[str]()
@@ -49,13 +49,15 @@ def verify_calls(files: CallFiles, index: DuckCallIndex, manifest: Callable[[Tur
     return tuple(faults)
 
 
-def _read(files: CallFiles, marks: dict[str, int], manifest: Callable[[TurnKey], Manifest]) -> Iterator[tuple[Path, int | None]]:
+def _read(
+    files: CallFiles, marks: dict[str, int], manifest: Callable[[TurnKey], Manifest], report: Callable[[str], None]
+) -> Iterator[tuple[Path, int | None]]:
     """Files with how many bytes of them must be in the index; None for all."""
     for user in files.users():
         for key in keys(files.layout, user):
             rests = _rests(key, manifest)
-            yield from ((path, None if rests else marks.get(str(path), 0)) for path in files.paths_of(key))
-        yield from ((path, marks.get(str(path), 0)) for path in files.days(user))
+            yield from ((path, None if rests else marks.get(str(path), 0)) for path in files.paths_of(key, report=report))
+        yield from ((path, marks.get(str(path), 0)) for path in files.days(user, report=report))
 
 
 def _rests(key: TurnKey, manifest: Callable[[TurnKey], Manifest]) -> bool:
@@ -73,7 +75,7 @@ def _differences(record: CallRecord, there: CallRecord | None, path: Path) -> It
 
 
 def _absorbed(index: DuckCallIndex, files: CallFiles, report: Callable[[str], None]) -> int:
-    every = (path for user in files.users() for path in files.paths(user))
+    every = (path for user in files.users() for path in files.paths(user, report=report))
     return sum(index.absorb(batch, report=report) for batch in _batches(every))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pandora_dagster.contracts.calls import CallRecord, TurnSpent
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.errors import StoreError
+from pandora_dagster.errors import DamagedIndexError, StoreError
 from pandora_dagster.stores.call_index import CallTotals, DuckCallIndex, SumBy
 from pandora_dagster.stores.call_log import CallFiles, records_in
 
@@ -42,15 +42,18 @@ class Calls:
             return TurnSpent()
         tokens = sum(record.used_tokens for record in records)
         return TurnSpent(
-            tokens, sum(record.cost for record in records), sum(record.used_tokens for record in records if record.phase != phase)
+            tokens,
+            sum(record.cost for record in records),
+            sum(record.used_tokens for record in records if record.phase != phase),
+            sum(record.latency_ms for record in records),
         )
 
-    def settle(self, key: TurnKey, revision: int) -> None:
+    def settle(self, key: TurnKey, revision: int) -> bool:
         """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,
-        what it still owes comes with the next one, and the index can be made again."""
-        self.settle_all([(key, revision)])
+        what it still owes comes with the next one, and the index can be made again. False where another try may do."""
+        return self.settle_all([(key, revision)])
 
-    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> None:
+    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
         """`settle` for many revisions, in one opening of the index."""
         paths = [self.files.path_of(key, revision) for key, revision in turns]
         self.owed.update(paths)
@@ -64,23 +67,32 @@ class Calls:
         except StoreError as error:
             named = ", ".join(str(key) for key, _ in turns[:3]) + (" ..." if len(turns) > 3 else "")
             self.report(f"{named}: its calls are not in the index: {error.with_hint}")
+            return isinstance(error, DamagedIndexError)
+        return True
 
     def totals(self, key: TurnKey, revision: int) -> CallTotals:
         """What one revision of a turn took, its newest calls included; raises StoreError."""
         self.index.absorb([self.files.path_of(key, revision)], report=self.report)
         return self.index.totals(key, revision=revision)
 
-    def newest(self, recipe: str, *, version: str = "", limit: int) -> Iterator[CallRecord]:
-        """The newest calls of a recipe, by its name, that are in the index; newest first, page by page. Raises StoreError."""
-        return self.index.newest(recipe, version=version, limit=limit)
+    def of_turn(self, key: TurnKey, revision: int) -> tuple[CallRecord, ...]:
+        """The calls of one revision of a turn, oldest first; raises StoreError."""
+        self.index.absorb([self.files.path_of(key, revision)], report=self.report)
+        return self.index.records(key, revision=revision)
+
+    def newest(self, recipe: str, *, version: str = "", layer: str = "", limit: int) -> Iterator[CallRecord]:
+        """The newest calls of a recipe, by its name (of one version, on one layer), that are in the index.
+
+        Newest first, page by page. Raises StoreError."""
+        return self.index.newest(recipe, version=version, layer=layer, limit=limit)
 
     def between(self, begin: str, end: str) -> Iterator[CallRecord]:
         """All calls of a time, those without a turn too, oldest first, page by page. Raises StoreError."""
-        self.index.absorb([path for one in self.files.users() for path in self.files.days(one)], report=self.report)
+        self.index.absorb([path for one in self.files.users() for path in self.files.days(one, report=self.report)], report=self.report)
         return self.index.between(begin, end)
 
     def sums(self, by: SumBy, *, user: UserId | None, since: str) -> tuple[tuple[str, CallTotals], ...]:
         """Sums over the calls of all turns that came to rest, and of those without a turn; raises StoreError."""
         whose = [user] if user else self.files.users()
-        self.index.absorb([path for one in whose for path in self.files.days(one)], report=self.report)
+        self.index.absorb([path for one in whose for path in self.files.days(one, report=self.report)], report=self.report)
         return self.index.sums(by, user=user or "", since=since)

@@ -8,10 +8,13 @@ An object that was deleted by rule leaves `<sha256>.tombstone.json`; from the mo
 import io
 import os
 import secrets
+import stat
 import tarfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,9 +23,9 @@ import zstandard
 from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.retention import Tombstone
-from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, OriginalsDeletedError, StoreError, UnknownTurnError
-from pandora_dagster.stores.files import disk_errors, inside, make_folder, sync, write_open, write_whole
+from pandora_dagster.stores.files import disk_errors, inside, make_folder, remove_strays, sync, write_open, write_whole
 from pandora_dagster.stores.layout import CONTEXT, MANIFEST, REVISIONS, Layout
 from pandora_dagster.stores.manifests import parse_manifest
 from pandora_dagster.stores.model_files import find_model
@@ -41,8 +44,9 @@ class _Packed:
 
     path: Path
     sha256: str
+    tar: bytes
     data: bytes
-    files: Mapping[str, bytes]
+    """The tar, compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class ColdFiles:
         object.__setattr__(self, "layout", Layout(self.root))
 
     def put(self, objects: Sequence[ColdObject]) -> tuple[ColdPlace, ...]:
-        """Each object on the disk, read back and compared file by file when this returns.
+        """Each object on the disk, read back and compared byte by byte when this returns.
 
         The bytes of all are written first and waited for together. An object that stands there whole stays; a damaged one is
         written anew. Raises StoreError (also where what comes back is not what was written), DocumentError for a link on the way.
@@ -71,14 +75,14 @@ class ColdFiles:
             for one in packed:  # what is archived anew is there again
                 _tombstone(one.path).unlink(missing_ok=True)
         for one in packed:
-            if _unpacked(one.path, one.sha256) != one.files:
-                raise StoreError(f"{one.path}: other files came back than were written: expected the same", hint="check the disk")
+            if _tar_of(one.path) != one.tar:
+                raise StoreError(f"{one.path}: other bytes came back than were written: expected the same", hint="check the disk")
         return tuple(ColdPlace(str(p.path.relative_to(self.root)), p.sha256, p.path.stat().st_size) for p in packed)
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
         """The originals, each held against its hash; raises OriginalsDeletedError where a tombstone says so, DocumentError (`missing`
         where the object is gone without one)."""
-        path = self._path(record)
+        path = self._path(record.place)
         if gone := self.tombstone(record):
             raise OriginalsDeletedError(f"{gone.turn}: its originals were {gone.said}", missing=True, hint="the compressed documents stand")
         files = _unpacked(path, record.sha256)
@@ -102,7 +106,7 @@ class ColdFiles:
 
     def tombstone(self, record: ArchiveRecord) -> Tombstone | None:
         """What says that the originals were deleted by rule; raises DocumentError for one that is damaged or contradicts the record."""
-        path = _tombstone(self._path(record))
+        path = _tombstone(self._path(record.place))
         found = find_model(path, Tombstone, expected="a tombstone", hint="it is no proof that the originals may be gone")
         if found is None:
             return None
@@ -110,13 +114,13 @@ class ColdFiles:
             raise DocumentError(f"{path}: it tells of other originals than {MANIFEST}: expected the same hashes and the same day")
         return found
 
-    def bury(self, record: ArchiveRecord, tombstone: Tombstone) -> None:
+    def bury(self, place: ColdPlace, tombstone: Tombstone) -> None:
         """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
-        write_whole(_tombstone(self._path(record)), (tombstone.model_dump_json(indent=1) + "\n").encode())
+        write_whole(_tombstone(self._path(place)), (tombstone.model_dump_json(indent=1) + "\n").encode())
 
-    def discard(self, record: ArchiveRecord) -> None:
+    def discard(self, place: ColdPlace) -> None:
         """The object gone, whose tombstone stands. Raises StoreError."""
-        path = self._path(record)
+        path = self._path(place)
         if not _tombstone(path).is_file():
             raise StoreError(f"{path}: it has no tombstone: expected one before the object goes")
         with disk_errors(path, "cannot delete"):
@@ -125,7 +129,32 @@ class ColdFiles:
 
     def is_there(self, record: ArchiveRecord) -> bool:
         """Whether there is an object, whatever it holds."""
-        return os.path.lexists(self._path(record))
+        return os.path.lexists(self._path(record.place))
+
+    def standing(self, *, before: datetime) -> Iterator[ColdPlace]:
+        """Every object that was written before then, whether a turn names it or not; what can not be reached is passed over."""
+        for path in sorted(self.layout.cold.glob(f"*/*/*/*{_SUFFIX}")):
+            with suppress(OSError, DocumentError):
+                about = inside(self.root, path).lstat()
+                if stat.S_ISREG(about.st_mode) and about.st_mtime < before.timestamp():
+                    yield ColdPlace(path.relative_to(self.root).as_posix(), path.name.removesuffix(_SUFFIX), about.st_size)
+
+    def told(self, place: ColdPlace) -> tuple[TurnKey, Mapping[str, bytes]]:
+        """Whose originals an object holds by its own word, and what they are; raises DocumentError."""
+        path = self._path(place)
+        files = _unpacked(path, place.sha256)
+        key = original_manifest(files, where=str(path)).key
+        if path.parts[-4] != key.user:
+            raise DocumentError(f"{path}: it holds {key}: expected it below {self.layout.cold.name}/{key.user}/")
+        return key, files
+
+    def sweep(self) -> int:
+        """Delete half-written objects that nobody writes any more, and say how many; what can not be reached stays."""
+        swept = 0
+        for folder in self.layout.cold.glob("*/*/*"):
+            with suppress(StoreError):
+                swept += remove_strays(inside(self.root, folder), now=time.time())
+        return swept
 
     def _packed(self, item: ColdObject) -> _Packed:
         tar = packed_tar(item.files)
@@ -137,11 +166,11 @@ class ColdFiles:
         within = path.parent.relative_to(self.root)
         if os.path.realpath(path.parent) != str(Path(os.path.realpath(inside(self.root, self.layout.cold))).parent / within):
             raise DocumentError(f"{path.parent}: a link on the way: expected folders of cold storage", hint="remove the link")
-        return _Packed(path, name, zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(tar), item.files)
+        return _Packed(path, name, tar, zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(tar))
 
     def _stands(self, one: _Packed) -> bool:
         try:
-            return _unpacked(one.path, one.sha256) == one.files
+            return _tar_of(one.path) == one.tar
         except DocumentError:
             return False
 
@@ -168,12 +197,12 @@ class ColdFiles:
                     with suppress(OSError):
                         part.unlink(missing_ok=True)
 
-    def _path(self, record: ArchiveRecord) -> Path:
-        path = self.root / record.cold
-        parts = Path(record.cold).parts
-        if parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{record.sha256}{_SUFFIX}":
+    def _path(self, place: ColdPlace) -> Path:
+        path = self.root / place.path
+        parts = Path(place.path).parts
+        if parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{place.sha256}{_SUFFIX}":
             raise DocumentError(
-                f"{MANIFEST}: cold {record.cold[:200]!r}: expected a path below {self.layout.cold.name}/ named by its sha256"
+                f"{MANIFEST}: cold {place.path[:200]!r}: expected a path below {self.layout.cold.name}/ named by its sha256"
             )
         return inside(self.root, path)
 
@@ -196,12 +225,18 @@ def packed_tar(files: Mapping[str, bytes]) -> bytes:
 def original_turn(key: TurnKey, revision: int, files: Mapping[str, bytes]) -> Turn:
     """One revision of a turn out of its originals; raises UnknownTurnError, DocumentError."""
     prefix = revision_prefix(revision)
-    where = f"turn {key}: cold storage: {prefix}"
+    where = f"turn {key}: cold storage"
     if prefix + MANIFEST not in files:
         raise UnknownTurnError(f"turn {key}: it had no revision {revision} when it was archived")
-    manifest = parse_manifest(_text(files, prefix + MANIFEST, where), where=f"{where}{MANIFEST}")
+    manifest = original_manifest(files, where=where, prefix=prefix)
+    where = f"{where}: {prefix}"
     named = {name: _text(files, prefix + name, where) for name in named_files(manifest)}
     return Turn(key, manifest, _text(files, prefix + CONTEXT, where), named)
+
+
+def original_manifest(files: Mapping[str, bytes], *, where: str, prefix: str = "") -> Manifest:
+    """The manifest of the revision below `prefix`; raises DocumentError."""
+    return parse_manifest(_text(files, prefix + MANIFEST, f"{where}: {prefix}"), where=f"{where}: {prefix}{MANIFEST}")
 
 
 def revision_prefix(revision: int) -> str:
@@ -220,6 +255,18 @@ def _text(files: Mapping[str, bytes], name: str, where: str) -> str:
 
 def _unpacked(path: Path, expected: str) -> dict[str, bytes]:
     """The files of an object whose tar has the sha256 `expected`; raises DocumentError."""
+    tar = _tar_of(path)
+    if (found := sha256(tar).hexdigest()) != expected:
+        raise DocumentError(f"{path}: its content has sha256 {found[:12]}: expected {expected[:12]}; it is another object's or damaged")
+    try:
+        with tarfile.open(fileobj=io.BytesIO(tar), mode="r:", encoding="utf-8") as opened:
+            return {about.name: _member(opened, about, path) for about in opened}
+    except tarfile.TarError as error:
+        raise DocumentError(f"{path}: no tar inside ({error}): expected the originals of a turn") from error
+
+
+def _tar_of(path: Path) -> bytes:
+    """What an object unpacks to; raises DocumentError."""
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
@@ -230,16 +277,9 @@ def _unpacked(path: Path, expected: str) -> dict[str, bytes]:
         size = zstandard.frame_content_size(data)
         if not 0 <= size <= MAX_OBJECT_BYTES:
             raise DocumentError(f"{path}: it says that it unpacks to {size:,} bytes: expected 0 to {MAX_OBJECT_BYTES:,}")
-        tar = zstandard.ZstdDecompressor().decompress(data, max_output_size=size, allow_extra_data=False)
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise DocumentError(f"{path}: {len(data):,} bytes, damaged or cut off ({error}): expected a whole zstd file") from error
-    if (found := sha256(tar).hexdigest()) != expected:
-        raise DocumentError(f"{path}: its content has sha256 {found[:12]}: expected {expected[:12]}; it is another object's or damaged")
-    try:
-        with tarfile.open(fileobj=io.BytesIO(tar), mode="r:", encoding="utf-8") as opened:
-            return {about.name: _member(opened, about, path) for about in opened}
-    except tarfile.TarError as error:
-        raise DocumentError(f"{path}: no tar inside ({error}): expected the originals of a turn") from error
 
 
 def _member(opened: tarfile.TarFile, about: tarfile.TarInfo, path: Path) -> bytes:

@@ -8,7 +8,9 @@ from pathlib import Path
 from pandora_dagster.contracts.corrections import Correction
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports import Clock
+from pandora_dagster.errors import UnknownTurnError
 from pandora_dagster.stores.commits import iso
+from pandora_dagster.stores.erasures import Erasures
 from pandora_dagster.stores.files import encoded, inside, write_whole
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.model_files import read_model
@@ -25,7 +27,7 @@ class CorrectionFiles:
     clock: Clock
     random_hex: Callable[[int], str]
 
-    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, said: str) -> Correction:
+    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, said: str, call_id: str = "") -> Correction:
         now = self.clock()
         number = f"cor_{now.strftime('%Y%m%d_%H%M%S')}_{self.random_hex(4)}"
         made = Correction(
@@ -36,11 +38,15 @@ class CorrectionFiles:
             phase=phase,
             recipe=recipe,
             recipe_version=recipe_version,
+            call_id=call_id,
             said=redacted(said),
             at=iso(now),
         )
-        path = inside(self.root, self._folder(key.user) / f"{number}.json")
-        write_whole(path, encoded(path.name, made.model_dump_json(indent=1) + "\n"))
+        with Erasures(self.root).beginning(key.user):
+            if not inside(self.root, Layout(self.root).turn(key)).is_dir():
+                raise UnknownTurnError(f"{key}: the turn is gone: expected one that is there")
+            path = inside(self.root, self._folder(key.user) / f"{number}.json")
+            write_whole(path, encoded(path.name, made.model_dump_json(indent=1) + "\n"))
         return made
 
     def of_user(self, user: UserId) -> tuple[Correction, ...]:

@@ -13,15 +13,10 @@ import duckdb
 from filelock import FileLock, Timeout
 
 from pandora_dagster.errors import DamagedIndexError, StoreError
+from pandora_dagster.stores.duck_attached import attached
 from pandora_dagster.stores.files import disk_errors
 
 _POLL_S = 0.005
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": False,  # nothing is ever downloaded
-    "autoload_known_extensions": False,
-    "enable_external_access": False,
-    "threads": 2,
-}
 _REMEDY = "run `pandora index rebuild`: it keeps this file aside and makes the index again from the documents"
 _DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException, duckdb.FatalException, duckdb.CatalogException)
 _VERSION_TABLE = "CREATE TABLE schema_version (version INTEGER)"
@@ -144,7 +139,7 @@ class DuckFile:
         for left in (fresh, _log_of(fresh), _log_of(self.path)):
             left.unlink(missing_ok=True)
         try:
-            with duckdb.connect(fresh, config=_CONFIG) as connection:
+            with attached(fresh, read_only=False) as connection:
                 for statement in (*self.schema.statements, _VERSION_TABLE):
                     connection.execute(statement)
                 connection.execute("INSERT INTO schema_version VALUES (?)", [self.schema.version])
@@ -155,7 +150,7 @@ class DuckFile:
     @contextmanager
     def _opened(self, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
         try:
-            with duckdb.connect(self.path, read_only=read_only, config=_CONFIG) as connection:
+            with attached(self.path, read_only=read_only) as connection:
                 self._check(connection)
                 yield connection
         except duckdb.Error as error:

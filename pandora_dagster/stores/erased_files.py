@@ -10,6 +10,7 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.files import disk_errors, make_folder, sync
 from pandora_dagster.stores.layout import LOCK, Layout
+from pandora_dagster.stores.levels import level_locks
 from pandora_dagster.stores.locks import held
 from pandora_dagster.stores.numbering import numbers
 
@@ -44,6 +45,20 @@ def retire_turns(layout: Layout, user: UserId, *, wait_s: float) -> int:
             sync(base / RETIRED)
             sync(turns)
     return retired
+
+
+def await_levels(layout: Layout, user: UserId, *, wait_s: float) -> None:
+    """Wait for whoever makes a narrative or the digest of a user; once the user is being erased nobody begins to.
+
+    Raises StoreError where another process is longer than `wait_s` about one.
+    """
+    base = layout.user(user)
+    if _is_link(base) or _is_link(base / "sessions"):
+        return
+    for path in level_locks(layout, user):
+        if path.is_file() and not _is_link(path) and not _is_link(path.parent):
+            with held(path, what=f"{path.parent.name}/{path.name}", seconds=wait_s):
+                pass
 
 
 def displace(folder: Path, aside: Path) -> None:

@@ -5,12 +5,14 @@ Knows which column of a table says whose a row is; a table that it does not know
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import duckdb
 
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.erased_files import files_below
 from pandora_dagster.stores.files import disk_errors, sync
 from pandora_dagster.stores.turn_tables import base_of, user_of
 
@@ -21,7 +23,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "threads": 2,
 }
-_ENDING = ".duckdb"
+_ENDING, _LOCK = ".duckdb", ".lock"
 
 
 def index_files(root: Path) -> tuple[Path, ...]:
@@ -54,13 +56,21 @@ def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
     return True
 
 
-def remove_leftovers(root: Path) -> int:
-    """Damaged indexes that were kept aside, and what rebuilds left: they hold rows of everybody, and nothing that is the only copy."""
+def remove_leftovers(root: Path, *, wait_s: float) -> int:
+    """Damaged indexes that were kept aside, what rebuilds left, and what killed processes had spilled: rows of everybody, and nothing that
+    is the only copy. Raises StoreError where another process holds an index.
+
+    A process spills only under the lock of an index, so that with all of them held nobody needs what lies in DuckDB's temporary folders.
+    The folders stay, and the empty files by which living instances know each other: without them they could not spill again.
+    """
     folder = root / "indexes"
     gone = 0
-    with disk_errors(folder, "cannot erase"):
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if path.is_file() and not path.name.endswith((_ENDING, ".lock", f"{_ENDING}.wal")):
+    with disk_errors(folder, "cannot erase"), ExitStack() as locks:
+        for path in sorted(folder.glob(f"*{_LOCK}")):
+            locks.enter_context(DuckFile(path.with_name(path.name.removesuffix(_LOCK)), Schema(0, ()), wait_s).locked())
+        for path in files_below(folder):
+            is_kept = not path.lstat().st_size if path.parent != folder else path.name.endswith((_ENDING, _LOCK, f"{_ENDING}.wal"))
+            if not is_kept:
                 path.unlink()
                 gone += 1
     return gone

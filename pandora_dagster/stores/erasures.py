@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pandora_dagster.contracts.erasure import ErasureIntent
 from pandora_dagster.contracts.ids import UserId, user_id
-from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.files import disk_errors, inside, make_folder, sync, write_whole
+from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.files import disk_errors, inside, is_stray, make_folder, read_text, sync, write_whole
 from pandora_dagster.stores.locks import held
 
 FOLDER = "erasing"
@@ -30,11 +30,15 @@ class Erasures:
     @contextmanager
     def beginning(self, user: UserId) -> Generator[None]:
         """Held while something new of a user is put on the disk; raises StoreError while the user is being erased."""
-        path = self._path(user)
+        self._path(user)  # an id that is none is refused before anything is written
         with self._begin(fcntl.LOCK_SH):
-            if path.exists():
-                raise StoreError(f"user {user}: is being erased: expected a user who is not", hint=f"finish it with: pandora forget {user}")
+            self.refuse(user)
             yield
+
+    def refuse(self, user: UserId) -> None:
+        """Raises StoreError while the user is being erased."""
+        if self.is_intended(user):
+            raise StoreError(f"user {user}: is being erased: expected a user who is not", hint=f"finish it with: pandora forget {user}")
 
     @contextmanager
     def one_at_a_time(self) -> Generator[None]:
@@ -45,7 +49,23 @@ class Erasures:
     def intend(self, intent: ErasureIntent) -> None:
         """The intent on the disk, in the place of one that was cut off; no turn of the user begins from now on. Raises StoreError."""
         with self._begin(fcntl.LOCK_EX):
+            with disk_errors(self.folder, "cannot clean up"):
+                for path in self.folder.iterdir():
+                    if is_stray(path.name):  # of a write that was cut off, with facts in it
+                        path.unlink()
             write_whole(self._path(user_id(intent.user_id)), (intent.model_dump_json() + "\n").encode())
+
+    def facts(self, user: UserId) -> tuple[str, ...]:
+        """What an erasure that was cut off, or whose proof found something, has to look for. Raises StoreError."""
+        path = self._path(user)
+        if not path.exists():
+            return ()
+        try:
+            return ErasureIntent.model_validate_json(read_text(path)).facts
+        except (DocumentError, ValueError) as error:
+            raise StoreError(
+                f"{path}: cannot be read: expected an erasure's intent", hint="take it away: then no more than what is left is looked for"
+            ) from error
 
     def is_intended(self, user: UserId) -> bool:
         return self._path(user).exists()

@@ -1,7 +1,7 @@
 """The first day that a store has turns of, `<root>/first_day`: where Dagster's day partitions begin when that is before the setting's day.
 
-One line, an ISO date. It is a note and no record: an unreadable one counts as none, and the next night, which looks at every turn, writes
-it again.
+One line, an ISO date. It is a note and no record: an unreadable one counts as none. An import notes the first of all its turns, those that
+were there already included; a night notes the first of those that are due.
 """
 
 from datetime import date

@@ -53,18 +53,20 @@ class Inbox:
             raise InputError(f"{self.folder}: {name[:100]!r}: expected the name of a .jsonl file that waits there")
         return inside(self._root, self.folder / name)
 
-    def finish(self, name: str, day: str, digest: str) -> Path:
-        """Move a file to `done/<day>/`; one of that name that lies there already keeps its own. Returns where it lies."""
+    def finish(self, name: str, day: str, digest: str, rejected: Sequence[RejectedLine] = ()) -> Path | None:
+        """Move a file to `done/<day>/`, where its rejected lines lie before it does: cut off in between, the file still waits, and its
+        batch writes them again. One of that name that lies there already keeps its own. Returns where the rejected lines are."""
         source, folder = self.path(name), self.folder / "done" / day
         with disk_errors(folder):
             make_folder(inside(self._root, folder))
             target = folder / name
             if target.exists():
                 target = folder / f"{name.removesuffix(_SUFFIX)}.{digest[:12]}{_SUFFIX}"
+            beside = keep_rejected(target, rejected)
             source.replace(target)
             sync(folder)
             sync(self.folder)
-        return target
+        return beside
 
 
 def queries_of(path: Path) -> bytes:

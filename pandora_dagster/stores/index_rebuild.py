@@ -5,6 +5,7 @@ Knows documents and rows; how a row is made is `selection.turn_row`'s, how it is
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -138,7 +139,7 @@ def _other_message(where: str, wanted: Sequence[IndexedMessage], found: Sequence
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = repr(str(value) if isinstance(value, StrEnum) else value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -55,11 +55,15 @@ class InterventionFiles:
         return tuple(i for i in found if state in (None, i.state) and user in (None, i.user_id))
 
     def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention:
-        """Close an intervention with what a person decided; resolving it again replaces the words and keeps the first time."""
+        """Close an intervention with what a person decided, beside what was noted of it before; raises InputError where anything was
+        done about it already: that stands. What a person decided takes the place of that the turn went on."""
         with held(self._layout.interventions / ".lock", what="interventions", seconds=10.0):
             known = self.show(intervention_id)
-            when = known.resolved_at or iso(self._clock())
-            changed = known.model_copy(update={"state": "resolved", "resolution": redacted(resolution), "how": how, "resolved_at": when})
+            if known.over and known.how != "went_on":
+                raise InputError(f"{known.over}: expected an open one", hint="pandora interventions list names those that are")
+            told = "; ".join(text for text in (known.resolution, redacted(resolution)) if text)
+            fields = {"state": "resolved", "resolution": told, "how": how, "resolved_at": iso(self._clock())}
+            changed = known.model_copy(update=fields)
             self._write(changed)
         return changed
 

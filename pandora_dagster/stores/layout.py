@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, user_id
@@ -72,8 +73,7 @@ class Layout:
         return self.user(user) / ".incoming"
 
     def turn(self, key: TurnKey, revision: int = 0) -> Path:
-        folder = self.turns(key.user) / key.turn_id
-        return folder / REVISIONS / str(revision) if revision else folder
+        return _turn(self.root, key, revision)
 
     def session(self, user: UserId, session: SessionId) -> Path:
         return self.user(user) / "sessions" / session
@@ -92,3 +92,10 @@ class Layout:
     def notes(self, user: UserId) -> Path:
         """A person's folder of notes, where the settings name no other."""
         return self.user(user) / "notes"
+
+
+@lru_cache(maxsize=4_096)
+def _turn(root: Path, key: TurnKey, revision: int) -> Path:
+    """A night asks a dozen times for each turn's folder, and building a path is most of the answer."""
+    folder = Layout(root).turns(key.user) / key.turn_id
+    return folder / REVISIONS / str(revision) if revision else folder

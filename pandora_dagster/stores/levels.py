@@ -1,12 +1,13 @@
 """The LevelStore port: `sessions/<id>/narrative.json` and `digest.json` of a user. Knows files, not how a level is made."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.levels import SessionNarrative, Subject, UserDigest
-from pandora_dagster.errors import DocumentError
+from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.erasures import Erasures
 from pandora_dagster.stores.files import disk_errors, encoded, inside, sync, write_whole
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.locks import held
@@ -23,6 +24,7 @@ class LevelFiles:
     def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
         self._layout = Layout(root)
         self._lock_seconds = lock_seconds
+        self._erasures = Erasures(root)
 
     def narrative(self, user: UserId, session: SessionId) -> SessionNarrative | None:
         """The session's narrative, None where there is none; raises DocumentError for a damaged one or another's."""
@@ -81,11 +83,16 @@ class LevelFiles:
             _delete(path)
         return len(paths)
 
-    def lock(self, subject: Subject, *, wait_s: float | None = None) -> AbstractContextManager[None]:
-        """Held while one process makes this level; raises StoreError."""
+    @contextmanager
+    def lock(self, subject: Subject, *, wait_s: float | None = None) -> Generator[None]:
+        """Held while one process makes this level; raises StoreError, also for a user who is gone or being erased."""
+        if not self._layout.user(subject.user).is_dir():
+            raise StoreError(f"user {subject.user}: has no folder: expected a user who has one")
         path = self._narrative(subject.user, SessionId(subject.session)) if subject.session else self._digest(subject.user)
         seconds = self._lock_seconds if wait_s is None else wait_s
-        return held(path.with_name(f".{path.name}.lock"), what=f"the {path.stem} of {subject}", seconds=seconds)
+        with held(_lock_of(path), what=f"the {path.stem} of {subject}", seconds=seconds):
+            self._erasures.refuse(subject.user)  # whose intent is on the disk before the lock is waited for
+            yield
 
     def _narratives(self, user: UserId) -> list[Path]:
         folder = inside(self._layout.root, self._layout.user(user) / "sessions")
@@ -99,6 +106,16 @@ class LevelFiles:
 
     def _digest(self, user: UserId) -> Path:
         return inside(self._layout.root, self._layout.user(user) / _DIGEST)
+
+
+def level_locks(layout: Layout, user: UserId) -> list[Path]:
+    """The locks that were ever held for the levels of a user."""
+    folder = layout.user(user)
+    return [_lock_of(folder / _DIGEST), *sorted(folder.glob(f"sessions/*/{_lock_of(Path(_NARRATIVE))}"))]
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
 
 
 def _narrative_in(path: Path, user: UserId) -> SessionNarrative | None:

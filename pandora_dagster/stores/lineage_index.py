@@ -86,6 +86,10 @@ class DuckLineageIndex:
         """What was made from these documents."""
         return self._rows("user_id = ? AND parent IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
 
+    def made_of_turn(self, user: str, turn: str) -> tuple[Edge, ...]:
+        """What was made from any document of a turn, `<user>:<turn>`."""
+        return self._rows("user_id = ? AND starts_with(parent, ?)", [user, f"{turn}/"])
+
     def of(self, user: str, owners: Collection[str]) -> tuple[Edge, ...]:
         """The rows of these turns, narratives and digests."""
         return self._rows("user_id = ? AND owner IN (SELECT unnest(?::VARCHAR[]))", [user, list(owners)])

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-from pandora_dagster.contracts.lineage import Edge
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.lineage import DocumentId, Edge, Relation
 from pandora_dagster.contracts.ports import CountsTokens
 from pandora_dagster.contracts.turns import Manifest, Turn
-from pandora_dagster.errors import PandoraError
+from pandora_dagster.errors import DamagedIndexError, PandoraError, StoreError
 from pandora_dagster.selection.turn_lineage import edges_of_turn
 from pandora_dagster.stores.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.lineage_texts import StoredTexts
@@ -22,9 +23,10 @@ class LineageKeeper:
         self._texts, self._counter, self._report = texts, counter, report
         self._told: set[str] = set()
 
-    def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> None:
-        """Rows in the place of the turns' older ones, in one opening of the index. What is not written is at the next rebuild."""
-        with self._told_once():
+    def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
+        """Rows in the place of the turns' older ones, in one opening of the index. What is not written is at the next rebuild; False
+        where the index was held too long or the disk refused."""
+        with self._told_once() as told:
             texts = self._texts()
             edges = [
                 edge
@@ -34,6 +36,14 @@ class LineageKeeper:
                 )
             ]
             self.index.put(edges, owners=[str(turn.key) for _, turn in turns])
+        return not any(isinstance(error, StoreError) and not isinstance(error, DamagedIndexError) for error in told)
+
+    def citing(self, key: TurnKey) -> tuple[TurnKey, ...]:
+        """The other turns whose sections cite a document of this one; none where the index can not be read."""
+        with self._told_once():
+            found = (DocumentId.parse(e.child).turn for e in self.index.made_of_turn(key.user, str(key)) if e.relation is Relation.CITED)
+            return tuple(sorted({place.key for place in found if place} - {key}))
+        return ()
 
     def put_rows(self, document: str, edges: Sequence[Edge]) -> None:
         """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
@@ -41,10 +51,13 @@ class LineageKeeper:
             self.index.put(edges, owners=[document])
 
     @contextmanager
-    def _told_once(self) -> Generator[None]:
+    def _told_once(self) -> Generator[list[PandoraError]]:
+        """What went wrong inside is in the list afterwards."""
+        faults: list[PandoraError] = []
         try:
-            yield
+            yield faults
         except PandoraError as error:
+            faults.append(error)
             sentence = f"{error}; the documents stand, their lineage does not tell of them: pandora index rebuild makes it again"
             if sentence not in self._told:
                 self._told.add(sentence)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.recipe_tests import RecipeTest
+from pandora_dagster.errors import InputError
+from pandora_dagster.stores.erasures import Erasures
 from pandora_dagster.stores.files import encoded, inside, write_whole
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.model_files import read_model
@@ -21,11 +23,14 @@ class RecipeTestFiles:
     root: Path
 
     def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
-        """On the disk when this returns; raises StoreError."""
+        """On the disk when this returns; raises StoreError, also while the user is erased, InputError for one who is gone."""
         data = encoded("test", test.model_dump_json(exclude_defaults=True, indent=1) + "\n")
         path = inside(self.root, self._folder(user, recipe) / f"{sha256(data).hexdigest()}.json")
-        if not path.exists():
-            write_whole(path, data)
+        with Erasures(self.root).beginning(user):
+            if not inside(self.root, Layout(self.root).user(user)).is_dir():
+                raise InputError(f"user {user}: is gone: expected one who has turns")
+            if not path.exists():
+                write_whole(path, data)
         return path
 
     def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:

@@ -32,22 +32,21 @@ class RecipeVersionFiles:
         self._layout = Layout(root)
         self._clock = clock
         self._ran: dict[str, str] = {}
-        """Recipe -> the version that this process ran last: it is kept, and history names it."""
+        """Recipe -> the version that this process ran last, which is kept."""
         self._read: dict[Path, tuple[tuple[int, int, int], Production]] = {}
         self._loaded: dict[tuple[str, str], LoadedRecipe] = {}
 
     def keep(self, loaded: LoadedRecipe) -> None:
         """Write a version that is not kept yet, or damaged (whole or not at all), and note it where it is new in production."""
-        if self._ran.get(loaded.path) == loaded.version:
+        if self._ran.get(loaded.path) == loaded.version and not _is_new(loaded, self.production(loaded.path)):
             return
         path, text = self._path(loaded.path, loaded.version), version_text(loaded)
         if not _holds(path, text):
             write_whole(path, encoded(path.name, text))
-        standing = self.production(loaded.path)
-        if not standing.pinned and standing.version != loaded.version:
+        if _is_new(loaded, self.production(loaded.path)):
             with self._lock(loaded.path):
                 known = self._fresh(loaded.path)
-                if not known.pinned and known.version != loaded.version:
+                if _is_new(loaded, known):
                     change = Change(at=iso(self._clock()), kind="file", version=loaded.version, before=known.version, layer=known.layer)
                     self._write(loaded.path, known, change, pinned="")
         self._ran[loaded.path] = loaded.version
@@ -77,10 +76,12 @@ class RecipeVersionFiles:
         folder = self._folder(recipe)
         return tuple(sorted(p.stem for p in folder.glob("*.json") if _VERSION.fullmatch(p.stem))) if folder.is_dir() else ()
 
-    def change(self, recipe: str, change: Change, *, pinned: str) -> Production:
+    def change(self, recipe: str, change: Change, *, since: Production, pinned: str) -> Production:
         """Append to the history what is in production from now on; `change.before` is filled in. One process after the other."""
         with self._lock(recipe):
             known = self._fresh(recipe)
+            if known != since:
+                raise InputError(_moved(recipe, known), hint=f"look again with pandora recipes history {recipe}, then decide")
             return self._write(recipe, known, change.model_copy(update={"before": known.version}), pinned=pinned)
 
     def faults(self) -> tuple[str, ...]:
@@ -154,6 +155,17 @@ class RecipeVersionFiles:
 
     def _path(self, recipe: str, version: str) -> Path:
         return self._folder(recipe) / f"{version}.json"
+
+
+def _is_new(loaded: LoadedRecipe, standing: Production) -> bool:
+    """Whether a version that runs is another than history says, which a pinned one never is."""
+    return not standing.pinned and standing.version != loaded.version
+
+
+def _moved(recipe: str, known: Production) -> str:
+    last = known.history[-1] if known.history else None
+    told = f"{last.who or 'a call'} put {last.version} there ({last.kind})" if last else "its record is gone"
+    return f"{recipe}: what is in production changed meanwhile: {told}: expected it as it was when this was decided"
 
 
 def _holds(path: Path, text: str) -> bool:

@@ -3,7 +3,7 @@
 Knows when the file is opened and what each question of the ports needs; tables are `turn_tables`', one search `message_search`'s.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any, Protocol
 import duckdb
 
 from pandora_dagster.contracts.archive import Stands
-from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number
+from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, Manifest, SearchFilters, TurnRow
+from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.selection.places import NUMBER_BITS, doc_of, number_of
 from pandora_dagster.selection.question import without_names
 from pandora_dagster.stores.duck import DuckFile
@@ -50,9 +51,17 @@ _OF_ALL = f"""
     SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?)
     ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
 """  # noqa: S608
-_STANDING = f"SELECT user_id, number, state, last_activity FROM {ALL_TURNS} ORDER BY user_id, number"  # noqa: S608
+_STANDING = f"""
+    SELECT doc, user_id, number, state, last_activity FROM {ALL_TURNS}
+    WHERE doc > ? AND (? IS NULL OR (state = '{TurnState.ARCHIVED}') = ?) AND last_activity >= ? AND last_activity < ?
+    ORDER BY doc LIMIT ?
+"""  # noqa: S608
+_ALL_TIME = ("", "\U0010ffff")
+_AT_A_TIME = 50_000
+"""Rows that are read at once where all of a store's are: a few MB."""
 _SESSIONS = f"SELECT session_id, number, state, last_activity FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? ORDER BY session_id, number"  # noqa: S608
 _STATED = f"SELECT doc, state, last_activity, tokens, context_sha FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
+_THERE = f"SELECT doc FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
 _RESTATE = """
     UPDATE {table} SET state = given.state, tokens = given.tokens, context_sha = given.context_sha
     FROM (SELECT unnest(?::BIGINT[]) AS doc, unnest(?::VARCHAR[]) AS state, unnest(?::BIGINT[]) AS tokens,
@@ -135,17 +144,31 @@ class DuckTurnIndex:
     def restate(self, manifests: Sequence[Manifest]) -> None:
         """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
         with self.file.writing() as db:
-            of = {user: base_of(db, user) for user in {m.user_id for m in manifests}}
-            given = [((of[m.user_id] or 0) + doc_of(turn_number(m.turn_id)), m) for m in manifests if of[m.user_id] is not None]
-            values = [[d for d, _ in given], [m.state for _, m in given], [m.tokens for _, m in given], [m.context_sha for _, m in given]]
+            docs = _docs(db, [m.key for m in manifests])
+            values = [docs, [m.state for m in manifests], [m.tokens for m in manifests], [m.context_sha for m in manifests]]
             for tier in TIERS:
                 db.execute(_RESTATE.format(table=f"turns{tier}"), values)
 
-    def standing(self) -> tuple[Stands, ...]:
-        """Of every turn its state and last activity, nothing else, by user and number."""
+    def standing(self, *, archived: bool | None = None, between: tuple[str, str] = _ALL_TIME) -> Iterator[Stands]:
+        """Of every turn its state and last activity, nothing else, user by user and by number; some at a time, the file closed between.
+
+        `archived`: only those that are, or are not; `between`: only where the text of the last activity lies from one to before the other.
+        """
+        last = -1
+        while True:
+            with self.file.reading() as db:
+                found = db.execute(_STANDING, [last, archived, archived, *between, _AT_A_TIME]).fetchall()
+            yield from (Stands(TurnKey(UserId(user), number), state, at) for _, user, number, state, at in found)
+            if len(found) < _AT_A_TIME:
+                return
+            last = found[-1][0]
+
+    def absent(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
+        """Those that have no row."""
         with self.file.reading() as db:
-            found = db.execute(_STANDING).fetchall()
-        return tuple(Stands(TurnKey(UserId(user), number), state, last) for user, number, state, last in found)
+            docs = _docs(db, keys)
+            found = {doc for (doc,) in db.execute(_THERE, [docs]).fetchall()}
+        return tuple(key for key, doc in zip(keys, docs, strict=True) if doc not in found)
 
     def sessions(self, user: str) -> dict[str, tuple[Stands, ...]]:
         """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
@@ -160,8 +183,7 @@ class DuckTurnIndex:
     def behind(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
         """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
         with self.file.reading() as db:
-            of = {user: base_of(db, user) for user in {m.user_id for m in manifests}}
-            docs = [(of[m.user_id] or 0) + doc_of(turn_number(m.turn_id)) if of[m.user_id] is not None else -1 for m in manifests]
+            docs = _docs(db, [m.key for m in manifests])
             found = {doc: tuple(rest) for doc, *rest in db.execute(_STATED, [docs]).fetchall()}
         stated = ((m.state, m.last_activity, m.tokens, m.context_sha) for m in manifests)
         return tuple(m for m, doc, says in zip(manifests, docs, stated, strict=True) if found.get(doc) != says)
@@ -238,6 +260,12 @@ class DuckTurnIndex:
             base = base_of(db, user)
             if base is not None:
                 drop(db, [base + doc_of(number) for number in numbers if 0 <= number < 1 << NUMBER_BITS])
+
+
+def _docs(db: duckdb.DuckDBPyConnection, keys: Sequence[TurnKey]) -> list[int]:
+    """The number of each turn's row; -1 where its user has none."""
+    of = {user: base_of(db, user) for user in {key.user for key in keys}}
+    return [-1 if (base := of[key.user]) is None else base + doc_of(key.number) for key in keys]
 
 
 def _end(base: int, before: int | None) -> int:

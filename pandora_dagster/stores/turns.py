@@ -19,7 +19,7 @@ from pandora_dagster.stores import directory, placing
 from pandora_dagster.stores.cold import ColdFiles, original_turn
 from pandora_dagster.stores.commits import Request, change, check_active, context_fields, iso
 from pandora_dagster.stores.erasures import Erasures
-from pandora_dagster.stores.files import disk_errors, encoded, inside, remove_strays, write_all
+from pandora_dagster.stores.files import disk_errors, document_inside, encoded, inside, remove_strays, write_all
 from pandora_dagster.stores.layout import LOCK, MANIFEST, REVISIONS, Layout
 from pandora_dagster.stores.locks import held
 from pandora_dagster.stores.manifests import rendered, settled
@@ -186,7 +186,7 @@ class Turns:
         return str(self._folder(key, revision).path)
 
     def _folder(self, key: TurnKey, revision: int | None) -> TurnFolder:
-        base = inside(self._layout.root, self._layout.turn(key))
+        base = document_inside(self._layout.root, self._layout.turn(key))
         if not base.is_dir():
             raise UnknownTurnError(f"turn {key}: there is no {base}: expected a turn that exists")
         number = directory.newest_revision(base) if revision is None else revision

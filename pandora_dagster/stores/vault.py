@@ -5,6 +5,8 @@ Content-addressed per user, compressed, credentials taken out first; kept for as
 
 import os
 import re
+import threading
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -25,12 +27,21 @@ _DAY_S = 86_400
 _KIND = re.compile(r"[a-z][a-z_]{0,20}")
 
 
+class _Zstd(threading.local):
+    """One packer and one unpacker a thread: a new one takes longer than what it packs here (80 of 150 microseconds a reading)."""
+
+    def __init__(self) -> None:
+        self.packer, self.unpacker = zstandard.ZstdCompressor(level=3), zstandard.ZstdDecompressor()
+
+
 class VaultFiles:
     """The Vault port over `users/<user>/vault/`. `enabled=False` keeps nothing and still reads what was kept."""
 
     def __init__(self, root: Path, *, enabled: bool = True) -> None:
         self._layout = Layout(root)
         self._enabled = enabled
+        self._zstd = _Zstd()
+        self._folders: dict[str, str] = {}
 
     def keep(self, user: str, kind: str, text: str) -> str:
         """Keep `text` without its credentials; the reference `<user>/<kind>/<sha256>`, "" where switched off."""
@@ -46,7 +57,7 @@ class VaultFiles:
                 os.utime(path)
         else:
             # Kept for looking back, not for correctness: waiting for the disk would slow every call.
-            write_whole(path, zstandard.ZstdCompressor(level=3).compress(data), durable=False)
+            write_whole(path, self._zstd.packer.compress(data), durable=False)
         return f"{user}/{kind}/{digest}"
 
     def read(self, ref: str) -> str:
@@ -55,47 +66,59 @@ class VaultFiles:
         if not found:
             raise DocumentError(f"reference {ref[:120]!r}: expected <user>/<kind>/<sha256>")
         path = self._path(*found.groups())
-        data = _unpacked(path)
+        data = self._unpacked(path)
         if sha256(data).hexdigest() != found.group(3):
             raise DocumentError(f"{path}: changed since it was kept: expected sha256 {found.group(3)[:12]}")
         return data.decode()
 
-    def sweep_daily(self, now: datetime, *, days: int) -> int:
-        """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files."""
+    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int:
+        """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files.
+
+        `spared`: gives the references that stay, however old; asked only when it is time.
+        """
         mark = self._layout.root / _SWEPT
         with disk_errors(mark):
             if mark.exists() and now.timestamp() - mark.stat().st_mtime < _DAY_S:
                 return 0
+        stays = spared()
+        with disk_errors(mark):
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
             os.utime(mark, (now.timestamp(), now.timestamp()))
-        return self.sweep(now - timedelta(days=days))
+        return self.sweep(now - timedelta(days=days), spared=stays)
 
-    def sweep(self, older_than: datetime) -> int:
-        """Delete what was last kept before `older_than`; returns the number of deleted files."""
-        deleted = 0
+    def sweep(self, older_than: datetime, *, spared: Collection[str] = ()) -> int:
+        """Delete what was last kept before `older_than`, but for the references `spared`; returns the number of deleted files."""
+        deleted, stays = 0, {self._path(*found.groups()) for found in map(_REF.fullmatch, spared) if found}
         for user in users(self._layout):
             folder = inside(self._layout.root, self._layout.vault(user))
             for path in folder.glob("[0-9a-f][0-9a-f]/*.zst") if folder.is_dir() else ():
-                deleted += _deleted(path, older_than.timestamp())
+                deleted += path not in stays and _deleted(path, older_than.timestamp())
         return deleted
 
+    def _unpacked(self, path: Path) -> bytes:
+        data = _packed(path)
+        try:
+            return self._zstd.unpacker.decompress(data, max_output_size=4 * MAX_DOCUMENT_BYTES)
+        except zstandard.ZstdError as error:
+            raise DocumentError(f"{path}: not zstd: {error}: expected what was kept there") from error
+
     def _path(self, user: str, kind: str, digest: str) -> Path:
-        return inside(self._layout.root, self._layout.vault(user_id(user)) / digest[:2] / f"{digest}.{kind}.zst")
+        """One `Path` a reference: a replay asks for hundreds of them a second."""
+        if user not in self._folders:
+            self._folders[user] = str(self._layout.vault(user_id(user)))
+        return inside(self._layout.root, Path(f"{self._folders[user]}/{digest[:2]}/{digest}.{kind}.zst"))
 
 
-def _unpacked(path: Path) -> bytes:
+def _packed(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        with path.open("rb", buffering=0) as file:
+            return file.read()
     except FileNotFoundError as error:
         message = f"{path}: missing: expected what was kept there"
         raise DocumentError(message, missing=True, hint="its retention may be over") from error
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=4 * MAX_DOCUMENT_BYTES)
-    except zstandard.ZstdError as error:
-        raise DocumentError(f"{path}: not zstd: {error}: expected what was kept there") from error
 
 
 def _deleted(path: Path, before: float) -> bool:

@@ -28,6 +28,7 @@ h1, h2 { overflow-wrap: anywhere; } h1 { font-size: 1.4rem; } h2 { font-size: 1.
   border-top: 1px solid var(--line); } h3 { font-size: .9rem; margin: .5rem 0; color: var(--faint); }
 a { color: var(--link); } p.told, table { color: var(--faint); font-size: .9rem; } table { border-collapse: collapse; }
 th { white-space: nowrap; } td, th { text-align: left; vertical-align: top; padding: .15rem .8rem .15rem 0; overflow-wrap: anywhere; }
+td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; font: 13px/1.5 ui-monospace, monospace; }
 pre.tree { overflow-x: auto; white-space: pre; overflow-wrap: normal; }
 .sides { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .sides > div, .pane { background: var(--pane); border: 1px solid

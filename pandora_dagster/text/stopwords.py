@@ -24,12 +24,12 @@ der die das den dem des ein eine einen einem einer eines kein keine keinen keine
 euch mir dir ihm ihnen sich mein meine meinen meinem meiner meines dein deine deinen deinem deiner deines sein seine seinen seinem seiner
 seines ihre ihren ihrem ihrer ihres unser unsere unseren unserem unserer unseres euer eure euren eurem eurer dieser diese dieses diesen
 diesem jener jene jenes jenen jenem jeder jede jedes jeden jedem man wer wen wem wessen was wann wo wohin woher wie warum wieso weshalb
-welcher welche welches welchen welchem viel viele vielen vieler und oder aber sondern denn weil dass daß ob wenn als falls obwohl damit
-sowie in im an am auf aus bei beim mit nach von vom vor zu zum zur über unter für durch gegen ohne um bis ab seit während wegen zwischen
-hinter neben ist sind war waren bin bist seid wird werden wurde wurden worden würde würden hat habe haben hast habt hatte hatten hätte
-hätten kann kannst können könnt konnte konnten könnte könnten muss musst müssen musste mussten soll sollen sollte sollten will wollen
-wollte wollten darf dürfen durfte möchte möchten mag nicht auch nur noch schon sehr so da dort hier dann also doch mal denn etwa eben
-ja nein
+welcher welche welches welchen welchem wieviel wieviele viel viele vielen vieler und oder aber sondern denn weil dass daß ob wenn als falls
+obwohl damit sowie in im an am auf aus bei beim mit nach von vom vor zu zum zur über unter für durch gegen ohne um bis ab seit während
+wegen zwischen hinter neben ist sind war waren bin bist seid wird werden wurde wurden worden würde würden hat habe haben hast habt hatte
+hatten hätte hätten kann kannst können könnt konnte konnten könnte könnten muss musst müssen musste mussten soll sollen sollte sollten will
+wollen wollte wollten darf dürfen durfte möchte möchten mag nicht auch nur noch schon sehr so da dort hier dann also doch mal denn etwa
+eben ja nein
 """
 _FRENCH = """
 le la les l un une des du de d au aux je j tu il elle on nous vous ils elles me m te t se s lui leur leurs mon ma mes ton ta tes son sa ses

@@ -28,8 +28,13 @@ class TokenCounter:
     """Counts tokens; a text that was counted lately is not counted again."""
 
     def __init__(self, vocabulary: Path) -> None:
+        self._vocabulary = vocabulary
         self._encoding = _encoding(vocabulary)
         self._seen: OrderedDict[tuple[int, int], int] = OrderedDict()
+
+    def __reduce__(self) -> tuple[type["TokenCounter"], tuple[Path]]:
+        """Another process reads the vocabulary itself."""
+        return TokenCounter, (self._vocabulary,)
 
     def count(self, text: str) -> int:
         """Tokens in `text`. Special tokens count as the plain text they are."""

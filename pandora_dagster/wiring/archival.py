@@ -13,24 +13,28 @@ from pandora_dagster.contracts.levels import LevelReport, Subject
 from pandora_dagster.contracts.retention import PruneReport
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
+from pandora_dagster.execution.apart import Apart, spare_processors
 from pandora_dagster.phases.archive_day import OnRow, archive_turns
-from pandora_dagster.phases.archive_selection import select
-from pandora_dagster.phases.archived_days import archived_days
+from pandora_dagster.phases.archive_selection import Selected, select
+from pandora_dagster.phases.archived_days import archived_days, archived_on
 from pandora_dagster.phases.archiving import ArchiveDesk, ArchiveRules
 from pandora_dagster.phases.digests import digest_users, lost_narratives
 from pandora_dagster.phases.levels import OnRow as OnLevel
 from pandora_dagster.phases.narratives import PHASE as SESSIONS
-from pandora_dagster.phases.narratives import lost_turns, summarise_sessions
+from pandora_dagster.phases.narratives import lost_turns, of_one_user, summarise_sessions
 from pandora_dagster.phases.retention import OnTurn, prune
 from pandora_dagster.selection.due import day_of, last_due_day
-from pandora_dagster.selection.levels import digest_id, narrative_id
 from pandora_dagster.stores.archived import ArchivedFolders
 from pandora_dagster.stores.cold import ColdFiles
 from pandora_dagster.stores.first_day import FirstDay
 from pandora_dagster.stores.holds import HoldFiles
 from pandora_dagster.stores.index_rebuild import Preambles
+from pandora_dagster.wiring.building import told
 from pandora_dagster.wiring.house import House
 from pandora_dagster.wiring.levels import open_levels
+
+_MANY = 256
+"""Turns for which processes of their own pay: under that their start takes longer than they save."""
 
 
 def open_archive(house: House, *, after_days: int | None = None, run_id: str = "") -> ArchiveDesk:
@@ -79,30 +83,46 @@ class Archival:
         last = self.last_due(desk.kit.clock())
         if early := sorted(day for day in days if day > last):
             raise InputError(f"{early[0]}: its turns are not due yet: expected days up to {last}")
-        return self.house.run(archive_turns(select(desk, days=days), desk, on_row=on_row))
+        return self.archive(select(desk, days=days), desk, on_row=on_row)
 
-    def days(self, days: Collection[date]) -> Iterator[ArchivedDay]:
-        """Each day as its manifests, folders, cold objects and the index have it now."""
-        return archived_days(days, open_archive(self.house))
+    def archive(self, selected: Selected, desk: ArchiveDesk, *, on_row: OnRow) -> ArchiveReport:
+        """Archive what was selected. Where it is much, texts are shortened in other processes, one for each spare processor and at most
+        PANDORA_ARCHIVE_CONCURRENCY, unless a model shortens them. Raises StoreError."""
+        work = archive_turns(selected, desk, on_row=on_row)
+        processes = min(spare_processors(), desk.rules.concurrency)
+        if len(selected.due) < _MANY or processes < 1:
+            return self.house.run(work)
+        apart = Apart(processes, desk.kit.counter, told)
+        try:
+            with self.house.compression.engine.elsewhere(apart):
+                return self.house.run(work)
+        finally:
+            apart.close()
+
+    def days(self, days: Collection[date], *, originals: bool = True) -> Iterator[ArchivedDay]:
+        """Each day as its manifests, folders and the index have it now, and with `originals` its cold objects, each of them read."""
+        return archived_days(days, open_archive(self.house), originals=originals)
 
     def page(self, day: date) -> str:
         """Where `pandora ui` shows the day's documents with their lineage; "" where it shows none."""
         port = self.house.settings.pages_port
         return f"http://127.0.0.1:{port}/archive/{day}" if port else ""
 
-    def lineage_page(self, subject: Subject) -> str:
-        """Where `pandora ui` shows the lineage of a narrative or a digest; "" where it shows none."""
+    def lineage_page(self, document: str) -> str:
+        """Where `pandora ui` shows the lineage of a document; "" where it shows none."""
         port = self.house.settings.pages_port
-        document = narrative_id(subject.user, subject.session) if subject.session else digest_id(subject.user)
         return f"http://127.0.0.1:{port}/lineage/{quote(document, safe=':/')}" if port else ""
 
     def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[Subject]]:
-        """The sessions, or the people, that have turns archived on these days."""
+        """The sessions, or the people, that have turns archived on these days, or whose last turn is of one of them: with that day
+        over they are at rest, whatever becomes of that turn."""
         wanted = set(days)
         found: dict[date, set[Subject]] = {}
         for user in self.house.turns.users():
             for session, turns in self.house.kit.index.sessions(user).items():
-                for day in {self._day(one.last_activity) for one in turns if one.state == TurnState.ARCHIVED}:
+                archived = {self._day(one.last_activity) for one in turns if one.state == TurnState.ARCHIVED}
+                last = {max(day for one in turns if (day := self._day(one.last_activity)))} if archived - {None} else set[date]()
+                for day in archived | last:
                     if day and day in wanted:
                         found.setdefault(day, set()).add(Subject(user, "" if people else session))
         return {day: frozenset(subjects) for day, subjects in found.items()}
@@ -110,7 +130,7 @@ class Archival:
     def level(self, name: str, subjects: Collection[Subject], *, run_id: str, on_row: OnLevel) -> LevelReport:
         """Bring `session_summaries` or `user_digests` of these subjects up to date. Raises StoreError."""
         desk = open_levels(self.house, run_id=run_id)
-        ordered = sorted(subjects, key=str)
+        ordered = sorted(subjects, key=lambda one: (one.user, one.session))
         if name == SESSIONS:
             return self.house.run(summarise_sessions(desk, [(one.user, one.session) for one in ordered], on_row=on_row))
         return self.house.run(digest_users(desk, [one.user for one in ordered], on_row=on_row))
@@ -118,19 +138,20 @@ class Archival:
     def lost(self, subjects: Collection[Subject]) -> Iterator[str]:
         """What speaks against `no_fact_lost` of these narratives or digests, a sentence each that names its subject."""
         desk = open_levels(self.house)
-        for subject in sorted(subjects, key=str):
+        sessions = of_one_user(desk)
+        for subject in sorted(subjects, key=lambda one: (one.user, one.session)):
             try:
-                faults = lost_turns(desk, subject.user, subject.session) if subject.session else lost_narratives(desk, subject.user)
+                if subject.session:
+                    faults = lost_turns(desk, subject, sessions(subject.user).get(subject.session, ()))
+                else:
+                    faults = lost_narratives(desk, subject.user)
             except DocumentError as error:
                 faults = (str(error),)
             yield from (f"{subject}: {fault}" for fault in faults)
 
     def archived(self, days: Collection[date]) -> Iterator[TurnKey]:
         """The archived turns of these days."""
-        wanted = set(days)
-        for stands in self.house.kit.index.standing():
-            if stands.state == TurnState.ARCHIVED and self._day(stands.last_activity) in wanted:
-                yield stands.key
+        return (key for _, key in archived_on(days, self.house.kit.index, self.house.settings.zone))
 
     def prune(self, *, by: str, on_turn: OnTurn = lambda turn: None) -> PruneReport:
         """Delete the originals whose time is over by PANDORA_COLD_KEEP_DAYS. Raises ConfigurationError where they are kept for ever."""
@@ -143,8 +164,7 @@ class Archival:
 
     def by_day(self) -> tuple[tuple[date, int], ...]:
         """Every day that has archived turns, newest first, and how many."""
-        standing = self.house.kit.index.standing()
-        days = Counter(day for one in standing if one.state == TurnState.ARCHIVED and (day := self._day(one.last_activity)))
+        days = Counter(day for one in self.house.kit.index.standing(archived=True) if (day := self._day(one.last_activity)))
         return tuple(sorted(days.items(), reverse=True))
 
     def _day(self, moment: str) -> date | None:

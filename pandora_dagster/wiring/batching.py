@@ -58,8 +58,7 @@ class Batching:
     def run_waiting(self, name: str, day: str, *, on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
         """Run a file of the inbox and move it to `done/<day>/`, its rejected lines beside it; what began before keeps its day."""
         batch, rows = self._ran(self.inbox.path(name), day, on_begin, on_row)
-        done = self.inbox.finish(name, batch.day, batch.digest)
-        return BatchRun(batch, rows, keep_rejected(done, batch.rejected))
+        return BatchRun(batch, rows, self.inbox.finish(name, batch.day, batch.digest, batch.rejected))
 
     def identity(self, name: str) -> tuple[str, str]:
         """The digest of a file of the inbox, and its day: on which it began, else today."""

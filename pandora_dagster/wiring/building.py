@@ -122,16 +122,16 @@ def open_house(
     """
     root, counter, versions = settings.root, counter or open_counter(settings), open_versions(settings)
     cookbook = open_cookbook(settings, versions)
-    metrics = MetricsFile(root, report=_told)
+    metrics = MetricsFile(root, report=told)
     runtime = runtime or open_runtime(settings, counter, metrics)
     served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
     turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
-    vectors = open_vectors(settings, embeds or open_embedder(settings), _told)
+    vectors = open_vectors(settings, embeds or open_embedder(settings), told)
     index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors, clock=now)
     call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
     spans = exported() if wanted(os.environ) else None
     hearing, settled = ((metering(metrics), spans.call), (spans.turn,)) if spans else ((metering(metrics),), ())
-    calls = Calls(CallFiles(root), call_index, report=_told, listeners=hearing, settled=settled)
+    calls = Calls(CallFiles(root), call_index, report=told, listeners=hearing, settled=settled)
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
     interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
     scores = Overlap(index.reader).scores
@@ -207,7 +207,7 @@ def open_house(
         notes=notes,
         vectors=vectors,
         priority=priority,
-        lineage=LineageKeeper(lineage.index, lineage.texts, counter, report=_told),
+        lineage=LineageKeeper(lineage.index, lineage.texts, counter, report=told),
     )
     if settings.compression_enabled:
         kit = replace(kit, summarizer=compression.sections)
@@ -246,6 +246,6 @@ def _call_id() -> str:
     return f"call_{secrets.token_hex(12)}"
 
 
-def _told(sentence: str) -> None:
+def told(sentence: str) -> None:
     """A note beside the result; nothing depends on it."""
     sys.stderr.write(f"pandora: {sentence}\n")

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.ports import Cookbook, Vault
+from pandora_dagster.contracts.ports import Cookbook, Interventions, Vault
 from pandora_dagster.contracts.recipe_tests import CallCase
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.governance.by_hand import unsound
@@ -37,3 +37,12 @@ def record_of(intervention: Intervention, calls: CallFiles) -> CallRecord | None
     key = TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id))
     records = records_in(calls.path_of(key, intervention.revision), lambda fault: None)
     return next((record for record in records if record.call_id == intervention.call_id), None)
+
+
+def to_be_judged(interventions: Interventions, calls: CallFiles) -> frozenset[str]:
+    """What the vault keeps for open interventions: packs, raw answers and what the calls were asked with. Raises DocumentError."""
+    found: set[str] = set()
+    for one in interventions.list(state="open"):
+        record = record_of(one, calls) if one.call_id else None
+        found |= {one.pack_ref, one.answer_ref, record.request_ref if record else ""}
+    return frozenset(found - {""})

@@ -1,7 +1,7 @@
 """One user erased everywhere, and the proof. Knows the order of the steps; how each place is erased is `stores`' and `defs`'.
 
-The intent comes first and goes last: a run that was cut off leaves it, no turn of the user begins while it stands, and the next run does
-every step again. The user's documents go after all that was made of them, so that such a run still knows what to look for.
+The intent comes first and goes last: a run that was cut off, or whose proof found something, leaves it; no turn of the user begins while it
+stands, and the next run does every step again. It keeps what has to be looked for before anything goes, until a proof has found nothing.
 """
 
 import io
@@ -18,7 +18,7 @@ from pandora_dagster.errors import PandoraError, StoreError
 from pandora_dagster.phases.distinctive import MOST, told_facts
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.stores.erased_files import displace, files_below, own_folders, remove, retire_turns
+from pandora_dagster.stores.erased_files import await_levels, displace, files_below, own_folders, remove, retire_turns
 from pandora_dagster.stores.erased_records import StoreRecords
 from pandora_dagster.stores.erased_rows import erase_rows, index_files, remove_leftovers
 from pandora_dagster.stores.erasures import Erasures
@@ -76,11 +76,16 @@ class Erasure:
         erasures = self._erasures
         with erasures.one_at_a_time():
             found = self.find(user)
-            erasures.intend(ErasureIntent(user_id=user, begun_at=stamp(now().replace(microsecond=0))))
+            known = erasures.facts(user)
+            intent = ErasureIntent(user_id=user, begun_at=stamp(now().replace(microsecond=0)), facts=known)
+            erasures.intend(intent)
             self.on_step("turns")
             retire_turns(self.layout, user, wait_s=self.wait_s)
+            self.on_step("narratives")
+            await_levels(self.layout, user, wait_s=self.wait_s)
             self.on_step("facts")
-            facts, traces = self._traces(user)
+            facts, traces = self._traces(user, known)
+            erasures.intend(intent.model_copy(update={"facts": tuple(dict.fromkeys((*known, *traces.facts)))}))
             notices = self._erase(user, traces)
             self.on_step("proof")
             proof = self._proof(traces, facts)
@@ -94,7 +99,7 @@ class Erasure:
         records = self._records
         self.on_step("indexes")
         damaged = [path for path in index_files(self.settings.root) if not erase_rows(path, user, wait_s=self.wait_s)]
-        remove_leftovers(self.settings.root)
+        remove_leftovers(self.settings.root, wait_s=self.wait_s)
         self.on_step("records")
         records.erase_interventions(user, traces)
         records.erase_batches(user, traces)
@@ -109,15 +114,17 @@ class Erasure:
         remove(self._erasures.aside(user))
         return tuple(f"{path}: it was damaged and is gone: pandora index rebuild makes it again" for path in damaged)
 
-    def _traces(self, user: UserId) -> tuple[int, Traces]:
-        """How many facts the user's documents have, and the traces: those of them that nobody else's documents nor this program have."""
-        facts = told_facts(_texts((*own_folders(self.layout, user), self._erasures.aside(user))))[: 2 * MOST]
+    def _traces(self, user: UserId, known: tuple[str, ...]) -> tuple[int, Traces]:
+        """How many facts the user's documents have, and an earlier run knew; and the traces: those of them that nobody else's documents
+        nor this program have."""
+        told = told_facts(_texts((*own_folders(self.layout, user), self._erasures.aside(user))))
+        facts = tuple(dict.fromkeys((*known, *told)))[: 2 * MOST]
         elsewhere = occurring((*facts, user), self._of_others(user))
         own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST]
         return len(facts), Traces(user, own, plain=len(user) >= _PLAIN and user not in elsewhere)
 
     def _of_others(self, user: UserId) -> Iterator[bytes]:
-        """What may say a fact of the user's without being theirs: others' documents and queries, the names of places, this program."""
+        """What may say a fact of the user's without being theirs: others' documents and their names, others' queries, this program."""
         yield f"{self.settings.root} {self.settings.dagster_home}".encode()
         for line in self._records.others_queries(user):
             yield line.encode(errors="surrogatepass")
@@ -208,6 +215,6 @@ def _unpacked_bytes(paths: Iterable[Path]) -> Iterator[bytes]:
         if path.suffix == ".pyc":
             continue
         try:
-            yield from (data for place, data in contents(path, wait_s=_WAIT_S) if place != "name")
+            yield from (data for _, data in contents(path, wait_s=_WAIT_S))
         except PandoraError:
             continue

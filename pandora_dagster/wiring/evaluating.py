@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.corrections import Correction
+from pandora_dagster.contracts.governance import Change
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.recipe_tests import CallCase
 from pandora_dagster.errors import DocumentError, InputError
@@ -30,27 +31,36 @@ class Evaluation:
     house: House
     outcomes: Outcomes
 
-    def versions(self, day: str) -> Mapping[tuple[str, str], Figures]:
-        """Recipe name and version -> figures of the day's calls (a day of PANDORA_TIMEZONE); raises StoreError."""
-        return figures(self.day(day), lambda record: (record.recipe, record.recipe_version), self.outcomes.of)
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], Figures]:
+        """Recipe name, version and layer -> figures of the day's calls (a day of PANDORA_TIMEZONE); raises StoreError."""
+        return figures(self.day(day), lambda record: (record.recipe, record.recipe_version, record.stood_on.value), self.outcomes.of)
 
     def layers(self, day: str) -> Mapping[str, Figures]:
-        """Layer -> figures of the day's calls; raises StoreError."""
+        """Layer that answered -> figures of the day's calls; raises StoreError."""
         return figures(self.day(day), lambda record: record.model_layer.value, self.outcomes.of)
 
-    def window(self, recipe: str, version: str) -> Figures:
-        """Figures of the newest calls of a version; `recipe` by its own name."""
-        records = self.house.calls.newest(recipe, version=version, limit=WINDOW)
+    def window(self, recipe: str, version: str, layer: str = "") -> Figures:
+        """Figures of the newest calls of a version (on one layer of its own or assigned to it); `recipe` by its own name."""
+        records = self.house.calls.newest(recipe, version=version, layer=layer, limit=WINDOW)
         return figures(records, lambda record: "", self.outcomes.of).get("", Figures())
 
-    def comparison(self, path: str) -> Comparison:
-        """The version of `{category}/{name}` in production beside the one before it."""
-        standing = self.house.versions.production(path)
+    def sides(self, path: str) -> dict[str, Figures]:
+        """What stands in production of `{category}/{name}` and what stood there before, by name -> figures of its newest calls."""
         name = self.house.cookbook.load(path).name
-        if not standing.predecessor:
-            return compared(path, standing.version, Figures(), "", Figures())
-        after, before = self.window(name, standing.version), self.window(name, standing.predecessor)
-        return compared(path, standing.version, after, standing.predecessor, before)
+        judged = self.house.versions.production(path).judged
+        return {one.stands: self.window(name, one.version, self._layer(path, one)) for one in judged}
+
+    def _layer(self, path: str, change: Change) -> str:
+        """The layer whose calls count; "" for any, where it is the version's own and that is damaged, which `pandora doctor` names."""
+        try:
+            return (change.layer or self.house.versions.version(path, change.version).layer).value
+        except (DocumentError, InputError):
+            return ""
+
+    def comparison(self, path: str) -> Comparison:
+        """The version and layer of `{category}/{name}` in production beside what was there before."""
+        (present, after), (before, than) = (*self.sides(path).items(), *(("", Figures()),) * 2)[:2]
+        return compared(path, present, after, before, than)
 
     def comparisons(self) -> tuple[Comparison, ...]:
         """Of every recipe that ever ran."""

@@ -125,6 +125,6 @@ def _largest_budgets(cookbook: Cookbook) -> Mapping[ModelLayer, int]:
     largest: dict[ModelLayer, int] = {}
     for name in cookbook.names():
         with suppress(PandoraError):
-            recipe = cookbook.load(name).recipe
-            largest[recipe.model_layer] = max(recipe.token_budget.total, largest.get(recipe.model_layer, 0))
+            loaded = cookbook.load(name)
+            largest[loaded.layer] = max(loaded.recipe.token_budget.total, largest.get(loaded.layer, 0))
     return largest

@@ -24,6 +24,8 @@ class Governing:
 
     shelf: Shelf
     """The files alone: what stands over them is the desk's to say."""
+    cookbook: Shelf
+    """The same as it is in production."""
     versions: RecipeVersionFiles
     desk: VersionDesk
     counter: CountsTokens
@@ -38,7 +40,8 @@ class Governing:
 def open_governing(settings: Settings) -> Governing:
     """Built from settings; nothing is written."""
     shelf, versions = open_cookbook(settings), open_versions(settings)
-    return Governing(shelf, versions, VersionDesk(versions, shelf.load_file, reader_of, now), open_counter(settings))
+    production = open_cookbook(settings, versions)
+    return Governing(shelf, production, versions, VersionDesk(versions, shelf.load_file, reader_of, now), open_counter(settings))
 
 
 def two_versions(governing: Governing, old: str, new: str) -> tuple[LoadedRecipe, LoadedRecipe]:
@@ -63,7 +66,7 @@ def tests_run(
     Raises InputError, ConfigurationError.
     """
     chosen = [governing.named(name)] if name else [(one, resolved(governing.desk, one, "production")) for one in governing.shelf.names()]
-    trying = open_trying(settings, governing.shelf, governing.counter, runtime=runtime)
+    trying = open_trying(settings, governing.cookbook, governing.counter, runtime=runtime)
     try:
         return tuple(
             outcome

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from pandora_dagster.phases import flow
 from pandora_dagster.phases.answers import Answered, answered
 from pandora_dagster.phases.exporting import exported, refuse
 from pandora_dagster.phases.kit import Kit
-from pandora_dagster.phases.mending import with_answer
+from pandora_dagster.phases.mending import AnsweredByHand, with_answer
 from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
@@ -38,7 +39,7 @@ from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.stores.vectors import TurnVectors
-from pandora_dagster.wiring.by_hand import refuse_unsound
+from pandora_dagster.wiring.by_hand import refuse_unsound, to_be_judged
 from pandora_dagster.wiring.compression import Compression
 from pandora_dagster.wiring.examination import examined
 from pandora_dagster.wiring.finding import Finding
@@ -117,15 +118,19 @@ class House:
         """The same house, whose turns tell `listener` their answers while they are written."""
         return replace(self, kit=replace(self.kit, listener=listener))
 
-    def answered_by_hand(self, intervention: Intervention, answer: str) -> "House":
-        """The same house, in which the call that halted has a person's answer. Raises InputError where the answer does not pass."""
-        kit = with_answer(self.kit, intervention, answer)
+    def answered_by_hand(self, intervention: Intervention, answer: str) -> tuple["House", AnsweredByHand]:
+        """The same house, in which the call that halted has a person's answer, and what tells whether it was given. Raises InputError
+        where the answer does not pass."""
+        kit, given = with_answer(self.kit, intervention, answer)
         refuse_unsound(intervention, answer, self.kit.cookbook, self.calls.files, self.vault)
-        return replace(self, kit=kit)
+        return replace(self, kit=kit), given
 
     def tidy(self) -> None:
-        """Delete kept packs and answers whose retention is over, at most once a day; raises StoreError."""
-        self.vault.sweep_daily(self.kit.clock(), days=self.settings.keep_packs_days)
+        """Delete kept packs and answers whose retention is over, at most once a day, but for those that open interventions are judged by.
+
+        Raises StoreError, DocumentError for a damaged intervention: then nothing is deleted."""
+        spared = partial(to_be_judged, self.interventions, self.calls.files)
+        self.vault.sweep_daily(self.kit.clock(), days=self.settings.keep_packs_days, spared=spared)
 
     def new_session(self) -> str:
         """The session of turns that name none: one a day, in the configured time zone."""

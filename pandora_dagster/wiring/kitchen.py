@@ -53,7 +53,7 @@ def _row(shelf: Shelf, name: str) -> dict[str, Any]:
     recipe, budget = loaded.recipe, loaded.recipe.token_budget
     return {
         "recipe": name,
-        "layer": recipe.model_layer.value,
+        "layer": loaded.layer.value,
         "mode": recipe.mode.value if recipe.mode else "",
         **budget.model_dump(),
         "version": loaded.version,

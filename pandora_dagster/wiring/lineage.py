@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.lineage import DocumentId, Edge, document_id
+from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.lineage import DocumentId, Edge
 from pandora_dagster.contracts.ports import Clock, CountsTokens, TurnStore
 from pandora_dagster.contracts.remembered import NoteStore
 from pandora_dagster.errors import DamagedIndexError, DocumentError, InputError
 from pandora_dagster.phases.lineage_page import lineage_page
 from pandora_dagster.phases.proving import Link, proved, text_with
 from pandora_dagster.selection.lineage_tree import Branch, rows_under, tree
-from pandora_dagster.stores.files import disk_errors, inside, make_folder, read_text, write_whole
+from pandora_dagster.stores.files import inside, read_text
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.lineage_rebuild import BATCH, Expected, Records, is_turn, rebuild_lineage, verify_lineage
@@ -21,8 +21,6 @@ from pandora_dagster.stores.lineage_texts import ReadsSource, StoredTexts
 from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.text.dates import stamp
 
-PAGES = "lineage"
-"""Folder below the root for pages; each can be made again at any time."""
 _CONTEXT = "context.md"
 _NO_TURN = re.compile(r"digest$|(?:session|notes|research_cache|webpage_cache)/|(?:preferences|facts)\.md$")
 _TURN_PART = re.compile(r"[^/#@]*")
@@ -126,19 +124,6 @@ class Lineage:
         """The HTML of a document's lineage. Raises InputError, StoreError."""
         branches, rows = self.tree(document)
         return lineage_page(branches, rows, self.texts())
-
-    def write_page(self, key: TurnKey) -> Path:
-        """The page of a turn in its place below the root, made now; `<root>/lineage/<user>/<turn>.html`. Raises InputError, StoreError."""
-        path = self.page_of(key)
-        text = self.page(DocumentId.parse(document_id(key, _CONTEXT)))
-        with disk_errors(path.parent):
-            make_folder(inside(self.root, path.parent), durable=False)
-        write_whole(path, text.encode(), durable=False)
-        return path
-
-    def page_of(self, key: TurnKey) -> Path:
-        """Where the page of a turn lies, once it is made."""
-        return self.root / PAGES / key.user / f"{key.turn_id}.html"
 
     def _record(self, user: UserId, path: str) -> Iterable[str]:
         found = self.sources.path(user, path)

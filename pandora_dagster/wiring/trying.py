@@ -42,7 +42,8 @@ class Trying:
 
 
 def open_trying(settings: Settings, shelf: Shelf, counter: CountsTokens, *, runtime: ModelRuntime | None = None) -> Trying:
-    """Executor and compression as a house has them, around stores that keep nothing. Raises ConfigurationError."""
+    """Executor and compression as a house has them, around stores that keep nothing. `shelf`: what the version that is tried calls in
+    its turn, so that of production. Raises ConfigurationError."""
     runtime = runtime or open_runtime(settings, counter)
     served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
     aside, chosen = Aside(), Chosen(shelf)

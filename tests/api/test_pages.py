@@ -83,3 +83,12 @@ def test_a_port_that_is_taken_is_one_sentence(pages: Api, tmp_path: Path) -> Non
         started(tmp_path / "store", "--port", str(pages.port), door="pages", answers="/"),
     ):
         pass
+
+
+def test_a_day_opens_its_cold_objects_only_when_asked(pages: Api) -> None:
+    """The page says that it has not looked, and leads to one that has."""
+    with pages.http() as client:
+        (day, *_) = re.findall(r'href="(/archive/[0-9-]+)"', client.get("/").text)
+        told = client.get(day).text
+        assert "originals_restorable: passed" not in told and f'href="{day}?verify=1"' in told
+        assert "originals_restorable: passed" in client.get(f"{day}?verify=1").text

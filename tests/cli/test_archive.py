@@ -9,8 +9,11 @@ from typer.testing import CliRunner
 
 from pandora_dagster.cli.app import app
 from pandora_dagster.defs.instance import open_instance
+from pandora_dagster.phases.archive_day import archive_turns
+from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.restoring import restore as bring_back
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_archive, open_house
 
 
 @pytest.fixture
@@ -78,3 +81,19 @@ def test_archive_restore_pin_and_show(run):
     assert partitions(run.root) == sorted([one, two, three])
     assert "not archived; nothing was changed" in run("restore", two).stdout
     assert "unpinned" in run("unpin", one).stdout and "was not pinned" in run("unpin", one).stdout
+
+
+def test_keys_that_a_kill_left_or_kept_back_are_put_right(run):
+    """An archival killed before it took its turns' keys: the next takes them; a restoring killed before it gave one: the next does."""
+    assert run("index", "rebuild").exit_code == 0
+    house = open_house(load_settings({"PANDORA_ROOT": str(run.root)}))
+    keys = list(house.turns.keys())
+    assert partitions(run.root) == sorted(map(str, keys))
+    desk = open_archive(house)
+    house.run(archive_turns(select(desk), desk))
+    assert partitions(run.root) == sorted(map(str, keys))
+    assert run("archive").exit_code == 0 and partitions(run.root) == []
+    bring_back(keys[0], desk)
+    house.close()
+    again = run("restore", str(keys[0]))
+    assert again.exit_code == 0 and "not archived" in again.stdout and partitions(run.root) == [str(keys[0])]

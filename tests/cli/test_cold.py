@@ -21,7 +21,7 @@ def run(tmp_path, monkeypatch):
     house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
     house.import_example()
     house.close()
-    invoke = lambda *arguments: CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora")  # noqa: E731
+    invoke = lambda *arguments, **how: CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora", **how)  # noqa: E731
     assert invoke("archive").exit_code == 0
     for path in root.glob("users/*/turns/*/turn.json"):
         manifest = json.loads(path.read_text())
@@ -45,7 +45,9 @@ def test_prune_then_restore_show_and_export_say_so(run, monkeypatch):
     one = dry["deleted"][0]["turn"]
     assert run("pin", one).exit_code == 0
     monkeypatch.setenv("PANDORA_COLD_KEEP_DAYS", "30")
-    done = run("cold", "prune")
+    asked = run("cold", "prune", input="n\n")
+    assert asked.exit_code == 2 and f"Delete {count - 1} originals" in asked.stderr and len(list(run.root.rglob("*.tar.zst"))) == count
+    done = run("cold", "prune", input="y\n")
     assert done.exit_code == 0 and f"originals of {count - 1} turns deleted" in done.stdout and f"{one} stays: it is pinned" in done.stderr
     two = next(t["turn"] for t in dry["deleted"] if t["turn"] != one)
     restored = run("restore", two)
@@ -58,5 +60,5 @@ def test_prune_then_restore_show_and_export_say_so(run, monkeypatch):
     assert links["broken"] == [] and links["deleted_by_rule"] >= count - 1 and links["proved"]
     (run.root / json.loads(run("show", one, "--json").stdout)["manifest"]["archive"]["cold"]).unlink()
     assert run("unpin", one).exit_code == 0
-    again = run("cold", "prune")
+    again = run("cold", "prune", "--yes")
     assert again.exit_code == 1 and "missing" in again.stderr

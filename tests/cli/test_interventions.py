@@ -1,12 +1,14 @@
 """`pandora interventions resolve`: by hand, again, or not at all; each is written down, and the turn goes on where it halted."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from pandora_dagster.cli.app import app
 from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.turns import Turns
 from pandora_dagster.wiring import open_house
 from tests.cli.test_recipe_versions import Shell, shell
 from tests.governance.cookbooks import edit
@@ -61,8 +63,26 @@ def test_a_retry_runs_what_is_in_production_now(shell: Shell, halted: str) -> No
     assert again.exit_code == 1 and of(shell, halted)["how"] == "retry"
     (new,) = json.loads(pandora(shell, "interventions", "list", "--json").stdout)
     assert new["id"] != halted
+    for again in (("--answer", "-"), ("--abandon",), ("--retry",), ("--note", "x")):
+        told = pandora(shell, "interventions", "resolve", halted, *again, text=ANSWER)
+        assert "resolved already (retry" in str(told.exception), again
+    assert of(shell, halted)["how"] == "retry" and of(shell, new["id"])["state"] == "open"
     edit(shell.folder / "cookbook", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
     assert pandora(shell, "interventions", "resolve", new["id"], "--retry").exit_code == 0
+
+
+def test_an_answer_that_nobody_took_leaves_it_open(shell: Shell, halted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process works on the turn: nothing is written down, and the same command ends it later; a note before it stays."""
+    monkeypatch.setitem(Turns.__init__.__kwdefaults__, "lock_seconds", 0.1)
+    assert pandora(shell, "interventions", "resolve", halted, "--note", "seen").exit_code == 0
+    house = open_house(load_settings(shell.environment))
+    key = next(iter(house.turns.keys(None)))
+    with house.turns.lock(key):
+        held = pandora(shell, "interventions", "resolve", halted, "--answer", "-", text=ANSWER)
+    house.close()
+    assert held.exception and of(shell, halted)["how"] == "noted"
+    assert pandora(shell, "interventions", "resolve", halted, "--answer", "-", text=ANSWER).exit_code == 0
+    assert (of(shell, halted)["how"], of(shell, halted)["resolution"]) == ("by_hand", "seen")
 
 
 def test_an_abandoned_turn_is_over(shell: Shell, halted: str) -> None:
@@ -72,3 +92,30 @@ def test_an_abandoned_turn_is_over(shell: Shell, halted: str) -> None:
     assert of(shell, halted)["how"] == "abandoned"
     resumed = pandora(shell, "resume", "ann:turn_000001")
     assert resumed.exit_code == 2 and "nothing is left to do; the turn is abandoned" in resumed.stderr
+
+
+def test_what_is_left_of_a_call_is_shown(shell: Shell, halted: str) -> None:
+    """Where pack and answer are gone this is said; the record and the call are there."""
+    for path in (shell.folder / "store").glob("users/ann/vault/*/*.zst"):
+        path.unlink()
+    shown = pandora(shell, "interventions", "show", halted, "--json")
+    assert (shown.exit_code, json.loads(shown.stdout)["pack"]) == (0, "") and "its retention may be over" in shown.stderr
+    assert json.loads(shown.stdout)["call"]["recipe"] == "retrieval"
+
+
+def test_an_answer_that_is_no_text_is_refused(shell: Shell, halted: str, tmp_path: Path) -> None:
+    """As a sentence; the intervention stays open."""
+    (tmp_path / "answer").write_bytes(b"\xff\xfe{}")
+    for answer in (str(tmp_path / "answer"), str(tmp_path / "nowhere")):
+        told = pandora(shell, "interventions", "resolve", halted, "--answer", answer)
+        assert told.exit_code == 2 and "expected UTF-8 text" in told.stderr
+    assert of(shell, halted)["state"] == "open"
+
+
+def test_a_damaged_intervention_costs_no_answer(shell: Shell, halted: str) -> None:
+    """A turn is answered as before; what can not be tidied is named."""
+    edit(shell.folder / "cookbook", RETRIEVAL, "confidence_threshold: 0.99", "confidence_threshold: 0.7")
+    path = shell.folder / "store" / "interventions" / f"{halted}.json"
+    path.write_text("{}")
+    told = pandora(shell, "ask", "Which desk did we order?", "--user", "ann")
+    assert (told.exit_code, told.exception) == (0, None) and str(path) in told.stderr

@@ -57,9 +57,9 @@ def graph(house):
     return definitions(house)
 
 
-def definitions(house):
+def definitions(house, archive=Archive):
     """As a code location loads them now."""
-    archive = Archive(root=str(house.settings.root), runtime="extractive")
+    archive = archive(root=str(house.settings.root), runtime="extractive")
     return dg.Definitions(
         assets=[archive_asset(house.settings), *level_assets(house.settings), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
         asset_checks=[missed_nights_check(house.settings)],
@@ -113,6 +113,7 @@ def test_a_range_of_days_is_archived_in_one_run(graph, house, instance):
     for day, turns in days.items():
         rows = [r.data for r in made[day]["documents_table"].records]
         assert {r["turn"] for r in rows} == {str(t) for t in turns} and made[day]["turns"].value == len(turns)
+        assert all(f"/lineage/{t}/context.md)" in made[day]["lineage_of_documents"].value for t in turns)
         assert made[day]["tokens_before"].value == sum(r["tokens_before"] for r in rows)
         for r in rows:
             assert (house.settings.root / r["cold"]).is_file() and r["tokens_after"] <= r["tokens_before"]
@@ -148,6 +149,39 @@ def test_sessions_and_people_follow_the_turns(graph, house, instance):
     chair = Subject(UserId("example"), "chair")
     assert any("session chair" in fault for fault in archive.lost({chair}))
     assert run(graph, instance, first, last).success and not list(archive.lost({chair}))
+
+
+class Loses(Archive):
+    """An archive that finds a lost link, whatever was made."""
+
+    def lost(self, subjects):
+        return iter(f"{subject}: its link leads nowhere" for subject in sorted(subjects, key=str))
+
+
+def test_a_link_that_is_lost_fails_the_check_of_its_level(house, instance):
+    """The run itself went well; the check tells each."""
+    day = min(days_of(house))
+    result = run(definitions(house, Loses), instance, day)
+    assert result.success
+    for asset in (NARRATIVES, DIGESTS):
+        found = checks(result, asset)["no_fact_lost"]
+        assert not found.passed and "its link leads nowhere" in found.description and "faults" in found.metadata
+
+
+def test_many_spans_are_five_runs_the_newest_day_among_them(graph, house, instance):
+    """What is free again on many days far apart comes night by night: the oldest first, and the day that became due each time."""
+    said = '{"id": "c%d", "user_id": "ann", "created_at": "2026-0%d-05T10:00:00Z", "messages": [{"role": "user", "content": "Hello."}]}'
+    lines = [(said % (month, month)).encode() for month in range(2, 10)]
+    assert not house.import_conversations(lines, where="months").faults
+    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
+    newest = due_days(house.settings).get_last_partition_key()
+    graph = definitions(house)
+    assert run(graph, instance, min(days_of(house)), newest).success
+    desk = open_archive(house)
+    for number in range(1, 9):
+        restore(TurnKey(UserId("ann"), number), desk)
+        unpin(TurnKey(UserId("ann"), number), desk)
+    assert tick(graph, instance, at) == ["2026-02-05", "2026-03-05", "2026-04-05", "2026-05-05", newest]
 
 
 def test_a_damaged_object_and_a_damaged_turn_fail_their_checks_alone(graph, house, instance):

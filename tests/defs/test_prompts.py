@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from pandora_dagster.defs.assets_prompts import CHECK, FAILURES, LAYERS, SCORES, prompt_assets
+from pandora_dagster.defs.schedule_prompts import SCHEDULE, SCORES_JOB, scores_schedule
 from pandora_dagster.defs.sensor_interventions import interventions_sensor
 from pandora_dagster.errors import StoreError
 from pandora_dagster.governance.failures import Failure, Group, grouped
 from pandora_dagster.governance.figures import Figures
 from pandora_dagster.governance.regressions import Comparison, compared
 from pandora_dagster.settings import load_settings
-from tests.defs.conftest import intervention
+from tests.defs.conftest import call, intervention
 from tests.governance.test_figures import made
 
 DAY = "2026-01-04"
@@ -24,11 +26,11 @@ DAY = "2026-01-04"
 class FakeScores:
     """ScoresPrompts in memory."""
 
-    by_version: Mapping[tuple[str, str], Figures] = field(default_factory=dict)
+    by_version: Mapping[tuple[str, str, str], Figures] = field(default_factory=dict)
     found: Sequence[Comparison] = ()
     broken: bool = False
 
-    def versions(self, day: str) -> Mapping[tuple[str, str], Figures]:
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], Figures]:
         if self.broken:
             raise StoreError("call_index.duckdb: damaged", hint="pandora index rebuild")
         assert day == DAY
@@ -57,12 +59,55 @@ def checked(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
 
 def test_a_day_is_a_table_and_plots():
     """A row a version; the figures by recipe and by layer as numbers."""
-    result = run(FakeScores({("reflection", "ab12"): made(9, 1)}))
+    result = run(FakeScores({("reflection", "ab12", "REFLEX"): made(9, 1)}))
     shown = {e.asset_key.to_user_string(): e.metadata for e in result.asset_materializations_for_node(SCORES)}[SCORES]
-    assert [r.data["version"] for r in shown["scores"].value.records] == ["reflection@ab12"]
+    assert [r.data["version"] for r in shown["scores"].value.records] == ["reflection@ab12 on REFLEX"]
     assert shown["reflection/passed"].value == 0.9
     layers = result.asset_materializations_for_node(LAYERS)[0].metadata
     assert (layers["MIND/passed"].value, layers["calls"].value) == (0.75, 4)
+
+
+def test_what_ran_last_on_a_day_is_plotted():
+    """Whichever version of the two was seen first, and whatever their hashes; both are rows."""
+    for newest, oldest in (("ab12", "cd34"), ("cd34", "ab12")):
+        found = {("reflection", v, "REFLEX"): Figures() for v in ("ab12", "cd34")}
+        for version, at, good in ((oldest, "2026-01-04T09:00:00.000Z", True), (newest, "2026-01-04T10:00:00.000Z", False)):
+            found["reflection", version, "REFLEX"].add(call("reflection", "reflection", timestamp=at, success=good), None)
+        shown = run(FakeScores(found)).asset_materializations_for_node(SCORES)[0].metadata
+        assert (shown["reflection/passed"].value, len(shown["scores"].value.records)) == (0.0, 2)
+
+
+def test_gate_failures_are_told_by_kind():
+    """In the table, and each as a plot."""
+    one = Figures()
+    for gates in ({"evidence_required": False}, {"evidence_required": False, "schema_validation": False}, {"evidence_required": True}):
+        one.add(call("response", "synthesizer", gates=gates), None)
+    shown = run(FakeScores({("synthesizer", "ab12", "VOICE"): one})).asset_materializations_for_node(SCORES)[0].metadata
+    assert shown["scores"].value.records[0].data["failed_gates"] == "evidence_required 2, schema_validation 1"
+    assert (shown["synthesizer/failed evidence_required"].value, shown["synthesizer/failed schema_validation"].value) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("zone", "at", "day"),
+    [
+        ("Europe/Berlin", datetime(2026, 3, 2, 4, 30, tzinfo=UTC), "2026-03-01"),
+        ("Pacific/Auckland", datetime(2026, 3, 1, 16, 30, tzinfo=UTC), "2026-03-01"),
+        ("UTC", datetime(2020, 1, 1, 5, 30, tzinfo=UTC), None),
+    ],
+)
+def test_each_morning_the_day_before_is_scored(zone, at, day):
+    """By the days of the configured zone, all three assets; a day before the store's first is no error."""
+    settings = load_settings({"PANDORA_ROOT": "/nowhere", "PANDORA_TIMEZONE": zone, "PANDORA_FIRST_DAY": "2026-01-01"})
+    graph = dg.Definitions(
+        assets=prompt_assets(settings), jobs=[SCORES_JOB], schedules=[scores_schedule(settings)], resources={"scores": FakeScores()}
+    )
+    schedule = graph.resolve_schedule_def(SCHEDULE)
+    with dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_schedule_context(instance=instance, scheduled_execution_time=at, repository_def=graph.get_repository_def())
+        data = schedule.evaluate_tick(context)
+    assert [request.partition_key for request in data.run_requests] == ([day] if day else [])
+    selected = graph.resolve_job_def(SCORES_JOB.name).asset_layer.selected_asset_keys
+    assert {key.to_user_string() for key in selected} == {SCORES, LAYERS, FAILURES}
 
 
 @pytest.mark.parametrize(
@@ -90,9 +135,11 @@ def test_failures_are_a_table_with_an_example():
 
 
 def test_new_interventions_become_events():
-    """Each once, oldest first; a tick without new ones says so."""
-    first = intervention().model_copy(update={"id": "int_2", "created_at": "2026-01-04T14:30:00Z"})
-    second = first.model_copy(update={"id": "int_1", "created_at": "2026-01-04T14:30:01Z"})
+    """Each once, oldest first, whatever its id and however late it was written; a tick without new ones says so."""
+    early = intervention().model_copy(update={"id": "int_0a", "created_at": "2026-01-04T14:29:59Z"})
+    first = early.model_copy(update={"id": "int_2f", "created_at": "2026-01-04T14:30:00Z"})
+    same_second = first.model_copy(update={"id": "int_1b"})
+    late = [first.model_copy(update={"id": f"int_3{n:02}", "created_at": "2026-01-04T14:31:00Z"}) for n in range(60)]
 
     class Halts:
         found = (first,)
@@ -100,15 +147,22 @@ def test_new_interventions_become_events():
         def open(self):
             return self.found
 
-    halts, sensor = Halts(), interventions_sensor()
-    context = dg.build_sensor_context(resources={"halts": halts})
-    told = sensor(context)
-    assert [e.metadata["intervention"].value for e in told.asset_events] == ["int_2"]
-    again = dg.build_sensor_context(resources={"halts": halts}, cursor=told.cursor)
-    assert isinstance(sensor(again), dg.SkipReason)
-    halts.found = (first, second)
-    later = dg.build_sensor_context(resources={"halts": halts}, cursor=told.cursor)
-    assert [e.metadata["intervention"].value for e in sensor(later).asset_events] == ["int_1"]
+    halts, sensor, cursor = Halts(), interventions_sensor(), None
+
+    def ticked() -> list[object]:
+        nonlocal cursor
+        told = sensor(dg.build_sensor_context(resources={"halts": halts}, cursor=cursor))
+        if isinstance(told, dg.SkipReason):
+            return []
+        cursor = told.cursor
+        return [event.metadata["intervention"].value for event in told.asset_events]
+
+    assert (ticked(), ticked()) == (["int_2f"], [])
+    halts.found = (early, same_second, first)
+    assert (ticked(), ticked()) == (["int_0a", "int_1b"], [])
+    halts.found = (first, *late)
+    assert [*ticked(), *ticked()] == [one.id for one in late] and ticked() == []
+    assert cursor is not None and set(cursor.split()) == {"int_2f", *(one.id for one in late)}
 
 
 def test_an_index_that_cannot_be_read_fails_with_its_hint():

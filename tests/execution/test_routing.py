@@ -60,5 +60,6 @@ def test_the_record_says_which_way_a_call_went_and_why(rig: Any) -> None:
     record = made.call(policy="mediation").record
     assert made.runtime.packs[0].layer is record.model_layer is ModelLayer.MIND
     assert record.routed == ("mediation +4", "score 4 >= 4: MIND")
-    assert rig(routing=POLICY).call().record.model_layer is ModelLayer.REFLEX
+    smaller = rig(routing=POLICY).call().record
+    assert (smaller.model_layer, smaller.stood_on) == (ModelLayer.REFLEX, ModelLayer.MIND)
     assert rig().call().record.routed == ()

@@ -1,7 +1,9 @@
-"""Archives a store in forked children that die at chosen disk steps, or at a moment of the clock. A script, so that it may fork.
+"""Archives a store, restores all of it, or deletes its originals, in forked children that die at chosen disk steps, or at a moment of the
+clock. A script, so that it may fork.
 
-Arguments: a prepared store root, a folder for the copies, how many kills, a seed. Prints one line per child: its name, and the disk step
-or the milliseconds after which it was killed. Each copy is killed, sometimes twice, and left as the kill left it.
+Arguments: `archive`, `restore` or `prune`, a prepared store root, a folder for the copies, how many kills (0: one at each disk step), a
+seed. Prints one line per child: its name, and the disk step or the milliseconds after which it was killed. Each copy is killed, sometimes
+twice, and left as the kill left it.
 """
 
 import os
@@ -15,6 +17,8 @@ from pathlib import Path
 
 from pandora_dagster.phases.archive_day import archive_turns
 from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.restoring import restore
+from pandora_dagster.phases.retention import prune
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_archive, open_house
 from tests.faults.killed_turn import STEPS
@@ -27,6 +31,25 @@ def archive(root: Path) -> None:
     desk = open_archive(house)
     house.run(archive_turns(select(desk), desk))
     house.close()
+
+
+def restore_all(root: Path) -> None:
+    """Every turn brought back."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+    desk = open_archive(house)
+    for key in list(house.turns.keys()):
+        restore(key, desk)
+    house.close()
+
+
+def prune_all(root: Path) -> None:
+    """Every original deleted."""
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+    prune(open_archive(house), older_than_days=-1, by="a test")
+    house.close()
+
+
+WORK = {"archive": archive, "restore": restore_all, "prune": prune_all}
 
 
 def counting(dies_at: int) -> list[int]:
@@ -48,12 +71,12 @@ def counting(dies_at: int) -> list[int]:
     return count
 
 
-def child(root: Path, dies_at: int, after_s: float = 0.0, report: Path | None = None) -> bool:
-    """True where the child was killed, False where its archival was over before."""
+def child(work: str, root: Path, dies_at: int, after_s: float = 0.0, report: Path | None = None) -> bool:
+    """True where the child was killed, False where its work was over before."""
     pid = os.fork()
     if pid == 0:
         count = counting(dies_at)
-        archive(root)
+        WORK[work](root)
         if report:
             report.write_text(str(count[0]))
         os._exit(0)
@@ -67,25 +90,29 @@ def child(root: Path, dies_at: int, after_s: float = 0.0, report: Path | None = 
 
 
 def main() -> None:
-    prepared, copies, kills, chance = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), random.Random(int(sys.argv[4]))
+    work, prepared, copies = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    kills, chance = int(sys.argv[4]), random.Random(int(sys.argv[5]))
     vocabulary()
     shutil.copytree(prepared, copies / "whole")
     started = time.monotonic()
-    child(copies / "whole", 0, report=copies / "steps")
+    child(work, copies / "whole", 0, report=copies / "steps")
     steps, seconds = int((copies / "steps").read_text()), time.monotonic() - started
-    for number in range(kills):
+    for number in range(kills or steps):
         root = copies / str(number)
         shutil.copytree(prepared, root)
-        if number % 4 == 3:
+        if not kills:
+            child(work, root, number + 1)
+            sys.stdout.write(f"{number} step {number + 1} of {steps}\n")
+        elif number % 4 == 3:
             after = chance.uniform(0.01, seconds)
-            child(root, 0, after)
+            child(work, root, 0, after)
             sys.stdout.write(f"{number} {after * 1000:.0f} ms\n")
         else:
             at = chance.randint(1, steps)
-            child(root, at)
+            child(work, root, at)
             sys.stdout.write(f"{number} step {at} of {steps}\n")
             if number % 4 == 2:
-                child(root, chance.randint(1, steps))
+                child(work, root, chance.randint(1, steps))
 
 
 if __name__ == "__main__":

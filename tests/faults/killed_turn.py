@@ -1,7 +1,8 @@
-"""Runs one whole turn in forked children that die at chosen disk steps. A script: no threads, so it may fork.
+"""Runs one whole turn, or phases of it again, in forked children that die at chosen disk steps. A script: no threads, so it may fork.
 
-Arguments: a prepared store root, a folder for the copies, how many steps between two samples. Prints one line per child: the
-step and what it was. After it, `<copies>/<n>` is the root as a kill before step n left it, `<copies>/0` as the whole turn left it.
+Arguments: what to do (`ask`, or the phase from which the newest turn is made again), a prepared store root, a folder for the copies,
+how many steps between two samples. Prints one line per child: the step and what it was. After it, `<copies>/<n>` is the root as a
+kill before step n left it, `<copies>/0` as the whole work left it.
 """
 
 import json
@@ -11,6 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
+from pandora_dagster.phases.flow import run_phase
 from tests.phases.rig import COMPLETE, Rig, command, open_rig, plan, retrieval, tool, vocabulary
 
 STEPS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
@@ -27,9 +29,14 @@ def scripted(root: Path) -> Rig:
     return rig
 
 
-def turn(root: Path) -> None:
+def done(work: str, root: Path) -> None:
     rig = scripted(root)
-    rig.ask(QUERY)
+    if work == "ask":
+        rig.ask(QUERY)
+    else:
+        key = max(rig.house.turns.keys())
+        rig.house.run(run_phase(work, key, rig.house.kit))
+        rig.run(key)
     rig.house.close()
 
 
@@ -38,7 +45,7 @@ def counting(dies_at: int, seen: list[str]) -> None:
 
     def wrapped(name, original):
         def step(*args, **kwargs):
-            seen.append(name)
+            seen.append("index" if str(args[0]).endswith(".duckdb.lock") else name)
             if len(seen) == dies_at:
                 os.kill(os.getpid(), signal.SIGKILL)
             return original(*args, **kwargs)
@@ -49,13 +56,13 @@ def counting(dies_at: int, seen: list[str]) -> None:
         setattr(os, name, wrapped(name, getattr(os, name)))
 
 
-def child(root: Path, dies_at: int, report: Path | None = None) -> bool:
+def child(work: str, root: Path, dies_at: int, report: Path | None = None) -> bool:
     """True where the child was killed, False where its turn was over before."""
     pid = os.fork()
     if pid == 0:
         seen: list[str] = []
         counting(dies_at, seen)
-        turn(root)
+        done(work, root)
         if report:
             report.write_text("\n".join(seen))
         os._exit(0)
@@ -66,16 +73,16 @@ def child(root: Path, dies_at: int, report: Path | None = None) -> bool:
 
 
 def main() -> None:
-    prepared, copies, every = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    work, prepared, copies, every = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
     vocabulary()
     shutil.copytree(prepared, copies / "0")
-    child(copies / "0", 0, copies / "steps")
+    child(work, copies / "0", 0, copies / "steps")
     names = (copies / "steps").read_text().splitlines()
     (copies / "steps").unlink()
     for number, name in enumerate(names, 1):
-        if name in ("replace", "rename") or number % every == 0:
+        if name in ("replace", "rename", "index") or number % every == 0:
             shutil.copytree(prepared, copies / str(number))
-            child(copies / str(number), number)
+            child(work, copies / str(number), number)
             sys.stdout.write(f"{number} {name}\n")
 
 

@@ -1,7 +1,10 @@
 """Several processes on one store."""
 
 import json
+from collections import Counter
 
+from pandora_dagster.settings import load_settings
+from pandora_dagster.wiring import open_house
 from tests.faults.processes import ended, pandora, started
 
 
@@ -48,3 +51,26 @@ def test_eight_at_once_lose_nothing(tmp_path):
     code, out, err = pandora(root, "turns", "--json")
     assert sorted(t["turn_id"] for t in json.loads(out)) == [f"turn_{n:06d}" for n in range(1, 51)], err
     assert {t["state"] for t in json.loads(out)} == {"saved"}
+
+
+def test_two_that_resume_one_turn_do_nothing_twice(tmp_path):
+    """One goes on with it, the other says so or finds nothing left; no phase runs twice, and the turn is no new revision."""
+    root = tmp_path / "store"
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
+    key = house.start("Which chair did we order?", user="anna")
+    house.close()
+    running = [started(root, "resume", str(key), "--no-stream") for _ in range(2)]
+    codes = []
+    for process in running:
+        code, _, err = ended(process)
+        assert code in (0, 2), err
+        assert code == 0 or "another process has finished it" in err or "nothing is left to do" in err, err
+        codes.append(code)
+    assert 0 in codes
+    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
+    manifest = house.turns.manifest(key)
+    called = Counter(json.loads(line)["phase"] for line in (house.folder(key) / "calls.jsonl").read_text().splitlines())
+    assert (manifest.state, manifest.revision) == ("saved", 0)
+    assert {called[phase] for phase in ("query_analysis", "reflection", "response", "validation", "turn_summary")} == {1}
+    assert house.verify_index() == ()
+    house.close()

@@ -5,18 +5,21 @@ PANDORA_TEST_KILLS names how often; 200 of itself.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.phases.archive_day import archive_turns
 from pandora_dagster.phases.archive_selection import select
 from pandora_dagster.phases.restoring import restore
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import House, open_archive, open_house
+from tests.faults.killed_archival import archive, prune_all
 from tests.faults.processes import ended, pandora, started
 from tests.phases.rig import vocabulary
 
@@ -47,7 +50,7 @@ def opened(root: Path) -> House:
 
 def documents(root: Path) -> dict[str, bytes]:
     """Every document of every turn; logs, locks, counters and holds are none."""
-    files = (p for p in (root / "users").rglob("*") if p.is_file() and p.name not in ("calls.jsonl", ".lock", "hold.json"))
+    files = (p for p in (root / "users").rglob("*") if p.is_file() and p.name not in ("calls.jsonl", ".lock") and "hold.json" not in p.name)
     return {p.relative_to(root).as_posix(): p.read_bytes() for p in files}
 
 
@@ -63,14 +66,19 @@ def prepared(tmp_path_factory) -> Path:
 
 @pytest.fixture(params=range(SHARES))
 def killed(prepared, tmp_path, request) -> list[Path]:
-    copies, kills = tmp_path, max(1, KILLS // SHARES)
-    command = [sys.executable, "-W", "error", str(Path(__file__).with_name("killed_archival.py")), str(prepared), str(copies)]
+    return killed_at("archive", prepared, tmp_path, max(1, KILLS // SHARES), SEED + request.param)
+
+
+def killed_at(work: str, prepared: Path, copies: Path, kills: int, seed: int = 0) -> list[Path]:
+    """Copies of a store in which this was killed; the first in which it was not. 0 kills: one at each disk step."""
+    command = [sys.executable, "-W", "error", str(Path(__file__).with_name("killed_archival.py")), work, str(prepared), str(copies)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    seed = str(SEED + request.param)
-    done = subprocess.run([*command, str(kills), seed], env=environment, capture_output=True, text=True, timeout=60 + 20 * kills)
+    limit = 60 + 20 * (kills or 20)
+    done = subprocess.run([*command, str(kills), str(seed)], env=environment, capture_output=True, text=True, timeout=limit)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == kills
-    return [copies / "whole", *(copies / str(n) for n in range(kills))]
+    made = len(done.stdout.splitlines())
+    assert made == (kills or int((copies / "steps").read_text()))
+    return [copies / "whole", *(copies / str(n) for n in range(made))]
 
 
 def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
@@ -88,6 +96,8 @@ def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
         cut.add(sum(state == TurnState.ARCHIVED for state in states.values()))
         assert set(states.values()) <= {TurnState.SAVED, TurnState.ARCHIVED}
         assert all(house.turns.original(key) == before[key] for key in keys)
+        for part in (root / "cold").rglob("*.part"):
+            os.utime(part, (0, 0))  # nobody writes it any more
         desk = open_archive(house)
         selected = select(desk)
         report = house.run(archive_turns(selected, desk))
@@ -106,12 +116,100 @@ def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
     assert TURNS in cut and len(cut) > 1
 
 
+@pytest.mark.parametrize("share", range(2))
+def test_a_restoring_killed_anywhere_leaves_each_turn_archived_or_restored(prepared, tmp_path, share):
+    """As the kill left it every turn reads, and its original is there; restored again, every byte is back and the index agrees."""
+    store = tmp_path / "archived"
+    shutil.copytree(prepared, store)
+    archive(store)
+    house = opened(store)
+    keys = list(house.turns.keys())
+    before = {key: house.turns.original(key) for key in keys}
+    house.close()
+    originals, cut = documents(prepared), set()
+    (copies := tmp_path / "copies").mkdir()
+    for number, root in enumerate(killed_at("restore", store, copies, max(1, KILLS // 10), SEED + share)):
+        house = opened(root)
+        states = [house.turns.load(key).manifest.state for key in keys]
+        cut.add(states.count(TurnState.ARCHIVED))
+        assert set(states) <= {TurnState.SAVED, TurnState.ARCHIVED}
+        assert all(house.turns.original(key) == before[key] for key in keys)
+        desk = open_archive(house)
+        if number % 2:  # a night comes before the next restoring
+            report = house.run(archive_turns(select(desk), desk))
+            assert not report.failed and not report.stopped
+            assert all(house.turns.original(key) == before[key] and house.turns.load(key) for key in keys)
+            assert house.verify_index() == () and not [one for one in house.lineage.prove(None) if getattr(one, "fault", one)]
+        for key in keys:
+            restore(key, desk)
+        now = documents(root)
+        assert {n: d for n, d in now.items() if "/turns/" in n} == {n: d for n, d in originals.items() if "/turns/" in n}
+        assert house.verify_index() == () and not select(desk).due, "restored turns are held"
+        house.close()
+    assert 0 in cut and len(cut) > 1
+
+
+def one_turn(store: Path) -> Turn:
+    house = opened(store)
+    line = json.loads(conversation(1))
+    house.import_conversations([json.dumps({**line, "messages": line["messages"][:2]}).encode()], where="made")
+    (key,) = house.turns.keys()
+    turn = house.turns.original(key)
+    house.close()
+    return turn
+
+
+@pytest.mark.parametrize("work", ["archive", "restore"])
+def test_what_was_killed_at_each_step_is_settled_by_the_night(tmp_path, work):
+    """Whatever the step, the night leaves the turn archived or restored, and index, lineage and documents agree; restored, it is what it
+    was."""
+    (copies := tmp_path / "copies").mkdir()
+    before = one_turn(store := tmp_path / "store")
+    key, original = before.key, documents(store)
+    if work == "restore":
+        archive(store)
+    left = set()
+    for root in killed_at(work, store, copies, 0):
+        house = opened(root)
+        desk = open_archive(house)
+        report = house.run(archive_turns(select(desk), desk))
+        left.add(house.turns.manifest(key).state)
+        faults = [one for one in house.lineage.prove(None) if getattr(one, "fault", one)]
+        found = house.turns.original(key), house.turns.load(key).key, house.verify_index()
+        restore(key, desk)
+        house.close()
+        assert documents(root) == original, root.name
+        assert (report.failed, report.stopped, found, faults) == ((), "", (before, key, ()), []), root.name
+    assert left == ({TurnState.SAVED, TurnState.ARCHIVED} if work == "restore" else {TurnState.ARCHIVED})
+
+
+def test_a_deletion_killed_at_each_step_is_finished_by_the_next(tmp_path):
+    """The original is there, or what stays says that it was deleted; after the next run it is gone, and all that is left agrees."""
+    (copies := tmp_path / "copies").mkdir()
+    before = one_turn(store := tmp_path / "store")
+    archive(store)
+    left = set()
+    for root in killed_at("prune", store, copies, 0):
+        house = opened(root)
+        stands = house.turns.load(before.key)
+        there = house.turns.original(before.key)
+        assert there in (before, stands), root.name
+        left.add(there == before)
+        prune_all(root)
+        assert house.turns.original(before.key) == stands and not list((root / "cold").rglob("*.zst"))
+        faults = [one for one in house.lineage.prove(None) if getattr(one, "fault", one)]
+        found = house.verify_index()
+        house.close()
+        assert (found, faults) == ((), []), root.name
+    assert left == {True, False}
+
+
 def check_archived(root: Path, house: House, keys) -> None:
     """Once each: one object a turn and no other file, folder and row in agreement, nothing left to do."""
     objects = [p for p in (root / "cold").rglob("*") if p.is_file()]
     records = [house.turns.manifest(key).archive for key in keys]
-    assert {str(p.relative_to(root)) for p in objects if not p.name.endswith(".part")} == {r.cold for r in records}
-    assert len({r.cold for r in records}) == len(keys) == len(house.turn_index.standing())
+    assert {str(p.relative_to(root)) for p in objects} == {r.cold for r in records}
+    assert len({r.cold for r in records}) == len(keys) == len(list(house.turn_index.standing()))
     for key in keys:
         left = {p.relative_to(house.folder(key)).as_posix() for p in house.folder(key).rglob("*")}
         assert left - {"calls.jsonl", ".lock"} == {"turn.json", "context.md"}

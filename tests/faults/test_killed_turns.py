@@ -19,7 +19,7 @@ from tests.phases.rig import Rig, open_rig
 REPOSITORY = Path(__file__).parents[2]
 KEY = TurnKey(user_id("anna"), 2)
 SAMPLED = 61
-"""Beside every renaming, each so-manyth disk step is killed too."""
+"""Beside every renaming and every opening of an index, each so-manyth disk step is killed too."""
 _CALLS = {
     "query_analyzer": "query_analysis",
     "reflection": "reflection",
@@ -43,22 +43,27 @@ def killed(tmp_path_factory) -> list[Path]:
     rig.ask("which chair?")
     rig.house.close()
     (folder / "copies").mkdir()
-    command = [sys.executable, "-W", "error", str(Path(__file__).with_name("killed_turn.py")), str(folder / "store")]
+    copies = killed_in("ask", folder / "store", folder / "copies")
+    assert len(copies) > 30
+    return copies
+
+
+def killed_in(work: str, prepared: Path, copies: Path) -> list[Path]:
+    """Copies of a store in which this was killed, the one of the whole work first."""
+    command = [sys.executable, "-W", "error", str(Path(__file__).with_name("killed_turn.py")), work, str(prepared), str(copies)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([*command, str(folder / "copies"), str(SAMPLED)], env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run([*command, str(SAMPLED)], env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    steps = [int(line.split()[0]) for line in done.stdout.splitlines()]
-    assert len(steps) > 30
-    return [folder / "copies" / str(n) for n in (0, *steps)]
+    return [copies / str(n) for n in (0, *(int(line.split()[0]) for line in done.stdout.splitlines()))]
 
 
-def resumed(rig: Rig) -> None:
+def resumed(rig: Rig, key: TurnKey = KEY) -> None:
     """What `pandora resume` does: the phases that are left, in order; a finished turn has none."""
-    if rig.house.left_to_do(KEY):
-        rig.run(KEY)
+    if rig.house.left_to_do(key):
+        rig.run(key)
     else:
         with pytest.raises(InputError, match="nothing is left"):
-            rig.run(KEY)
+            rig.run(key)
 
 
 def test_a_turn_killed_anywhere_is_finished_by_resuming_it(killed):
@@ -78,6 +83,24 @@ def test_a_turn_killed_anywhere_is_finished_by_resuming_it(killed):
             check_next(rig)
         rig.house.close()
     assert phases_cut >= set(ORDER) - {"clarification", "plan_clarification"} | {""}
+
+
+@pytest.mark.parametrize("phase", ["response", "turn_summary"])
+def test_a_turn_made_again_and_killed_anywhere_is_finished_by_resuming_it(phase, tmp_path):
+    """The revision is there whole or not at all; resumed, the turn is saved, and index and documents agree."""
+    rig = open_rig(tmp_path / "store")
+    key = rig.ask("which chair?")
+    rig.house.close()
+    (tmp_path / "copies").mkdir()
+    revisions = set()
+    for root in killed_in(phase, tmp_path / "store", tmp_path / "copies"):
+        rig = scripted(root)
+        revisions.add(rig.turn(key).manifest.revision)
+        assert next(iter(turn_rows(rig.house.kit))).state == rig.turn(key).manifest.state
+        resumed(rig, key)
+        assert rig.turn(key).manifest.state == "saved" and rig.house.verify_index() == ()
+        rig.house.close()
+    assert revisions == {0, 1}
 
 
 def check_finished(rig: Rig, before) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.contracts.levels import Subject
 from pandora_dagster.phases.digests import digest_users, lost_narratives
 from pandora_dagster.phases.narratives import lost_turns, summarise_sessions
 from pandora_dagster.settings import load_settings
@@ -28,7 +29,7 @@ def test_real_conversations_are_all_in_narratives_and_digests(tmp_path):
     assert not first.failed and not second.failed and not first.stopped and not second.stopped
     for user in house.turns.users():
         assert lost_narratives(desk, user) == ()
-        assert [fault for s in house.kit.index.sessions(user) for fault in lost_turns(desk, user, s)] == []
+        assert [fault for s, stands in house.kit.index.sessions(user).items() for fault in lost_turns(desk, Subject(user, s), stands)] == []
     assert all(part.tokens <= 200 for user in house.turns.users() for n in desk.levels.narratives(user) for part in n.parts)
     narrated = [row for row in rows if row.subject.session]
     assert sum(row.links for row in narrated) == len(list(house.turns.keys())) and all(row.ratio >= 1 for row in rows)

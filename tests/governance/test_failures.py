@@ -1,20 +1,28 @@
 """What went wrong, grouped; corrections; a brief for whoever edits the prompt; calls that become tests."""
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
 from pandora_dagster.cli.app import app
 from pandora_dagster.contracts.corrections import Correction
+from pandora_dagster.contracts.erasure import ErasureIntent
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.errors import DocumentError, InputError, UnknownTurnError
+from pandora_dagster.contracts.recipe_tests import RecipeTest
+from pandora_dagster.errors import DocumentError, InputError, StoreError, UnknownTurnError
 from pandora_dagster.governance.correcting import correct
 from pandora_dagster.governance.failures import failures_of, grouped
 from pandora_dagster.governance.figures import Outcome
 from pandora_dagster.governance.lessons import brief
+from pandora_dagster.phases.flow import run_phase
+from pandora_dagster.stores.erasures import Erasures
+from pandora_dagster.stores.recipe_tests import RecipeTestFiles
 from pandora_dagster.wiring.evaluating import open_corrections, open_evaluation
 from pandora_dagster.wiring.evaluating import tests_made as made_tests
 from tests.defs.conftest import call
-from tests.phases.rig import Rig, open_rig
+from tests.phases.archival import LATER, archived
+from tests.phases.rig import COMPLETE, Rig, command, open_rig, plan, tool
 
 BAD = '{"decision": "MAYBE"}'
 SAID = "the desk cost 429 euros, not 389"
@@ -77,6 +85,24 @@ def test_a_correction_is_put_down_to_who_wrote_it(rig: Rig):
     assert (share.good, share.of) == (0, 1)
 
 
+def test_a_correction_says_whose_words_were_wrong(rig: Rig):
+    """Where several recipes ran in a phase; its call is the newest one of that recipe."""
+    rig.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("memory.query", query="chair"))
+    key = rig.ask()
+    manifest, files = rig.turn(key).manifest, open_corrections(rig.house)
+    calls = rig.house.calls.of_turn(key, manifest.revision)
+    names = [record.recipe for record in calls if record.phase == "tool_results"]
+    assert len(set(names)) == 2
+    with pytest.raises(InputError, match="several recipes ran there: expected one of") as refused:
+        correct(key, manifest, SAID, files, phase="tool_results", calls=calls)
+    assert "--recipe" in refused.value.hint
+    with pytest.raises(InputError, match="reflection did not run there"):
+        correct(key, manifest, SAID, files, phase="tool_results", recipe="reflection", calls=calls)
+    for name in set(names):
+        made = correct(key, manifest, SAID, files, phase="tool_results", recipe=name, calls=calls)
+        assert (made.recipe, made.call_id) == (name, [c.call_id for c in calls if c.recipe == name][-1])
+
+
 @pytest.mark.parametrize(
     ("phase", "said", "says"), [("response", " ", "empty"), ("sleeping", "x", "no recipe ran there"), ("saved_turn", "x", "no recipe")]
 )
@@ -107,11 +133,16 @@ def test_a_damaged_correction_is_named(rig: Rig, tmp_path):
 
 def test_failures_of_a_day_and_lessons_of_a_recipe(rig: Rig):
     """Over a real store: a halt and a correction of today, none of another day."""
+    answered = rig.ask()
+    correct(answered, rig.turn(answered).manifest, SAID, open_corrections(rig.house))
     rig.say(reflection=BAD)
-    rig.ask()
+    rig.ask(session="s2")
     day = rig.house.kit.clock().date().isoformat()
     evaluation = open_evaluation(rig.house)
-    assert [(g.recipe, g.cause, g.count) for g in evaluation.failures(day)] == [("reflection", "halted: schema_violation", 1)]
+    assert [(g.recipe, g.cause, g.count) for g in evaluation.failures(day)] == [
+        ("reflection", "halted: schema_violation", 1),
+        ("synthesizer_chat", "corrected", 1),
+    ]
     assert evaluation.failures("2026-01-01") == ()
     assert [g.cause for g in evaluation.lessons("reflection", last=10)] == ["halted: schema_violation"]
 
@@ -131,6 +162,43 @@ def test_a_call_becomes_a_test_that_is_erased_with_its_person(rig: Rig, tmp_path
     assert "3 tests of 1 recipes" in told.stderr
 
 
+def test_what_is_said_of_a_person_who_was_erased_is_refused(rig: Rig, tmp_path):
+    """A turn or a call that was looked up before: neither a correction nor a test brings the person's folder back."""
+    key = rig.ask()
+    manifest = rig.turn(key).manifest
+    files, tests = open_corrections(rig.house), RecipeTestFiles(tmp_path / "store")
+    test = RecipeTest(name="t", query="q", facts=("x",))
+    kept, answer = files.add(key, revision=0, phase="response", recipe="r", recipe_version="v", said=SAID), "429.00 euros, as ordered"
+    path = tests.add(key.user, "pipeline/phase1_reflection", test.model_copy(update={"facts": (answer,)}))
+    assert answer in path.read_text() and SAID in (tmp_path / "store/users/anna/corrections" / f"{kept.id}.json").read_text()
+    erasures = Erasures(tmp_path / "store")
+    erasures.intend(ErasureIntent(user_id=key.user, begun_at="2026-01-04T15:00:00Z"))
+    for act in (lambda: correct(key, manifest, SAID, files), lambda: tests.add(key.user, "pipeline/phase1_reflection", test)):
+        with pytest.raises(StoreError, match="is being erased"):
+            act()
+    assert CliRunner(env={"PANDORA_ROOT": str(tmp_path / "store")}).invoke(app, ["forget", "anna", "--yes"]).exit_code == 0
+    for act in (lambda: correct(key, manifest, SAID, files), lambda: tests.add(key.user, "pipeline/phase1_reflection", test)):
+        with pytest.raises(InputError, match="is gone"):
+            act()
+    left = [p for p in (tmp_path / "store").rglob("*") if p.is_file()]
+    assert not (tmp_path / "store" / "users" / "anna").exists()
+    assert [p for p in left if SAID.encode() in p.read_bytes() or answer.encode() in p.read_bytes()] == []
+
+
+def test_an_archived_turn_can_be_corrected(rig: Rig):
+    """Its correction counts against the version that wrote it, in scores and lessons."""
+    key = rig.ask()
+    archived(rig.house, after=LATER)
+    manifest = rig.turn(key).manifest
+    assert manifest.state == "archived"
+    made = correct(key, manifest, SAID, open_corrections(rig.house), calls=rig.house.calls.of_turn(key, manifest.revision))
+    assert made.call_id.startswith("call_")
+    evaluation = open_evaluation(rig.house)
+    share = evaluation.window(made.recipe, made.recipe_version).shares["downstream"]
+    assert (share.good, share.of) == (0, 1)
+    assert [(g.cause, g.count) for g in evaluation.lessons(made.recipe, last=10)] == [("corrected", 1)]
+
+
 def test_the_commands_say_what_they_did(rig: Rig, tmp_path):
     """`correct` and `lessons`, and an erased turn."""
     key = rig.ask()
@@ -139,6 +207,24 @@ def test_the_commands_say_what_they_did(rig: Rig, tmp_path):
         return CliRunner(env={"PANDORA_ROOT": str(tmp_path / "store")}).invoke(app, list(arguments), prog_name="pandora")
 
     assert "noted for synthesizer_chat@" in pandora("correct", str(key), SAID).stdout
-    assert "## corrected: 1" in pandora("recipes", "lessons", "synthesizer_chat").stdout
+    lessons = pandora("recipes", "lessons", "synthesizer_chat").stdout
+    assert "## corrected: 1" in lessons
+    call = re.search(rf"{key}, (call_\w+): {SAID}", " ".join(lessons.split()))
+    assert call is not None, "a correction names its call, so that it can become a test"
+    assert "/recipe_tests/" in pandora("recipes", "lessons", "synthesizer_chat", "--to-tests", call[1], "--fact", "429 euros").stdout
     assert pandora("recipes", "lessons", "synthesizer_chat", "--fact", "x").exit_code == 2
     assert isinstance(pandora("correct", "anna:turn_000999", SAID).exception, UnknownTurnError)
+
+
+def test_a_correction_names_its_call_though_another_phase_ran_again(rig: Rig):
+    """The call is of the revision before."""
+    key = rig.ask()
+    rig.house.run(run_phase("turn_summary", key, rig.house.kit))
+    assert rig.turn(key).manifest.revision == 1
+    said = CliRunner(env={"PANDORA_ROOT": str(rig.house.settings.root)}).invoke(
+        app, ["correct", str(key), "not in May"], prog_name="pandora"
+    )
+    assert said.exit_code == 0, said.output
+    (made,) = open_corrections(rig.house).of_user(key.user)
+    (call,) = [c for c in rig.house.calls.of_turn(key, 0) if c.call_id == made.call_id]
+    assert call.recipe == made.recipe

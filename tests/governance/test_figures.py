@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.governance.figures import SHARES, Figures, Outcome, figures
-from pandora_dagster.governance.regressions import ALPHA, LEAST, compared
+from pandora_dagster.governance.regressions import ALPHA, compared
 from pandora_dagster.governance.statistics import chance_of_so_few
 from tests.defs.conftest import call
 
@@ -70,8 +70,10 @@ def test_an_equal_version_is_seldom_called_worse(quality):
         ((30, 0), (12, 8), "worse"),
         ((30, 0), (19, 1), "not worse"),
         ((0, 30), (20, 0), "not worse"),
-        ((30, 0), (0, LEAST - 1), "not enough data"),
-        ((LEAST - 1, 0), (0, 30), "not enough data"),
+        ((30, 0), (14, 6), "worse"),  # a chance of 0.0024, at 0.01 over two shares
+        ((30, 0), (15, 5), "not worse"),  # 0.0073: under 0.01, not under half of it
+        ((30, 0), (0, 19), "not enough data"),
+        ((19, 0), (0, 30), "not enough data"),
     ],
 )
 def test_a_version_beside_its_predecessor(before, after, verdict):
@@ -100,11 +102,14 @@ def test_every_figure_is_of_its_calls():
 
 def test_stated_confidence_is_held_against_what_came_of_it():
     """Nine tenths sure and right nine times of ten is no error; sure and always wrong is nearly one."""
-    honest, wrong, silent = Figures(), Figures(), Figures()
+    honest, wrong, silent, swapped = Figures(), Figures(), Figures(), Figures()
     for number in range(10):
         honest.add(call("r", "s", confidence=0.9), SAVED if number < 9 else LOST)
         wrong.add(call("r", "s", confidence=0.95), Outcome(True, corrected=True))
         silent.add(call("r", "s"), SAVED)
+    for number in range(20):
+        swapped.add(call("r", "s", confidence=0.2 if number % 2 else 0.8), SAVED if number % 2 else LOST)
+    assert swapped.calibration_error == pytest.approx(0.8), "too little and too much do not make up for each other"
     assert honest.calibration_error == pytest.approx(0.0)
     assert wrong.calibration_error == pytest.approx(0.95)
     assert silent.calibration_error is None

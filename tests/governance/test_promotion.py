@@ -1,13 +1,16 @@
 """Versions put into production and taken back, over real files and a real store."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from pandora_dagster.contracts.governance import Production
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.cookbook import Shelf, open_shelf
@@ -134,16 +137,77 @@ def test_a_layer_is_assigned_apart_from_the_text(kitchen):
     """The version stays, also over a rollback; the assignment has a line of its own in the history."""
     first = kitchen.run()
     assign(kitchen.desk, RECIPE, ModelLayer.MIND, ANN)
-    assert (kitchen.running().version, kitchen.running().recipe.model_layer) == (first.version, "MIND")
+    assert (kitchen.running().version, kitchen.running().layer) == (first.version, "MIND")
     kitchen.edited("Hurry.")
     roll_back(kitchen.desk, RECIPE, ANN)
-    assert (kitchen.running().version, kitchen.running().recipe.model_layer) == (first.version, "MIND")
+    assert (kitchen.running().version, kitchen.running().layer) == (first.version, "MIND")
     assign(kitchen.desk, RECIPE, None, ANN)
     assert kitchen.running() == first
     kinds = [c.kind for c in kitchen.versions.production(RECIPE).history]
     assert kinds == ["file", "layer", "file", "rollback", "layer"]
     with pytest.raises(InputError, match="answers already"):
         assign(kitchen.desk, RECIPE, None, ANN)
+
+
+@dataclass
+class Meanwhile:
+    """A store of versions over which somebody else decides between our look and our change, once."""
+
+    kept: RecipeVersionFiles
+    act: Callable[[], object]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.kept, name)
+
+    def change(self, *given, **more):
+        act, self.act = self.act, lambda: None
+        act()
+        return self.kept.change(*given, **more)
+
+
+def to_mind(desk: VersionDesk) -> Production:
+    return assign(desk, RECIPE, ModelLayer.MIND, By("bob", "slow"))
+
+
+def back(desk: VersionDesk) -> Production:
+    return roll_back(desk, RECIPE, By("bob", "worse"))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(to_mind, back), (back, to_mind), (back, back)])
+def test_who_decided_on_what_stands_there_no_more_is_refused(kitchen, tmp_path, ours, theirs):
+    """Neither a rollback nor a layer is lost, and no version stands before itself; decided again, it counts."""
+    kitchen.run()
+    kitchen.edited("B.")
+    kitchen.edited("C.")
+    other = Kitchen(kitchen.folder, RecipeVersionFiles(tmp_path / "root", clock=kitchen.desk.clock)).desk
+    desk = replace(kitchen.desk, versions=Meanwhile(kitchen.versions, lambda: theirs(other)))
+    with pytest.raises(InputError, match="changed meanwhile: bob"):
+        ours(desk)
+    assert kitchen.versions.production(RECIPE).history[-1].kind == ("rollback" if theirs is back else "layer")
+    made = ours(desk)
+    undone = ours is theirs  # the version before the present one is the file's again
+    assert (made.pinned == "", made.layer) == (undone, None if undone else "MIND")
+    history = made.history
+    assert all(new.before == old.version for old, new in pairwise(history))
+    assert all(c.before != c.version for c in history if c.kind != "layer")
+
+
+def test_a_version_that_runs_on_an_assigned_layer_is_kept_as_it_is(kitchen, tmp_path):
+    """Also by a process that did not keep it before: the layer is no part of the text."""
+    kitchen.run()
+    assign(kitchen.desk, RECIPE, ModelLayer.MIND, ANN)
+    kitchen.versions = RecipeVersionFiles(tmp_path / "root", clock=kitchen.desk.clock)
+    ran = kitchen.run()
+    assert (ran.layer, kitchen.versions.faults()) == ("MIND", ())
+
+
+@pytest.mark.parametrize("name", ["file", "production", "kept"])
+def test_a_version_is_tried_on_the_layer_that_would_answer(kitchen, name):
+    """The assigned one, over whichever version."""
+    first = kitchen.run()
+    assign(kitchen.desk, RECIPE, ModelLayer.MIND, ANN)
+    found = resolved(kitchen.desk, RECIPE, first.version if name == "kept" else name)
+    assert (found.version, found.layer, found.recipe.model_layer) == (first.version, "MIND", "REFLEX")
 
 
 def test_versions_are_named_in_several_ways(kitchen):
@@ -203,3 +267,13 @@ def test_asking_the_executor_keeps_the_version():
     )
     assert asyncio.run(executor.call(request())).parsed["next_step"] == "synthesis"
     assert versions.asked == 1
+
+
+def test_a_layer_that_answers_already_hides_no_predecessor(kitchen):
+    """The version's own layer by its name is no change; a compression recipe's layer is a setting's."""
+    first, second = kitchen.run(), kitchen.edited("Hurry.")
+    with pytest.raises(InputError, match="answers already"):
+        assign(kitchen.desk, RECIPE, second.recipe.model_layer, ANN)
+    assert [change.version for change in kitchen.versions.production(RECIPE).judged] == [second.version, first.version]
+    with pytest.raises(InputError, match="COMPRESSION_MODEL_LAYER"):
+        assign(kitchen.desk, "compression/compress_context", ModelLayer.MIND, ANN)

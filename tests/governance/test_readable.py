@@ -1,9 +1,9 @@
 """What a version may answer, held against what the phases read."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from pandora_dagster.contracts.answers import GatheredContext, QueryAnalysis, Reflection
 from pandora_dagster.contracts.recipes import Recipe
@@ -52,12 +52,77 @@ def test_every_reader_belongs_to_a_recipe():
         ("decision", {"type": "string", "enum": ["PROCEED", "CLARIFY", "WAIT"]}, "decision: WAIT: expected one of PROCEED, CLARIFY"),
         ("decision", {"type": "string"}, "decision: any text: expected one of PROCEED, CLARIFY"),
         ("decision", {}, "decision: any value: expected string"),
+        ("confidence", {"type": "number", "minimum": 0, "maximum": 100}, "confidence: maximum 100: expected maximum 1"),
+        ("confidence", {"type": "number", "minimum": 0}, "confidence: no maximum: expected maximum 1"),
+        ("confidence", {"type": "number", "exclusiveMinimum": -1, "maximum": 1}, "confidence: exclusiveMinimum -1: expected minimum 0"),
+        ("confidence", {"type": "integer", "enum": [0, 2]}, "confidence: 2: expected minimum 0, maximum 1"),
+        ("confidence", {"const": 2}, "confidence: 2: expected minimum 0, maximum 1"),
+        ("question", {"type": ["string", "null", "number"]}, "question: number: expected string"),
         ("mood", {"type": "string"}, "mood: nobody reads it: expected one of decision, confidence, reasoning, question"),
     ],
 )
 def test_a_field_that_changed_is_named(field, schema, says):
     """With what was expected of it."""
     assert unreadable(changed(REFLECTION, field, schema), Reflection, like=None) == (says,)
+
+
+@pytest.mark.parametrize(
+    ("field", "schema"),
+    [
+        ("confidence", {"type": "number", "exclusiveMinimum": 0, "maximum": 0.9}),
+        ("confidence", {"type": "integer", "enum": [0, 1]}),
+        ("question", {"type": ["string", "null"]}),
+        ("question", {"oneOf": [{"type": "null"}, {"type": "string", "maxLength": 80}]}),
+    ],
+)
+def test_what_is_narrower_can_be_read(field, schema):
+    """However the bounds and choices are written."""
+    assert unreadable(changed(REFLECTION, field, schema), Reflection, like=None) == ()
+
+
+class Read(BaseModel):
+    """A reader with each kind of bound."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(min_length=1, max_length=9, pattern=r"\S")]
+    marks: Annotated[list[Annotated[float, Field(gt=0, lt=6)]], Field(min_length=2, max_length=5)]
+    of: dict[str, Annotated[int, Field(ge=1)]] = {}
+
+
+FITTING: dict[str, Any] = {
+    "name": {"type": "string", "minLength": 2, "maxLength": 9, "pattern": r"\S"},
+    "marks": {"type": "array", "minItems": 2, "maxItems": 5, "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 5}},
+    "of": {
+        "type": "object",
+        "properties": {"a": {"const": 3, "type": "integer"}},
+        "additionalProperties": {"type": "integer", "minimum": 1},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "more", "says"),
+    [
+        ("name", {}, ()),
+        ("name", {"minLength": 0}, ("name: minLength 0: expected minLength 1",)),
+        ("name", {"maxLength": 10}, ("name: maxLength 10: expected maxLength 9",)),
+        ("name", {"pattern": "x"}, (r"name: pattern x: expected pattern \S",)),
+        ("marks", {"minItems": 1, "maxItems": 6}, ("marks: minItems 1: expected minItems 2", "marks: maxItems 6: expected maxItems 5")),
+        ("marks", {"items": {"type": "number", "minimum": 0, "exclusiveMaximum": 6}}, ("marks[]: minimum 0: expected exclusiveMinimum 0",)),
+        ("marks", {"items": {"type": "number", "minimum": 1, "maximum": 6}}, ("marks[]: maximum 6: expected exclusiveMaximum 6",)),
+        ("of", {"properties": {"a": {"type": "integer", "minimum": 0}}}, ("of.a: minimum 0: expected minimum 1",)),
+        ("of", {"additionalProperties": {"type": "string"}}, ("of.*: string: expected integer",)),
+        ("of", {"additionalProperties": True}, ("of.*: any value: expected integer",)),
+    ],
+)
+def test_each_bound_is_held_against_the_readers(field, more, says):
+    """Lengths, items, patterns, exclusive ends, and the values of a mapping."""
+    properties = {**FITTING, field: {**FITTING[field], **more}}
+    schema = {"type": "object", "additionalProperties": False, "required": ["name", "marks"], "properties": properties}
+    assert unreadable(with_schema(REFLECTION, schema), Read, like=None) == says
+    open_ended = {name: told for name, told in schema.items() if name != "additionalProperties"}
+    refused = "answer: any other field: expected additionalProperties: false"
+    assert unreadable(with_schema(REFLECTION, open_ended), Read, like=None) == (*says, refused)
 
 
 def test_fields_at_any_depth_are_looked_at():
@@ -73,6 +138,8 @@ def test_fields_at_any_depth_are_looked_at():
         "prior_turns[].relevance: may be left out: expected it always",
         "prior_turns[].summary: may be left out: expected it always",
         "prior_turns[].turn: number: expected integer",
+        "prior_turns[]: any other field: expected additionalProperties: false",
+        "answer: any other field: expected additionalProperties: false",
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import tracemalloc
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -35,7 +36,9 @@ def root(tmp_path_factory) -> Path:
     return place
 
 
-def again(root: Path, recipe: str, cookbook: Path | None = None, *, last: int = 200, logged: str = "", **more):
+def again(
+    root: Path, recipe: str, cookbook: Path | None = None, *, last: int = 200, logged: str = "", changed: Mapping[str, object] = {}, **more
+):
     """The newest calls of `recipe` on the version that `cookbook` holds."""
     settings = load_settings({"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(cookbook)} if cookbook else {}))
     shelf = open_shelf(cookbook)
@@ -43,8 +46,9 @@ def again(root: Path, recipe: str, cookbook: Path | None = None, *, last: int = 
     version = shelf.load(recipe)
     trying.bench.on(version)
     try:
-        records = house.calls.newest(version.name, version=logged, limit=last)
-        return trying.run(replayed(records, trying.bench, recipe, house.vault.read, **more))
+        found = house.calls.newest(version.name, version=logged, limit=last)
+        records = [record.model_copy(update=changed) for record in found]
+        return trying.run(replayed(records, trying.bench, house.vault.read, **more))
     finally:
         trying.close()
         house.close()
@@ -70,6 +74,22 @@ def test_the_same_version_says_the_same(root, at_once):
     assert files(root) == before
 
 
+def test_many_calls_say_the_same_to_the_last(tmp_path):
+    """Over turns of several kinds and all recipes that they asked; what was said of the same question before is among what is read."""
+    place = tmp_path / "store"
+    house = open_house(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
+    house.import_example()
+    for number, query in enumerate(
+        (*QUERIES, "Please remember that I prefer grey fabric.", "Which chair did we order, and when did it arrive?") * 2
+    ):
+        house.run_turn(house.start(query, user="example", session=f"s{number}"), on_report=lambda _: None)
+    house.close()
+    told = {name: again(place, name) for name in open_shelf().names()}
+    calls = sum(one.calls for one in told.values())
+    assert calls >= 60 and sum(one.same for one in told.values()) == calls
+    assert len([one for one in told.values() if one.calls]) >= 8
+
+
 def test_a_worse_version_is_seen_in_the_answers(root, tmp_path):
     """Without section 2 the answer tells nothing of the desk: other words, beside each other."""
     worse = copied(tmp_path)
@@ -92,6 +112,13 @@ def test_another_layer_answers_where_asked(root):
     """The version stays; the record says who answered."""
     told = again(root, "pipeline/phase1_reflection", layer=ModelLayer.MIND)
     assert told.same == told.calls == 2
+    assert (dict(told.before.layers), dict(told.after.layers)) == ({"REFLEX": 2}, {"MIND": 2})
+
+
+def test_a_call_that_fails_now_or_failed_then_is_not_the_same(root):
+    """Whatever its answer says: what became of it differs."""
+    told = again(root, "pipeline/phase1_reflection", changed={"success": False})
+    assert (told.calls, told.same) == (2, 0)
 
 
 def test_calls_of_a_version_and_the_newest_ones(root):
@@ -113,7 +140,7 @@ def test_what_was_not_kept_is_counted():
 
     base = json.loads(RECORD)
     records = [CallRecord.model_validate({**base, "call_id": ref, "request_ref": ref}) for ref in ("", "gone", "damaged")]
-    told = asyncio.run(replayed(records, None, "pipeline/gate", read))  # type: ignore[arg-type]
+    told = asyncio.run(replayed(records, None, read))  # type: ignore[arg-type]
     assert told.calls == 0
     assert dict(told.left_out) == {
         "its inputs were not kept": 1,

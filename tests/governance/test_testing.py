@@ -8,12 +8,15 @@ import pytest
 from pydantic import ValidationError
 
 from pandora_dagster.contracts.recipe_tests import ASSERTIONS, Expectation, RecipeTest
-from pandora_dagster.cookbook import check_file, open_shelf
+from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.cookbook import Shelf, check_file, open_shelf
 from pandora_dagster.cookbook.lint import answers_in
 from pandora_dagster.governance.junit import junit_xml
+from pandora_dagster.governance.promotion import By, assign, roll_back
 from pandora_dagster.governance.testing import Outcome, unmet
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import governing
+from pandora_dagster.wiring.trying import open_trying
 from tests.execution.conftest import FakeRuntime
 from tests.governance.cookbooks import copied, edit
 
@@ -108,6 +111,31 @@ def test_the_shipped_tests_fail_on_another_answer(tmp_path, name):
     folder = copied(tmp_path)
     outcomes = [outcome for example in examples for outcome in run(folder, name, runtime=FakeRuntime([example]))]
     assert outcomes and any(not outcome.passed for outcome in outcomes)
+
+
+def test_recipes_are_tested_as_they_are_in_production(tmp_path, monkeypatch):
+    """On the assigned layer; what a call calls in its turn is what is pinned there."""
+    folder = copied(tmp_path)
+    settings = load_settings({"PANDORA_RECIPES": str(folder), "PANDORA_ROOT": str(tmp_path / "store")})
+    other = "compression/compress_generic"
+    opened = governing.open_governing(settings)
+    first = opened.shelf.load_file(other)
+    opened.versions.keep(first)
+    edit(folder, f"recipes/{other}.yaml", first.recipe.description, "Another one.")
+    opened.versions.keep(opened.shelf.load_file(other))
+    roll_back(opened.desk, other, By("ann", "worse"))
+    assign(opened.desk, "pipeline/phase1_reflection", ModelLayer.MIND, By("ann", "slow"))
+    asked: list[Shelf] = []
+
+    def trying(settings, shelf, counter, **more):
+        asked.append(shelf)
+        return open_trying(settings, shelf, counter, **more)
+
+    monkeypatch.setattr(governing, "open_trying", trying)
+    runtime = FakeRuntime(['{"decision": "PROCEED"}'])
+    governing.tests_run(settings, opened, "reflection", runtime=runtime)
+    assert {pack.layer for pack in runtime.packs} == {"MIND"}
+    assert asked[0].load(other).version == first.version
 
 
 def test_outcomes_are_junit(tmp_path):

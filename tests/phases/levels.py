@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from pandora_dagster.compression.levels.config import SummarizationConfig
 from pandora_dagster.contracts.ids import SessionId, user_id
+from pandora_dagster.contracts.levels import Subject
 from pandora_dagster.phases.digests import digest_users, lost_narratives
 from pandora_dagster.phases.narratives import lost_turns, summarise_sessions
 from pandora_dagster.wiring import open_levels
@@ -56,5 +57,5 @@ def files(house):
 def proved(house, desk):
     """Everything that speaks against no_fact_lost."""
     users = house.turns.users()
-    sessions = [(user, session) for user in users for session in house.kit.index.sessions(user)]
-    return [f for user, s in sessions for f in lost_turns(desk, user, s)] + [f for user in users for f in lost_narratives(desk, user)]
+    sessions = [(Subject(user, s), stands) for user in users for s, stands in house.kit.index.sessions(user).items()]
+    return [f for one in sessions for f in lost_turns(desk, *one)] + [f for user in users for f in lost_narratives(desk, user)]

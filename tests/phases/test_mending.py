@@ -1,9 +1,14 @@
 """What a person can do about a halt: an answer by hand, a retry, an end; the turn goes on where it stopped."""
 
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
-from pandora_dagster.errors import InputError
-from pandora_dagster.phases.mending import abandon, with_answer
+from pandora_dagster.contracts.calls import CallRequest, CallSite
+from pandora_dagster.errors import DocumentError, InputError
+from pandora_dagster.phases.mending import AnsweredByHand, abandon, with_answer
 from tests.phases.rig import CLARIFY, PROCEED, plain
 
 BAD = '{"decision": "MAYBE"}'
@@ -15,10 +20,11 @@ def test_an_answer_by_hand_goes_on_from_where_the_turn_halted(rig):
     key = rig.ask()
     halt = rig.halted(key)
     before = rig.runtime.calls()
-    house = rig.house.answered_by_hand(halt, PROCEED)
+    house, given = rig.house.answered_by_hand(halt, PROCEED)
     rig.house.interventions.resolve(halt.id, "clear enough", how="by_hand")
+    assert not given.given
     house.run_turn(key, on_report=lambda _: None)
-    assert rig.turn(key).manifest.state == "saved"
+    assert given.given and rig.turn(key).manifest.state == "saved"
     assert rig.runtime.calls()["query_analyzer"] == before["query_analyzer"]
     assert rig.runtime.calls()["reflection"] == before["reflection"]
     records = [r for r in rig.house.calls.files.read(key.user, report=print) if r.recipe == "reflection"]
@@ -31,10 +37,27 @@ def test_only_the_call_that_halted_is_answered(rig):
     rig.say(validator=[BAD, BAD, BAD, plain(checked_citations=[], issues=[], decision="APPROVE", confidence=0.95)])
     key = rig.ask()
     revise = plain(checked_citations=[], issues=["say more"], decision="REVISE", confidence=0.9)
-    house = rig.house.answered_by_hand(rig.halted(key), revise)
+    house, _ = rig.house.answered_by_hand(rig.halted(key), revise)
     house.run_turn(key, on_report=lambda _: None)
     assert rig.turn(key).manifest.state == "saved"
     assert "**Revisions:** 1" in rig.section(key, 6)
+
+
+@pytest.mark.parametrize(("phase", "recipe"), [("validation", "pipeline/phase1_reflection"), ("reflection", "pipeline/phase2_retrieval")])
+def test_a_call_of_another_phase_or_recipe_is_not_answered(rig, phase, recipe):
+    """The answer waits for the call that halted."""
+    rig.say(reflection=BAD)
+    halt = rig.halted(rig.ask())
+    asked = []
+
+    class Hears:
+        async def call(self, request):
+            asked.append(request.by_hand)
+
+    by_hand = AnsweredByHand(Hears(), rig.house.cookbook, halt, PROCEED)
+    for site, named in ((CallSite(phase, "anna"), recipe), (CallSite("reflection", "anna"), "pipeline/phase1_reflection")):
+        asyncio.run(by_hand.call(CallRequest(named, "which chair?", site)))
+    assert (asked, by_hand.given) == (["", PROCEED], True)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +86,51 @@ def test_a_halt_without_a_call_takes_no_answer(rig):
     opened = rig.house.interventions.open("missing_document", "gone", user_id="anna", turn_id=key.turn_id, phase="gathered_context")
     with pytest.raises(InputError, match="no call of a recipe halted it"):
         with_answer(rig.house.kit, opened, PROCEED)
+
+
+def test_an_answer_for_a_halt_that_is_past_is_refused(rig):
+    """Something was done about it, or its phase is done: the answer would be nobody's."""
+    rig.say(reflection=BAD)
+    key = rig.ask()
+    old = rig.halted(key)
+    rig.say(reflection=PROCEED, validator=[BAD] * 4)
+    rig.run(key)
+    new = rig.halted(key)
+    assert new.phase != old.phase
+    with pytest.raises(InputError, match=f"{old.phase} is done since"):
+        rig.house.answered_by_hand(old, PROCEED)
+    rig.house.interventions.resolve(old.id, "", how="retry")
+    with pytest.raises(InputError, match=r"resolved already \(retry"):
+        rig.house.answered_by_hand(rig.house.interventions.show(old.id), PROCEED)
+
+
+def test_what_was_noted_can_be_acted_on_and_nothing_else(rig):
+    """A note is no decision about the turn; what was done stands, with the note beside it."""
+    rig.say(reflection=BAD)
+    halt = rig.halted(rig.ask())
+    rig.house.interventions.resolve(halt.id, "the server is gone")
+    done = rig.house.interventions.resolve(halt.id, "ended", how="abandoned")
+    assert (done.how, done.resolution) == ("abandoned", "the server is gone; ended")
+    with pytest.raises(InputError, match=r"resolved already \(abandoned"):
+        rig.house.interventions.resolve(halt.id, "no", how="retry")
+
+
+def test_what_an_open_intervention_is_judged_by_outlives_its_retention(rig):
+    """Pack, answer and what was asked; they go with the others once it is resolved."""
+    rig.say(reflection=BAD)
+    halt = rig.halted(rig.ask())
+    (record,) = [r for r in rig.house.calls.files.read("anna", report=print) if r.call_id == halt.call_id]
+    refs = (halt.pack_ref, halt.answer_ref, record.request_ref)
+    later = rig.house.kit.clock() + timedelta(days=rig.house.settings.keep_packs_days + 1)
+    house = replace(rig.house, kit=replace(rig.house.kit, clock=lambda: later))
+    house.tidy()
+    assert all(house.vault.read(ref) for ref in refs)
+    house.interventions.resolve(halt.id, "")
+    house = replace(house, kit=replace(house.kit, clock=lambda: later + timedelta(days=1)))
+    house.tidy()
+    for ref in refs:
+        with pytest.raises(DocumentError, match="missing"):
+            house.vault.read(ref)
 
 
 def test_a_retry_runs_what_is_in_production(rig):

@@ -80,9 +80,8 @@ class FakeSglang:
                     return
                 status, answer = await self._answer(method, path, headers, body)
                 streamed = status == 200 and method == "POST" and json.loads(body).get("stream")
-                writer.write(
-                    events(answer) if streamed else response(status, (answer if isinstance(answer, str) else json.dumps(answer)).encode())
-                )
+                said = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+                writer.write(events(answer) if streamed else response(status, said, connection="keep-alive"))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             return
@@ -170,8 +169,8 @@ def error(code: int, kind: str, message: str) -> dict[str, Any]:
 
 
 def response(status: int, body: bytes, *, kind: str = "application/json", length: int | None = None, **headers: str) -> bytes:
-    """`headers`: further ones, `_` for `-`."""
-    told = {"content-type": kind, "content-length": str(len(body) if length is None else length), **headers}
+    """`headers`: further ones, `_` for `-`. It says that the connection closes: one that is used again meanwhile is broken off."""
+    told = {"content-type": kind, "content-length": str(len(body) if length is None else length), "connection": "close", **headers}
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in told.items())
     return f"HTTP/1.1 {status} Said\r\n{lines}\r\n".encode() + body
 
@@ -190,7 +189,9 @@ def events(completion: Any) -> bytes:
 
     told = [chunk(thought, piece, None) for thought, piece in pieces] + [chunk(None, None, choice["finish_reason"])]
     told += [{"id": completion["id"], "choices": [], "usage": completion["usage"]}] if "usage" in completion else []
-    return response(200, b"".join(event(part) for part in told) + b"data: [DONE]\n\n", kind="text/event-stream; charset=utf-8")
+    return response(
+        200, b"".join(event(part) for part in told) + b"data: [DONE]\n\n", kind="text/event-stream; charset=utf-8", connection="keep-alive"
+    )
 
 
 def event(data: object) -> bytes:

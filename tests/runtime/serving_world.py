@@ -1,11 +1,15 @@
 """A store with a runtime file whose servers are stand-ins, and `pandora serve` over it in a process of its own."""
 
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 import urllib.error
 import urllib.request
@@ -132,3 +136,31 @@ class World:
         for path in self.root.glob("*.child"):
             if alive(int(path.read_text())):
                 os.kill(int(path.read_text()), signal.SIGKILL)
+
+
+def on_a_terminal(root: Path, until_so: Callable[[], bool]) -> tuple[int, str]:
+    """What `pandora serve` shows on a terminal until that is so and Ctrl-C is pressed."""
+    keeper, screen = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", FAST + PANDORA, "serve"],
+            env=environment(root) | {"TERM": "xterm", "COLUMNS": "120"},
+            stdin=screen,
+            stdout=screen,
+            stderr=screen,
+            cwd=root,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        said, pressed = bytearray(), False
+        while process.poll() is None or select.select([keeper], [], [], 0.2)[0]:
+            if select.select([keeper], [], [], 0.1)[0]:
+                said += os.read(keeper, 65_536)
+            if not pressed and until_so():
+                time.sleep(0.5)  # the table is drawn four times a second
+                os.write(keeper, b"\x03")
+                pressed = True
+        return process.returncode, said.decode()
+    finally:
+        os.close(keeper)
+        os.close(screen)

@@ -1,15 +1,10 @@
 """`pandora serve` over stand-in servers that are real processes: started, kept up, ended, whatever dies."""
 
-import fcntl
 import json
 import os
-import pty
-import select
 import signal
 import socket
 import subprocess
-import sys
-import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,8 +17,7 @@ from pandora_dagster.runtime.serving.keeper import Pace, State
 from pandora_dagster.runtime.serving.launch import services
 from pandora_dagster.runtime.serving.supervisor import Supervisor
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
-from tests.faults.processes import PANDORA, environment
-from tests.runtime.serving_world import FAST, World, alive, until
+from tests.runtime.serving_world import World, alive, on_a_terminal, until
 
 Open = Callable[..., World]
 GIVEN_UP_S = 120.0
@@ -310,34 +304,6 @@ def test_on_a_terminal(world: Open) -> None:
     one = world(first={})
     code, said = on_a_terminal(one.root, lambda: one.states().get("first") == "ready")
     assert code == 0 and "ready" in said and "All servers are stopped." in said and "first-model" in said
-
-
-def on_a_terminal(root: Path, until_so: Callable[[], bool]) -> tuple[int, str]:
-    """What `pandora serve` shows on a terminal until that is so and Ctrl-C is pressed."""
-    keeper, screen = pty.openpty()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", FAST + PANDORA, "serve"],
-            env=environment(root) | {"TERM": "xterm", "COLUMNS": "120"},
-            stdin=screen,
-            stdout=screen,
-            stderr=screen,
-            cwd=root,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        said, pressed = bytearray(), False
-        while process.poll() is None or select.select([keeper], [], [], 0.2)[0]:
-            if select.select([keeper], [], [], 0.1)[0]:
-                said += os.read(keeper, 65_536)
-            if not pressed and until_so():
-                time.sleep(0.5)  # the table is drawn four times a second
-                os.write(keeper, b"\x03")
-                pressed = True
-        return process.returncode, said.decode()
-    finally:
-        os.close(keeper)
-        os.close(screen)
 
 
 def test_dry_run(world: Open) -> None:

@@ -1,6 +1,6 @@
 """Which turns are due: days of a time zone, and every reason to stay."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.archive import Due, Hold, Kept, NotDue, Stands
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.selection.due import Selection, day_of, last_due_day
+from pandora_dagster.selection.due import EARLIEST, Selection, day_of, last_due_day, texts_between
 
 KEY = TurnKey("anna", 1)
 NOW = datetime(2026, 3, 1, 2, tzinfo=UTC)
@@ -93,3 +93,17 @@ def test_a_clock_set_back_makes_nothing_due():
     """What happened after `now` is young."""
     judged = rules(now=datetime(2020, 1, 1, tzinfo=UTC)).judge(old())
     assert isinstance(judged, NotDue) and judged.kept is Kept.YOUNG
+
+
+@given(MOMENTS, ZONES, st.integers(-14 * 60, 14 * 60), st.integers(0, 3), st.integers(0, 3))
+def test_texts_between_leave_no_turn_of_the_days_out(moment, name, offset, before, after):
+    """However the moment is written, and whatever the zone of the days."""
+    text = moment.astimezone(timezone(timedelta(minutes=offset))).isoformat()
+    day = day_of(text, ZoneInfo(name))
+    start, end = texts_between(day - timedelta(days=before), day + timedelta(days=after))
+    assert start <= text < end
+
+
+def test_texts_between_at_the_ends_of_the_calendar():
+    """Turns that say they are older than the earliest day have that day."""
+    assert texts_between(EARLIEST, date.max) == ("", "\U0010ffff")

@@ -28,7 +28,8 @@ def act(root: Path) -> None:
     first = versions.versions(RECIPE)[0]
     loaded = open_shelf().load(RECIPE)
     versions.keep(loaded)
-    versions.change(RECIPE, Change(at="2026-01-04T15:00:00Z", kind="rollback", version=first, who="ann", why="worse"), pinned=first)
+    change = Change(at="2026-01-04T15:00:00Z", kind="rollback", version=first, who="ann", why="worse")
+    versions.change(RECIPE, change, since=versions.production(RECIPE), pinned=first)
 
 
 def main() -> None:

@@ -122,3 +122,14 @@ def test_a_broken_line_is_named(index: DuckCallIndex, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"calls.jsonl: call record: "):
         index.absorb([path])
     assert index.totals().calls == 0
+
+
+def test_what_was_counted_over_all_attempts_is_summed_and_what_nobody_answered_costs_nothing(index: DuckCallIndex, tmp_path: Path) -> None:
+    """Output and cached tokens are those of every attempt, as the tokens are; a call that reached no server took none."""
+    path = tmp_path / "calls.jsonl"
+    thrice = _record("1", retries=2, spent={"prompt": 300, "output": 60, "cached": 30})
+    nobody = _record("2", success=False, tokens=CallTokens(prompt=500, input=8, total=508, budget=600))
+    path.write_text(_lines(thrice, nobody))
+    index.absorb([path])
+    totals = index.totals()
+    assert (totals.used_tokens, totals.output_tokens, totals.cached_tokens) == (360, 60, 30)

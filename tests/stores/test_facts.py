@@ -1,7 +1,8 @@
 """Ledgers of facts on the disk: whole or not at all, strict, each person's own, gone when erased."""
 
 import json
-import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
@@ -49,8 +50,8 @@ def test_a_change_that_changes_nothing_writes_nothing(tmp_path):
 
 def test_several_processes_lose_no_fact(tmp_path):
     """Each change is made over the newest ledger."""
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
-        pool.map(add_five, [tmp_path] * 3)
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
+        assert list(pool.map(add_five, [tmp_path] * 3)) == [None] * 3
     ledger = FactFiles(tmp_path).session(ANNA, TRIP)
     assert [f.id for f in ledger.facts] == [f"f{n}" for n in range(1, 16)] and ledger.changes == 15
 

@@ -31,7 +31,7 @@ def test_an_intervention_reads_back(interventions, tmp_path):
 
 
 def test_interventions_are_filtered_and_resolved(interventions):
-    """By state and user; resolving keeps the record and the time of the first resolution."""
+    """By state and user; what was noted can be acted on, and what was done stands."""
     one = interventions.open(InterventionType.FACT_LOSS, "m", user_id="anna")
     two = interventions.open(InterventionType.FACT_LOSS, "m", user_id="bob")
     done = interventions.resolve(one.id, "looked at it")
@@ -39,7 +39,11 @@ def test_interventions_are_filtered_and_resolved(interventions):
     assert interventions.list() == (done, two)
     assert interventions.list(state="open") == (two,) == interventions.list(user="bob")
     assert interventions.list(state="open", user="anna") == ()
-    assert interventions.resolve(one.id, "better words").resolved_at == done.resolved_at
+    done = interventions.resolve(one.id, "and ended", how="abandoned")
+    assert done.resolution == "looked at it; and ended"
+    with pytest.raises(InputError, match=rf"{one.id}: resolved already \(abandoned, 2026-11-21T15:30:12Z\): expected an open one"):
+        interventions.resolve(one.id, "better words", how="retry")
+    assert interventions.show(one.id) == done
 
 
 @pytest.mark.parametrize("bad", ["../turn", "int_1", "", "int_20261121_153012_ab12/x", "int_20261121_153012_ab12\n"])

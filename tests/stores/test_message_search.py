@@ -1,8 +1,9 @@
 """Messages found in the index."""
 
-import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -156,9 +157,9 @@ def _work(path: str, worker: int, turns: int) -> int:
 def test_eight_processes_index_and_search_at_once(tmp_path: Path) -> None:
     """None fails, each finds what it has just put, and no row is lost."""
     path = tmp_path / "turn_index.duckdb"
-    with multiprocessing.get_context("spawn").Pool(8) as pool:
-        seen = pool.starmap(_work, [(str(path), worker, 4) for worker in range(8)])
-    assert seen == [4] * 8
+    with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
+        seen = [pool.submit(_work, str(path), worker, 4) for worker in range(8)]
+    assert [one.result() for one in seen] == [4] * 8
     index = DuckTurnIndex.at(path)
     assert sorted(row.number for row in index.rows()) == list(range(1, 33))
     assert len(_ids(index, "desk", limit=100)) == 32

@@ -188,11 +188,11 @@ def test_a_link_out_of_the_store_is_refused(turns, tmp_path_factory):
     shutil.copytree(folder, outside / "turn")
     (folder / "response.md").unlink()
     (folder / "response.md").symlink_to(outside / "turn" / "response.md")
-    with pytest.raises(StoreError, match="a link leads to"):
+    with pytest.raises(DocumentError, match="a link leads to"):
         turns.load(turn.key)
     shutil.rmtree(folder)
     folder.symlink_to(outside / "turn")
-    with pytest.raises(StoreError, match="a link leads to"):
+    with pytest.raises(DocumentError, match="a link leads to"):
         turns.commit(turn, phase=None, state=TurnState.HALTED)
 
 

@@ -85,3 +85,17 @@ def test_the_vault_is_swept_once_a_day(tmp_path):
             os.utime(path, (old, old))
         assert vault.sweep_daily(now, days=90) == swept
     assert vault.sweep_daily(now + timedelta(days=1), days=90) == 1
+
+
+def test_what_is_spared_outlives_its_retention(tmp_path):
+    """Only its kind of its text; once it is spared no more, it goes."""
+    vault, old = VaultFiles(tmp_path), datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    spared, other = vault.keep("ann", "pack", "x"), vault.keep("ann", "answer", "x")
+    for path in files(tmp_path):
+        os.utime(path, (old, old))
+    now = datetime(2026, 6, 1, tzinfo=UTC)
+    assert vault.sweep_daily(now, days=90, spared=lambda: {spared, "no reference"}) == 1
+    assert vault.read(spared) == "x"
+    with pytest.raises(DocumentError, match="missing"):
+        vault.read(other)
+    assert vault.sweep_daily(now + timedelta(days=1), days=90) == 1

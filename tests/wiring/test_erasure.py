@@ -14,12 +14,14 @@ import zstandard
 
 from pandora_dagster.contracts.archive import Outcome
 from pandora_dagster.contracts.ids import SessionId, TurnKey
+from pandora_dagster.contracts.levels import Subject
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.errors import BadIdError, StoreError
 from pandora_dagster.phases.archive_day import archive_turns
 from pandora_dagster.phases.archive_selection import select
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.erasures import Erasures
+from pandora_dagster.stores.levels import LevelFiles
 from pandora_dagster.stores.locks import held
 from tests.phases.archival import desk_of
 from tests.wiring.erasing import BEN, BOTH, HIS, RUBEN, erasure, furnished, of_others, opened
@@ -163,6 +165,24 @@ def test_the_proof_finds_what_is_planted_after_the_erasure(root, place, word, mo
     assert Erasures(root).is_intended(BEN)
 
 
+def test_after_a_hit_a_later_run_looks_for_the_same_facts(root, monkeypatch):
+    """As often as it runs, until they are nowhere; then the intent, which kept them, is gone too."""
+    job = erasure(root)
+    whole = type(job)._proof
+
+    def planted(self, traces, facts):
+        PLACES["zstd"](root, HIS[0])
+        return whole(self, traces, facts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(job), "_proof", planted)
+        first, again = job.erase(BEN).proof, erasure(root).erase(BEN).proof
+    assert first.hits == again.hits == (f"{root / 'new'}: bytes",) and again.facts == first.facts >= len(HIS)
+    (root / "new").unlink()
+    last = erasure(root).erase(BEN).proof
+    assert last.clean and last.facts == first.facts and not left_of_ben(root) and not Erasures(root).is_intended(BEN)
+
+
 def test_while_it_runs_no_turn_of_theirs_begins_and_others_do(root):
     """Until a second run has finished it."""
     job = erasure(root, on_step=lambda step: stop(step, "documents"))
@@ -193,7 +213,7 @@ def test_an_erasure_cut_off_anywhere_is_finished_by_the_next(root, at):
         erasure(root, on_step=lambda step: stop(step, at)).erase(BEN)
     assert erasure(root).find(BEN).counts["begun_before"] == 1
     proof = erasure(root).erase(BEN).proof
-    assert proof.clean and (proof.facts >= len(HIS) or at == "proof")
+    assert proof.clean and proof.facts >= len(HIS)
     assert not left_of_ben(root) and of_others(root) == before and not erasure(root).find(BEN).anything
 
 
@@ -226,6 +246,20 @@ def test_an_archival_that_chose_turns_before_tells_that_they_are_gone(root):
     report = house.run(archive_turns(chosen, desk))
     assert report.counts == {Outcome.KEPT: len([d for d in chosen.due if d.key.user == BEN])} and not report.failed
     house.close()
+    assert not left_of_ben(root) and not (root / "users" / "ben").exists()
+
+
+def test_a_night_that_tells_a_session_is_waited_for_and_none_begins(root):
+    """Too long is an error; once the person is being erased no narrative of theirs begins, and none once they are gone."""
+    levels = LevelFiles(root)
+    subject = Subject(BEN, "s1")
+    with levels.lock(subject), pytest.raises(StoreError, match="another process works on"):
+        erasure(root, wait_s=0.2).erase(BEN)
+    with pytest.raises(StoreError, match="is being erased"), levels.lock(subject):
+        pytest.fail("a night began")
+    assert erasure(root).erase(BEN).proof.clean
+    with pytest.raises(StoreError, match="has no folder"), levels.lock(subject):
+        pytest.fail("a night began")
     assert not left_of_ben(root) and not (root / "users" / "ben").exists()
 
 

@@ -1,9 +1,13 @@
 """The house: what its doors use, over a real store."""
 
+import json
+from datetime import date
+
 import pytest
 
 from pandora_dagster.errors import BadIdError, InputError
 from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.first_day import FirstDay
 from pandora_dagster.wiring import open_house
 from pandora_dagster.wiring.kitchen import EXISTING_TOOLS
 from tests.phases.rig import open_rig
@@ -48,6 +52,29 @@ def test_a_turn_without_user_and_session_has_the_configured_ones(rig):
     key = rig.house.start("hello")
     manifest = rig.turn(key).manifest
     assert manifest.user_id == "me" and manifest.session_id == f"day-{manifest.created_at[:10]}"
+
+
+def test_an_import_cut_off_before_the_first_day_is_noted_notes_it_when_it_runs_again(rig, monkeypatch):
+    """Though it stores nothing then; with each turn's own time, where its first message has one."""
+    line = json.dumps(
+        {
+            "id": "c1",
+            "user_id": "ben",
+            "created_at": "2019-01-05T10:00:00Z",
+            "messages": [{"role": "user", "content": "hello", "timestamp": "2019-01-03T10:00:00Z"}, {"role": "user", "content": "again"}],
+        }
+    ).encode()
+
+    def dies(self, day, *, known):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(FirstDay, "extend", dies)
+        rig.house.import_conversations([line], where="x")
+    note = FirstDay(rig.house.settings.root)
+    assert note.read() is None
+    report = rig.house.import_conversations([line], where="x")
+    assert report.unchanged == 1 and not report.turns and note.read() == date(2019, 1, 3)
 
 
 def test_the_example_is_imported_once_and_answers(tmp_path):

@@ -18,7 +18,9 @@ _DECIDED = re.compile(
 )
 _FAILED = re.compile(r"\b(?:\w*error|failed|failure|\w*exception|denied|refused|timed out)\b", re.I)
 _OPEN = re.compile(r"\?\W*$|\b(?:still open|unresolved|undecided|not yet|pending|to be decided|remains open)\b", re.I)
-_TOOL = re.compile(r"(?<![\w.@/-])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w@/-])(?!\.\w)|(?<![\w.@/-])[a-z]+(?:_[a-z]+)*\.[a-z]+_?[a-z]+(?=\()")
+_TOOL = re.compile(
+    r"(?<![\w.@/-])[a-z][a-z0-9]*(?:_[a-z][a-z0-9]*)+(?![\w@/-])(?!\.\w)|(?<![\w.@/-])[a-z]+(?:_[a-z]+)*\.[a-z]+_?[a-z]+(?=\()"
+)
 _SENTENCE_WORDS = 45
 _CAPS = {"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10}
 

@@ -18,7 +18,7 @@ from tests.runtime.extractive.packs import make_pack
 Ask = Callable[..., Any]
 SUMMARIES = "\n".join(
     [
-        "[1] The person asked to move flight AB123 to 3 May. The tool change_flight failed with error 402.",
+        "[1] The person asked to move flight AB123 to 3 May. The tool change_flight failed with error 402 for mia_li_3668.",
         "[2] They agreed to a new ticket for $180, bought with book_ticket(). Which seat do they want?",
         "[3] The ticket was issued on 2 May. It is 80% done.",
     ]
@@ -35,7 +35,7 @@ def test_a_digest_is_made_of_the_summaries_sentences(ask: Ask) -> None:
     assert ask("digest_builder", "digest", {"task_context": "Move the flight", "summaries": SUMMARIES}) == {
         "key_decisions": ["They agreed to a new ticket for $180, bought with book_ticket()."],
         "tools_used": ["change_flight", "book_ticket"],
-        "errors_encountered": ["The tool change_flight failed with error 402."],
+        "errors_encountered": ["The tool change_flight failed with error 402 for mia_li_3668."],
         "progress_toward_goal": "It is 80% done.",
         "open_questions": ["Which seat do they want?"],
     }

@@ -90,6 +90,19 @@ def test_an_instance_that_can_not_let_go_is_given_up(file):
     assert duck_attached._instances[file.parent] is not before
 
 
+def test_what_is_in_use_is_closed_by_nobody_else(file, tmp_path):
+    """Neither by the ninth folder nor by a neighbour whose instance is given up; afterwards no more are kept than may be."""
+    with attached(file, read_only=False) as db:
+        for n in range(duck_attached._MOST + 2):
+            (tmp_path / f"folder{n}").mkdir()
+            with attached(tmp_path / f"folder{n}" / "file.duckdb", read_only=False) as other:
+                other.execute("CREATE TABLE numbers AS SELECT 1 AS n")
+        with attached(file.with_name("neighbour.duckdb"), read_only=False) as neighbour:
+            neighbour.close()
+        db.execute("INSERT INTO numbers VALUES (5)")
+    assert numbers(file) == [1, 5] and len(duck_attached._instances) <= duck_attached._MOST
+
+
 def test_a_forked_process_has_instances_of_its_own(file):
     """Its parent's threads are not there."""
     with attached(file, read_only=True) as db:

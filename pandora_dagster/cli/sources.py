@@ -63,6 +63,7 @@ def add_research(
         owner = whose(house, user)
         record = _record(file, Research, by="pandora research add", now=_now(house))
         house.kit.sources.put_research(owner, record)
+        _tell_future("created_at", record.created_at, house)
         known = {row.visit_id for row in house.kit.sources.visit_rows(owner)}
     for missing in (v for v in record.webpage_cache if v not in known):
         note(f"{missing} is not stored yet: a turn that uses this research stops without it; add it with: pandora visit add FILE")
@@ -144,6 +145,7 @@ def add_visit(
         owner = whose(house, user)
         record = _record(file, Visit, by="pandora visit add", now=_now(house))
         house.kit.sources.put_visit(owner, record)
+        _tell_future("visited_at", record.visited_at, house)
     _stored(record.logical_id, owner, as_json)
 
 
@@ -193,6 +195,13 @@ def _now(house: "House") -> str:
     from pandora_dagster.text.dates import stamp
 
     return stamp(house.kit.clock().replace(microsecond=0))
+
+
+def _tell_future(field: str, time: str, house: "House") -> None:
+    from pandora_dagster.selection.freshness import hours_left
+
+    if hours_left(time, house.kit.clock()) > 0:
+        note(f"{field} {time} lies in the future: until then the record counts as new, and stands before those made meanwhile")
 
 
 def _record(file: Path, shape: type[Record], *, by: str, now: str) -> Record:

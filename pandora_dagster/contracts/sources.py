@@ -54,7 +54,7 @@ Time = Annotated[str, AfterValidator(_time)]
 Topic = Annotated[str, Field(max_length=120), AfterValidator(_topic)]
 VisitId = Annotated[str, AfterValidator(_visit)]
 Line = Annotated[str, Field(max_length=2_000), AfterValidator(_line)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
 class Provenance(BaseModel):

@@ -51,6 +51,15 @@ def test_research_is_added_listed_and_shown(invoke, given) -> None:
     assert "Lenovo LOQ 15 @ $697" in invoke("research", "show", "commerce.laptop", "--user", "anna").stdout
 
 
+def test_a_record_of_tomorrow_is_stored_and_told(invoke, given) -> None:
+    """A clock may run ahead: it is no fault, and it is seen."""
+    research = {**RESEARCH, "created_at": "2199-01-01T00:00:00Z", "expires_at": "2199-01-02T00:00:00Z"}
+    told = "2199-01-01T00:00:00Z lies in the future"
+    assert f"created_at {told}" in invoke("research", "add", given(research), "--user", "anna").stderr
+    assert f"visited_at {told}" in invoke("visit", "add", given({**VISIT, "visited_at": "2199-01-01T00:00:00Z"}), "--user", "anna").stderr
+    assert "future" not in invoke("visit", "add", given(VISIT), "--user", "anna").stderr
+
+
 def test_a_visit_is_added_listed_and_shown(invoke, given) -> None:
     """The page's data come back as they were given."""
     assert invoke("visit", "add", given(VISIT), "--user", "anna").stdout.strip() == "webpage_cache/visit_abc123.json stored for anna"

@@ -213,10 +213,14 @@ def test_a_port_that_somebody_has(world: Open) -> None:
 
 
 def test_a_program_that_is_not_there(world: Open) -> None:
-    """The log says what was not found."""
-    one = world(first={"command": ["/nowhere/python"]}).serve()
-    one.until("first", "given up", seconds=GIVEN_UP_S)
-    assert one.ended() == 0 and "/nowhere/python: No such file or directory" in one.said()
+    """What was not found is said, and where no server is left to keep up, it ends and says what to do."""
+    one = world(first={"command": ["/nowhere/python"]}, second={"options": ["--fails=3"], "layers": ["VOICE"]}).serve()
+    assert one.process
+    one.process.communicate(timeout=GIVEN_UP_S)
+    assert one.process.returncode == 2
+    end = one.said()[one.said().index("no server is left") :]
+    assert "/nowhere/python: No such file or directory" in one.said() and "PANDORA_SGLANG_PYTHON" in end
+    assert str(one.root / "serving") in end and (one.root / "serving" / "second.log").exists()
 
 
 def test_a_cold_server_sleeps_until_it_is_called(world: Open) -> None:

@@ -95,6 +95,7 @@ BROKEN = {
     "not a number": ('{"quality_score": NaN}', r"r\.json: NaN is no JSON number"),
     "nested": ("[" * 100_000, r"r\.json: nested too deeply"),
     "a topic that is a path": (json.dumps({**RESEARCH, "topic": "../../etc"}), r"r\.json: topic: expected category\.subcategory"),
+    "a word as a number": (json.dumps({**RESEARCH, "quality_score": True}), r"r\.json: quality_score: .*: expected a number from 0 to 1"),
     "quality": (json.dumps({**RESEARCH, "quality_score": 7}), r"r\.json: quality_score: .*: expected a number from 0 to 1"),
     "unknown field": (
         json.dumps({**RESEARCH, "colour": "red"}),

@@ -65,7 +65,7 @@ class Care:
 
 
 class Keeper:
-    """Keeps `service` up until `care.ending` is set."""
+    """Keeps `service` up until `care.ending` is set, or it is given up."""
 
     def __init__(self, service: Service, care: Care) -> None:
         self._service, self._care = service, care
@@ -78,7 +78,6 @@ class Keeper:
                 break
             why = await self._one_life()
             if why is not None and not await self._begins_again(why):
-                await self._care.ending.wait()
                 return
         self._tell(State.STOPPED)
 

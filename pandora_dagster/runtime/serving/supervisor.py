@@ -12,6 +12,8 @@ from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
 from pandora_dagster.runtime.serving.keeper import Care, Keeper, Pace, State
 from pandora_dagster.runtime.serving.launch import Service, environment
 
+_REMEDY = "PANDORA_SGLANG_PYTHON must name the Python of an environment that has SGLang, the launch block a model it can load."
+
 OnChange = Callable[[Mapping[str, Standing]], None]
 
 
@@ -42,7 +44,7 @@ class Supervisor:
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM; when it returns, nothing that it started runs.
 
-        Raises StoreError where this store is served already, ConfigurationError where a port is taken.
+        Raises StoreError where this store is served already, ConfigurationError where a port is taken or every server is given up.
         """
         with ExitStack() as held:
             held.callback(self._folder.lock().release)
@@ -53,6 +55,9 @@ class Supervisor:
                 raise ConfigurationError("\n".join(told), hint="End what listens there, or change base_url in the runtime file.")
             held.callback(self._folder.leave)
             asyncio.run(self._serve())
+        if all(standing.state == State.GIVEN_UP for standing in self._standings.values()):
+            told = "\n".join(f"{name}: given up: {standing.says}" for name, standing in self._standings.items())
+            raise ConfigurationError(f"{told}\nno server is left", hint=f"{_REMEDY} Whole logs: {self._folder.path}.")
 
     async def _serve(self) -> None:
         ending = asyncio.Event()

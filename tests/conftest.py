@@ -7,8 +7,10 @@ import pytest
 from dagster._core.storage.defs_state.base import set_defs_state_storage
 from hypothesis import settings
 
-settings.register_profile("pandora", deadline=None)
+settings.register_profile("pandora", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None)
 settings.load_profile("pandora")
+"""One tree has one verdict: the same examples each time. Other ones are looked for with `pytest --hypothesis-profile=search`."""
 
 gc.set_threshold(20_000, 20, 20)
 """Thousands of tests in one process: with Python's own numbers a fifth of their time went to looking for cycles."""

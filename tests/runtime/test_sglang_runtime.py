@@ -170,19 +170,20 @@ def test_without_a_cache_report_nothing_is_cached() -> None:
 
 
 def test_calls_wait_their_turn() -> None:
-    """No more than max_connections calls are under way at once, so that none meets a full queue; each gets its own answer."""
-    server = FakeSglang(max_running=3, max_queued=0, takes_s=0.05, says=lambda body: body["rid"])
+    """No more than max_connections calls are under way at once, so that none meets a full queue; each gets its own answer, and to wait
+    counts not for its own time: all take longer together."""
+    server = FakeSglang(max_running=3, max_queued=0, takes_s=0.3, says=lambda body: body["rid"])
 
     async def work() -> list[ModelAnswer]:
         async with server:
             runtime = SglangRuntime(endpoints(server.base_url, max_connections=3), keys={})
-            calls = (runtime.complete(pack(call_id=f"call-{n:03}"), timeout_s=0.5) for n in range(30))
+            calls = (runtime.complete(pack(call_id=f"call-{n:03}"), timeout_s=1.2) for n in range(15))
             answers = await asyncio.gather(*calls)
             await runtime.aclose()
             return answers
 
     answers = run(work)
-    assert [a.text.partition("/")[0] for a in answers] == [f"call-{n:03}" for n in range(30)]
+    assert [a.text.partition("/")[0] for a in answers] == [f"call-{n:03}" for n in range(15)]
     assert server.most_running == 3 and server.connections <= 4  # one looks at /metrics
 
 

@@ -48,7 +48,7 @@ def test_a_full_queue_reaches_no_caller() -> None:
     server, heard = FakeSglang(max_running=2, max_queued=1, takes_s=0.02, says=lambda body: body["rid"]), Heard()
 
     async def work(runtime: SglangRuntime) -> list[ModelAnswer]:
-        return await asyncio.gather(*(runtime.complete(pack(call_id=f"call-{n:02}"), timeout_s=1) for n in range(40)))
+        return await asyncio.gather(*(runtime.complete(pack(call_id=f"call-{n:02}"), timeout_s=10) for n in range(40)))
 
     answers = over(server, work, heard=heard, max_connections=40, patience_s=20)
     assert [a.text.partition("/")[0] for a in answers] == [f"call-{n:02}" for n in range(40)]
@@ -293,13 +293,12 @@ def test_a_call_that_is_cancelled_while_it_waits_leaves_its_place_to_others() ->
 
 def test_a_full_server_that_asks_for_a_pause_gets_it() -> None:
     """It is asked again then and not before; one that asks for more than the patience is asked once more within it."""
-    full = response(503, b"{}", retry_after="1")
-    for patience_s, least, most in ((5.0, 0.95, 2.5), (0.5, 0.4, 0.75)):
+    for asks, patience_s, least, most in (("1", 8.0, 0.95, 7.0), ("60", 0.5, 0.4, 10.0)):
         server, began = FakeSglang(misbehaves=None), time.monotonic()
 
-        async def once(writer: Any, server: FakeSglang = server) -> None:
+        async def once(writer: Any, server: FakeSglang = server, asks: str = asks) -> None:
             server.misbehaves = None
-            writer.write(full)
+            writer.write(response(503, b"{}", retry_after=asks))
 
         server.misbehaves = once
         answer = over(server, lambda runtime: runtime.complete(pack(), timeout_s=5), patience_s=patience_s)

@@ -1,10 +1,16 @@
-"""How an answer says that nothing was found: the words that the prompts ask for and the embedded runtime uses. Knows no documents."""
+"""How an answer says that nothing was found: the words that the prompts ask for and the embedded runtime uses, and what models
+make of them for those who write German or French. Knows no documents."""
 
 import re
 
-_ABOUT = r"(?: (?:about|on|of|for|in|that tells)\b(?:\"[^\"]*\"|[^\".,;:\n\d])*)?"
-"""What follows is what was looked for: no figure, no second clause."""
-_SENTENCE = rf"(?:I found nothing{_ABOUT}(?:[.:]|$)|What comes nearest:|I looked at:)"
+_MATTER = r"(?:\"[^\"]*\"|[^\".,;:\n\d])*"
+"""What was looked for: no figure, no second clause."""
+_ENGLISH = rf"I found nothing(?: (?:about|on|of|for|in|that tells)\b{_MATTER})?"
+_GERMAN = (
+    rf"Ich habe(?: (?:dazu|darüber|hierzu|davon|in)\b{_MATTER})? nichts(?: (?:über|zu|zum|zur|von|in|dazu|darüber)\b{_MATTER})? gefunden"
+)
+_FRENCH = rf"Je n['’]ai rien trouvé(?: (?:à|au|aux|sur|dans|concernant)\b{_MATTER})?"
+_SENTENCE = rf"(?:(?:{_ENGLISH}|{_GERMAN}|{_FRENCH})(?:[.:]|$)|What comes nearest:|I looked at:)"
 _ONLY = re.compile(rf"\s*(?:{_SENTENCE}\s*)+")
 
 

@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SGLANG := .venv-sglang
 SHELL := /bin/bash
+# Each module is compiled once, also where the environment says otherwise: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-replay bench-asking bench-archive docs screenshots wheel lock clean
 

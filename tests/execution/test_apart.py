@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,22 +123,21 @@ if __name__ == "__main__":
 def test_a_process_that_does_not_answer_is_not_waited_for(contract):
     """It is ended, and its text shortened in this one."""
     told: list[str] = []
-    apart = Apart(1, contract.counter, told.append, patience_s=1)
     expected = [by_structure(contract, contract.counter.count(contract.text))]
-    assert made(apart, contract) == expected
-    (worker,) = workers()
-    os.kill(worker, signal.SIGSTOP)
-    assert made(apart, contract) == expected and len(told) == 1
-    apart.close()
+    with closing(Apart(1, contract.counter, told.append)) as apart:
+        assert made(apart, contract) == expected
+        (worker,) = workers()
+        os.kill(worker, signal.SIGSTOP)
+        apart._patience_s = 1  # from here on: its start may take longer
+        assert made(apart, contract) == expected and len(told) == 1
     assert not _lives(worker)
 
 
 def test_closing_ends_one_that_is_stopped(contract):
-    apart = Apart(1, contract.counter, print)
-    made(apart, contract)
-    (worker,) = workers()
-    os.kill(worker, signal.SIGSTOP)
-    apart.close()
+    with closing(Apart(1, contract.counter, print)) as apart:
+        made(apart, contract)
+        (worker,) = workers()
+        os.kill(worker, signal.SIGSTOP)
     assert not _lives(worker)
 
 

@@ -1,11 +1,11 @@
 """What `pandora doctor` looks at: the store, the cookbook, the runtime. Asks; changes nothing."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports import Cookbook, ModelRuntime
-from pandora_dagster.contracts.sources import NoteListing
+from pandora_dagster.contracts.remembered import MemoryStore, NoteStore
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.runtime.serving.folder import ServingFolder
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
@@ -27,17 +27,17 @@ async def examined(
     calls: DuckCallIndex,
     indexes: Mapping[str, DuckFile],
     vectors: TurnVectors | None,
-    notes: Mapping[UserId, NoteListing],
+    people: Iterable[Finding],
     versions: Sequence[str],
 ) -> tuple[Finding, ...]:
     """Every finding, in the order in which a person would mend them. `indexes`: the file of each by what it is an index of;
-    `notes`: what each person's folder of notes holds; `versions`: what is damaged of the kept versions of recipes."""
+    `people`: what was found of each person's own; `versions`: what is damaged of the kept versions of recipes."""
     found = [
         _store(settings),
         *_indexes(indexes),
         *_recipes(cookbook),
         *(Finding("recipe versions", False, v) for v in versions),
-        *_notes(notes),
+        *people,
     ]
     if isinstance(runtime, SglangRuntime):
         found += await servers_examined(runtime, cookbook, TokenRatioFile(settings.root), calls, ServingFolder(settings.root))
@@ -56,13 +56,25 @@ def _indexes(indexes: Mapping[str, DuckFile]) -> Iterator[Finding]:
         yield Finding("indexes", True, f"{', '.join(sound)}: can be read")
 
 
-def _notes(notes: Mapping[UserId, NoteListing]) -> Iterator[Finding]:
-    """A line for each note that no turn is offered, and how many are."""
-    for user, listing in notes.items():
+def people_examined(users: Iterable[UserId], notes: NoteStore, memory: MemoryStore) -> Iterator[Finding]:
+    """Of each person: a line for each note that no turn is offered, and how many are; whether their memory can be read."""
+    for user in users:
+        listing = notes.listing(user)
         for notice in listing.notices:
             yield Finding(f"notes of {user}", False, notice, _MEND_NOTE)
         if listing.headers:
             yield Finding(f"notes of {user}", True, f"{len(listing.headers)} can be read")
+        yield from _memory(user, memory)
+
+
+def _memory(user: UserId, memory: MemoryStore) -> Iterator[Finding]:
+    try:
+        entries = memory.entries(user)
+    except PandoraError as error:
+        yield Finding(f"memory of {user}", False, str(error), error.hint)
+    else:
+        if entries:
+            yield Finding(f"memory of {user}", True, f"{len(entries)} can be read")
 
 
 def _embeddings(vectors: TurnVectors) -> Finding:

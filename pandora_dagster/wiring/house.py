@@ -41,7 +41,7 @@ from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.stores.vectors import TurnVectors
 from pandora_dagster.wiring.by_hand import refuse_unsound, to_be_judged
 from pandora_dagster.wiring.compression import Compression
-from pandora_dagster.wiring.examination import examined
+from pandora_dagster.wiring.examination import examined, people_examined
 from pandora_dagster.wiring.finding import Finding
 from pandora_dagster.wiring.lineage import Lineage
 from pandora_dagster.wiring.searching import most_messages, search_filters
@@ -208,10 +208,10 @@ class House:
         indexes = {"turns": self.turn_index.file, "calls": self.calls.index.file, "research and visits": self.research_index.file}
         indexes["lineage"] = self.lineage.index.file
         indexes |= {"vectors": self.vectors.file} if self.vectors else {}
-        people = dict.fromkeys((self.settings.user, *users(Layout(self.settings.root))))
-        notes = {user: self.kit.notes.listing(user) for user in people}
+        everybody = dict.fromkeys((self.settings.user, *users(Layout(self.settings.root))))
+        people = people_examined(everybody, self.kit.notes, self.kit.memory)
         versions = self.versions.faults()
-        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, notes, versions)
+        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, people, versions)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

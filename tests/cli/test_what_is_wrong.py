@@ -56,3 +56,16 @@ def test_ask_says_how_a_broken_memory_page_is_mended(invoke, tmp_path):  # noqa:
     page.write_text("```yaml\nseat: [\n```\n")
     result = invoke("ask", "Which seat?", "--user", "anna")
     assert result.exit_code == 1 and str(page) in result.stderr and "mend preferences.md by hand, or move it away" in result.stderr
+
+
+def test_the_doctor_names_a_memory_page_that_can_not_be_read(invoke, tmp_path):  # noqa: F811
+    """With its file and the remedy, and how many entries there are once it is mended."""
+    invoke("memory", "set", "seat", "window", "--user", "anna")
+    page = tmp_path / "store/users/anna/preferences.md"
+    kept = page.read_text()
+    page.write_text("```yaml\nseat: [\n```\n")
+    (found,) = [f for f in json.loads(invoke("doctor", "--json").stdout) if f["part"] == "memory of anna"]
+    assert not found["ok"] and str(page) in found["says"] and "mend preferences.md by hand" in found["remedy"]
+    page.write_text(kept)
+    (found,) = [f for f in json.loads(invoke("doctor", "--json").stdout) if f["part"] == "memory of anna"]
+    assert found["ok"] and found["says"] == "1 can be read"

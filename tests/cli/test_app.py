@@ -1,7 +1,6 @@
 """The program as a whole: exit codes, streams, and what start-up costs. Real processes."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ import pytest
 import typer
 
 from pandora_dagster.cli.app import app
-from pandora_dagster.settings import load_settings
 from tests.cli.conftest import REPOSITORY, Pandora
 
 
@@ -156,32 +154,6 @@ def test_a_damaged_call_index_loses_no_answer_and_is_made_again(pandora: Pandora
     assert pandora("--root", str(store), "index", "verify").returncode == 0
     shown = json.loads(pandora("--root", str(store), "show", "ann:turn_000001", "--json").stdout)
     assert shown["calls"]["calls"] > 0 and shown["calls"]["total_tokens"] > 0
-
-
-def test_an_import_that_was_cut_off_leaves_no_turn_unknown_to_dagster(pandora: Pandora, root: Path, tmp_path: Path) -> None:
-    """Turns were stored and the process died before Dagster heard of them: importing again tells it of all, so does a rebuild."""
-    store, file = tmp_path / "store", tmp_path / "history.jsonl"
-    file.write_text(pandora("--root", str(root), "export").stdout, encoding="utf-8")
-    dying = (
-        "import os, sys\nfrom pathlib import Path\nfrom pandora_dagster.settings import load_settings\n"
-        "from pandora_dagster.wiring import open_house\n"
-        "house = open_house(load_settings({'PANDORA_ROOT': sys.argv[1]}))\nlines = Path(sys.argv[2]).read_bytes().splitlines()\n"
-        "house.import_conversations(lines[:1], where='f')\nos._exit(9)"
-    )
-    assert subprocess.run([sys.executable, "-c", dying, str(store), str(file)], cwd=REPOSITORY, check=False).returncode == 9
-    assert pandora("--root", str(store), "import", str(file)).returncode == 0
-    everything = sorted(f"{t['user_id']}:{t['turn_id']}" for t in json.loads(pandora("--root", str(store), "turns", "--json").stdout))
-    assert known_to_dagster(store) == everything
-    shutil.rmtree(load_settings({"PANDORA_ROOT": str(store)}).dagster_home)
-    assert pandora("--root", str(store), "index", "rebuild").returncode == 0
-    assert known_to_dagster(store) == everything
-
-
-def known_to_dagster(store: Path) -> list[str]:
-    from pandora_dagster.defs.instance import open_instance
-
-    with open_instance(load_settings({"PANDORA_ROOT": str(store)})) as instance:
-        return sorted(instance.get_dynamic_partitions("turns"))
 
 
 def test_chat_answers_line_by_line(pandora: Pandora, tmp_path: Path) -> None:

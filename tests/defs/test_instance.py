@@ -1,7 +1,5 @@
 """Dagster's own records on a real disk."""
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 from dagster._core.run_coordinator import DefaultRunCoordinator
@@ -33,18 +31,3 @@ def test_a_partition_is_added_once(tmp_path, key):
         add_keys(instance, [key])
         add_keys(instance, [key])
         assert list(instance.get_dynamic_partitions("turns")) == ["ann:turn_000811"]
-
-
-def test_processes_that_open_a_new_home_at_once_all_succeed(tmp_path):
-    """Two `ask` at once on a fresh machine do not stumble over each other's tables."""
-    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
-        assert list(pool.map(_open_and_add, [str(tmp_path)] * 3, range(1, 4))) == [None] * 3
-    with opened(tmp_path, SHIPPED) as instance:
-        assert sorted(instance.get_dynamic_partitions("turns")) == [f"ann:turn_{n:06d}" for n in range(1, 4)]
-
-
-def _open_and_add(home, number):
-    from pandora_dagster.contracts.ids import TurnKey, user_id
-
-    with opened(Path(home), SHIPPED) as instance:
-        add_keys(instance, [TurnKey(user_id("ann"), number)])

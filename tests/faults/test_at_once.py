@@ -2,10 +2,17 @@
 
 import json
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 
+from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.defs.instance import add_keys, opened
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import open_house
 from tests.faults.processes import ended, pandora, started
+
+SHIPPED = Path(__file__).parents[2] / "data" / "dagster.yaml"
 
 
 def test_two_that_ask_at_once_both_get_their_answer(tmp_path):
@@ -74,3 +81,16 @@ def test_two_that_resume_one_turn_do_nothing_twice(tmp_path):
     assert {called[phase] for phase in ("query_analysis", "reflection", "response", "validation", "turn_summary")} == {1}
     assert house.verify_index() == ()
     house.close()
+
+
+def test_processes_that_open_a_new_home_at_once_all_succeed(tmp_path):
+    """Two `ask` at once on a fresh machine do not stumble over each other's tables."""
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
+        assert list(pool.map(_open_and_add, [str(tmp_path)] * 3, range(1, 4))) == [None] * 3
+    with opened(tmp_path, SHIPPED) as instance:
+        assert sorted(instance.get_dynamic_partitions("turns")) == [f"ann:turn_{n:06d}" for n in range(1, 4)]
+
+
+def _open_and_add(home, number):
+    with opened(Path(home), SHIPPED) as instance:
+        add_keys(instance, [TurnKey(user_id("ann"), number)])

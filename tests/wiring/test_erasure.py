@@ -2,10 +2,8 @@
 
 import gzip
 import json
-import multiprocessing
 import shutil
 import sqlite3
-import time
 
 import dagster as dg
 import duckdb
@@ -312,25 +310,3 @@ def test_an_id_that_is_a_path_is_refused(root, bad):
 
 def test_an_id_that_never_was_has_nothing(root):
     assert not erasure(root).find("nobody").anything
-
-
-def erase_in_a_process(root, out):
-    try:
-        out.put(erasure(root, wait_s=30).erase(BEN).proof.clean)
-    except StoreError as error:
-        out.put(str(error))
-
-
-def test_two_at_once_of_one_person(root):
-    """One after the other; the second finds nothing that it could not finish."""
-    context = multiprocessing.get_context("spawn")
-    out = context.Queue()
-    both = [context.Process(target=erase_in_a_process, args=(root, out)) for _ in range(2)]
-    for process in both:
-        process.start()
-        time.sleep(0.05)
-    told = [out.get(timeout=120) for _ in both]
-    for process in both:
-        process.join()
-    assert True in told and all(said is True or "the erasure of a user" in said for said in told)
-    assert not left_of_ben(root)

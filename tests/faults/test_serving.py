@@ -218,7 +218,7 @@ def test_a_program_that_is_not_there(world: Open) -> None:
     assert one.process
     one.process.communicate(timeout=GIVEN_UP_S)
     assert one.process.returncode == 2
-    end = one.said()[one.said().index("no server is left") :]
+    end = one.said()[one.said().index("first, second: given up: expected a server that stays up") :]
     assert "/nowhere/python: No such file or directory" in one.said() and "PANDORA_SGLANG_PYTHON" in end
     assert str(one.root / "serving") in end and (one.root / "serving" / "second.log").exists()
 

@@ -56,8 +56,8 @@ class Supervisor:
             held.callback(self._folder.leave)
             asyncio.run(self._serve())
         if all(standing.state == State.GIVEN_UP for standing in self._standings.values()):
-            told = "\n".join(f"{name}: given up: {standing.says}" for name, standing in self._standings.items())
-            raise ConfigurationError(f"{told}\nno server is left", hint=f"{_REMEDY} Whole logs: {self._folder.path}.")
+            told = f"{', '.join(self._standings)}: given up: expected a server that stays up"
+            raise ConfigurationError(told, hint=f"{_REMEDY} Whole logs: {self._folder.path}.")
 
     async def _serve(self) -> None:
         ending = asyncio.Event()

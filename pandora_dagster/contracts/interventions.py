@@ -30,7 +30,7 @@ class Intervention(BaseModel):
     created_at: str
     state: Literal["open", "resolved"] = "open"
     resolution: str = ""
-    how: Literal["", "noted", "retry", "by_hand", "abandoned", "went_on"] = ""
+    how: Resolved | Literal[""] = ""
     """What was done: only noted; the phase run again; its answer given by hand; the turn ended; the turn went on, and nobody was asked."""
     resolved_at: str = ""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from pandora_dagster.phases.archive_day import archive_turns
 from pandora_dagster.phases.archive_selection import select
 from pandora_dagster.wiring import open_archive
+from tests.phases.rig import gathers_all, retrieval
 
 LATER = timedelta(days=40)
 WORDS = [
@@ -40,3 +41,11 @@ def long_answer(lines=60):
     """What a model says that has much to say, and cites what it was given."""
     text = "\n\n".join(f"{WORDS[n % 3]} (item {n}, {n + 3} pieces)" for n in range(lines))
     return lambda pack: text + "".join(f" [{source.label}]" for source in pack.sources)
+
+
+def two_turns(rig, lines):
+    """A turn with a long answer, and one that cites it and answers as long."""
+    rig.say(compressor="none of it", synthesizer=long_answer(lines))
+    first = rig.ask("which chair?")
+    rig.say(retrieval=retrieval(1), context_synthesis=gathers_all)
+    return first, rig.ask("what did the oak desk cost?")

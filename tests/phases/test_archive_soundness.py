@@ -23,8 +23,7 @@ from pandora_dagster.phases.restoring import pin, restore
 from pandora_dagster.phases.retention import prune
 from pandora_dagster.selection.due import day_of
 from pandora_dagster.stores import archived as archived_folders
-from tests.phases.archival import LATER, archived, desk_of, long_answer, snapshot
-from tests.phases.rig import gathers_all, retrieval
+from tests.phases.archival import LATER, archived, desk_of, snapshot, two_turns
 
 SAVED = {"state": TurnState.SAVED}
 """What the row of a turn says while it is being restored."""
@@ -33,10 +32,7 @@ SAVED = {"state": TurnState.SAVED}
 @pytest.fixture
 def live(rig):
     """Two live turns with long answers, not archived yet."""
-    rig.say(compressor="none of it", synthesizer=long_answer(40))
-    first = rig.ask("which chair?")
-    rig.say(retrieval=retrieval(1), context_synthesis=gathers_all)
-    return rig, first, rig.ask("what did the oak desk cost?")
+    return rig, *two_turns(rig, 40)
 
 
 _WRITE = archived_folders._write

@@ -14,7 +14,7 @@ from pandora_dagster.phases.restoring import restore
 from pandora_dagster.stores.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.verify import section_hashes
 from pandora_dagster.text.sections import ContextDocument
-from tests.phases.archival import LATER, archived, desk_of, long_answer
+from tests.phases.archival import LATER, archived, desk_of, two_turns
 from tests.phases.rig import gathers_all, open_rig, retrieval
 from tests.text.test_html_page import ATTACKS, Parsed
 
@@ -22,10 +22,7 @@ from tests.text.test_html_page import ATTACKS, Parsed
 @pytest.fixture
 def told(rig):
     """Two turns, the second of which cites the first; its answer is long."""
-    rig.say(compressor="none of it", synthesizer=long_answer(85))
-    first = rig.ask("which chair?")
-    rig.say(retrieval=retrieval(1), context_synthesis=gathers_all)
-    return rig, first, rig.ask("what did the oak desk cost?")
+    return rig, *two_turns(rig, 85)
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +30,7 @@ def archived_store(tmp_path_factory):
     """Two archived turns, the second of which cites the first."""
     root = tmp_path_factory.mktemp("lineage") / "store"
     rig = open_rig(root)
-    rig.say(compressor="none of it", synthesizer=long_answer(40))
-    first = rig.ask("which chair?")
-    rig.say(retrieval=retrieval(1), context_synthesis=gathers_all)
-    key = rig.ask("what did the oak desk cost?")
+    first, key = two_turns(rig, 40)
     archived(rig.house, after=LATER)
     rig.house.close()
     return root, first, key

@@ -32,13 +32,13 @@ import zstandard
 from benchmarks.speed import GIVEN
 from benchmarks.speed_import import generated
 from pandora_dagster.contracts.calls import CallSite
-from pandora_dagster.contracts.compression import Content
+from pandora_dagster.contracts.compression import CompressionInput
 from pandora_dagster.contracts.words import ContentType, Priority
-from pandora_dagster.phases.archive_selection import select
-from pandora_dagster.phases.archiving import CONTEXT, PHASE, readable, targets_of
+from pandora_dagster.phases.archive_selection import select_turns
+from pandora_dagster.phases.archiving import CONTEXT, PHASE, readable_documents, compression_targets
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.cold import LEVEL, packed_tar
-from pandora_dagster.wiring import open_archive, open_house
+from pandora_dagster.wiring import open_archive, open_app
 
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 MEMORY, THROUGHPUT, FLAT = 1.3, 0.7, 1.25
@@ -61,13 +61,13 @@ class Run:
 def prepared(root: Path, turns: int, data: Path | None) -> None:
     """A store of at least `turns` imported turns, of many users and days."""
     lines = (data or generated(root.parent / "generated.jsonl")).read_text(encoding="utf-8").splitlines()
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
     stored, rounds = 0, count()
     while stored < turns:
         number = next(rounds)
         wanted = list(_renamed(lines, number, turns - stored))
-        stored += house.import_conversations(wanted, where=f"round {number}").turns
-    house.close()
+        stored += app.import_conversations(wanted, where=f"round {number}").turns
+    app.close()
 
 
 def _renamed(lines: Sequence[str], number: int, turns: int) -> Iterator[bytes]:
@@ -107,29 +107,29 @@ def night(root: Path) -> tuple[int, float, float]:
 
 def bare(root: Path) -> tuple[int, float, float]:
     """The same compression calls, the same files, each with fsync: turns, seconds, processor seconds. What it works on is read before."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), priority=Priority.NIGHT)
-    desk = open_archive(house)
-    summarizer = house.kit.summarizer
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), priority=Priority.BATCH)
+    ctx = open_archive(app)
+    summarizer = app.dependencies.summarizer
     assert summarizer
     work: list[tuple[CallSite, dict[str, bytes], dict[str, str]]] = []
-    for due in select(desk).due:
-        turn, files = desk.folders.originals(due.key)
-        site = CallSite(PHASE, due.key.user, turn.manifest.session_id, due.key, turn.manifest.revision, Priority.NIGHT)
-        work.append((site, dict(files), readable(turn, count=house.kit.counter.count, over=desk.rules.document_tokens)))
+    for due in select_turns(ctx).due:
+        turn, files = ctx.folders.originals(due.key)
+        site = CallSite(PHASE, due.key.user, turn.manifest.session_id, due.key, turn.manifest.revision, Priority.BATCH)
+        work.append((site, dict(files), readable_documents(turn, count=app.dependencies.counter.count, over=ctx.rules.document_tokens)))
     (folder := root / "bare").mkdir()
     started, used = perf_counter(), process_time()
     for number, (site, files, texts) in enumerate(work):
         small: dict[str, str] = {}
         for name, text in texts.items():
-            tried = targets_of(house.kit.counter.count(text), desk.rules)
-            content = Content(text, name, ContentType.CONTEXT_DOC if name == CONTEXT else None)
-            small[name] = house.run(summarizer.condense(content, targets=tried, site=site)).text if tried else text
+            tried = compression_targets(app.dependencies.counter.count(text), ctx.rules)
+            content = CompressionInput(text, name, ContentType.CONTEXT_DOC if name == CONTEXT else None)
+            small[name] = app.run(summarizer.compress_for_archive(content, targets=tried, site=site)).text if tried else text
         _synced(folder / f"{number}.tar.zst", zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(packed_tar(files)))
         for name, text in small.items():
             _synced(folder / f"{number}-{name}", text.encode())
         _synced(folder / f"{number}-turn.json", files["turn.json"])
     took = perf_counter() - started, process_time() - used
-    house.close()
+    app.close()
     return len(work), *took
 
 

@@ -25,7 +25,7 @@ from pandora_dagster.contracts.ids import TurnKey, UserId, user_id
 from pandora_dagster.contracts.ports import TurnIndex
 from pandora_dagster.settings import load_settings
 from pandora_dagster.text.sections import ContextDocument
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 
 DRAW, LEAST = 100, 40.0
 WORDS = 100
@@ -84,10 +84,10 @@ def drawn(data: Path, count: int) -> list[Asked]:
     return rows[:count]
 
 
-def messages(house: House, user: UserId) -> Iterator[tuple[str, int, str]]:
+def messages(app: App, user: UserId) -> Iterator[tuple[str, int, str]]:
     """Id, turn and text of every imported message of a person."""
-    for key in house.turns.keys(user):
-        turn = house.turns.load(key)
+    for key in app.turns.keys(user):
+        turn = app.turns.load(key)
         for line in turn.files.get("messages.jsonl", "").splitlines():
             message = json.loads(line)
             yield message["id"], key.number, f"{turn.manifest.created_at[:10]} {message.get('name', '')} {message['content']}"
@@ -99,11 +99,11 @@ class Outcome:
     response: str
 
 
-def outcome(house: House, asked: Asked, key: TurnKey, known: Mapping[str, tuple[int, str]], offered: frozenset[int]) -> Outcome:
+def outcome(app: App, asked: Asked, key: TurnKey, known: Mapping[str, tuple[int, str]], offered: frozenset[int]) -> Outcome:
     """How far the words of the answer came."""
     held = [known[e] for e in asked.evidence if e in known]
-    response = house.answered(key).response
-    turn = house.turns.load(key)
+    response = app.answer_of(key).response
+    turn = app.turns.load(key)
     plan = turn.files.get("retrieval_plan.json")
     chosen = frozenset(RetrievalPlan.model_validate_json(plan).relevant_turns) if plan else frozenset[int]()
     needed = frozenset(number for number, _ in held)
@@ -118,16 +118,16 @@ def outcome(house: House, asked: Asked, key: TurnKey, known: Mapping[str, tuple[
     return Outcome(next((name for name, holds in steps if holds), LOSSES[4]), response)
 
 
-def asked_all(house: House, questions: Sequence[Asked], *, given: bool) -> Iterator[tuple[Asked, Outcome]]:
+def asked_all(app: App, questions: Sequence[Asked], *, given: bool) -> Iterator[tuple[Asked, Outcome]]:
     """Every question as a new session of its person."""
-    offers = Offers(house.kit.index)
-    house = replace(house, kit=replace(house.kit, index=offers))
-    known = {user: {m: (n, text) for m, n, text in messages(house, user)} for user in {q.user for q in questions}}
+    offers = Offers(app.dependencies.index)
+    app = replace(app, deps=replace(app.dependencies, index=offers))
+    known = {user: {m: (n, text) for m, n, text in messages(app, user)} for user in {q.user for q in questions}}
     for number, q in enumerate(questions):
         offers.given = frozenset(known[q.user][e][0] for e in q.evidence if e in known[q.user]) if given else frozenset()
-        key = house.start(q.text, user=q.user, session=f"question-{number}")
-        house.run_turn(key, on_report=lambda _: None)
-        yield q, outcome(house, q, key, known[q.user], offers.numbers)
+        key = app.start(q.text, user=q.user, session=f"question-{number}")
+        app.run_turn(key, on_report=lambda _: None)
+        yield q, outcome(app, q, key, known[q.user], offers.numbers)
 
 
 def main() -> int:
@@ -139,20 +139,20 @@ def main() -> int:
     options = parser.parse_args()
     questions = drawn(options.data, options.questions)
     with tempfile.TemporaryDirectory() as folder:
-        house = open_house(load_settings({"PANDORA_ROOT": folder}))
+        app = open_app(load_settings({"PANDORA_ROOT": folder}))
         for file in sorted((options.data / "locomo").glob("conversations_*.jsonl")):
             with file.open("rb") as lines:
-                house.import_conversations(lines, where=file.name)
+                app.import_conversations(lines, where=file.name)
         counts: Counter[str] = Counter()
         met: Counter[str] = Counter()
-        for q, how in asked_all(house, questions, given=options.given_evidence):
+        for q, how in asked_all(app, questions, given=options.given_evidence):
             counts[how.where] += 1
             met[q.user] += how.where == MET
             if options.show:
                 print(
                     f"\n## {q.user}: {q.text}\nwanted: {' '.join(sorted(q.wanted))} ({' '.join(q.evidence)}): {how.where}\n{how.response}"
                 )
-        house.close()
+        app.close()
     for name in (MET, *LOSSES):
         print(f"{counts[name]:4}  {name}")
     asked = Counter(q.user for q in questions)

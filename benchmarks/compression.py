@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from compression_tasks import domains, locomo, qmsum, speed, tau_bench  # noqa: E402
 from compression_tasks.literal import Tokens  # noqa: E402
 
-from pandora_dagster.compression import Outcome, compress, is_a_summary, take_ledger, verify  # noqa: E402
+from pandora_dagster.compression import Outcome, compress, check_summary, build_ledger, verify  # noqa: E402
 
 PARTS = ("tau_bench", "domains", "locomo", "qmsum", "again", "speed")
 
@@ -41,7 +41,7 @@ class Run:
         if result.text != text:
             self.outputs += 1
             self.over += self.tokens.count(result.text) > target
-            self.no_summaries += is_a_summary(result.text, text, target, self.tokens).reasons
+            self.no_summaries += check_summary(result.text, text, target, self.tokens).reasons
             self.invented += sum(v.outcome in (Outcome.INVENTED, Outcome.MUTATED) for v in result.verdicts)
         return result.text
 
@@ -135,7 +135,7 @@ def _fallen(text: str, target: int, run: Run) -> tuple[int, bool]:
         if made.text is None:
             return 0, True
         latest = made.text
-    return len(verify(take_ledger(text), text, latest).lost_critical), False
+    return len(verify(build_ledger(text), text, latest).lost_critical), False
 
 
 def speed_figures(data: Path, run: Run) -> Iterator[Figure]:

@@ -5,13 +5,13 @@ from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
-from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.selection.turn_row import build_turn_row
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.index_rebuild import Preambles
-from pandora_dagster.stores.postings import posted
+from pandora_dagster.stores.postings import search_documents
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.text.words import TermReader
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 
 SESSION_TURNS = 20
 
@@ -22,29 +22,29 @@ def rebuild_parts(root: Path, turns: int) -> None:
 
     writer = Writer(2)
     lines = [_conversation(writer, n) for n in range(turns // SESSION_TURNS)]
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
     started = perf_counter()
-    house.import_conversations(lines, where="made")
+    app.import_conversations(lines, where="made")
     print(f"\nimport of {turns:,} turns: {perf_counter() - started:.1f} s\n| rebuild of {turns:,} documents | seconds |\n|---|---|")
     times = [perf_counter()]
-    loaded = [house.turns.load(key) for key in list(house.turns.keys())]
+    loaded = [app.turns.load(key) for key in list(app.turns.keys())]
     times.append(perf_counter())
-    preambles = Preambles(house.sessions)
-    rows = [row_of(t.manifest, t.context, t.files, preamble=preambles.before(t.manifest)) for t in loaded]
+    preambles = Preambles(app.sessions)
+    rows = [build_turn_row(t.manifest, t.context, t.files, preamble=preambles.before(t.manifest)) for t in loaded]
     times.append(perf_counter())
     reader = TermReader()
-    posting_count = sum(len(p.bag) > 0 for row in rows for p in posted(row, reader))
+    posting_count = sum(len(p.bag) > 0 for row in rows for p in search_documents(row, reader))
     times.append(perf_counter())
     DuckTurnIndex.at(root / "again.duckdb").put(rows)
     times.append(perf_counter())
-    house.rebuild_index()
+    app.rebuild_index()
     times.append(perf_counter())
     read, parse, tokenise, put, whole = (b - a for a, b in pairwise(times))
     named = {"read": read, "parse": parse, "tokenise": tokenise, "insert": put - tokenise, "whole, in batches": whole}
     for name, seconds in named.items():
         print(f"| {name} | {seconds:.2f} |")
     print(f"{posting_count:,} indexed documents")
-    house.close()
+    app.close()
 
 
 def _conversation(writer: "Writer", number: int) -> bytes:  # type: ignore[name-defined]  # noqa: F821

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import log
 
-from pandora_dagster.text.dates import shown_date
+from pandora_dagster.text.dates import display_date
 from pandora_dagster.text.words import TermReader
 
 K1, B = 1.2, 0.75
@@ -29,7 +29,7 @@ class PlainBm25:
     postings: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
 
     def add(self, conversation: dict[str, object]) -> None:
-        day = shown_date(str(conversation["created_at"]))
+        day = display_date(str(conversation["created_at"]))
         for message in conversation["messages"]:  # type: ignore[attr-defined]
             line = f"{day} {message['name']}: {message['content']}"
             terms = Counter(self.reader.terms(line))

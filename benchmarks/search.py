@@ -18,10 +18,10 @@ from time import perf_counter
 
 from benchmarks.asking import DRAW, LEAST, MET, Outcome, asked_all, drawn
 from benchmarks.plain_bm25 import PlainBm25
-from pandora_dagster.selection.bearing import bearing
+from pandora_dagster.selection.bearing import relevant_messages
 from pandora_dagster.selection.search_results import search_results
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from pandora_dagster.wiring.searching import most_messages
 
 BUDGETS = (500, 1_000, 1_500, 3_000)
@@ -97,16 +97,16 @@ def _recall(wanted: Sequence[str], found: Sequence[str]) -> float:
     return sum(w in set(found) for w in wanted) / len(wanted) if wanted else 0.0
 
 
-def ours(house: House, *, vectors: bool = False) -> Searches:
+def ours(app: App, *, vectors: bool = False) -> Searches:
     """One search a question, packed into each budget as `pandora search` packs it."""
-    count = house.kit.counter.count
-    index = house.turn_index if vectors else replace(house.turn_index, vectors=None)
+    count = app.dependencies.counter.count
+    index = app.turn_index if vectors else replace(app.turn_index, vectors=None)
 
     def search(user: str, question: str) -> Answer:
         found = index.messages(user, question, limit=most_messages(max(BUDGETS)))
         packed: dict[int, tuple[tuple[str, ...], int]] = {}
         for budget in BUDGETS:
-            kept = bearing(question, found[: most_messages(budget)], index.reader)
+            kept = relevant_messages(question, found[: most_messages(budget)], index.reader)
             results = search_results(question, kept, budget=budget, count=count)
             together = count("\n".join(r.text for r in results.results))
             ids = tuple(i for r in results.results for i in r.message_ids)
@@ -200,26 +200,26 @@ def main(arguments: list[str]) -> int:
     for c in conversations:
         sessions[str(c["user_id"])] |= {m["id"]: str(c["id"]) for m in c["messages"]}  # type: ignore[union-attr]
     with tempfile.TemporaryDirectory() as root:
-        house = open_house(load_settings({**_servers(), "PANDORA_ROOT": root, "PANDORA_EMBEDDINGS": asked.embeddings}))
+        app = open_app(load_settings({**_servers(), "PANDORA_ROOT": root, "PANDORA_EMBEDDINGS": asked.embeddings}))
         for path in files:
             started = perf_counter()
             with path.open("rb") as lines:
-                report = house.import_conversations(lines, where=path.name)
+                report = app.import_conversations(lines, where=path.name)
             counts = f"{report.conversations} conversations, {report.turns} turns imported, {len(report.faults)} faults"
             print(f"{path.name}: {counts}, {perf_counter() - started:.0f} s")
-        baseline = scored(questions, plain(conversations, house.kit.counter.count), sessions)
-        mine = scored(questions, ours(house), sessions)
+        baseline = scored(questions, plain(conversations, app.dependencies.counter.count), sessions)
+        mine = scored(questions, ours(app), sessions)
         table(f"Plain BM25 packer, {len(questions)} questions", baseline)
         table("This index", mine)
         by_conversation(mine, baseline)
         missed = 0
         if asked.embeddings != "off":
-            meant = scored(questions, ours(house, vectors=True), sessions)
-            table(f"This index with vectors of {house.vectors.name if house.vectors else ''}", meant)
+            meant = scored(questions, ours(app, vectors=True), sessions)
+            table(f"This index with vectors of {app.vectors.name if app.vectors else ''}", meant)
             by_conversation(meant, mine, "words alone | with vectors")
             missed = vector_verdicts(meant, mine)
-        said = [outcome for _, outcome in asked_all(house, drawn(asked.data, asked.answers), given=False)] if asked.answers else []
-        house.close()
+        said = [outcome for _, outcome in asked_all(app, drawn(asked.data, asked.answers), given=False)] if asked.answers else []
+        app.close()
     return 1 if verdicts(mine, baseline, said) + missed else 0
 
 

@@ -29,7 +29,7 @@ async def concurrency_rows(server: RealSglang, root: Path, pairs: int) -> list[R
                 ran = await (bare(packs, server, best) if which == "bare" else through_runtime(packs, runtime))
                 seconds[which] = ran.seconds
                 refused += ran.refused if which == "ours" else 0
-                places = runtime.places() if which == "ours" else places
+                places = runtime.max_concurrent_calls() if which == "ours" else places
         ratios.append(seconds["bare"] / seconds["ours"])
     table = ", ".join(f"{n}: {ran.answered / ran.seconds:.1f}{' (503s)' if ran.refused else ''}" for n, ran in alone.items())
     what = f"{CALLS} calls with as many at once as the server is seen to take: throughput over that of the best fixed number, {best}"

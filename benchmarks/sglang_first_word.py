@@ -111,13 +111,13 @@ def _voice_call(path: Path) -> dict[str, str]:
 def _sent(user: Path, ref: str) -> tuple[str, str]:
     """System and user message of a call, as the vault keeps them."""
     from pandora_dagster.settings import load_settings
-    from pandora_dagster.wiring import open_house
+    from pandora_dagster.wiring import open_app
 
-    house = open_house(load_settings({"PANDORA_ROOT": str(user.parent.parent)}))
+    app = open_app(load_settings({"PANDORA_ROOT": str(user.parent.parent)}))
     try:
-        pack = json.loads(house.vault.read(ref))
+        pack = json.loads(app.vault.read(ref))
     finally:
-        house.close()
+        app.close()
     return pack["system"], pack["user"]
 
 

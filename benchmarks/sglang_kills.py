@@ -25,8 +25,8 @@ from pandora_dagster.errors import BadAnswerError, DocumentError
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, open_house
-from pandora_dagster.wiring.batching import Batching, BatchRun
+from pandora_dagster.wiring import App, open_app
+from pandora_dagster.wiring.batching import BatchService, BatchRun
 from tests.sglang.serving import RealSglang
 
 _USER = UserId("bench")
@@ -82,7 +82,7 @@ async def kill_rows(server: RealSglang, root: Path, *, turns: int, kills: int) -
     killer = Killer(server, sorted(random.Random(11).choices(range(max(1, turns - turns // 10)), k=kills)))
     run, faults, count = await asyncio.to_thread(_under_fire, killer, root, turns)
     states = ", ".join(f"{number} {state}" for state, number in sorted(Counter(str(row.state) for row in run.rows).items()))
-    unsettled = [row.turn for row in run.rows if not row.settled]
+    unsettled = [row.turn for row in run.rows if not row.is_finished]
     under_fire = f"{turns} turns, the server killed {killer.kills} times meanwhile"
     return [
         Row(f"{under_fire}: turns without an end or an intervention", f"{len(unsettled)} ({states})", "0", not unsettled),
@@ -99,29 +99,29 @@ def _under_fire(killer: Killer, root: Path, turns: int) -> tuple[BatchRun, list[
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     # two calls at once: each kill meets three turns, so that turns are left for the last one
     runtime = Worded(served(killer.server, max_connections=2), keys={})
-    house = open_house(load_settings({"PANDORA_ROOT": str(root / "store")}), runtime=runtime, priority=Priority.NIGHT)
-    runtime.words = ExtractiveRuntime(house.kit.counter, house.kit.clock)
+    app = open_app(load_settings({"PANDORA_ROOT": str(root / "store")}), runtime=runtime, priority=Priority.BATCH)
+    runtime.words = ExtractiveRuntime(app.dependencies.counter, app.dependencies.clock)
     thread = threading.Thread(target=killer.run)
     thread.start()
     try:
-        run = Batching(house).run_file(file, on_row=killer.heard)
+        run = BatchService(app).run_file(file, on_row=killer.heard)
     finally:
         killer.working = False
         thread.join()
-    keys = list(house.turns.keys(_USER))
-    faults = [fault for key in keys for fault in _faults(house, key)]
+    keys = list(app.turns.keys(_USER))
+    faults = [fault for key in keys for fault in _faults(app, key)]
     asked = {query.turn for query in run.batch.queries}
     faults += [f"{key}: of no query" for key in keys if str(key) not in asked]
-    house.close()
+    app.close()
     return run, faults, len(keys)
 
 
-def _faults(house: House, key: TurnKey) -> Iterator[str]:
+def _faults(app: App, key: TurnKey) -> Iterator[str]:
     """What is wrong with a turn as it lies on the disk. A phase that ran twice has asked the same once more, and had an answer twice;
     one that was cut off, which a call without an answer says, had to."""
-    folder = Path(house.folder(key))
+    folder = Path(app.folder(key))
     try:
-        manifest = house.turns.load(key).manifest
+        manifest = app.turns.load(key).manifest
     except DocumentError as error:
         yield str(error)
         return

@@ -16,11 +16,11 @@ from pandora_dagster.contracts.words import ModelLayer, Priority
 from pandora_dagster.errors import ModelError
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
-from pandora_dagster.runtime.sglang.requests import request_for
+from pandora_dagster.runtime.sglang.requests import completion_request
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.runtime.sglang_packs import endpoints
 from tests.sglang.serving import CONTEXT, RealSglang
 
@@ -57,7 +57,7 @@ def tried_once(folder: Path) -> Path:
 def summary_request(number: int, recipe: str = SUMMARY) -> CallRequest:
     """The summary of one finished turn of about 1,200 tokens; no two are alike."""
     said = "\n\n".join(f"## {n}. {name}\n\n{_paragraph(number, n)}" for n, name in enumerate(_SECTIONS))
-    site = CallSite("turn_summary", "bench", f"s{number}", priority=Priority.NIGHT)
+    site = CallSite("turn_summary", "bench", f"s{number}", priority=Priority.BATCH)
     return CallRequest(recipe, f"Which chair did we order in office {number}?", site, (InputDocument("context.md", said + "\n"),))
 
 
@@ -111,7 +111,7 @@ def executor_over(runtime: Any, root: Path) -> Executor:
     """The executor of a house whose recipes are tried once."""
     recipes = tried_once(root / "cookbook")
     settings = load_settings({"PANDORA_ROOT": str(root), "PANDORA_RECIPES": str(recipes)})
-    executor = open_house(settings, runtime=runtime, priority=Priority.NIGHT).kit.execution
+    executor = open_app(settings, runtime=runtime, priority=Priority.BATCH).dependencies.execution
     assert isinstance(executor, Executor)
     return executor
 
@@ -142,7 +142,7 @@ async def bare(packs: Sequence[PromptPack], server: RealSglang, at_once: int) ->
     """The same requests by OpenAI's client and nothing else, `at_once` of them at a time."""
     from openai import APIStatusError, AsyncOpenAI
 
-    bodies = [request_for(pack, served(server)[pack.layer], attempt=n) for n, pack in enumerate(packs, 1_000)]
+    bodies = [completion_request(pack, served(server)[pack.layer], attempt=n) for n, pack in enumerate(packs, 1_000)]
     places = asyncio.Semaphore(at_once)
     async with AsyncOpenAI(base_url=server.base_url, api_key="EMPTY", max_retries=0, timeout=600) as client:
 

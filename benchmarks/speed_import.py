@@ -17,7 +17,7 @@ from typing import Any
 
 from pandora_dagster.defs.run import add_partitions
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 
 CONVERSATIONS = 136
 VOCABULARY = """
@@ -48,11 +48,11 @@ def imported_and_gone(file: Path, root: Path) -> float:
 def imported(file: Path, root: Path) -> float:
     """Seconds of `pandora import` into a fresh store."""
     started = perf_counter()
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
     with file.open("rb") as lines:
-        report = house.import_conversations(lines, where=file.name)
-    add_partitions(house, report.keys)
-    house.close()
+        report = app.import_conversations(lines, where=file.name)
+    add_partitions(app, report.keys)
+    app.close()
     took = perf_counter() - started
     assert not report.faults and report.turns, report.faults
     return took

@@ -14,12 +14,12 @@ import dagster as dg
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.factory import run_tags
-from pandora_dagster.defs.instance import add_keys, open_instance, opened
+from pandora_dagster.defs.instance import add_keys, open_instance, instance_at
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.defs.run import TURN_JOB, run_turn
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 
 QUERY = "Which chair did we order, and what did it cost?"
 USER = "example"
@@ -30,21 +30,21 @@ BRANCHES_NOT_TAKEN = ("clarification", "plan_clarification")
 @contextmanager
 def turn_pair(folder: Path) -> Iterator[tuple[Callable[[], float], Callable[[], float]]]:
     """A turn over a fresh store with the shipped example history; a run of the empty chain."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(folder / "store")}))
-    house.import_example()
-    with open_instance(house.settings) as used, opened(folder / "empty", shipped_folder() / "data" / "dagster.yaml") as empty:
-        chain, numbers = [empty_asset(asset) for asset in turn_assets(house.cookbook)], count(1)
-        yield lambda: live_turn(house, used), lambda: empty_run(chain, TurnKey(user_id(USER), next(numbers)), empty)
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(folder / "store")}))
+    app.import_example()
+    with open_instance(app.settings) as used, instance_at(folder / "empty", shipped_folder() / "data" / "dagster.yaml") as empty:
+        chain, numbers = [empty_asset(asset) for asset in turn_assets(app.cookbook)], count(1)
+        yield lambda: live_turn(app, used), lambda: empty_run(chain, TurnKey(user_id(USER), next(numbers)), empty)
+    app.close()
 
 
-def live_turn(house: House, instance: dg.DagsterInstance) -> float:
+def live_turn(app: App, instance: dg.DagsterInstance) -> float:
     """Seconds from the question to the saved, summarised and indexed turn."""
     started = perf_counter()
-    key = house.start(QUERY, user=USER, session="bench")
-    outcome = run_turn(house, key, instance=instance)
+    key = app.start(QUERY, user=USER, session="bench")
+    outcome = run_turn(app, key, instance=instance)
     took = perf_counter() - started
-    assert outcome.success and house.answered(key).state == "saved", f"{key} did not end saved"
+    assert outcome.success and app.answer_of(key).state == "saved", f"{key} did not end saved"
     return took
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import typer
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.cookbook.registry import answer_shape
 from pandora_dagster.phases.decisions import DECISION_POINTS
 from pandora_dagster.settings import settings_table
@@ -38,7 +38,7 @@ def stale(pages: Mapping[str, str]) -> list[str]:
 
 def commands_page() -> str:
     """Every command with its help, as `--help` prints it."""
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(command_line)
     top = typer.Context(root, info_name="pandora", terminal_width=WIDTH)
     parts = [f"# Commands\n\n{MADE}{_fenced(root.get_help(top))}"]
     parts += [f"\n## `{' '.join(path)}`\n\n{_fenced(text)}" for path, text in _helps(root, top, ("pandora",))]
@@ -58,8 +58,8 @@ def settings_page() -> str:
 
 def recipes_page() -> str:
     """Every recipe: its budget in tokens, its layer, what it is given and the fields of its answer."""
-    shelf = open_shelf(DOCS.parent)
-    loaded = [(name, shelf.load_whole(name)) for name in shelf.names()]
+    shelf = open_recipes(DOCS.parent)
+    loaded = [(name, shelf.load_with_tests(name)) for name in shelf.names()]
     head = (
         "# Recipes\n\n"
         + MADE

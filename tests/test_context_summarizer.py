@@ -26,7 +26,7 @@ from pandora_dagster.context_summarizer import (
     SummarizationLevel,
     SummarizationPipeline,
 )
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.summarization_limiter import SummarizationRateLimiter, truncate_entries
 
 PACKAGE = Path(context_summarizer.__file__).parent
@@ -300,7 +300,7 @@ sys.stdout.write(f"{before} {sum('prompts' in name for name in opened)}")
 
 def test_the_recipes_and_the_api_share_their_prompts() -> None:
     """What a recipe sends is what the API builds: the same files, the same caps, the same keys."""
-    shelf = open_shelf()
+    shelf = open_recipes()
     summary, digest = shelf.load("memory/l2_summary"), shelf.load("memory/l3_digest")
     assert [text.strip() for _, text in summary.prompts] == [_L2_SYSTEM, _L2_TEMPLATE.split("\n\n<document")[0]]
     assert [text.strip() for _, text in digest.prompts] == [_L3_TEMPLATE.split("\n\n<document")[0]]

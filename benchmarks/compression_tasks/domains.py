@@ -35,9 +35,9 @@ class Cut:
 def cuts(*, conversations_each: int = 12) -> list[Cut]:
     """The cuts of all desks."""
     found: list[Cut] = []
-    for desk in (_library, _clinic, _tracker, _operator, _parts):
+    for ctx in (_library, _clinic, _tracker, _operator, _parts):
         for seed in range(conversations_each):
-            turns = list(desk(random.Random(f"{desk.__name__} {seed}")))
+            turns = list(ctx(random.Random(f"{ctx.__name__} {seed}")))
             found += _cut([_line(turn, names_tools=bool(seed % 2)) for turn in turns], [t[1] if t[0] == "tool" else None for t in turns])
     return found
 

@@ -11,11 +11,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from pandora_dagster.api.asked import MODELS, SESSION_HEADER, Asked, read_asked
+from pandora_dagster.api.asked import MODELS, SESSION_HEADER, ChatRequest, parse_chat_request
 from pandora_dagster.api.guard import Guard
-from pandora_dagster.api.refusals import Failed, Halted, RefusedError
-from pandora_dagster.api.turns import Began, Event, Finished, Turns, Withdrawn, Words
-from pandora_dagster.api.wire import DONE, Stream, Told, comment, completion, event, sources, withdrawal
+from pandora_dagster.api.refusals import TurnFailure, TurnHalt, ApiError
+from pandora_dagster.api.turns import TurnStart, Event, PhaseEnd, TurnWorker, DraftWithdrawal, AnswerText
+from pandora_dagster.api.wire import DONE, ChatStream, ChatAnswer, sse_comment, completion, sse_event, source_list, withdrawal_notice
 from pandora_dagster.contracts.ids import UserId
 
 LARGEST_BODY = 8 * 1024 * 1024
@@ -25,26 +25,26 @@ KEEP_ALIVE_S = 10.0
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(turns: Turns, guard: Guard, *, user: UserId, runtime: str, model_date: int) -> Starlette:
+def make_app(turns: TurnWorker, guard: Guard, *, user: UserId, runtime: str, model_date: int) -> Starlette:
     """The application. `user`: whose turns they are where no header says so; `model_date`: seconds since 1970."""
 
     async def completions(request: Request) -> Response:
-        asked = read_asked(await _body(request), request.headers, user=user)
-        following = _Following()
-        turns.begin(asked, following.tell)
+        asked = parse_chat_request(await _body(request), request.headers, user=user)
+        following = _EventQueue()
+        turns.begin(asked, following.put)
         began = await following.next()
-        if not isinstance(began, Began):
-            raise _refused(began)
+        if not isinstance(began, TurnStart):
+            raise _error_of(began)
         headers = {"X-Pandora-Turn": str(began.key), SESSION_HEADER: asked.session}
         created = int(time.time())
         if asked.stream:
-            stream = Stream(began.key, asked.model, created)
-            parts = _streamed(following, stream, asked)
+            stream = ChatStream(began.key, asked.model, created)
+            parts = _event_stream(following, stream, asked)
             more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
             return StreamingResponse(parts, media_type="text/event-stream", headers={**headers, **more})
         told = await following.last()
-        if not isinstance(told, Told):
-            raise _refused(told)
+        if not isinstance(told, ChatAnswer):
+            raise _error_of(told)
         return JSONResponse(completion(told, model=asked.model, created=created), headers=headers)
 
     async def models(request: Request) -> Response:
@@ -52,7 +52,7 @@ def make_app(turns: Turns, guard: Guard, *, user: UserId, runtime: str, model_da
         return JSONResponse({"object": "list", "data": listed})
 
     async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok", "runtime": runtime, "turns_under_way": turns.under_way})
+        return JSONResponse({"status": "ok", "runtime": runtime, "turns_under_way": turns.active_turns})
 
     def guarded(handler: Handler) -> Handler:
         async def admitted(request: Request) -> Response:
@@ -67,17 +67,17 @@ def make_app(turns: Turns, guard: Guard, *, user: UserId, runtime: str, model_da
             Route("/v1/models", guarded(models)),
             Route("/health", health),
         ],
-        exception_handlers={RefusedError: _said, HTTPException: _unknown},
+        exception_handlers={ApiError: _error_response, HTTPException: _http_error_response},
     )
 
 
-class _Following:
+class _EventQueue:
     """What is told of one turn, for the loop that waits for it; told from the turns' thread."""
 
     def __init__(self) -> None:
         self._loop, self._events = asyncio.get_running_loop(), asyncio.Queue[Event]()
 
-    def tell(self, event: Event) -> None:
+    def put(self, event: Event) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
@@ -85,44 +85,44 @@ class _Following:
         return await self._events.get()
 
     async def last(self) -> Event:
-        while not isinstance(told := await self.next(), Told | Halted | Failed):
+        while not isinstance(told := await self.next(), ChatAnswer | TurnHalt | TurnFailure):
             pass
         return told
 
 
-async def _streamed(following: _Following, stream: Stream, asked: Asked) -> AsyncGenerator[str]:
+async def _event_stream(following: _EventQueue, stream: ChatStream, asked: ChatRequest) -> AsyncGenerator[str]:
     """The events of one answer. A client that goes away ends this, not the turn."""
     shown: list[str] = []
-    yield stream.begins()
+    yield stream.start_chunk()
     while True:
         try:
             async with asyncio.timeout(KEEP_ALIVE_S):
                 told = await following.next()
         except TimeoutError:
-            yield comment("under way")
+            yield sse_comment("under way")
             continue
         match told:
-            case Finished(phase):
-                yield comment(f"{phase} finished")
-            case Words(text):
+            case PhaseEnd(phase):
+                yield sse_comment(f"{phase} finished")
+            case AnswerText(text):
                 shown.append(text)
-                yield stream.words(text)
-            case Withdrawn(reason) if shown:
+                yield stream.text_chunk(text)
+            case DraftWithdrawal(reason) if shown:
                 shown.clear()
-                yield stream.words(withdrawal(reason))
-            case Told(answer):
-                rest = sources(answer)
+                yield stream.text_chunk(withdrawal_notice(reason))
+            case ChatAnswer(answer):
+                rest = source_list(answer)
                 if "".join(shown).strip() != answer.response.strip():
-                    rest = (withdrawal("the stored answer reads otherwise") if shown else "") + answer.response + rest
+                    rest = (withdrawal_notice("the stored answer reads otherwise") if shown else "") + answer.response + rest
                 if rest:
-                    yield stream.words(rest)
-                yield stream.ends(told)
+                    yield stream.text_chunk(rest)
+                yield stream.end_chunk(told)
                 if asked.include_usage:
-                    yield stream.usage(told)
+                    yield stream.usage_chunk(told)
                 yield DONE
                 return
-            case Halted() | Failed():
-                yield event(told.refusal().body)
+            case TurnHalt() | TurnFailure():
+                yield sse_event(told.api_error().body)
                 return
             case _:
                 pass
@@ -135,23 +135,23 @@ async def _body(request: Request) -> bytes:
         async for chunk in request.stream():
             body += chunk
             if len(body) > LARGEST_BODY:
-                raise RefusedError(413, f"body: over {LARGEST_BODY} bytes: expected at most that", headers={"Connection": "close"})
+                raise ApiError(413, f"body: over {LARGEST_BODY} bytes: expected at most that", headers={"Connection": "close"})
     except ClientDisconnect:
-        raise RefusedError(400, "body: broken off") from None
+        raise ApiError(400, "body: broken off") from None
     return bytes(body)
 
 
-def _refused(told: Event) -> RefusedError:
-    assert isinstance(told, Halted | Failed)  # noqa: S101 - what is told first is Began or Failed, what is told last Told or one of these
-    return told.refusal()
+def _error_of(told: Event) -> ApiError:
+    assert isinstance(told, TurnHalt | TurnFailure)  # noqa: S101 - what is told first is Began or Failed, what is told last Told or one of these
+    return told.api_error()
 
 
-async def _said(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedError)  # noqa: S101 - as registered
+async def _error_response(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)  # noqa: S101 - as registered
     return JSONResponse(error.body, error.status, headers=error.headers)
 
 
-async def _unknown(request: Request, error: Exception) -> Response:
+async def _http_error_response(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as registered
-    body: dict[str, Any] = RefusedError(error.status_code, f"{request.method} {request.url.path}: {error.detail}", code="unknown_url").body
+    body: dict[str, Any] = ApiError(error.status_code, f"{request.method} {request.url.path}: {error.detail}", code="unknown_url").body
     return JSONResponse(body, error.status_code, headers=dict(error.headers or {}))

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pandora_dagster.api.refusals import RefusedError
+from pandora_dagster.api.refusals import ApiError
 from pandora_dagster.contracts.conversations import Message
 from pandora_dagster.contracts.ids import SessionId, UserId, session_id, user_id
 from pandora_dagster.errors import BadIdError
@@ -19,7 +19,7 @@ USER_HEADER, SESSION_HEADER = "X-Pandora-User", "X-Pandora-Session"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChatRequest:
     """One question. `earlier` are the request's messages before it, value for value."""
 
     query: str
@@ -52,23 +52,23 @@ class _Body(BaseModel):
     logprobs: bool | None = None
 
 
-def read_asked(body: bytes, headers: Mapping[str, str], *, user: UserId) -> Asked:
+def parse_chat_request(body: bytes, headers: Mapping[str, str], *, user: UserId) -> ChatRequest:
     """What is asked; `user` is whose turn it is where no header says so. Raises RefusedError."""
     read = _read(body)
     if read.model not in MODELS:
-        raise RefusedError(404, f"model {read.model[:60]!r}: expected one of {', '.join(MODELS)}", param="model", code="model_not_found")
-    _refuse_what_would_be_passed_over(read)
+        raise ApiError(404, f"model {read.model[:60]!r}: expected one of {', '.join(MODELS)}", param="model", code="model_not_found")
+    _check_unsupported(read)
     *earlier, last = read.messages
     if last.get("role") != "user":
-        raise _wrong("messages", f"the last one is by {str(last.get('role'))[:40]!r}: expected the person's (role user)")
-    query = _words(last.get("content"))
+        raise _param_error("messages", f"the last one is by {str(last.get('role'))[:40]!r}: expected the person's (role user)")
+    query = _question_text(last.get("content"))
     try:
         who = user_id(headers[USER_HEADER]) if headers.get(USER_HEADER) else user
-        where = session_id(headers.get(SESSION_HEADER) or _opening(read.messages))
+        where = session_id(headers.get(SESSION_HEADER) or _derived_session(read.messages))
     except BadIdError as error:
-        raise RefusedError(400, str(error), code="bad_id") from None
+        raise ApiError(400, str(error), code="bad_id") from None
     options = read.stream_options or _StreamOptions()
-    return Asked(query, who, where, MODELS[read.model], read.model, tuple(earlier), bool(read.stream), options.include_usage)
+    return ChatRequest(query, who, where, MODELS[read.model], read.model, tuple(earlier), bool(read.stream), options.include_usage)
 
 
 def _read(body: bytes) -> _Body:
@@ -77,32 +77,32 @@ def _read(body: bytes) -> _Body:
         return _Body.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise _wrong(".".join(map(str, first["loc"])) or "body", first["msg"]) from None
+        raise _param_error(".".join(map(str, first["loc"])) or "body", first["msg"]) from None
     except (ValueError, RecursionError):
-        raise RefusedError(400, "body: expected one JSON object", code="not_json") from None
+        raise ApiError(400, "body: expected one JSON object", code="not_json") from None
 
 
-def _refuse_what_would_be_passed_over(read: _Body) -> None:
+def _check_unsupported(read: _Body) -> None:
     """What a client counts on and would not get."""
     asked = {"tools": read.tools, "functions": read.functions, "logprobs": read.logprobs}
     for name in (name for name, value in asked.items() if value):
-        raise _wrong(name, "not offered here: the pipeline has its own")
+        raise _param_error(name, "not offered here: the pipeline has its own")
     if (read.n or 1) != 1:
-        raise _wrong("n", "expected 1, a turn has one answer")
+        raise _param_error("n", "expected 1, a turn has one answer")
     if read.response_format and read.response_format.get("type", "text") != "text":
-        raise _wrong("response_format", "expected text")
+        raise _param_error("response_format", "expected text")
 
 
-def _words(content: object) -> str:
+def _question_text(content: object) -> str:
     """The question's text, whole or in text parts."""
     if isinstance(content, str):
         text = content
     elif isinstance(content, list) and all(_is_text(part) for part in cast("list[object]", content)):
         text = "\n".join(str(part["text"]) for part in cast("Sequence[Mapping[str, object]]", content))
     else:
-        raise _wrong("messages", "the last one's content: expected a string or parts of type text")
+        raise _param_error("messages", "the last one's content: expected a string or parts of type text")
     if not text.strip():
-        raise _wrong("messages", "the last one is empty: expected the words of a question or request")
+        raise _param_error("messages", "the last one is empty: expected the words of a question or request")
     return text
 
 
@@ -113,12 +113,12 @@ def _is_text(part: object) -> bool:
     return fields.get("type") == "text" and isinstance(fields.get("text"), str)
 
 
-def _opening(messages: Sequence[Message]) -> str:
+def _derived_session(messages: Sequence[Message]) -> str:
     """The session of a client that names none: all requests that begin alike, up to the person's first words, belong together."""
     first = next((i for i, message in enumerate(messages) if message.get("role") == "user"), len(messages) - 1)
     said = [[message.get("role"), message.get("content")] for message in messages[: first + 1]]
     return f"chat-{sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:20]}"
 
 
-def _wrong(param: str, message: str) -> RefusedError:
-    return RefusedError(400, f"{param}: {message}", param=param)
+def _param_error(param: str, message: str) -> ApiError:
+    return ApiError(400, f"{param}: {message}", param=param)

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from pandora_dagster.api.refusals import RefusedError
+from pandora_dagster.api.refusals import ApiError
 from pandora_dagster.errors import ConfigurationError
 
 KEY_NAME = "PANDORA_API_KEY"
-_HERE = ("localhost", "127.0.0.1", "[::1]")
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Guard:
             given = headers.get("authorization", "")
             scheme, _, secret = given.partition(" ")
             if not (hmac.compare_digest(secret.strip().encode(), self.key.encode()) and scheme.lower() == "bearer"):
-                raise RefusedError(
+                raise ApiError(
                     401, "Authorization: expected the key of this server", code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"}
                 )
-        elif _name(headers.get("host", "")) not in (*_HERE, self.host):
-            raise RefusedError(403, "Host: another name than this machine's: expected a loopback address", code="wrong_host")
+        elif _host_name(headers.get("host", "")) not in (*_LOOPBACK_NAMES, self.host):
+            raise ApiError(403, "Host: another name than this machine's: expected a loopback address", code="wrong_host")
         if has_body and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise RefusedError(415, "Content-Type: expected application/json", code="wrong_content_type")
+            raise ApiError(415, "Content-Type: expected application/json", code="wrong_content_type")
 
 
 def is_loopback(host: str) -> bool:
@@ -51,6 +51,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _name(host: str) -> str:
+def _host_name(host: str) -> str:
     """A Host header without its port."""
     return host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host

@@ -9,12 +9,12 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from pandora_dagster.api.guard import Guard
-from pandora_dagster.api.refusals import RefusedError
+from pandora_dagster.api.refusals import ApiError
 from pandora_dagster.contracts.archive_days import ArchivedDay, DayCheck
 from pandora_dagster.errors import InputError, PandoraError
-from pandora_dagster.text.html_page import escaped, page, tagged
-from pandora_dagster.wiring import House
-from pandora_dagster.wiring.archival import Archival
+from pandora_dagster.text.html_page import escape, page, element
+from pandora_dagster.wiring import App
+from pandora_dagster.wiring.archival import ArchiveService
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -26,36 +26,36 @@ _HEADS = ("document", "tokens", "after", "ratio", "facts kept", "shortened by", 
 _VERIFY = "verify"
 """What a day's page is asked with to open every cold object of the day."""
 _NUMBERS = frozenset({"tokens", "after", "ratio"})
-Shows = Callable[[Request], str]
+PageHandler = Callable[[Request], str]
 
 
-def make_pages(house: House, guard: Guard) -> Starlette:
+def make_pages(app: App, guard: Guard) -> Starlette:
     """`/` lists the days, `/archive/<day>` shows the documents of one (`?verify=1`: with its originals), `/lineage/<document>` where one
     comes from."""
-    archival = Archival(house)
+    archival = ArchiveService(app)
 
     def days(request: Request) -> str:
-        listed = "".join(tagged("li", _link(f"/archive/{day}", f"{day}") + escaped(f"  {n} turns")) for day, n in archival.by_day())
-        return page("Archive", tagged("h1", "Archive") + tagged("ul", listed or tagged("li", "no turn is archived yet")))
+        listed = "".join(element("li", _link(f"/archive/{day}", f"{day}") + escape(f"  {n} turns")) for day, n in archival.by_day())
+        return page("Archive", element("h1", "Archive") + element("ul", listed or element("li", "no turn is archived yet")))
 
     def one_day(request: Request) -> str:
         originals = _VERIFY in request.query_params
         return _day_page(next(archival.days({_day(request.path_params["day"])}, originals=originals)), verified=originals)
 
     def lineage(request: Request) -> str:
-        return house.lineage.page(house.lineage.resolve(request.path_params["document"], user=house.settings.user))
+        return app.lineage.page(app.lineage.resolve(request.path_params["document"], user=app.settings.user))
 
-    def guarded(shows: Shows) -> Callable[[Request], Response]:
+    def guarded(shows: PageHandler) -> Callable[[Request], Response]:
         def shown(request: Request) -> Response:
             try:
                 guard.admit(request.headers, has_body=False)
                 return HTMLResponse(shows(request), headers=_HEADERS)
-            except RefusedError as refused:
-                return _wrong(refused.status, str(refused))
+            except ApiError as refused:
+                return _error_page(refused.status, str(refused))
             except InputError as error:
-                return _wrong(404, error.with_hint)
+                return _error_page(404, error.with_hint)
             except PandoraError as error:
-                return _wrong(500, error.with_hint)
+                return _error_page(500, error.with_hint)
 
         return shown
 
@@ -68,8 +68,8 @@ def make_pages(house: House, guard: Guard) -> Starlette:
     )
 
 
-def _wrong(status: int, sentence: str) -> Response:
-    return HTMLResponse(page(f"{status}", tagged("h1", escaped(sentence))), status_code=status, headers=_HEADERS)
+def _error_page(status: int, sentence: str) -> Response:
+    return HTMLResponse(page(f"{status}", element("h1", escape(sentence))), status_code=status, headers=_HEADERS)
 
 
 def _day(text: str) -> date:
@@ -81,32 +81,32 @@ def _day(text: str) -> date:
 
 def _day_page(day: ArchivedDay, *, verified: bool) -> str:
     ratio = f"{day.tokens_before:,} tokens became {day.tokens_after:,} ({day.ratio:.2f}); {day.facts_kept:,} of {day.facts:,} facts kept"
-    head = tagged("h1", f"Archived turns of {day.day}") + tagged("p", f"{day.turns:,} turns, {day.documents:,} documents. {ratio}.")
+    head = element("h1", f"Archived turns of {day.day}") + element("p", f"{day.turns:,} turns, {day.documents:,} documents. {ratio}.")
     verdicts = "".join(
-        tagged("li", escaped(f"{v.check}: {'passed' if v.passed else 'FAILED'}, {v.judged} looked at"))
-        + "".join(tagged("li", escaped(fault)) for fault in v.faults)
+        element("li", escape(f"{v.check}: {'passed' if v.passed else 'FAILED'}, {v.judged} looked at"))
+        + "".join(element("li", escape(fault)) for fault in v.faults)
         for v in day.verdicts
     )
     if not verified:
         verify = f"/archive/{day.day}?{_VERIFY}=1"
-        verdicts += tagged("li", escaped(f"{DayCheck.ORIGINALS_RESTORABLE}: ") + _link(verify, "open every cold object of this day now"))
-    heads = tagged("thead", tagged("tr", "".join(tagged("th", escaped(name)) for name in _HEADS)))
-    rows = "".join(tagged("tr", "".join(map(_cell, _HEADS, cells))) for cells in _cells(day))
-    more = tagged("p", f"{day.documents - len(day.rows):,} documents more.") if day.documents > len(day.rows) else ""
-    stays = "".join(tagged("li", escaped(f"{one.key}: {one.reason}")) for one in day.stays[:200])
+        verdicts += element("li", escape(f"{DayCheck.ORIGINALS_RESTORABLE}: ") + _link(verify, "open every cold object of this day now"))
+    heads = element("thead", element("tr", "".join(element("th", escape(name)) for name in _HEADS)))
+    rows = "".join(element("tr", "".join(map(_cell, _HEADS, cells))) for cells in _cells(day))
+    more = element("p", f"{day.documents - len(day.rows):,} documents more.") if day.documents > len(day.rows) else ""
+    stays = "".join(element("li", escape(f"{one.key}: {one.reason}")) for one in day.stays[:200])
     return page(
         f"Archive {day.day}",
-        tagged("p", _link("/", "all days"))
+        element("p", _link("/", "all days"))
         + head
-        + tagged("ul", verdicts)
-        + tagged("table", heads + tagged("tbody", rows))
+        + element("ul", verdicts)
+        + element("table", heads + element("tbody", rows))
         + more
-        + (tagged("h2", "Not archived") + tagged("ul", stays) if stays else ""),
+        + (element("h2", "Not archived") + element("ul", stays) if stays else ""),
     )
 
 
 def _cell(head: str, cell: str) -> str:
-    return tagged("td", cell, class_="number" if head in _NUMBERS else "")
+    return element("td", cell, class_="number" if head in _NUMBERS else "")
 
 
 def _cells(day: ArchivedDay) -> Iterator[tuple[str, ...]]:
@@ -114,17 +114,17 @@ def _cells(day: ArchivedDay) -> Iterator[tuple[str, ...]]:
         document = row.document
         name = f"{row.key}/{document.name}"
         ratio = f"{document.tokens_after / document.tokens_before:.2f}" if document.tokens_before else ""
-        kept = escaped(document.whole) if document.whole else f"{document.facts_kept} of {document.facts}"
+        kept = escape(document.whole) if document.whole else f"{document.facts_kept} of {document.facts}"
         yield (
             _link(f"/lineage/{name}", name),
             f"{document.tokens_before:,}",
             f"{document.tokens_after:,}",
             ratio,
             kept,
-            escaped(document.runtime),
-            escaped(f"{document.original} in {row.cold}"),
+            escape(document.runtime),
+            escape(f"{document.original} in {row.cold}"),
         )
 
 
 def _link(href: str, text: str) -> str:
-    return tagged("a", escaped(text), href=href)
+    return element("a", escape(text), href=href)

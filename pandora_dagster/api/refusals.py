@@ -21,7 +21,7 @@ _STATUS_OF_HALT = {
 """502: the model's answers did not pass; 413: what was asked does not fit. Whatever else halts a turn lies on this machine: 500."""
 
 
-class RefusedError(Exception):
+class ApiError(Exception):
     """A request that gets no answer. `headers` go out with it."""
 
     def __init__(
@@ -39,15 +39,15 @@ _NO_RETRY = {"x-should-retry": "false"}
 
 
 @dataclass(frozen=True, slots=True)
-class Halted:
+class TurnHalt:
     """A turn that stopped before its answer."""
 
     key: TurnKey
     intervention: Intervention
 
-    def refusal(self) -> RefusedError:
+    def api_error(self) -> ApiError:
         halt = self.intervention
-        return RefusedError(
+        return ApiError(
             _STATUS_OF_HALT.get(halt.type, 500),
             f"HALT at {halt.phase}: {halt.message} (intervention {halt.id}; pandora resume {self.key} goes on)",
             type="halted",
@@ -59,19 +59,19 @@ class Halted:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class TurnFailure:
     """A turn that could not begin, or that an error cut off; `key` once it had begun."""
 
     error: Exception
     key: TurnKey | None = field(default=None)
 
-    def refusal(self) -> RefusedError:
-        if isinstance(self.error, RefusedError):
+    def api_error(self) -> ApiError:
+        if isinstance(self.error, ApiError):
             return self.error
         headers = {"X-Pandora-Turn": str(self.key)} if self.key else {}
         if isinstance(self.error, InputError):
-            return RefusedError(400, self.error.with_hint, headers=headers)
+            return ApiError(400, self.error.with_hint, headers=headers)
         known = isinstance(self.error, PandoraError)
         told = self.error.with_hint if isinstance(self.error, PandoraError) else "an error inside; it stands in the server's log"
         code = "config_error" if isinstance(self.error, ConfigurationError) else "failed" if known else "internal_error"
-        return RefusedError(500, f"{self.key}: {told}" if self.key else told, type="server_error", code=code, headers=headers)
+        return ApiError(500, f"{self.key}: {told}" if self.key else told, type="server_error", code=code, headers=headers)

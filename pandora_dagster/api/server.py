@@ -13,31 +13,31 @@ from starlette.applications import Starlette
 from pandora_dagster.api.app import make_app
 from pandora_dagster.api.guard import Guard
 from pandora_dagster.api.pages import make_pages
-from pandora_dagster.api.turns import Turns
+from pandora_dagster.api.turns import TurnWorker
 from pandora_dagster.errors import InputError
-from pandora_dagster.wiring import House
+from pandora_dagster.wiring import App
 
 _GRACE_S = 2
 """How long open connections may go on at the end; the turns behind them have a time of their own."""
 
 
-def serve(house: House, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
+def serve(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
     """Serve the chat API until SIGINT or SIGTERM. Raises InputError where the address can not be had, ConfigurationError for a wrong
     model."""
-    house.check_models()
-    with _until_asked(), _listening(guard.host, port) as listening:
-        turns = Turns(house)
+    app.check_models()
+    with _until_signal(), _listening_socket(guard.host, port) as listening:
+        turns = TurnWorker(app)
         try:
-            app = make_app(turns, guard, user=house.settings.user, runtime=house.kit.runtime, model_date=int(time.time()))
+            app = make_app(turns, guard, user=app.settings.user, runtime=app.dependencies.runtime, model_date=int(time.time()))
             _run(app, listening, lambda address: on_ready(f"{address}/v1"))
         finally:
             turns.close()
 
 
-def serve_pages(house: House, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
+def serve_pages(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
     """Serve the archive's pages until SIGINT or SIGTERM. Raises InputError where the address can not be had."""
-    with _until_asked(), _listening(guard.host, port) as listening:
-        _run(make_pages(house, guard), listening, on_ready)
+    with _until_signal(), _listening_socket(guard.host, port) as listening:
+        _run(make_pages(app, guard), listening, on_ready)
 
 
 def _run(app: Starlette, listening: socket.socket, on_ready: Callable[[str], None]) -> None:
@@ -48,9 +48,9 @@ def _run(app: Starlette, listening: socket.socket, on_ready: Callable[[str], Non
 
 
 @contextmanager
-def _until_asked() -> Generator[None]:
+def _until_signal() -> Generator[None]:
     """SIGINT and SIGTERM end what is done here, all of it, and are no error."""
-    before = signal.signal(signal.SIGTERM, _ended)
+    before = signal.signal(signal.SIGTERM, _on_signal)
     try:
         yield
     except KeyboardInterrupt:
@@ -60,15 +60,15 @@ def _until_asked() -> Generator[None]:
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Generator[socket.socket]:
-    listening = _bound(host, port)
+def _listening_socket(host: str, port: int) -> Generator[socket.socket]:
+    listening = _bound_socket(host, port)
     try:
         yield listening
     finally:
         listening.close()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bound_socket(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
@@ -81,6 +81,6 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _ended(number: int, frame: FrameType | None) -> None:
+def _on_signal(number: int, frame: FrameType | None) -> None:
     """Once requests are over uvicorn raises the signal that ended it again; then the turns are still to be looked after."""
     raise KeyboardInterrupt

@@ -12,16 +12,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from threading import Thread
 
-from pandora_dagster.api.asked import Asked
-from pandora_dagster.api.refusals import Failed, Halted, RefusedError
-from pandora_dagster.api.wire import Told, usage_of
+from pandora_dagster.api.asked import ChatRequest
+from pandora_dagster.api.refusals import TurnFailure, TurnHalt, ApiError
+from pandora_dagster.api.wire import ChatAnswer, usage_of
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.defs.run import add_partitions, report_turn
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases import flow
 from pandora_dagster.phases.report import PhaseReport
-from pandora_dagster.text.dates import stamp
-from pandora_dagster.wiring import House
+from pandora_dagster.text.dates import format_timestamp
+from pandora_dagster.wiring import App
 
 MOST_TURNS = 64
 SESSION_WAIT_S = 120.0
@@ -32,72 +32,72 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class TurnStart:
     key: TurnKey
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class PhaseEnd:
     """A phase went through."""
 
     phase: str
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class AnswerText:
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class DraftWithdrawal:
     reason: str
 
 
-Event = Began | Finished | Words | Withdrawn | Told | Halted | Failed
+Event = TurnStart | PhaseEnd | AnswerText | DraftWithdrawal | ChatAnswer | TurnHalt | TurnFailure
 """What is told of a turn: Began first, then whatever comes, one of Told, Halted and Failed last; or Failed alone."""
-Tell = Callable[[Event], None]
+EventCallback = Callable[[Event], None]
 """Never raises, and may be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    tell: Tell
+    tell: EventCallback
 
-    def words(self, text: str) -> None:
-        self.tell(Words(text))
+    def on_text(self, text: str) -> None:
+        self.tell(AnswerText(text))
 
-    def withdrawn(self, reason: str) -> None:
-        self.tell(Withdrawn(reason))
+    def on_withdrawal(self, reason: str) -> None:
+        self.tell(DraftWithdrawal(reason))
 
 
 @dataclass(slots=True)
-class _Place:
+class _SessionQueue:
     """A session's turn-taking."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     claims: int = 0
 
 
-class Turns:
+class TurnWorker:
     """Runs turns over one open house. `close` ends what can be ended, and waits for what has to be written."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, app: App) -> None:
+        self._house = app
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="turns")
         self._reporter = ThreadPoolExecutor(1, thread_name_prefix="dagster")
-        self._places: dict[tuple[UserId, SessionId], _Place] = {}
+        self._places: dict[tuple[UserId, SessionId], _SessionQueue] = {}
         self._under_way: set[Future[None]] = set()
         self._thread.start()
 
     @property
-    def under_way(self) -> int:
+    def active_turns(self) -> int:
         return len(self._under_way)
 
-    def begin(self, asked: Asked, tell: Tell) -> None:
+    def begin(self, asked: ChatRequest, tell: EventCallback) -> None:
         """Start a turn and return at once; raises RefusedError where too many run."""
         if len(self._under_way) >= MOST_TURNS:
-            raise RefusedError(
+            raise ApiError(
                 429, f"{MOST_TURNS} turns are under way: expected fewer at once", type="rate_limit_error", headers={"Retry-After": "5"}
             )
         turn = asyncio.run_coroutine_threadsafe(self._run(asked, tell), self._loop)
@@ -121,60 +121,60 @@ class Turns:
         await asyncio.gather(*turns, return_exceptions=True)
         await self._house.runtime.aclose()
 
-    async def _run(self, asked: Asked, tell: Tell) -> None:
+    async def _run(self, asked: ChatRequest, tell: EventCallback) -> None:
         key: TurnKey | None = None
         reports: list[PhaseReport] = []
         try:
-            async with self._place_of(asked):
-                self._remember(asked)
+            async with self._session_slot(asked):
+                self._import_earlier_messages(asked)
                 key = self._house.start(asked.query, user=asked.user, session=asked.session, mode=asked.mode)
-                tell(Began(key))
+                tell(TurnStart(key))
                 await self._phases(key, asked, reports, tell)
         except Exception as error:
-            if not isinstance(error, RefusedError | InputError):
+            if not isinstance(error, ApiError | InputError):
                 _log.exception("%s: the turn ended with an error", key or asked.session)
-            tell(Failed(error, key))
+            tell(TurnFailure(error, key))
         except BaseException:
-            tell(Failed(RefusedError(503, "the server is ending: expected it to run", type="server_error", code="ending"), key))
+            tell(TurnFailure(ApiError(503, "the server is ending: expected it to run", type="server_error", code="ending"), key))
             raise
         finally:
             if key is not None and reports:
-                self._to_dagster(report_turn, self._house, key, reports)
+                self._report_to_dagster(report_turn, self._house, key, reports)
 
-    async def _phases(self, key: TurnKey, asked: Asked, reports: list[PhaseReport], tell: Tell) -> None:
+    async def _phases(self, key: TurnKey, asked: ChatRequest, reports: list[PhaseReport], tell: EventCallback) -> None:
         """Every phase; the answer is told as soon as it is saved, what follows it takes nothing from that (DECISIONS 16)."""
 
         def hear(report: PhaseReport) -> None:
             reports.append(report)
-            if report.answers:
+            if report.has_answer:
                 calls = [call for one in reports for call in one.calls]
-                tell(Told(self._house.answered(key), asked.session, usage_of(calls)))
-            elif report.halt and not any(one.answers for one in reports):
-                tell(Halted(key, report.halt))
+                tell(ChatAnswer(self._house.answer_of(key), asked.session, usage_of(calls)))
+            elif report.halt and not any(one.has_answer for one in reports):
+                tell(TurnHalt(key, report.halt))
             else:
-                tell(Finished(report.phase))
+                tell(PhaseEnd(report.phase))
 
-        await flow.run_turn(key, self._house.listened_by(_Listener(tell)).kit, on_report=hear)
+        await flow.run_turn(key, self._house.with_listener(_Listener(tell)).dependencies, on_report=hear)
 
-    def _remember(self, asked: Asked) -> None:
+    def _import_earlier_messages(self, asked: ChatRequest) -> None:
         """What was said before a session's first turn here becomes its recorded history, once; raises InputError."""
-        house = self._house
-        record = house.sessions.find(asked.user, asked.session)
-        begun = record.state == "complete" if record else bool(house.kit.index.rows(asked.user, session=asked.session, limit=1))
+        app = self._house
+        record = app.sessions.find(asked.user, asked.session)
+        begun = record.state == "complete" if record else bool(app.dependencies.index.rows(asked.user, session=asked.session, limit=1))
         if not asked.earlier or begun:
             return
         said = {
             "id": asked.session,
             "user_id": asked.user,
-            "created_at": record.created_at if record else stamp(house.kit.clock()),
+            "created_at": record.created_at if record else format_timestamp(app.dependencies.clock()),
             "messages": asked.earlier,
         }
-        report = house.import_conversations([json.dumps(said).encode()], where="messages")
+        report = app.import_conversations([json.dumps(said).encode()], where="messages")
         if report.faults:
             raise InputError(report.faults[0])
-        self._to_dagster(add_partitions, house, report.keys)
+        self._report_to_dagster(add_partitions, app, report.keys)
 
-    def _to_dagster(self, tell: Callable[..., None], *about: object) -> None:
+    def _report_to_dagster(self, tell: Callable[..., None], *about: object) -> None:
         """Beside everything else, one after the other; a page that can not be written takes nothing from the turn."""
 
         def told() -> None:
@@ -186,16 +186,16 @@ class Turns:
         self._reporter.submit(told)
 
     @asynccontextmanager
-    async def _place_of(self, asked: Asked) -> AsyncGenerator[None]:
+    async def _session_slot(self, asked: ChatRequest) -> AsyncGenerator[None]:
         """Held while a turn of the session runs, with what follows its answer."""
-        place = self._places.setdefault((asked.user, asked.session), _Place())
+        place = self._places.setdefault((asked.user, asked.session), _SessionQueue())
         place.claims += 1
         try:
             try:
                 async with asyncio.timeout(SESSION_WAIT_S):
                     await place.lock.acquire()
             except TimeoutError:
-                raise RefusedError(
+                raise ApiError(
                     409, f"session {asked.session}: the turn before has not ended within {SESSION_WAIT_S:g} s", code="session_busy"
                 ) from None
             try:

@@ -29,8 +29,8 @@ from pandora_dagster.cli import (
     transfer,
     turns,
 )
-from pandora_dagster.cli.opened import Overrides
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note
+from pandora_dagster.cli.opened import CommonOptions
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note
 from pandora_dagster.errors import HaltError, PandoraError
 
 _HELP = """Conversation turns as documents, model calls as recipes, on Dagster.
@@ -40,7 +40,7 @@ Exit codes: 0 done; 1 the work halted or a check failed; 2 the command line, a f
 Example: pandora demo
 """
 
-app = typer.Typer(
+command_line = typer.Typer(
     name="pandora",
     help=_HELP,
     no_args_is_help=True,
@@ -48,28 +48,28 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
 )
-turns.register(app)
-batch.register(app)
-search.register(app)
-transfer.register(app)
-documents.register(app)
-governance.register(app)
-recipe_versions.register(governance.recipes)
+turns.register(command_line)
+batch.register(command_line)
+search.register(command_line)
+transfer.register(command_line)
+documents.register(command_line)
+governance.register(command_line)
+recipe_versions.register_versions(governance.recipes)
 recipe_tests.register(governance.recipes)
-recipe_scores.register(governance.recipes)
-recipe_lessons.register(app, governance.recipes)
-interventions.register(app)
-service.register(app)
-serving.register(app)
-calls.register(app)
-compression.register(app)
-sources.register(app)
-memory.register(app)
-archive.register(app)
-cold.register(app)
-forget.register(app)
-lineage.register(app)
-digest.register(app)
+recipe_scores.register_scores(governance.recipes)
+recipe_lessons.register_lessons(command_line, governance.recipes)
+interventions.register(command_line)
+service.register(command_line)
+serving.register(command_line)
+calls.register(command_line)
+compression.register(command_line)
+sources.register(command_line)
+memory.register(command_line)
+archive.register(command_line)
+cold.register(command_line)
+forget.register(command_line)
+lineage.register(command_line)
+digest.register(command_line)
 
 
 def _version(wanted: bool) -> None:
@@ -80,25 +80,25 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@command_line.callback()
 def common(
     context: typer.Context,
     root: Annotated[str, typer.Option("--root", help="Store root; default PANDORA_ROOT or data/panda-system-docs.")] = "",
     runtime: Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default PANDORA_RUNTIME.")] = "",
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
-    context.obj = Overrides(root, runtime)
+    context.obj = CommonOptions(root, runtime)
 
 
 def run() -> None:
     """Run the program; every expected failure becomes one sentence on stderr and its exit code."""
     try:
-        app(prog_name="pandora")
+        command_line(prog_name="pandora")
     except PandoraError as error:
-        note(f"pandora: {error}")
+        print_note(f"pandora: {error}")
         if error.hint:
-            note(f"  {error.hint}")
+            print_note(f"  {error.hint}")
         sys.exit(EXIT_HALTED if isinstance(error, HaltError) else EXIT_WRONG)
     except OSError as error:
-        note(f"pandora: {error.filename or 'the disk'}: {error.strerror or error}")
+        print_note(f"pandora: {error.filename or 'the disk'}: {error.strerror or error}")
         sys.exit(EXIT_WRONG)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, display_path, print_line, print_json, print_table, exit_with
 
 if TYPE_CHECKING:
-    from pandora_dagster.contracts.archive import ArchivedTurn, ArchiveReport, DocumentRow, NotDue
+    from pandora_dagster.contracts.archive import ArchivedTurn, ArchiveReport, DocumentRow, NotDueTurn
     from pandora_dagster.contracts.levels import LevelReport
-    from pandora_dagster.phases.archive_selection import Selected
-    from pandora_dagster.phases.archiving import ArchiveDesk
-    from pandora_dagster.wiring import House
+    from pandora_dagster.phases.archive_selection import ArchiveSelection
+    from pandora_dagster.phases.archiving import ArchiveContext
+    from pandora_dagster.wiring import App
 
 Turn = Annotated[str, typer.Argument(help="<user>:turn_000811, or the short form where it is unique.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
@@ -51,31 +51,31 @@ def archive(
     Example: pandora archive --older-than 30d --dry-run
     """
     from pandora_dagster.defs.run import remove_archived_partitions
-    from pandora_dagster.phases.archive_selection import select
+    from pandora_dagster.phases.archive_selection import select_turns
     from pandora_dagster.selection.due import last_due_day
     from pandora_dagster.wiring import open_archive
 
-    with stored(context) as house:
-        days = days_of(older_than) if older_than else house.settings.archive_after_days
-        desk = open_archive(house, after_days=days)
+    with app_of_existing_store(context) as app:
+        days = days_of(older_than) if older_than else app.settings.archive_after_days
+        ctx = open_archive(app, after_days=days)
         wanted = _date(day) if day else None
-        last = last_due_day(house.kit.clock(), desk.rules.zone, days)
+        last = last_due_day(app.dependencies.clock(), ctx.rules.zone, days)
         if wanted and wanted > last + timedelta(days=days):
-            stop(EXIT_WRONG, f"--date {day}: a day to come: expected one up to {last}")
+            exit_with(EXIT_WRONG, f"--date {day}: a day to come: expected one up to {last}")
         if wanted and wanted > last:
-            stop(EXIT_WRONG, f"--date {day}: due are days up to {last}, {days} days ago: expected one of them, or a lower --older-than")
-        selected = select(desk, days=None if wanted is None else {wanted})
+            exit_with(EXIT_WRONG, f"--date {day}: due are days up to {last}, {days} days ago: expected one of them, or a lower --older-than")
+        selected = select_turns(ctx, days=None if wanted is None else {wanted})
         if dry_run:
-            _tell_selected(selected, as_json=as_json)
+            _print_selection(selected, as_json=as_json)
             return
         rows: list[ArchivedTurn] = []
-        report = _archived(house, desk, selected, rows)
-        remove_archived_partitions(house)
-        levels = () if report.stopped else _levels(house, desk.rules.after_days)
-        _tell(house, report, rows, levels, as_json=as_json)
+        report = _archive_with_progress(app, ctx, selected, rows)
+        remove_archived_partitions(app)
+        levels = () if report.stopped else _levels(app, ctx.rules.after_days)
+        _print_report(app, report, rows, levels, as_json=as_json)
     for done in (report, *levels):
         if done.stopped:
-            stop(EXIT_WRONG, done.stopped, done.hint)
+            exit_with(EXIT_WRONG, done.stopped, done.hint)
     if report.failed or any(done.failed for done in levels):
         raise typer.Exit(EXIT_HALTED)
 
@@ -91,21 +91,21 @@ def restore(context: typer.Context, turn: Turn, as_json: AsJson = False) -> None
     from pandora_dagster.phases.restoring import restore as bring_back
     from pandora_dagster.wiring import open_archive
 
-    with stored(context) as house:
-        key = house.turns.resolve(turn)
-        done = bring_back(key, open_archive(house))
-        add_partitions(house, (key,))  # also where a restoring was cut off before it
-        folder = house.turns.path(key)
+    with app_of_existing_store(context) as app:
+        key = app.turns.resolve(turn)
+        done = bring_back(key, open_archive(app))
+        add_partitions(app, (key,))  # also where a restoring was cut off before it
+        folder = app.turns.path(key)
     until = done.hold.until if done.hold else None
     if as_json:
-        say_json(
+        print_json(
             {"turn": str(key), "restored": done.was_archived, "state": done.turn.manifest.state, "folder": folder, "held_until": until}
         )
     elif not done.was_archived:
-        say(f"{key}: it is {done.turn.manifest.state}, not archived; nothing was changed")
+        print_line(f"{key}: it is {done.turn.manifest.state}, not archived; nothing was changed")
     else:
-        say(f"{key}: restored, {len(done.turn.files) + 1} documents, {done.turn.manifest.tokens} tokens in context.md")
-        note(f"{place(folder)}; kept from archival {f'until {until}' if until else 'until it is unpinned'}")
+        print_line(f"{key}: restored, {len(done.turn.files) + 1} documents, {done.turn.manifest.tokens} tokens in context.md")
+        print_note(f"{display_path(folder)}; kept from archival {f'until {until}' if until else 'until it is unpinned'}")
 
 
 def pin(context: typer.Context, turn: Turn) -> None:
@@ -116,13 +116,13 @@ def pin(context: typer.Context, turn: Turn) -> None:
     from pandora_dagster.phases.restoring import pin as put_pin
     from pandora_dagster.wiring import open_archive
 
-    with stored(context) as house:
-        key = house.turns.resolve(turn)
-        put_pin(key, open_archive(house))
-        archived = house.turns.manifest(key).archive is not None
-    say(f"{key}: pinned")
+    with app_of_existing_store(context) as app:
+        key = app.turns.resolve(turn)
+        put_pin(key, open_archive(app))
+        archived = app.turns.manifest(key).archive is not None
+    print_line(f"{key}: pinned")
     if archived:
-        note(f"it is archived; its originals come back, and stay, with: pandora restore {key}")
+        print_note(f"it is archived; its originals come back, and stay, with: pandora restore {key}")
 
 
 def unpin(context: typer.Context, turn: Turn) -> None:
@@ -133,17 +133,17 @@ def unpin(context: typer.Context, turn: Turn) -> None:
     from pandora_dagster.phases.restoring import unpin as take_pin
     from pandora_dagster.wiring import open_archive
 
-    with stored(context) as house:
-        key = house.turns.resolve(turn)
-        had_one = take_pin(key, open_archive(house))
-    say(f"{key}: unpinned" if had_one else f"{key}: was not pinned")
+    with app_of_existing_store(context) as app:
+        key = app.turns.resolve(turn)
+        had_one = take_pin(key, open_archive(app))
+    print_line(f"{key}: unpinned" if had_one else f"{key}: was not pinned")
 
 
 def days_of(text: str) -> int:
     """Days of an option such as `30d`; ends the command where it is none."""
     found = _AGE.fullmatch(text.strip())
     if not found or not 1 <= int(found.group(1)) <= _MOST_DAYS:
-        stop(EXIT_WRONG, f"--older-than {text[:40]}: expected days from 1d to {_MOST_DAYS}d, e.g. 30d")
+        exit_with(EXIT_WRONG, f"--older-than {text[:40]}: expected days from 1d to {_MOST_DAYS}d, e.g. 30d")
     return int(found.group(1))
 
 
@@ -151,14 +151,14 @@ def _date(text: str) -> date:
     try:
         return date.fromisoformat(text.strip())
     except ValueError:
-        stop(EXIT_WRONG, f"--date {text[:40]}: no day: expected one such as 2026-01-04")
+        exit_with(EXIT_WRONG, f"--date {text[:40]}: no day: expected one such as 2026-01-04")
 
 
-def _archived(house: "House", desk: "ArchiveDesk", selected: "Selected", rows: "list[ArchivedTurn]") -> "ArchiveReport":
+def _archive_with_progress(app: "App", ctx: "ArchiveContext", selected: "ArchiveSelection", rows: "list[ArchivedTurn]") -> "ArchiveReport":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from pandora_dagster.wiring.archival import Archival
+    from pandora_dagster.wiring.archival import ArchiveService
 
     shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} turns"), TimeElapsedColumn())
     with Progress(*shown, console=Console(stderr=True)) as bar:
@@ -168,66 +168,66 @@ def _archived(house: "House", desk: "ArchiveDesk", selected: "Selected", rows: "
             rows.append(row)
             bar.advance(task)
 
-        return Archival(house).archive(selected, desk, on_row=told)
+        return ArchiveService(app).archive(selected, ctx, on_row=told)
 
 
-def _levels(house: "House", after_days: int) -> "tuple[LevelReport, LevelReport]":
+def _levels(app: "App", after_days: int) -> "tuple[LevelReport, LevelReport]":
     """Narratives and digests, brought up to date with what is archived."""
     from pandora_dagster.phases.digests import digest_users
     from pandora_dagster.phases.narratives import summarise_sessions
     from pandora_dagster.wiring import open_levels
 
-    desk = open_levels(house, quiet_days=after_days)
-    return house.run(summarise_sessions(desk)), house.run(digest_users(desk))
+    ctx = open_levels(app, quiet_days=after_days)
+    return app.run(summarise_sessions(ctx)), app.run(digest_users(ctx))
 
 
-def _tell_selected(selected: "Selected", *, as_json: bool) -> None:
+def _print_selection(selected: "ArchiveSelection", *, as_json: bool) -> None:
     if as_json:
         due = [{"turn": str(d.key), "day": d.day.isoformat()} for d in selected.due]
-        say_json({"due": due, "not_due": _not_due(selected.not_due)})
+        print_json({"due": due, "not_due": _not_due(selected.not_due)})
         return
     days = sorted({d.day for d in selected.due})
     span = f", last active {days[0]} to {days[-1]}" if days else ""
-    say(f"{len(selected.due)} turns are due{span}; {len(selected.not_due)} stay")
+    print_line(f"{len(selected.due)} turns are due{span}; {len(selected.not_due)} stay")
     if selected.due:
-        say_table(("Due", "Day"), [(str(d.key), d.day) for d in selected.due[:_SHOWN]])
+        print_table(("Due", "Day"), [(str(d.key), d.day) for d in selected.due[:_SHOWN]])
     if len(selected.due) > _SHOWN:
-        note(f"{len(selected.due) - _SHOWN} more are due; --json lists all")
-    _tell_not_due(selected.not_due)
+        print_note(f"{len(selected.due) - _SHOWN} more are due; --json lists all")
+    _print_not_due(selected.not_due)
 
 
-def _tell(house: "House", report: "ArchiveReport", rows: "list[ArchivedTurn]", levels: "Sequence[LevelReport]", *, as_json: bool) -> None:
+def _print_report(app: "App", report: "ArchiveReport", rows: "list[ArchivedTurn]", levels: "Sequence[LevelReport]", *, as_json: bool) -> None:
     counts = {outcome.value: number for outcome, number in report.counts.items()}
     if as_json:
         names = ("due", "documents", "compressed", "tokens_before", "tokens_after", "ratio", "facts", "facts_kept", "cold_bytes", "stopped")
         sums = {name: getattr(report, name) for name in names}
         made = {name: dict(done.counts) for name, done in zip(("narratives", "digests"), levels, strict=False)}
-        say_json({**sums, "counts": counts, "turns": [_row(row) for row in rows], "not_due": _not_due(report.not_due), **made})
+        print_json({**sums, "counts": counts, "turns": [_row(row) for row in rows], "not_due": _not_due(report.not_due), **made})
         return
     done = [row for row in rows if row.documents]
     if done:
         header = ("Turn", "Document", "Tokens before", "After", "Ratio", "Facts kept", "Cold object")
         lines = [(row, d) for row in done for d in row.documents]
-        say_table(header, [_line(row, d) for row, d in lines[:_SHOWN]])
+        print_table(header, [_line(row, d) for row, d in lines[:_SHOWN]])
         if len(lines) > _SHOWN:
-            note(f"{len(lines) - _SHOWN} documents more; --json lists all")
+            print_note(f"{len(lines) - _SHOWN} documents more; --json lists all")
         ratio = f"{report.tokens_before} to {report.tokens_after} tokens ({report.ratio:.2f})"
         facts = f"{report.facts_kept} of {report.facts} facts of {report.compressed} compressed documents kept"
-        say(f"{len(done)} turns archived, {report.documents} documents: {ratio}; {facts}")
-        say(f"originals: {report.cold_bytes:,} bytes in {place(str(Path(house.settings.root, 'cold')))}")
+        print_line(f"{len(done)} turns archived, {report.documents} documents: {ratio}; {facts}")
+        print_line(f"originals: {report.cold_bytes:,} bytes in {display_path(str(Path(app.settings.root, 'cold')))}")
     for outcome in ("finished", "kept", "failed"):
         if outcome in counts:
-            say(f"{counts[outcome]} turns {outcome}")
+            print_line(f"{counts[outcome]} turns {outcome}")
     if not report.due:
-        say("nothing is due")
+        print_line("nothing is due")
     for row in report.failed:
-        note(f"pandora: {row.key}: {row.reason} (intervention {row.intervention})")
+        print_note(f"pandora: {row.key}: {row.reason} (intervention {row.intervention})")
     for name, done in zip(("narratives", "digests"), levels, strict=False):
         if told := ", ".join(f"{number} {outcome}" for outcome, number in done.counts.items() if outcome != "unchanged"):
-            say(f"{name}: {told} (pandora digest)")
+            print_line(f"{name}: {told} (pandora digest)")
         for failed in done.failed:
-            note(f"pandora: {failed.subject}: {failed.reason} (intervention {failed.intervention})")
-    _tell_not_due(report.not_due)
+            print_note(f"pandora: {failed.subject}: {failed.reason} (intervention {failed.intervention})")
+    _print_not_due(report.not_due)
 
 
 def _line(row: "ArchivedTurn", document: "DocumentRow") -> tuple[object, ...]:
@@ -244,14 +244,14 @@ def _line(row: "ArchivedTurn", document: "DocumentRow") -> tuple[object, ...]:
     )
 
 
-def _tell_not_due(not_due: "Sequence[NotDue]") -> None:
+def _print_not_due(not_due: "Sequence[NotDueTurn]") -> None:
     for stays in not_due[:_SHOWN]:
-        note(f"{stays.key} stays: {stays.reason}")
+        print_note(f"{stays.key} stays: {stays.reason}")
     if len(not_due) > _SHOWN:
-        note(f"{len(not_due) - _SHOWN} more stay; --json lists all")
+        print_note(f"{len(not_due) - _SHOWN} more stay; --json lists all")
 
 
-def _not_due(not_due: "Sequence[NotDue]") -> list[dict[str, str]]:
+def _not_due(not_due: "Sequence[NotDueTurn]") -> list[dict[str, str]]:
     return [{"turn": str(n.key), "day": n.day.isoformat() if n.day else "", "kept": n.kept.value, "reason": n.reason} for n in not_due]
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.opened import settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_table, stop
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, display_path, print_line, print_json, print_table, exit_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pandora_dagster.contracts.batches import BatchRow
-    from pandora_dagster.wiring.batching import Batching, BatchRun
+    from pandora_dagster.wiring.batching import BatchService, BatchRun
 
 _SHOWN = 40
 
@@ -40,29 +40,29 @@ def batch(
     Example: pandora batch queries.jsonl
     """
     from pandora_dagster.contracts.words import Priority
-    from pandora_dagster.wiring import open_house
-    from pandora_dagster.wiring.batching import Batching
+    from pandora_dagster.wiring import open_app
+    from pandora_dagster.wiring.batching import BatchService
 
     if not file.is_file():
-        stop(EXIT_WRONG, f"{file}: not a file; expected queries as JSON lines")
-    house = open_house(settings_of(context), priority=Priority.NIGHT)
+        exit_with(EXIT_WRONG, f"{file}: not a file; expected queries as JSON lines")
+    app = open_app(settings_of(context), priority=Priority.BATCH)
     try:
-        run = _run(file, Batching(house))
-        _known_to_dagster(run, Batching(house))
+        run = _run(file, BatchService(app))
+        _add_partitions(run, BatchService(app))
     finally:
-        house.close()
+        app.close()
     if as_json:
         counts = Counter(str(row.state) for row in run.rows)
         rejected = str(run.rejected) if run.rejected else None
         told = {"file": str(file), "batch": run.batch.digest, "day": run.batch.day, "counts": counts, "rejected": rejected}
-        say_json({**told, "rows": [asdict(row) for row in run.rows]})
+        print_json({**told, "rows": [asdict(row) for row in run.rows]})
     else:
         _show(run)
     if any(row.intervention or row.state in ("rejected", "halted") for row in run.rows):
         raise typer.Exit(EXIT_HALTED)
 
 
-def _run(file: Path, batching: "Batching") -> "BatchRun":
+def _run(file: Path, batching: "BatchService") -> "BatchRun":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -76,25 +76,25 @@ def _run(file: Path, batching: "Batching") -> "BatchRun":
         )
 
 
-def _known_to_dagster(run: "BatchRun", batching: "Batching") -> None:
+def _add_partitions(run: "BatchRun", batching: "BatchService") -> None:
     """Its turns get partitions, so that a halted one can be resumed from the web page."""
     from pandora_dagster.defs.run import add_partitions
 
-    add_partitions(batching.house, [query.key for query in run.batch.queries])
+    add_partitions(batching.app, [query.key for query in run.batch.queries])
 
 
 def _show(run: "BatchRun") -> None:
     rows: Sequence[BatchRow] = run.rows
     shown = [row for row in rows if row.reason] + [row for row in rows if not row.reason]
-    say_table(
+    print_table(
         ("Line", "Id", "Turn", "State", "Tokens", "Seconds", "Why"),
         [(r.line, r.id, r.turn, r.state, r.tokens or "", f"{r.ms / 1_000:.1f}" if r.turn else "", r.reason[:120]) for r in shown[:_SHOWN]],
     )
     if len(shown) > _SHOWN:
-        note(f"{len(shown) - _SHOWN} further lines are not shown; --json shows all")
+        print_note(f"{len(shown) - _SHOWN} further lines are not shown; --json shows all")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(Counter(str(row.state) for row in rows).items()))
-    say(f"{run.batch.file}: {counts or 'no queries'}; {sum(row.tokens for row in rows):,} tokens")
+    print_line(f"{run.batch.file}: {counts or 'no queries'}; {sum(row.tokens for row in rows):,} tokens")
     if run.rejected:
-        note(f"pandora: rejected lines with their reasons: {place(str(run.rejected))}")
+        print_note(f"pandora: rejected lines with their reasons: {display_path(str(run.rejected))}")
     if halted := [row.turn for row in rows if row.intervention]:
-        note(f"pandora: {len(halted)} turns have an intervention; go on with, e.g.: pandora resume {halted[0]}")
+        print_note(f"pandora: {len(halted)} turns have an intervention; go on with, e.g.: pandora resume {halted[0]}")

@@ -5,8 +5,8 @@ from typing import Annotated, get_args
 
 import typer
 
-from pandora_dagster.cli.opened import opened
-from pandora_dagster.cli.output import EXIT_WRONG, say_json, say_table, stop
+from pandora_dagster.cli.opened import app_of
+from pandora_dagster.cli.output import EXIT_WRONG, print_json, print_table, exit_with
 
 _HEADERS = ("Calls", "Failed", "Retries", "Tokens", "Cached", "Output", "Seconds", "Queued", "Cost")
 
@@ -35,17 +35,17 @@ def calls(
 
     known = {name: name for name in get_args(SumBy)}
     if by not in known:
-        stop(EXIT_WRONG, f"--by {by}: expected one of {', '.join(known)}")
+        exit_with(EXIT_WRONG, f"--by {by}: expected one of {', '.join(known)}")
     try:
         day = date.fromisoformat(since).isoformat() if since else ""
     except ValueError:
-        stop(EXIT_WRONG, f"--since {since}: expected a day such as 2026-01-04")
-    with opened(context) as house:
-        rows = house.calls.sums(known[by], user=user_id(user) if user else None, since=day)
+        exit_with(EXIT_WRONG, f"--since {since}: expected a day such as 2026-01-04")
+    with app_of(context) as app:
+        rows = app.calls.sums(known[by], user=user_id(user) if user else None, since=day)
     if as_json:
-        say_json([{by: what, **asdict(sums)} for what, sums in rows])
+        print_json([{by: what, **asdict(sums)} for what, sums in rows])
         return
-    say_table(
+    print_table(
         (by.capitalize(), *_HEADERS),
         [
             (

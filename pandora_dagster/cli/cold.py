@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.archive import days_of
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
@@ -39,44 +39,44 @@ def prune(
     from pandora_dagster.phases.retention import prune as pruned
     from pandora_dagster.wiring import open_archive
 
-    with stored(context) as house:
-        days = days_of(older_than) if older_than else house.settings.cold_keep_days
+    with app_of_existing_store(context) as app:
+        days = days_of(older_than) if older_than else app.settings.cold_keep_days
         if not days:
-            stop(EXIT_WRONG, "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", "name the days: --older-than 400d")
-        desk = open_archive(house)
+            exit_with(EXIT_WRONG, "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", "name the days: --older-than 400d")
+        ctx = open_archive(app)
         if not yes and not dry_run:
-            _asked(pruned(desk, older_than_days=days, by="pandora cold prune", dry_run=True))
-        report = pruned(desk, older_than_days=days, by="pandora cold prune", dry_run=dry_run)
-    _tell(report, as_json=as_json)
+            _confirm(pruned(ctx, older_than_days=days, by="pandora cold prune", dry_run=True))
+        report = pruned(ctx, older_than_days=days, by="pandora cold prune", dry_run=dry_run)
+    _print_report(report, as_json=as_json)
     if report.faults:
         raise typer.Exit(EXIT_HALTED)
 
 
-def _asked(report: "PruneReport") -> None:
+def _confirm(report: "PruneReport") -> None:
     """Goes on only where a person says yes, or nothing would go."""
     going = f"{len(report.pruned)} originals, {report.bytes_freed:,} bytes"
     if report.pruned and not typer.confirm(f"Delete {going} for good?", err=True):
-        stop(EXIT_WRONG, "nothing was deleted")
+        exit_with(EXIT_WRONG, "nothing was deleted")
 
 
-def _tell(report: "PruneReport", *, as_json: bool) -> None:
+def _print_report(report: "PruneReport", *, as_json: bool) -> None:
     if as_json:
         names = ("older_than_days", "dry_run", "young", "gone", "bytes_freed")
         sums = {name: getattr(report, name) for name in names}
-        say_json({**sums, "deleted": _rows(report.pruned), "kept": _rows(report.kept), "unread": list(report.unread)})
+        print_json({**sums, "deleted": _rows(report.pruned), "kept": _rows(report.kept), "unread": list(report.unread)})
         return
     done = "to delete" if report.dry_run else "deleted"
     rest = f"{report.young} archived later, {report.gone} deleted before"
-    say(f"originals of {len(report.pruned)} turns {done}, {report.bytes_freed:,} bytes; {len(report.kept)} stay; {rest}")
+    print_line(f"originals of {len(report.pruned)} turns {done}, {report.bytes_freed:,} bytes; {len(report.kept)} stay; {rest}")
     if report.pruned:
-        say_table(("Turn", "Day", "Cold object", "Bytes"), [(t.key, t.day, t.cold, t.size) for t in report.pruned[:_SHOWN]])
+        print_table(("Turn", "Day", "Cold object", "Bytes"), [(t.key, t.day, t.cold, t.size) for t in report.pruned[:_SHOWN]])
     for turn in report.kept[:_SHOWN]:
-        note(f"{turn.key} stays: {turn.reason}")
+        print_note(f"{turn.key} stays: {turn.reason}")
     for fault in report.unread:
-        note(fault)
+        print_note(fault)
     hidden = max(0, len(report.pruned) - _SHOWN) + max(0, len(report.kept) - _SHOWN)
     if hidden:
-        note(f"{hidden} more; --json lists all")
+        print_note(f"{hidden} more; --json lists all")
 
 
 def _rows(turns: "Sequence[PrunedTurn]") -> list[dict[str, str | int]]:

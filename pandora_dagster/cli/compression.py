@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pandora_dagster.cli.opened import settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, stop
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, print_line, print_json, exit_with
 from pandora_dagster.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,37 +49,37 @@ def compress(
     Example: pandora compress notes.md --target-tokens 500 --query "What did the flight cost?"
     """
     if bool(file) == bool(jsonl):
-        stop(EXIT_WRONG, "compress: expected either FILE or --jsonl")
+        exit_with(EXIT_WRONG, "compress: expected either FILE or --jsonl")
     if jsonl:
         if target_tokens is not None or content_type or query or original:
-            stop(EXIT_WRONG, "compress: --jsonl: its lines say target_tokens, type, query and original; expected no options for them")
+            exit_with(EXIT_WRONG, "compress: --jsonl: its lines say target_tokens, type, query and original; expected no options for them")
         _lines(jsonl, settings_of(context))
     elif file == original == "-":
-        stop(EXIT_WRONG, "compress: --original: stdin is FILE already; expected a file")
+        exit_with(EXIT_WRONG, "compress: --original: stdin is FILE already; expected a file")
     elif target_tokens is None:
-        stop(EXIT_WRONG, "compress: --target-tokens: missing; expected a number of tokens", "pandora compress FILE --target-tokens 500")
+        exit_with(EXIT_WRONG, "compress: --target-tokens: missing; expected a number of tokens", "pandora compress FILE --target-tokens 500")
     else:
         _file(file, original, target_tokens, content_type, query, settings_of(context), as_json=as_json)
 
 
 def _file(file: str, original: str, target_tokens: int, content_type: str, query: str, settings: "Settings", *, as_json: bool) -> None:
-    from pandora_dagster.wiring.compressing import Wanted, broken_json_line, opened_compressor, tokens_in
+    from pandora_dagster.wiring.compressing import CompressionRequest, broken_json_line, open_compressor, count_tokens
 
     name = "" if file == "-" else file
-    wanted = Wanted(file, _text(file), target_tokens, content_type, query, _text(original) if original else "", name)
-    with opened_compressor(settings) as compressed:
+    wanted = CompressionRequest(file, _text(file), target_tokens, content_type, query, _text(original) if original else "", name)
+    with open_compressor(settings) as compressed:
         answer = compressed(wanted)
     if as_json:
-        say_json(answer)
+        print_json(answer)
     elif answer["text"] is not None:
-        say(answer["text"])
+        print_line(answer["text"])
     if broken := broken_json_line(wanted.text):
-        note(f"pandora: {file}: broken JSON from line {broken} on: taken as text")
-    note(_summary(answer, tokens_in(wanted.text, settings)))
+        print_note(f"pandora: {file}: broken JSON from line {broken} on: taken as text")
+    print_note(_summary(answer, count_tokens(wanted.text, settings)))
     for name in ("changed", "missing") if answer["text"] is not None else ():
         if shown := [_short(fact) for fact in answer[name][:_SHOWN]]:
             more = len(answer[name]) - len(shown)
-            note(f"pandora: {name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}")
+            print_note(f"pandora: {name}: {'; '.join(shown)}{f'; and {more} more' if more else ''}")
     if answer["halted"]:
         raise typer.Exit(EXIT_HALTED)
 
@@ -92,15 +92,15 @@ def _short(fact: str) -> str:
 
 def _lines(jsonl: str, settings: "Settings") -> None:
     """Every line is answered, also one that can not be tried; a HALT or a broken line makes the exit code 1."""
-    from pandora_dagster.wiring.compressing import answers, opened_compressor
+    from pandora_dagster.wiring.compressing import answer_lines, open_compressor
 
     halted = False
-    with opened_compressor(settings) as compressed:
-        for answer in answers(_bytes(jsonl), compressed, where=jsonl):
+    with open_compressor(settings) as compressed:
+        for answer in answer_lines(_bytes(jsonl), compressed, where=jsonl):
             halted = halted or bool(answer["halted"])
             if "line" in answer:
-                note(f"pandora: {answer['halted']}")
-            say(json.dumps(answer, ensure_ascii=False))
+                print_note(f"pandora: {answer['halted']}")
+            print_line(json.dumps(answer, ensure_ascii=False))
     if halted:
         raise typer.Exit(EXIT_HALTED)
 

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
-from pandora_dagster.cli.sources import whose
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
+from pandora_dagster.cli.sources import user_of
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import UserId
     from pandora_dagster.contracts.levels import SessionNarrative, UserDigest
-    from pandora_dagster.phases.levels import LevelDesk
+    from pandora_dagster.phases.levels import LevelContext
 
 _HEADINGS = {
     "key_decisions": "Decided",
@@ -43,49 +43,49 @@ def digest(
     from pandora_dagster.contracts.ids import SessionId
     from pandora_dagster.wiring import open_levels
 
-    with stored(context) as house:
-        owner, desk = whose(house, user), open_levels(house)
+    with app_of_existing_store(context) as app:
+        owner, ctx = user_of(app, user), open_levels(app)
         if session:
-            narrative = desk.levels.narrative(owner, SessionId(session))
+            narrative = ctx.levels.narrative(owner, SessionId(session))
             if narrative is None:
-                stop(EXIT_WRONG, f"session {session[:80]!r} of {owner}: no narrative: expected one of {_sessions(desk, owner)}")
-            _tell_narrative(narrative, as_json=as_json)
+                exit_with(EXIT_WRONG, f"session {session[:80]!r} of {owner}: no narrative: expected one of {_sessions(ctx, owner)}")
+            _print_narrative(narrative, as_json=as_json)
             return
-        found = desk.levels.digest(owner)
+        found = ctx.levels.digest(owner)
         if found is None:
-            hint = f"narratives so far: {_sessions(desk, owner)}; more come with: pandora archive"
-            stop(EXIT_WRONG, f"{owner}: no digest: expected one, made of narratives of archived conversations", hint)
-        _tell_digest(found, as_json=as_json)
+            hint = f"narratives so far: {_sessions(ctx, owner)}; more come with: pandora archive"
+            exit_with(EXIT_WRONG, f"{owner}: no digest: expected one, made of narratives of archived conversations", hint)
+        _print_digest(found, as_json=as_json)
 
 
-def _sessions(desk: "LevelDesk", owner: "UserId") -> str:
-    return ", ".join(desk.levels.sessions(owner)[:20]) or "none"
+def _sessions(ctx: "LevelContext", owner: "UserId") -> str:
+    return ", ".join(ctx.levels.sessions(owner)[:20]) or "none"
 
 
-def _tell_narrative(narrative: "SessionNarrative", *, as_json: bool) -> None:
+def _print_narrative(narrative: "SessionNarrative", *, as_json: bool) -> None:
     if as_json:
-        say_json({**narrative.model_dump(mode="json"), "text": narrative.text, "sha": narrative.sha})
+        print_json({**narrative.model_dump(mode="json"), "text": narrative.text, "sha": narrative.sha})
         return
-    say(narrative.text)
+    print_line(narrative.text)
     rows = [(f"turn_{link.turn:06d}", link.at[:10], link.sha[:12], part.made.runtime) for part in narrative.parts for link in part.links]
-    say_table(("Turn", "Day", "Entry sha256", "Runtime"), rows)
-    note(f"{len(rows)} turns, {narrative.tokens_before} to {narrative.tokens} tokens")
+    print_table(("Turn", "Day", "Entry sha256", "Runtime"), rows)
+    print_note(f"{len(rows)} turns, {narrative.tokens_before} to {narrative.tokens} tokens")
 
 
-def _tell_digest(found: "UserDigest", *, as_json: bool) -> None:
+def _print_digest(found: "UserDigest", *, as_json: bool) -> None:
     if as_json:
-        say_json({**found.model_dump(mode="json"), "sha": found.sha})
+        print_json({**found.model_dump(mode="json"), "sha": found.sha})
         return
     if found.fields.progress_toward_goal:
-        say(f"So far: {found.fields.progress_toward_goal}")
+        print_line(f"So far: {found.fields.progress_toward_goal}")
     for name, heading in _HEADINGS.items():
         if items := getattr(found.fields, name):
-            say(f"{heading}:")
+            print_line(f"{heading}:")
             for item in items:
-                say(f"- {item}")
+                print_line(f"- {item}")
     ended = {fact.id: (fact.superseded_at or "")[:10] for fact in found.facts.facts}
     facts = [(f.fact, f.stated_at[:10], "" if f.current else f"until {ended[f.id]}", f"turn_{f.turn:06d}") for f in found.facts.facts]
     if facts:
-        say_table(("Stated", "Day", "No longer current", "Turn"), facts)
-    say_table(("Session", "Parts", "Narrative sha256"), [(link.session_id, len(link.parts), link.sha[:12]) for link in found.narratives])
-    note(f"{len(found.narratives)} narratives, {found.tokens_before} to {found.tokens} tokens")
+        print_table(("Stated", "Day", "No longer current", "Turn"), facts)
+    print_table(("Session", "Parts", "Narrative sha256"), [(link.session_id, len(link.parts), link.sha[:12]) for link in found.narratives])
+    print_note(f"{len(found.narratives)} narratives, {found.tokens_before} to {found.tokens} tokens")

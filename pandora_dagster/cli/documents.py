@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_HALTED, print_note, print_line, print_json
 
 index = typer.Typer(
     name="index", help="The DuckDB indexes of turns, calls and sources, over the documents.", no_args_is_help=True, rich_markup_mode=None
@@ -27,16 +27,16 @@ def rebuild(context: typer.Context) -> None:
     """
     from pandora_dagster.defs.run import add_partitions
 
-    with stored(context) as house:
-        report = house.rebuild_index(progress=lambda done: note(f"{done} turns") if done % 1000 == 0 else None)
-        add_partitions(house, house.turns.keys())
-    say(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed; {report.links} links of lineage")
+    with app_of_existing_store(context) as app:
+        report = app.rebuild_index(progress=lambda done: print_note(f"{done} turns") if done % 1000 == 0 else None)
+        add_partitions(app, app.turns.keys())
+    print_line(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed; {report.links} links of lineage")
     if report.vectors:
-        say(f"{report.vectors} vectors of messages")
+        print_line(f"{report.vectors} vectors of messages")
     for aside in filter(None, (report.aside, report.calls_aside, report.sources_aside, report.lineage_aside)):
-        note(f"the damaged index is kept as {aside}")
+        print_note(f"the damaged index is kept as {aside}")
     for fault in (*report.faults, *report.broken_lines):
-        note(f"pandora: {fault}")
+        print_note(f"pandora: {fault}")
     if report.faults:
         raise typer.Exit(EXIT_HALTED)
 
@@ -49,13 +49,13 @@ def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
 
     Example: pandora index verify
     """
-    with stored(context) as house:
-        differences = house.verify_index()
+    with app_of_existing_store(context) as app:
+        differences = app.verify_index()
     if as_json:
-        say_json({"differences": list(differences)})
+        print_json({"differences": list(differences)})
     else:
         for difference in differences:
-            say(difference)
-        say(f"{len(differences)} differences" if differences else "indexes and documents agree")
+            print_line(difference)
+        print_line(f"{len(differences)} differences" if differences else "indexes and documents agree")
     if differences:
         raise typer.Exit(EXIT_HALTED)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.opened import settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
 
 if TYPE_CHECKING:
-    from pandora_dagster.contracts.erasure import Erased, Found
+    from pandora_dagster.contracts.erasure import ErasureReport, UserDataCounts
 
 
 def register(app: typer.Typer) -> None:
@@ -32,48 +32,48 @@ def forget(
     Example: pandora forget ann --dry-run
     """
     from pandora_dagster.contracts.ids import user_id
-    from pandora_dagster.defs.erasure import DagsterRecords
-    from pandora_dagster.wiring.erasure import Erasure
+    from pandora_dagster.defs.erasure import DagsterRunEraser
+    from pandora_dagster.wiring.erasure import ErasureService
 
     settings = settings_of(context)
     who = user_id(user)
     if not settings.root.is_dir():
-        stop(EXIT_WRONG, f"{settings.root}: no store there: expected the folder of one (--root, else PANDORA_ROOT)")
-    erasure = Erasure(settings, DagsterRecords(settings), on_step=lambda step: note(f"erasing {who}: {step}"))
+        exit_with(EXIT_WRONG, f"{settings.root}: no store there: expected the folder of one (--root, else PANDORA_ROOT)")
+    erasure = ErasureService(settings, DagsterRunEraser(settings), on_step=lambda step: print_note(f"erasing {who}: {step}"))
     found = erasure.find(who)
     if not found.anything:
-        stop(EXIT_WRONG, f"user {who}: nothing of theirs is in this store: expected a user who has something")
+        exit_with(EXIT_WRONG, f"user {who}: nothing of theirs is in this store: expected a user who has something")
     if not (as_json and (yes or dry_run)):
-        _tell_found(found)
+        _print_found(found)
     if dry_run:
         if as_json:
-            say_json({"user": who, "dry_run": True, "found": dict(found.counts), "notices": list(found.notices)})
+            print_json({"user": who, "dry_run": True, "found": dict(found.counts), "notices": list(found.notices)})
         return
     if not yes and not typer.confirm(f"Erase {who} for good?", err=True):
-        stop(EXIT_WRONG, "nothing was erased")
+        exit_with(EXIT_WRONG, "nothing was erased")
     erased = erasure.erase(who)
-    _tell_proof(erased, as_json=as_json)
+    _print_proof(erased, as_json=as_json)
     if not erased.proof.clean:
         raise typer.Exit(EXIT_HALTED)
 
 
-def _tell_found(found: "Found") -> None:
-    say_table(("What", "How many"), [(name.replace("_", " "), count) for name, count in found.counts.items() if count])
+def _print_found(found: "UserDataCounts") -> None:
+    print_table(("What", "How many"), [(name.replace("_", " "), count) for name, count in found.counts.items() if count])
     for notice in found.notices:
-        note(notice)
+        print_note(notice)
 
 
-def _tell_proof(erased: "Erased", *, as_json: bool) -> None:
+def _print_proof(erased: "ErasureReport", *, as_json: bool) -> None:
     proof = erased.proof
     for notice in erased.notices:
-        note(notice)
+        print_note(notice)
     if as_json:
         told = {name: getattr(proof, name) for name in ("files", "bytes_read", "facts", "facts_in_documents")}
-        say_json({"user": erased.found.user, "found": dict(erased.found.counts), "proof": {**told, "hits": list(proof.hits)}})
+        print_json({"user": erased.found.user, "found": dict(erased.found.counts), "proof": {**told, "hits": list(proof.hits)}})
         return
     of = f"{proof.facts} facts that only {erased.found.user} had (of {proof.facts_in_documents})"
-    say(f"{proof.files} files searched, {proof.bytes_read:,} bytes, for the id and {of}: {len(proof.hits)} hits")
+    print_line(f"{proof.files} files searched, {proof.bytes_read:,} bytes, for the id and {of}: {len(proof.hits)} hits")
     for hit in proof.hits:
-        note(f"pandora: {hit}")
+        print_note(f"pandora: {hit}")
     if not proof.facts_in_documents:
-        note("the documents were gone before: nothing but the id could be looked for")
+        print_note("the documents were gone before: nothing but the id could be looked for")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pandora_dagster.cli.opened import settings_of
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.output import EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
 
 recipes = typer.Typer(name="recipes", help="What every model call runs by.", no_args_is_help=True, rich_markup_mode=None)
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
@@ -28,19 +28,19 @@ def check(
 
     Example: pandora recipes check my_recipe.yaml
     """
-    from pandora_dagster.wiring.kitchen import check_cookbook, check_files, write_generated
+    from pandora_dagster.wiring.kitchen import check_recipes, check_files, write_generated
 
     settings = settings_of(context)
     if write:
         write_generated(settings)
-    checked = check_files(settings, files) if files else check_cookbook(settings)
+    checked = check_files(settings, files) if files else check_recipes(settings)
     for notice in checked.notices:
-        note(f"notice: {notice}")
+        print_note(f"notice: {notice}")
     for fault in checked.faults:
-        note(fault)
+        print_note(fault)
     if checked.faults:
-        stop(EXIT_WRONG, f"{len(checked.faults)} faults")
-    say(f"{checked.count} recipes, no faults")
+        exit_with(EXIT_WRONG, f"{len(checked.faults)} faults")
+    print_line(f"{checked.count} recipes, no faults")
 
 
 @recipes.command("list")
@@ -53,7 +53,7 @@ def list_recipes(context: typer.Context, as_json: AsJson = False) -> None:
 
     rows = recipe_rows(settings_of(context))
     if as_json:
-        say_json(rows)
+        print_json(rows)
         return
     columns = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "version")
-    say_table(columns, [[row[name] for name in columns] for row in rows])
+    print_table(columns, [[row[name] for name in columns] for row in rows])

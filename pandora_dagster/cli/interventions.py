@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import TurnKey
     from pandora_dagster.contracts.interventions import Intervention
-    from pandora_dagster.phases.mending import AnsweredByHand
-    from pandora_dagster.wiring import House
+    from pandora_dagster.phases.mending import ManualAnswerExecutor
+    from pandora_dagster.wiring import App
 
 interventions = typer.Typer(name="interventions", help="Why turns halted.", no_args_is_help=True, rich_markup_mode=None)
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
@@ -37,16 +37,16 @@ def list_interventions(
 
     Example: pandora interventions list
     """
-    with stored(context) as house:
-        found = house.interventions.list(state=None if every else "open", user=user or None)
+    with app_of_existing_store(context) as app:
+        found = app.interventions.list(state=None if every else "open", user=user or None)
     if as_json:
-        say_json([json.loads(i.model_dump_json()) for i in found])
+        print_json([json.loads(i.model_dump_json()) for i in found])
         return
     if not found:
-        note("no intervention is open" if not every else "there is no intervention")
+        print_note("no intervention is open" if not every else "there is no intervention")
         return
     rows = [(i.id, i.type.value, f"{i.user_id}:{i.turn_id}" if i.turn_id else "", i.phase, i.state, i.message) for i in found]
-    say_table(("Intervention", "Type", "Turn", "Phase", "State", "Message"), rows)
+    print_table(("Intervention", "Type", "Turn", "Phase", "State", "Message"), rows)
 
 
 def show_intervention(
@@ -60,36 +60,36 @@ def show_intervention(
 
     Example: pandora interventions show int_20260914_090512_4f1a
     """
-    from pandora_dagster.wiring.by_hand import record_of
+    from pandora_dagster.wiring.by_hand import call_record_of
 
-    with stored(context) as house:
-        found = house.interventions.show(intervention)
-        pack, answer = _kept(house, found.pack_ref), _kept(house, found.answer_ref)
-        call = record_of(found, house.calls.files) if found.call_id else None
+    with app_of_existing_store(context) as app:
+        found = app.interventions.show(intervention)
+        pack, answer = _vault_text(app, found.pack_ref), _vault_text(app, found.answer_ref)
+        call = call_record_of(found, app.calls.files) if found.call_id else None
     if as_json:
         record = json.loads(call.model_dump_json()) if call else None
-        say_json({**json.loads(found.model_dump_json()), "call": record, "pack": pack, "answer": answer})
+        print_json({**json.loads(found.model_dump_json()), "call": record, "pack": pack, "answer": answer})
         return
     for name, value in json.loads(found.model_dump_json()).items():
         if value:
-            say(f"{name}: {value}")
+            print_line(f"{name}: {value}")
     if call:
         failed = ", ".join(gate for gate, passed in call.gates.items() if not passed) or "none"
-        say(f"call: {call.model_layer}, {call.model or call.runtime}, {call.retries} retries, {call.tokens.total} tokens")
-        say(f"failed gates: {failed}")
+        print_line(f"call: {call.model_layer}, {call.model or call.runtime}, {call.retries} retries, {call.tokens.total} tokens")
+        print_line(f"failed gates: {failed}")
     for title, text in (("pack", pack), ("answer", answer)):
         if text:
-            say(f"\n--- {title}\n{text}")
+            print_line(f"\n--- {title}\n{text}")
 
 
-def _kept(house: "House", ref: str) -> str:
+def _vault_text(app: "App", ref: str) -> str:
     """What the vault keeps under a reference; where that is gone or damaged this is said, and the rest is shown."""
     from pandora_dagster.errors import DocumentError
 
     try:
-        return house.vault.read(ref) if ref else ""
+        return app.vault.read(ref) if ref else ""
     except DocumentError as error:
-        note(f"pandora: {error.with_hint}")
+        print_note(f"pandora: {error.with_hint}")
         return ""
 
 
@@ -110,54 +110,54 @@ def resolve_intervention(
     Example: pandora interventions resolve int_20260914_090512_4f1a --retry --note "server restarted"
     """
     if retry + (answer is not None) + abandon > 1:
-        stop(EXIT_WRONG, "--retry, --answer and --abandon are three decisions: expected one of them")
-    with stored(context) as house:
-        found = house.interventions.show(intervention)
-        key = house.turns.resolve(f"{found.user_id}:{found.turn_id}") if found.turn_id else None
+        exit_with(EXIT_WRONG, "--retry, --answer and --abandon are three decisions: expected one of them")
+    with app_of_existing_store(context) as app:
+        found = app.interventions.show(intervention)
+        key = app.turns.resolve(f"{found.user_id}:{found.turn_id}") if found.turn_id else None
         if not (retry or answer or abandon):
-            house.interventions.resolve(intervention, note_text)
-            _tell_left(house, found.id, key)
+            app.interventions.resolve(intervention, note_text)
+            _print_pending(app, found.id, key)
             return
         if key is None:
-            stop(EXIT_WRONG, f"{intervention}: it belongs to no turn: expected one that can go on; --note says what was done")
-        from pandora_dagster.phases.halting import gone_on
-        from pandora_dagster.phases.mending import abandon as ended
-        from pandora_dagster.phases.mending import refuse_past
+            exit_with(EXIT_WRONG, f"{intervention}: it belongs to no turn: expected one that can go on; --note says what was done")
+        from pandora_dagster.phases.halting import has_passed
+        from pandora_dagster.phases.mending import abandon_turn as ended
+        from pandora_dagster.phases.mending import require_open
 
-        refuse_past(found)
-        if gone_on(house.turns.manifest(key), found):
-            house.interventions.resolve(intervention, note_text, how="went_on")
-            say(f"{found.id} resolved: {key} went on since, {found.phase} has finished")
+        require_open(found)
+        if has_passed(app.turns.manifest(key), found):
+            app.interventions.resolve(intervention, note_text, how="went_on")
+            print_line(f"{found.id} resolved: {key} went on since, {found.phase} has finished")
             return
         if abandon:
-            ended(key, house.kit)
-            house.interventions.resolve(intervention, note_text, how="abandoned")
-            say(f"{found.id} resolved: {key} is abandoned")
+            ended(key, app.dependencies)
+            app.interventions.resolve(intervention, note_text, how="abandoned")
+            print_line(f"{found.id} resolved: {key} is abandoned")
             return
-        _go_on(house, found, key, note_text, answer)
+        _resume_turn(app, found, key, note_text, answer)
 
 
-def _go_on(house: "House", found: "Intervention", key: "TurnKey", note_text: str, answer: Path | None) -> None:
+def _resume_turn(app: "App", found: "Intervention", key: "TurnKey", note_text: str, answer: Path | None) -> None:
     """The rest of the turn, by hand or again; what was done is written down after it: a turn that another process holds loses nothing."""
     from pandora_dagster.cli.turns import run_and_show
 
-    if not house.left_to_do(key):
-        stop(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
-    by_hand, given = (house, None) if answer is None else house.answered_by_hand(found, _text_of(answer))
+    if not app.pending_phases(key):
+        exit_with(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
+    by_hand, given = (app, None) if answer is None else app.with_manual_answer(found, _text_of(answer))
     try:
         run_and_show(by_hand, key, as_json=False, resumed=True)
     except typer.Exit:
-        _done(house, found, note_text, given)
+        _record_resolution(app, found, note_text, given)
         raise
-    _done(house, found, note_text, given)
+    _record_resolution(app, found, note_text, given)
 
 
-def _done(house: "House", found: "Intervention", note_text: str, given: "AnsweredByHand | None") -> None:
+def _record_resolution(app: "App", found: "Intervention", note_text: str, given: "ManualAnswerExecutor | None") -> None:
     """A turn that halted again has an intervention of its own for that; an answer that was not asked for is still to be given."""
     if given is not None and not given.given:
-        stop(EXIT_HALTED, f"{found.id} stays open: the turn halted before {found.phase} asked for its answer")
-    house.interventions.resolve(found.id, note_text, how="retry" if given is None else "by_hand")
-    note(f"{found.id} resolved")
+        exit_with(EXIT_HALTED, f"{found.id} stays open: the turn halted before {found.phase} asked for its answer")
+    app.interventions.resolve(found.id, note_text, how="retry" if given is None else "by_hand")
+    print_note(f"{found.id} resolved")
 
 
 def _text_of(answer: Path) -> str:
@@ -165,11 +165,11 @@ def _text_of(answer: Path) -> str:
     try:
         return (sys.stdin.buffer.read() if str(answer) == "-" else answer.read_bytes()).decode()
     except (OSError, UnicodeDecodeError) as error:
-        stop(EXIT_WRONG, f"--answer {answer}: {error}: expected UTF-8 text")
+        exit_with(EXIT_WRONG, f"--answer {answer}: {error}: expected UTF-8 text")
 
 
-def _tell_left(house: "House", intervention: str, key: "TurnKey | None") -> None:
-    say(f"{intervention} resolved")
-    if key and (left := house.left_to_do(key)):
-        note(f"left to do: {', '.join(left)}")
-        note(f"go on with: pandora resume {key}")
+def _print_pending(app: "App", intervention: str, key: "TurnKey | None") -> None:
+    print_line(f"{intervention} resolved")
+    if key and (left := app.pending_phases(key)):
+        print_note(f"left to do: {', '.join(left)}")
+        print_note(f"go on with: pandora resume {key}")

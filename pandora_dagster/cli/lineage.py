@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, stop
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, display_path, print_line, print_json, exit_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pandora_dagster.contracts.lineage import DocumentId
     from pandora_dagster.selection.lineage_tree import Branch
-    from pandora_dagster.wiring import House
+    from pandora_dagster.wiring import App
 
 _SHOWN = 200
 """Sentences of broken links for people; --json has all."""
@@ -45,29 +45,29 @@ def lineage(
     Example: pandora lineage example:turn_000002
     """
     if not document and not verify:
-        stop(EXIT_WRONG, "lineage: no document: expected one such as example:turn_000002, or --verify")
+        exit_with(EXIT_WRONG, "lineage: no document: expected one such as example:turn_000002, or --verify")
     if html and (verify or as_json):
-        stop(EXIT_WRONG, "--html: expected it without --verify and --json")
-    with stored(context) as house:
+        exit_with(EXIT_WRONG, "--html: expected it without --verify and --json")
+    with app_of_existing_store(context) as app:
         with _progress("lineage", "turns") as step:
-            house.lineage.made_again(report=lambda said: note(f"pandora: {said}"), progress=lambda done: step(done, done))
-        found = house.lineage.resolve(document, user=house.settings.user) if document else None
+            app.lineage.ensure_index(report=lambda said: print_note(f"pandora: {said}"), progress=lambda done: step(done, done))
+        found = app.lineage.resolve(document, user=app.settings.user) if document else None
         if verify:
-            _verify(house, found, as_json=as_json)
+            _verify(app, found, as_json=as_json)
         elif found and html:
-            _write(house, found, html)
+            _write(app, found, html)
         elif found:
-            _show(house.lineage.tree(found, depth=depth)[0], as_json=as_json)
+            _show(app.lineage.tree(found, depth=depth)[0], as_json=as_json)
 
 
 def _show(branches: "Iterable[Branch]", *, as_json: bool) -> None:
-    from pandora_dagster.selection.lineage_words import drawn, told
+    from pandora_dagster.selection.lineage_words import draw_tree, describe_branch
 
     if as_json:
-        say_json([_row(branch) for branch in branches])
+        print_json([_row(branch) for branch in branches])
         return
-    for before, branch in drawn(branches):
-        say(f"{before}{branch.document}  {told(branch)}".rstrip())
+    for before, branch in draw_tree(branches):
+        print_line(f"{before}{branch.document}  {describe_branch(branch)}".rstrip())
 
 
 def _row(branch: "Branch") -> dict[str, Any]:
@@ -76,39 +76,39 @@ def _row(branch: "Branch") -> dict[str, Any]:
     return {**told, "told_above": branch.is_again, "sources_below": branch.hidden}
 
 
-def _write(house: "House", document: "DocumentId", path: Path) -> None:
-    from pandora_dagster.stores.files import write_whole
+def _write(app: "App", document: "DocumentId", path: Path) -> None:
+    from pandora_dagster.stores.files import write_atomic
 
     if not path.parent.is_dir():
-        stop(EXIT_WRONG, f"--html {path}: no folder {path.parent}: expected one that is there")
-    write_whole(path, house.lineage.page(document).encode(), durable=False)
-    say(place(str(path.absolute())))
+        exit_with(EXIT_WRONG, f"--html {path}: no folder {path.parent}: expected one that is there")
+    write_atomic(path, app.lineage.page(document).encode(), durable=False)
+    print_line(display_path(str(path.absolute())))
 
 
-def _verify(house: "House", document: "DocumentId | None", *, as_json: bool) -> None:
-    from pandora_dagster.phases.proving import Link
+def _verify(app: "App", document: "DocumentId | None", *, as_json: bool) -> None:
+    from pandora_dagster.phases.proving import LinkCheck
 
     proved = open_ends = deleted = 0
     broken: list[str] = []
     with _progress("verify", "documents") as step:
-        for found in house.lineage.prove(document, on_step=step):
-            if isinstance(found, Link) and found.is_deleted:
+        for found in app.lineage.prove(document, on_step=step):
+            if isinstance(found, LinkCheck) and found.is_deleted:
                 deleted += 1
-            elif isinstance(found, Link) and not found.fault:
+            elif isinstance(found, LinkCheck) and not found.fault:
                 proved, open_ends = proved + 1, open_ends + found.is_open
             else:
-                broken.append(found.fault if isinstance(found, Link) else found)
+                broken.append(found.fault if isinstance(found, LinkCheck) else found)
     broken = list(dict.fromkeys(broken))
     if as_json:
-        say_json({"proved": proved, "without_a_hash": open_ends, "deleted_by_rule": deleted, "broken": broken})
+        print_json({"proved": proved, "without_a_hash": open_ends, "deleted_by_rule": deleted, "broken": broken})
     else:
         for sentence in broken[:_SHOWN]:
-            say(sentence)
+            print_line(sentence)
         if len(broken) > _SHOWN:
-            note(f"{len(broken) - _SHOWN} more; --json lists all")
+            print_note(f"{len(broken) - _SHOWN} more; --json lists all")
         free = f", {open_ends} of them to sources that may change at any time" if open_ends else ""
         free += f"; {deleted} to originals that were deleted by rule" if deleted else ""
-        say(f"{proved} links proved{free}; {len(broken)} faults" if broken else f"{proved} links proved{free}")
+        print_line(f"{proved} links proved{free}; {len(broken)} faults" if broken else f"{proved} links proved{free}")
     if broken:
         raise typer.Exit(EXIT_HALTED)
 

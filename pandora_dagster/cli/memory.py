@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from pandora_dagster.cli import memory_consent
-from pandora_dagster.cli.opened import opened, stored
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
-from pandora_dagster.cli.sources import whose
+from pandora_dagster.cli.opened import app_of, app_of_existing_store
+from pandora_dagster.cli.output import EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
+from pandora_dagster.cli.sources import user_of
 
 memory = typer.Typer(name="memory", help="What is remembered of a person.", no_args_is_help=True, rich_markup_mode=None)
 User = Annotated[str, typer.Option("--user", "-u", help="Whose it is; default PANDORA_USER.")]
@@ -18,7 +18,7 @@ KINDS = ("preference", "fact")
 
 
 def register(app: typer.Typer) -> None:
-    memory_consent.register(memory)
+    memory_consent.register_consent(memory)
     app.add_typer(memory)
 
 
@@ -28,18 +28,18 @@ def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False
 
     Example: pandora memory list --user example
     """
-    from pandora_dagster.phases.consent import standing
+    from pandora_dagster.phases.consent import consent_status
 
-    with stored(context) as house:
-        owner = whose(house, user)
-        entries, profile = house.kit.memory.entries(owner), standing(house.kit, owner)
+    with app_of_existing_store(context) as app:
+        owner = user_of(app, user)
+        entries, profile = app.dependencies.memory.entries(owner), consent_status(app.dependencies, owner)
     if as_json:
-        say_json([asdict(entry) for entry in entries])
+        print_json([asdict(entry) for entry in entries])
         return
     more = f"{profile.fact_count} facts more: pandora memory facts" if profile.given else "off (pandora memory consent)"
-    note(f"profile of {owner}: {more}")
+    print_note(f"profile of {owner}: {more}")
     if not entries:
-        note(f"no preferences or facts of {owner} under keys; one is remembered by: pandora memory set KEY VALUE")
+        print_note(f"no preferences or facts of {owner} under keys; one is remembered by: pandora memory set KEY VALUE")
         return
     rows = [
         (
@@ -53,7 +53,7 @@ def list_memory(context: typer.Context, user: User = "", as_json: AsJson = False
         )
         for e in entries
     ]
-    say_table(("Key", "Value", "Kind", "Confidence", "Turn", "Updated", "Earlier"), rows)
+    print_table(("Key", "Value", "Kind", "Confidence", "Turn", "Updated", "Earlier"), rows)
 
 
 @memory.command("set")
@@ -72,19 +72,19 @@ def set_memory(
     Example: pandora memory set budget "$500-800" --user example
     """
     from pandora_dagster.contracts.remembered import MemoryEntry
-    from pandora_dagster.text.dates import stamp
+    from pandora_dagster.text.dates import format_timestamp
 
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):
-        stop(EXIT_WRONG, f"key {key[:80]!r}: expected up to 64 lower-case letters, digits and '_', beginning with a letter")
+        exit_with(EXIT_WRONG, f"key {key[:80]!r}: expected up to 64 lower-case letters, digits and '_', beginning with a letter")
     if kind not in KINDS:
-        stop(EXIT_WRONG, f"--kind {kind}: expected preference or fact")
+        exit_with(EXIT_WRONG, f"--kind {kind}: expected preference or fact")
     if not value.strip() or len(value) > 2_000:
-        stop(EXIT_WRONG, f"value of {len(value):,} characters: expected 1 to 2,000")
-    with opened(context) as house:
-        owner = whose(house, user)
-        now = stamp(house.kit.clock().replace(microsecond=0))
-        house.kit.memory.put(owner, MemoryEntry(key, value, 1.0, None, now, kind))
-    say_json({"user_id": owner, "key": key, "value": value, "kind": kind}) if as_json else say(f"{kind} {key} remembered for {owner}")
+        exit_with(EXIT_WRONG, f"value of {len(value):,} characters: expected 1 to 2,000")
+    with app_of(context) as app:
+        owner = user_of(app, user)
+        now = format_timestamp(app.dependencies.clock().replace(microsecond=0))
+        app.dependencies.memory.put(owner, MemoryEntry(key, value, 1.0, None, now, kind))
+    print_json({"user_id": owner, "key": key, "value": value, "kind": kind}) if as_json else print_line(f"{kind} {key} remembered for {owner}")
 
 
 @memory.command("forget")
@@ -100,13 +100,13 @@ def forget_memory(
 
     Example: pandora memory forget budget --user example
     """
-    with stored(context) as house:
-        owner = whose(house, user)
-        kinds = [e.kind for e in house.kit.memory.entries(owner) if e.key == key]
-        found = house.kit.memory.forget(owner, key)
+    with app_of_existing_store(context) as app:
+        owner = user_of(app, user)
+        kinds = [e.kind for e in app.dependencies.memory.entries(owner) if e.key == key]
+        found = app.dependencies.memory.forget(owner, key)
     if not found:
-        stop(EXIT_WRONG, f"key {key[:80]!r}: not in the memory of {owner}: expected one that `pandora memory list` gives")
-    say_json({"user_id": owner, "forgotten": key}) if as_json else say(f"{' and '.join(kinds)} {key} forgotten for {owner}")
+        exit_with(EXIT_WRONG, f"key {key[:80]!r}: not in the memory of {owner}: expected one that `pandora memory list` gives")
+    print_json({"user_id": owner, "forgotten": key}) if as_json else print_line(f"{' and '.join(kinds)} {key} forgotten for {owner}")
 
 
 def _on_one_line(value: object) -> str:

@@ -4,17 +4,17 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened, stored
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import app_of, app_of_existing_store
+from pandora_dagster.cli.output import EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
 
-User = Annotated[str, typer.Option("--user", "-u", help="Whose memory; default PANDORA_USER.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-
-
-STAYS = "preferences and facts under keys are not part of it: pandora memory list, pandora memory forget KEY"
+ProfileUser = Annotated[str, typer.Option("--user", "-u", help="Whose memory; default PANDORA_USER.")]
+ProfileAsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 
-def register(memory: typer.Typer) -> None:
+KEYED_MEMORY_NOTE = "preferences and facts under keys are not part of it: pandora memory list, pandora memory forget KEY"
+
+
+def register_consent(memory: typer.Typer) -> None:
     """Add the commands to the sub-app `memory`."""
     memory.command("consent")(consent)
     memory.command("erase")(erase)
@@ -24,8 +24,8 @@ def register(memory: typer.Typer) -> None:
 def consent(
     context: typer.Context,
     wish: Annotated[str, typer.Argument(help="on, off or show.")] = "show",
-    user: User = "",
-    as_json: AsJson = False,
+    user: ProfileUser = "",
+    as_json: ProfileAsJson = False,
 ) -> None:
     """Whether a profile of you is kept across sessions: facts out of what you say.
 
@@ -35,40 +35,40 @@ def consent(
     Example: pandora memory consent on --user example
     """
     from pandora_dagster.contracts.ids import user_id
-    from pandora_dagster.phases.consent import give_consent, standing, withdraw_consent
+    from pandora_dagster.phases.consent import give_consent, consent_status, withdraw_consent
 
     if wish not in ("on", "off", "show"):
-        stop(EXIT_WRONG, f"consent {wish}: expected on, off or show")
-    with (opened if wish == "on" else stored)(context) as house:
-        who = user_id(user) if user else house.settings.user
+        exit_with(EXIT_WRONG, f"consent {wish}: expected on, off or show")
+    with (app_of if wish == "on" else app_of_existing_store)(context) as app:
+        who = user_id(user) if user else app.settings.user
         gone = 0
         if wish == "on":
-            give_consent(house.kit, who)
+            give_consent(app.dependencies, who)
         elif wish == "off":
-            gone = withdraw_consent(house.kit, who)
-        now = standing(house.kit, who)
+            gone = withdraw_consent(app.dependencies, who)
+        now = consent_status(app.dependencies, who)
     if as_json:
-        say_json({"user_id": who, "consent": now.given, "since": now.since, "facts": now.fact_count, "deleted": gone})
+        print_json({"user_id": who, "consent": now.given, "since": now.since, "facts": now.fact_count, "deleted": gone})
         return
-    told = f"on since {now.since}: a profile of {counted(now.fact_count, 'fact')} out of what you say (pandora memory facts)"
-    say(
+    told = f"on since {now.since}: a profile of {plural(now.fact_count, 'fact')} out of what you say (pandora memory facts)"
+    print_line(
         f"{who}: {told}"
         if now.given
-        else f"{who}: off: no profile is kept across sessions" + (f"; {counted(gone, 'fact')} deleted" if gone else "")
+        else f"{who}: off: no profile is kept across sessions" + (f"; {plural(gone, 'fact')} deleted" if gone else "")
     )
-    note(STAYS)
+    print_note(KEYED_MEMORY_NOTE)
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """`1 fact`, `2 facts`."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def erase(
     context: typer.Context,
-    user: User = "",
+    user: ProfileUser = "",
     sessions: Annotated[bool, typer.Option("--sessions", help="Also the facts that single sessions keep.")] = False,
-    as_json: AsJson = False,
+    as_json: ProfileAsJson = False,
 ) -> None:
     """Erase the profile: the facts kept across sessions, and their audit.
 
@@ -79,21 +79,21 @@ def erase(
     from pandora_dagster.contracts.ids import user_id
     from pandora_dagster.phases.consent import erase_facts
 
-    with stored(context) as house:
-        who = user_id(user) if user else house.settings.user
-        profile, of_sessions = erase_facts(house.kit, who, sessions=sessions)
+    with app_of_existing_store(context) as app:
+        who = user_id(user) if user else app.settings.user
+        profile, of_sessions = erase_facts(app.dependencies, who, sessions=sessions)
     if as_json:
-        say_json({"user_id": who, "profile_facts": profile, "session_facts": of_sessions})
+        print_json({"user_id": who, "profile_facts": profile, "session_facts": of_sessions})
         return
-    say(f"{who}: {counted(profile, 'fact')} of the profile erased" + (f", {counted(of_sessions, 'fact')} of sessions" if sessions else ""))
-    note(STAYS)
+    print_line(f"{who}: {plural(profile, 'fact')} of the profile erased" + (f", {plural(of_sessions, 'fact')} of sessions" if sessions else ""))
+    print_note(KEYED_MEMORY_NOTE)
 
 
 def facts(
     context: typer.Context,
     session: Annotated[str, typer.Option("--session", "-s", help="The facts of this session; default: those kept across sessions.")] = "",
-    user: User = "",
-    as_json: AsJson = False,
+    user: ProfileUser = "",
+    as_json: ProfileAsJson = False,
 ) -> None:
     """List the facts that a session keeps, or with consent all sessions.
 
@@ -101,16 +101,16 @@ def facts(
     """
     from pandora_dagster.contracts.ids import session_id, user_id
 
-    with stored(context) as house:
-        who = user_id(user) if user else house.settings.user
-        ledger = house.kit.facts.session(who, session_id(session)) if session else house.kit.facts.profile(who)
+    with app_of_existing_store(context) as app:
+        who = user_id(user) if user else app.settings.user
+        ledger = app.dependencies.facts.session(who, session_id(session)) if session else app.dependencies.facts.profile(who)
     found = ledger.facts if ledger else ()
     if as_json:
-        say_json([f.model_dump(mode="json") for f in found])
+        print_json([f.model_dump(mode="json") for f in found])
         return
     if not found:
         consented = "nothing was stated since consent was given" if ledger else "there is no consent (pandora memory consent on)"
-        note(f"no facts of {f'session {session}' if session else f'{who} across sessions: {consented}'}")
+        print_note(f"no facts of {f'session {session}' if session else f'{who} across sessions: {consented}'}")
         return
     rows = [(f.id, f.category, f.fact, f.stated_at[:10], str(f.turn), "yes" if f.current else f"until {f.superseded_at}") for f in found]
-    say_table(("Fact", "Category", "Words", "Said", "Turn", "Holds"), rows)
+    print_table(("Fact", "Category", "Words", "Said", "Turn", "Holds"), rows)

@@ -10,11 +10,11 @@ import typer
 
 if TYPE_CHECKING:
     from pandora_dagster.settings import Settings
-    from pandora_dagster.wiring import House
+    from pandora_dagster.wiring import App
 
 
 @dataclass(frozen=True, slots=True)
-class Overrides:
+class CommonOptions:
     """What the common options say; empty where they are not given."""
 
     root: str = ""
@@ -28,25 +28,25 @@ def settings_of(context: typer.Context, *, embedded: bool = False, runtime: str 
     """
     from pandora_dagster.settings import load_settings
 
-    given: Overrides = context.obj or Overrides()
+    given: CommonOptions = context.obj or CommonOptions()
     over = {"PANDORA_ROOT": given.root, "PANDORA_RUNTIME": runtime or given.runtime or ("extractive" if embedded else "")}
     return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
 
 
 @contextmanager
-def opened(context: typer.Context, *, embedded: bool = False) -> "Generator[House]":
+def app_of(context: typer.Context, *, embedded: bool = False) -> "Generator[App]":
     """The open house; closed when the command ends."""
-    from pandora_dagster.wiring import open_house
+    from pandora_dagster.wiring import open_app
 
-    house = open_house(settings_of(context, embedded=embedded))
+    app = open_app(settings_of(context, embedded=embedded))
     try:
-        yield house
+        yield app
     finally:
-        house.close()
+        app.close()
 
 
 @contextmanager
-def stored(context: typer.Context) -> "Generator[House]":
+def app_of_existing_store(context: typer.Context) -> "Generator[App]":
     """The open house of a store that is there, for commands that read it; raises InputError where there is none, and makes none."""
     from pandora_dagster.errors import InputError
 
@@ -56,5 +56,5 @@ def stored(context: typer.Context) -> "Generator[House]":
             f"{root}: no store there: expected the folder of one (--root, else PANDORA_ROOT)",
             hint="a store begins with: pandora demo, pandora ask or pandora import",
         )
-    with opened(context) as house:
-        yield house
+    with app_of(context) as app:
+        yield app

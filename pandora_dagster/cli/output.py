@@ -12,37 +12,37 @@ EXIT_HALTED = 1
 EXIT_WRONG = 2
 
 
-def say(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     """A line of the result."""
     typer.echo(text)
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """A line beside the result: progress, hints."""
     typer.echo(text, err=True)
 
 
-def place(path: str) -> str:
+def display_path(path: str) -> str:
     """A path as a person types it: from the current folder where it lies below it."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
-def say_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     """The result as one JSON document."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def stop(code: int, message: str = "", hint: str = "") -> NoReturn:
+def exit_with(code: int, message: str = "", hint: str = "") -> NoReturn:
     """End the command with `code` and, on stderr, one sentence and what to do."""
     if message:
-        note(f"pandora: {message}")
+        print_note(f"pandora: {message}")
     if hint:
-        note(f"  {hint}")
+        print_note(f"  {hint}")
     raise typer.Exit(code)
 
 
-def say_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
     """A table for people, as wide as the terminal; plain when it is piped."""
     from rich.console import Console
     from rich.table import Table
@@ -54,10 +54,10 @@ def say_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title
     Console(file=sys.stdout, width=wide, highlight=False, markup=False).print(table)
 
 
-def say_markdown(text: str) -> None:
+def print_markdown(text: str) -> None:
     """Markdown, rendered on a terminal and as it stands when it is piped."""
     if not sys.stdout.isatty():
-        say(text)
+        print_line(text)
         return
     from rich.console import Console
     from rich.markdown import Markdown

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_markdown, stop
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_WRONG, print_note, print_line, print_json, print_markdown, exit_with
 
 
-def register(app: typer.Typer, recipes: typer.Typer) -> None:
+def register_lessons(app: typer.Typer, recipes: typer.Typer) -> None:
     app.command("correct")(correct)
     recipes.command("lessons")(lessons)
 
@@ -28,15 +28,15 @@ def correct(
 
     Example: pandora correct example:turn_000012 "the desk cost 429 euros, not 389"
     """
-    from pandora_dagster.governance.correcting import correct as corrected
+    from pandora_dagster.governance.correcting import attribute_correction as corrected
     from pandora_dagster.wiring.evaluating import open_corrections
 
-    with stored(context) as house:
-        key = house.turns.resolve(turn)
-        manifest = house.turns.manifest(key)
-        calls = [call for number in range(manifest.revision + 1) for call in house.calls.of_turn(key, number)]
-        made = corrected(key, manifest, said, open_corrections(house), phase=phase, recipe=recipe, calls=calls)
-    say(f"{made.id}: noted for {made.recipe}@{made.recipe_version}")
+    with app_of_existing_store(context) as app:
+        key = app.turns.resolve(turn)
+        manifest = app.turns.manifest(key)
+        calls = [call for number in range(manifest.revision + 1) for call in app.calls.of_turn(key, number)]
+        made = corrected(key, manifest, said, open_corrections(app), phase=phase, recipe=recipe, calls=calls)
+    print_line(f"{made.id}: noted for {made.recipe}@{made.recipe_version}")
 
 
 def lessons(
@@ -57,22 +57,22 @@ def lessons(
 
     Example: pandora recipes lessons synthesizer_chat --to-tests call_4f1a --fact "429.00 euros"
     """
-    from pandora_dagster.governance.lessons import brief
-    from pandora_dagster.wiring.evaluating import open_evaluation, tests_made
-    from pandora_dagster.wiring.governing import open_governing
+    from pandora_dagster.governance.lessons import failure_brief
+    from pandora_dagster.wiring.evaluating import open_evaluation, make_tests
+    from pandora_dagster.wiring.governing import open_recipe_admin
 
     if (fact or lacks) and not to_tests:
-        stop(EXIT_WRONG, "--fact and --lacks say what a test expects: expected --to-tests with a call")
-    with stored(context) as house:
-        recipe = open_governing(house.settings).shelf.path_of(name)
+        exit_with(EXIT_WRONG, "--fact and --lacks say what a test expects: expected --to-tests with a call")
+    with app_of_existing_store(context) as app:
+        recipe = open_recipe_admin(app.settings).shelf.path_of(name)
         if to_tests:
-            for path in tests_made(house, recipe, to_tests, facts=fact or (), lacks=lacks or (), last=last):
-                say(path)
+            for path in make_tests(app, recipe, to_tests, facts=fact or (), lacks=lacks or (), last=last):
+                print_line(path)
             return
-        groups = open_evaluation(house).lessons(house.cookbook.load(recipe).name, last=last)
+        groups = open_evaluation(app).lessons(app.cookbook.load(recipe).name, last=last)
     if as_json:
-        say_json([json.loads(json.dumps(asdict(group))) for group in groups])
+        print_json([json.loads(json.dumps(asdict(group))) for group in groups])
         return
-    say_markdown(brief(recipe, groups))
+    print_markdown(failure_brief(recipe, groups))
     if groups:
-        note(f"a call becomes a test with: pandora recipes lessons {recipe} --to-tests CALL --fact TEXT")
+        print_note(f"a call becomes a test with: pandora recipes lessons {recipe} --to-tests CALL --fact TEXT")

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_HALTED, note, say, say_json, say_table
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_HALTED, print_note, print_line, print_json, print_table
 
 if TYPE_CHECKING:
-    from pandora_dagster.governance.figures import Figures
+    from pandora_dagster.governance.figures import CallMetrics
 
 
-def register(recipes: typer.Typer) -> None:
+def register_scores(recipes: typer.Typer) -> None:
     recipes.command("scores")(scores)
 
 
@@ -29,29 +29,29 @@ def scores(
     Example: pandora recipes scores synthesizer_chat
     """
     from pandora_dagster.wiring.evaluating import open_evaluation
-    from pandora_dagster.wiring.governing import open_governing
+    from pandora_dagster.wiring.governing import open_recipe_admin
 
-    with stored(context) as house:
-        evaluation = open_evaluation(house)
-        found = (evaluation.comparison(open_governing(house.settings).shelf.path_of(name)),) if name else evaluation.comparisons()
-        sides = {one.recipe: evaluation.sides(one.recipe) for one in found}
+    with app_of_existing_store(context) as app:
+        evaluation = open_evaluation(app)
+        found = (evaluation.comparison(open_recipe_admin(app.settings).shelf.path_of(name)),) if name else evaluation.comparisons()
+        sides = {one.recipe: evaluation.production_figures(one.recipe) for one in found}
     if as_json:
-        say_json([{**asdict(c), "said": c.said, "figures": {v: _figures(one) for v, one in sides[c.recipe].items()}} for c in found])
+        print_json([{**asdict(c), "said": c.summary, "figures": {v: _figures(one) for v, one in sides[c.recipe].items()}} for c in found])
     else:
         columns = ("calls", "passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream", "calibration_error")
         rows = [(f"{c.recipe}@{version}", one) for c in found for version, one in reversed(sides[c.recipe].items())]
         shown = [(name, *(_figure(one.row()[column]) for column in columns)) for name, one in rows]
-        say_table(("Version", *(name.replace("_", " ") for name in columns)), shown)
+        print_table(("Version", *(name.replace("_", " ") for name in columns)), shown)
         for name, one in rows:
             if one.gate_failures:
-                say(f"{name}: failed gates: {one.failed_gates}")
+                print_line(f"{name}: failed gates: {one.failed_gates}")
         for one in found:
-            (say if one.verdict == "worse" else note)(one.said)
+            (print_line if one.verdict == "worse" else print_note)(one.summary)
     if any(one.verdict == "worse" for one in found):
         raise typer.Exit(EXIT_HALTED)
 
 
-def _figures(one: "Figures") -> dict[str, object]:
+def _figures(one: "CallMetrics") -> dict[str, object]:
     return {**one.row(), "failed_gates": dict(one.gate_failures)}
 
 

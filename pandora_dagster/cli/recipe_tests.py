@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened, settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import app_of, settings_of
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
 
 if TYPE_CHECKING:
-    from pandora_dagster.governance.replaying import Replayed
-    from pandora_dagster.governance.testing import Outcome
+    from pandora_dagster.governance.replaying import ReplayResult
+    from pandora_dagster.governance.testing import RecipeTestOutcome
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Runtime = Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default: as before the command.")]
@@ -38,30 +38,30 @@ def test(
     Example: pandora recipes test reflection
     """
     from pandora_dagster.governance.junit import junit_xml
-    from pandora_dagster.wiring.governing import open_governing, tests_run
+    from pandora_dagster.wiring.governing import open_recipe_admin, run_tests
 
     settings = settings_of(context, runtime=runtime)
-    outcomes = tests_run(settings, open_governing(settings), name, user=user)
+    outcomes = run_tests(settings, open_recipe_admin(settings), name, user=user)
     if junit:
         junit.write_text(junit_xml(outcomes), encoding="utf-8")
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if as_json:
-        say_json([{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes])
+        print_json([{**asdict(outcome), "passed": outcome.passed} for outcome in outcomes])
     else:
-        _tell(outcomes)
+        _print_outcomes(outcomes)
     if not outcomes:
-        stop(EXIT_WRONG, f"{name or 'the cookbook'}: no tests: expected a `tests:` block")
+        exit_with(EXIT_WRONG, f"{name or 'the cookbook'}: no tests: expected a `tests:` block")
     if failed:
         raise typer.Exit(EXIT_HALTED)
 
 
-def _tell(outcomes: "tuple[Outcome, ...]") -> None:
+def _print_outcomes(outcomes: "tuple[RecipeTestOutcome, ...]") -> None:
     for outcome in outcomes:
         for fault in outcome.faults:
-            say(f"{outcome.recipe}@{outcome.version}: {outcome.test}: {fault}")
+            print_line(f"{outcome.recipe}@{outcome.version}: {outcome.test}: {fault}")
     failed = sum(not outcome.passed for outcome in outcomes)
     recipes = len({outcome.recipe for outcome in outcomes})
-    note(f"{len(outcomes)} tests of {recipes} recipes, {failed} failed" if failed else f"{len(outcomes)} tests of {recipes} recipes passed")
+    print_note(f"{len(outcomes)} tests of {recipes} recipes, {failed} failed" if failed else f"{len(outcomes)} tests of {recipes} recipes passed")
 
 
 def replay(
@@ -81,56 +81,56 @@ def replay(
     Example: pandora recipes replay reflection --from 3fd9c2 --to file --last 200
     """
     from pandora_dagster.contracts.words import ModelLayer
-    from pandora_dagster.governance.promotion import resolved
-    from pandora_dagster.governance.replaying import replayed
-    from pandora_dagster.wiring.governing import open_governing
-    from pandora_dagster.wiring.trying import open_trying
+    from pandora_dagster.governance.promotion import resolve_version
+    from pandora_dagster.governance.replaying import replay_calls
+    from pandora_dagster.wiring.governing import open_recipe_admin
+    from pandora_dagster.wiring.trying import open_dry_run
 
     if layer and layer not in tuple(ModelLayer):
-        stop(EXIT_WRONG, f"--layer {layer}: expected one of {', '.join(ModelLayer)}")
+        exit_with(EXIT_WRONG, f"--layer {layer}: expected one of {', '.join(ModelLayer)}")
     settings = settings_of(context, runtime=runtime)
-    governing = open_governing(settings)
+    governing = open_recipe_admin(settings)
     recipe = governing.shelf.path_of(name)
-    version = resolved(governing.desk, recipe, to)
-    logged = resolved(governing.desk, recipe, before).version if before else ""
-    with opened(context) as house:
-        records = house.calls.newest(version.name, version=logged, limit=last)
-        trying = open_trying(settings, governing.cookbook, governing.counter)
+    version = resolve_version(governing.ctx, recipe, to)
+    logged = resolve_version(governing.ctx, recipe, before).version if before else ""
+    with app_of(context) as app:
+        records = app.calls.newest(version.name, version=logged, limit=last)
+        trying = open_dry_run(settings, governing.cookbook, governing.counter)
         try:
-            trying.bench.on(version)
+            trying.bench.select_version(version)
             chosen = ModelLayer(layer) if layer else None
-            told = trying.run(replayed(records, trying.bench, house.vault.read, layer=chosen, at_once=trying.at_once))
+            told = trying.run(replay_calls(records, trying.bench, app.vault.read, layer=chosen, at_once=trying.at_once))
         finally:
             trying.close()
     if as_json:
-        say_json(_as_object(told, recipe, logged, version.version))
+        print_json(_as_object(told, recipe, logged, version.version))
         return
     _show(told, logged or "as logged", version.version)
     if not told.calls:
-        stop(EXIT_WRONG, f"{recipe}: no logged call could be made again: expected calls of {logged or 'any version'} with kept inputs")
+        exit_with(EXIT_WRONG, f"{recipe}: no logged call could be made again: expected calls of {logged or 'any version'} with kept inputs")
 
 
-def _show(told: "Replayed", before: str, after: str) -> None:
+def _show(told: "ReplayResult", before: str, after: str) -> None:
     one, other = told.before.row(), told.after.row()
     answered = (
         "answered by",
         *(", ".join(f"{layer} {count}" for layer, count in side.layers.items()) for side in (told.before, told.after)),
     )
-    say_table(("", before, after), [(name.replace("_", " "), _figure(one[name]), _figure(other[name])) for name in one] + [answered])
-    say(f"{told.same} of {told.calls} answers are the same")
+    print_table(("", before, after), [(name.replace("_", " "), _figure(one[name]), _figure(other[name])) for name in one] + [answered])
+    print_line(f"{told.same} of {told.calls} answers are the same")
     for name, count in told.changed.most_common():
-        say(f"  {name}: another in {count}")
+        print_line(f"  {name}: another in {count}")
     for example in told.examples:
-        say(f"\n{example.call_id} {example.turn} ({', '.join(example.fields)})\n- {example.before}\n+ {example.after}")
+        print_line(f"\n{example.call_id} {example.turn} ({', '.join(example.fields)})\n- {example.before}\n+ {example.after}")
     for reason, count in told.left_out.items():
-        note(f"{count} calls left out: {reason}")
+        print_note(f"{count} calls left out: {reason}")
 
 
 def _figure(value: float | int | None) -> str:
     return "" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"
 
 
-def _as_object(told: "Replayed", recipe: str, before: str, after: str) -> dict[str, object]:
+def _as_object(told: "ReplayResult", recipe: str, before: str, after: str) -> dict[str, object]:
     return {
         "recipe": recipe,
         "from": before,

@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 
 from pandora_dagster.cli.opened import settings_of
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.output import EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+VersionAsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Name = Annotated[str, typer.Argument(help="{category}/{name}, or short: reflection, planner_chat.")]
 Why = Annotated[str, typer.Option("--why", help="Stands in the history.")]
 By = Annotated[str, typer.Option("--by", help="Who stands in the history; default: who is logged in.")]
 
 
-def register(recipes: typer.Typer) -> None:
+def register_versions(recipes: typer.Typer) -> None:
     recipes.command("show")(show)
     recipes.command("history")(history)
     recipes.command("diff")(diff)
@@ -25,48 +25,48 @@ def register(recipes: typer.Typer) -> None:
 def show(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A recipe, or NAME@VERSION: digits of a hash, file, or production.")],
-    as_json: AsJson = False,
+    as_json: VersionAsJson = False,
 ) -> None:
     """Show a recipe as it is in production, or one of its versions, with what its calls begin with.
 
     Example: pandora recipes show reflection@file
     """
-    from pandora_dagster.wiring.governing import open_governing
+    from pandora_dagster.wiring.governing import open_recipe_admin
 
-    governing = open_governing(settings_of(context))
-    recipe, loaded = governing.named(name)
+    governing = open_recipe_admin(settings_of(context))
+    recipe, loaded = governing.find(name)
     plain = json.loads(loaded.recipe.model_dump_json(exclude_none=True))
     if as_json:
-        say_json({"path": loaded.path, "version": loaded.version, "recipe": plain})
+        print_json({"path": loaded.path, "version": loaded.version, "recipe": plain})
         return
     if layer := governing.versions.production(recipe).layer:
-        note(f"{layer} answers, assigned apart from the text")
-    say(f"{loaded.path}  version {loaded.version}  prompt version {loaded.prompt_version}")
-    say(json.dumps(plain, ensure_ascii=False, indent=2))
+        print_note(f"{layer} answers, assigned apart from the text")
+    print_line(f"{loaded.path}  version {loaded.version}  prompt version {loaded.prompt_version}")
+    print_line(json.dumps(plain, ensure_ascii=False, indent=2))
     for file, text in loaded.prompts:
-        say(f"\n--- {file.path}\n{text}")
+        print_line(f"\n--- {file.path}\n{text}")
 
 
-def history(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+def history(context: typer.Context, name: Name, as_json: VersionAsJson = False) -> None:
     """Show what was in production when, by whom and why, newest last.
 
     Example: pandora recipes history reflection
     """
-    from pandora_dagster.wiring.governing import open_governing
+    from pandora_dagster.wiring.governing import open_recipe_admin
 
-    governing = open_governing(settings_of(context))
+    governing = open_recipe_admin(settings_of(context))
     recipe = governing.shelf.path_of(name)
     standing = governing.versions.production(recipe)
     kept = governing.versions.versions(recipe)
     if as_json:
-        say_json({**json.loads(standing.model_dump_json()), "kept": list(kept)})
+        print_json({**json.loads(standing.model_dump_json()), "kept": list(kept)})
         return
     rows = [(c.at, c.kind, c.version, c.before, c.layer or "", c.who, c.why) for c in standing.history]
-    say_table(("From", "What", "Version", "Before", "Layer", "Who", "Why"), rows)
+    print_table(("From", "What", "Version", "Before", "Layer", "Who", "Why"), rows)
     if standing.pinned:
-        note(f"{standing.pinned} stands over the recipe's file; pandora recipes rollback {recipe} --to file lets the file count again")
+        print_note(f"{standing.pinned} stands over the recipe's file; pandora recipes rollback {recipe} --to file lets the file count again")
     if not rows:
-        note(f"{recipe}: no call ran yet; its file is what will run")
+        print_note(f"{recipe}: no call ran yet; its file is what will run")
 
 
 def diff(
@@ -78,16 +78,16 @@ def diff(
 
     Example: pandora recipes diff reflection@3fd9c2 file
     """
-    from pandora_dagster.cookbook.differences import difference
-    from pandora_dagster.wiring.governing import open_governing, two_versions
+    from pandora_dagster.cookbook.differences import version_difference
+    from pandora_dagster.wiring.governing import open_recipe_admin, two_versions
 
-    governing = open_governing(settings_of(context))
+    governing = open_recipe_admin(settings_of(context))
     before, after = two_versions(governing, old, new)
-    text = difference(before, after, governing.counter)
+    text = version_difference(before, after, governing.counter)
     if text:
-        say(text.rstrip("\n"))
+        print_line(text.rstrip("\n"))
     else:
-        note(f"{before.path}@{before.version} and {after.path}@{after.version} say the same")
+        print_note(f"{before.path}@{before.version} and {after.path}@{after.version} say the same")
 
 
 def rollback(
@@ -103,15 +103,15 @@ def rollback(
 
     Example: pandora recipes rollback reflection --why "asks back too often"
     """
-    from pandora_dagster.governance.promotion import By as Told
+    from pandora_dagster.governance.promotion import ChangeAttribution as Told
     from pandora_dagster.governance.promotion import roll_back
-    from pandora_dagster.wiring.governing import open_governing
+    from pandora_dagster.wiring.governing import open_recipe_admin
 
-    governing = open_governing(settings_of(context))
+    governing = open_recipe_admin(settings_of(context))
     recipe = governing.shelf.path_of(name)
-    made = roll_back(governing.desk, recipe, Told(by or _who(), why), to=to)
+    made = roll_back(governing.ctx, recipe, Told(by or _login_name(), why), to=to)
     over = " over the recipe's file" if made.pinned else ", as the recipe's file has it"
-    say(f"{recipe}: version {made.version} is in production{over} (before: {made.history[-1].before or 'none'})")
+    print_line(f"{recipe}: version {made.version} is in production{over} (before: {made.history[-1].before or 'none'})")
 
 
 def assign(
@@ -126,19 +126,19 @@ def assign(
     Example: pandora recipes assign reflection MIND --why "REFLEX asks back too often"
     """
     from pandora_dagster.contracts.words import ModelLayer
-    from pandora_dagster.governance.promotion import By as Told
+    from pandora_dagster.governance.promotion import ChangeAttribution as Told
     from pandora_dagster.governance.promotion import assign as assigned
-    from pandora_dagster.wiring.governing import open_governing
+    from pandora_dagster.wiring.governing import open_recipe_admin
 
     if layer != "own" and layer not in tuple(ModelLayer):
-        stop(EXIT_WRONG, f"{layer}: not a layer: expected {', '.join(ModelLayer)} or own")
-    governing = open_governing(settings_of(context))
+        exit_with(EXIT_WRONG, f"{layer}: not a layer: expected {', '.join(ModelLayer)} or own")
+    governing = open_recipe_admin(settings_of(context))
     recipe = governing.shelf.path_of(name)
-    made = assigned(governing.desk, recipe, None if layer == "own" else ModelLayer(layer), Told(by or _who(), why))
-    say(f"{recipe}: {made.layer or 'its own layer'} answers from now on; the version stays {made.version}")
+    made = assigned(governing.ctx, recipe, None if layer == "own" else ModelLayer(layer), Told(by or _login_name(), why))
+    print_line(f"{recipe}: {made.layer or 'its own layer'} answers from now on; the version stays {made.version}")
 
 
-def _who() -> str:
+def _login_name() -> str:
     """The name of who is logged in, where the system knows one."""
     from getpass import getuser
 

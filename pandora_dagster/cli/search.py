@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pandora_dagster.cli.opened import stored
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, stop
+from pandora_dagster.cli.opened import app_of_existing_store
+from pandora_dagster.cli.output import EXIT_WRONG, print_note, print_line, print_json, exit_with
 
 if TYPE_CHECKING:
     from pandora_dagster.selection.search_results import SearchResults
@@ -44,35 +44,35 @@ def search(
     Example: pandora search "Which desk did we order?" --user example
     """
     if jsonl is not None and query:
-        stop(EXIT_WRONG, "search: a query and --jsonl: expected one of them")
+        exit_with(EXIT_WRONG, "search: a query and --jsonl: expected one of them")
     if jsonl is None and not query.strip():
-        stop(EXIT_WRONG, "search: the query is empty: expected what to look for", 'pandora search "Which desk did we order?"')
-    asked = [_Asked(user, query)] if jsonl is None else _questions(jsonl)
+        exit_with(EXIT_WRONG, "search: the query is empty: expected what to look for", 'pandora search "Which desk did we order?"')
+    asked = [_Question(user, query)] if jsonl is None else _questions(jsonl)
     filters = {"session": session, "since": since, "until": until, "intent": intent, "topic": topic, "state": state}
-    with stored(context) as house:
+    with app_of_existing_store(context) as app:
         for one in asked:
             if one.fault:
-                note(f"pandora: {jsonl}:{one.line}: {one.fault}")
-                say(json.dumps({"line": one.line, "error": one.fault}, ensure_ascii=False))
+                print_note(f"pandora: {jsonl}:{one.line}: {one.fault}")
+                print_line(json.dumps({"line": one.line, "error": one.fault}, ensure_ascii=False))
                 continue
-            found = house.search(one.query, user=one.user, budget_tokens=budget_tokens, **filters)
+            found = app.search(one.query, user=one.user, budget_tokens=budget_tokens, **filters)
             if found.least_tokens:
                 where = f"{jsonl}:{one.line}: " if jsonl is not None else ""
-                note(f"pandora: {where}--budget-tokens {budget_tokens}: no room for the best hit: expected at least {found.least_tokens}")
-            for notice in () if found.results or found.least_tokens else house.unmatched_filters(one.user, filters):
-                note(f"pandora: {notice}")
+                print_note(f"pandora: {where}--budget-tokens {budget_tokens}: no room for the best hit: expected at least {found.least_tokens}")
+            for notice in () if found.results or found.least_tokens else app.unmatched_filters(one.user, filters):
+                print_note(f"pandora: {notice}")
             if jsonl is not None:
-                say(json.dumps(_as_object(found), ensure_ascii=False))
+                print_line(json.dumps(_as_object(found), ensure_ascii=False))
             elif as_json:
-                say_json(_as_object(found))
+                print_json(_as_object(found))
             else:
-                _shown(found)
+                _print_results(found)
     if any(one.fault for one in asked):
         raise typer.Exit(EXIT_WRONG)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Question:
     """A question and whose messages it is put to; of a line that can not be read, its number and why."""
 
     user: str = ""
@@ -81,25 +81,25 @@ class _Asked:
     fault: str = ""
 
 
-def _shown(found: "SearchResults") -> None:
+def _print_results(found: "SearchResults") -> None:
     if not found.results:
-        note("nothing was shown" if found.least_tokens else "nothing was found")
+        print_note("nothing was shown" if found.least_tokens else "nothing was found")
         return
-    say(found.text)
-    note(f"{len(found.results)} messages, {found.tokens} tokens; the best is in {found.results[0].turn_id}")
+    print_line(found.text)
+    print_note(f"{len(found.results)} messages, {found.tokens} tokens; the best is in {found.results[0].turn_id}")
 
 
 def _as_object(found: "SearchResults") -> dict[str, Any]:
     return {"query": found.query, "tokens": found.tokens, "results": [asdict(r) for r in found.results]}
 
 
-def _questions(jsonl: Path) -> list[_Asked]:
+def _questions(jsonl: Path) -> list[_Question]:
     if not jsonl.is_file():
-        stop(EXIT_WRONG, f'{jsonl}: not a file; expected JSON lines with "user_id" and "query"')
+        exit_with(EXIT_WRONG, f'{jsonl}: not a file; expected JSON lines with "user_id" and "query"')
     return [_question(line, number) for number, line in enumerate(jsonl.read_bytes().splitlines(), 1) if line.strip()]
 
 
-def _question(line: bytes, number: int) -> _Asked:
+def _question(line: bytes, number: int) -> _Question:
     from pandora_dagster.contracts.ids import user_id
     from pandora_dagster.errors import BadIdError
 
@@ -107,12 +107,12 @@ def _question(line: bytes, number: int) -> _Asked:
         value: Any = json.loads(line)
         user, query = value["user_id"], value["query"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return _Asked(line=number, fault='expected an object with "user_id" and "query"')
+        return _Question(line=number, fault='expected an object with "user_id" and "query"')
     if not isinstance(user, str) or not isinstance(query, str):
-        return _Asked(line=number, fault="user_id and query: expected strings")
+        return _Question(line=number, fault="user_id and query: expected strings")
     if not query.strip():
-        return _Asked(line=number, fault="query: empty: expected what to look for")
+        return _Question(line=number, fault="query: empty: expected what to look for")
     try:
-        return _Asked(user_id(user), query, number)
+        return _Question(user_id(user), query, number)
     except BadIdError as error:
-        return _Asked(line=number, fault=str(error))
+        return _Question(line=number, fault=str(error))

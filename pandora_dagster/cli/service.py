@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import Overrides, opened, settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, place, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import CommonOptions, app_of, settings_of
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, display_path, print_line, print_json, print_table, exit_with
 
 if TYPE_CHECKING:
     from pandora_dagster.phases.report import PhaseReport
-    from pandora_dagster.wiring import House
+    from pandora_dagster.wiring import App
 
 EXAMPLE_USER = "example"
 EXAMPLE_QUERY = "Which chair did we order, and what did it cost?"
@@ -38,27 +38,27 @@ def demo(context: typer.Context) -> None:
     """
     from pandora_dagster.defs.run import add_partitions, run_turn
 
-    with opened(context, embedded=True) as house:
-        report = house.import_example()
-        add_partitions(house, report.keys)
-        say(f"Example history: {report.turns} turns of user '{EXAMPLE_USER}' indexed, {report.unchanged} conversations were there already.")
-        key = house.start(EXAMPLE_QUERY, user=EXAMPLE_USER, session="demo", mode="chat")
-        say(f"Live turn {key} on the {house.kit.runtime} runtime: {EXAMPLE_QUERY}\n")
+    with app_of(context, embedded=True) as app:
+        report = app.import_example()
+        add_partitions(app, report.keys)
+        print_line(f"Example history: {report.turns} turns of user '{EXAMPLE_USER}' indexed, {report.unchanged} conversations were there already.")
+        key = app.start(EXAMPLE_QUERY, user=EXAMPLE_USER, session="demo", mode="chat")
+        print_line(f"Live turn {key} on the {app.dependencies.runtime} runtime: {EXAMPLE_QUERY}\n")
         reports: list[PhaseReport] = []
-        run_turn(house, key, on_report=reports.append)
-        _account(house, reports)
-        answer = house.answered(key)
+        run_turn(app, key, on_report=reports.append)
+        _print_summary(app, reports)
+        answer = app.answer_of(key)
         if answer.state == "halted":
-            stop(EXIT_HALTED, f"the turn halted; see: pandora interventions show {answer.intervention}")
-        say(f"\nAnswer\n{indent(answer.response, '  ')}\n\nCitations")
+            exit_with(EXIT_HALTED, f"the turn halted; see: pandora interventions show {answer.intervention}")
+        print_line(f"\nAnswer\n{indent(answer.response, '  ')}\n\nCitations")
         for cited in answer.citations:
-            say(f"  [{cited['label']}] {place(cited['path'])}")
-        say(f"\nDocuments\n  {place(house.turns.path(key))}\n\nNext")
+            print_line(f"  [{cited['label']}] {display_path(cited['path'])}")
+        print_line(f"\nDocuments\n  {display_path(app.turns.path(key))}\n\nNext")
         for command in _next_commands(str(key)):
-            say(f"  {_program(context)} {command}")
+            print_line(f"  {_program(context)} {command}")
 
 
-def _account(house: "House", reports: "list[PhaseReport]") -> None:
+def _print_summary(app: "App", reports: "list[PhaseReport]") -> None:
     rows: list[tuple[object, ...]] = []
     for report in reports:
         gates = ", ".join(v.gate if v.passed else f"{v.gate} FAILED" for v in report.verdicts)
@@ -68,7 +68,7 @@ def _account(house: "House", reports: "list[PhaseReport]") -> None:
             last = n == len(report.calls) - 1
             tokens = f"{call.tokens.total} / {call.tokens.budget}"
             rows.append((report.phase if n == 0 else "", call.recipe, call.model_layer.value, tokens, gates if last else ""))
-    say_table(("Phase", "Recipe", "Layer", "Tokens / budget", "Gates passed"), rows)
+    print_table(("Phase", "Recipe", "Layer", "Tokens / budget", "Gates passed"), rows)
 
 
 def _next_commands(turn: str) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def _next_commands(turn: str) -> tuple[str, ...]:
 
 def _program(context: typer.Context) -> str:
     """How this program is called from here: by its name where the shell finds it, else by its path; over the same store."""
-    given: Overrides = context.obj or Overrides()
+    given: CommonOptions = context.obj or CommonOptions()
     called = Path(sys.argv[0])
     name = "pandora" if which("pandora") or called.name != "pandora" else os.path.relpath(called)
     return f"{name} --root {quote(given.root)}" if given.root else name
@@ -100,26 +100,26 @@ def ui(
 
     Example: pandora ui --port 3001
     """
-    from pandora_dagster.cli.together import run_together
+    from pandora_dagster.cli.together import run_process_group
     from pandora_dagster.defs.run import ui_commands
 
     settings = settings_of(context)
-    _refuse_taken(host, port, "--port")
+    _check_port_free(host, port, "--port")
     if settings.pages_port:
-        _refuse_taken("127.0.0.1", settings.pages_port, "PANDORA_PAGES_PORT")
+        _check_port_free("127.0.0.1", settings.pages_port, "PANDORA_PAGES_PORT")
     (settings.root / "inbox").mkdir(parents=True, exist_ok=True)
     commands, environment = ui_commands(settings, host=host, port=port)
-    note(
+    print_note(
         f"Dagster on http://{host}:{port} over {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
     )
-    if code := run_together(commands, {**os.environ, **environment}):
-        stop(EXIT_WRONG, f"a part of Dagster ended by itself with exit code {code}: expected both to run; what it said stands above")
+    if code := run_process_group(commands, {**os.environ, **environment}):
+        exit_with(EXIT_WRONG, f"a part of Dagster ended by itself with exit code {code}: expected both to run; what it said stands above")
 
 
-def _refuse_taken(host: str, port: int, setting: str) -> None:
+def _check_port_free(host: str, port: int, setting: str) -> None:
     """Stops where somebody listens there already: three programs would start and end one after the other."""
     with suppress(OSError), socket.create_connection((host, port), timeout=1.0):
-        stop(EXIT_WRONG, f"{host}:{port}: something listens there already: expected a free port", f"choose another: {setting}")
+        exit_with(EXIT_WRONG, f"{host}:{port}: something listens there already: expected a free port", f"choose another: {setting}")
 
 
 def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
@@ -129,12 +129,12 @@ def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
 
     Example: pandora doctor
     """
-    with opened(context) as house:
-        findings = house.run(house.examine())
+    with app_of(context) as app:
+        findings = app.run(app.check_health())
     if as_json:
-        say_json([{"part": f.part, "ok": f.ok, "says": f.says, "remedy": f.remedy} for f in findings])
+        print_json([{"part": f.part, "ok": f.ok, "says": f.says, "remedy": f.remedy} for f in findings])
     else:
-        say_table(("Part", "", "Says", "Remedy"), [(f.part, "ok" if f.ok else "NOT OK", f.says, f.remedy) for f in findings])
-        say(f"Python {sys.version.split()[0]}")
+        print_table(("Part", "", "Says", "Remedy"), [(f.part, "ok" if f.ok else "NOT OK", f.says, f.remedy) for f in findings])
+        print_line(f"Python {sys.version.split()[0]}")
     if not all(f.ok for f in findings):
         raise typer.Exit(EXIT_HALTED)

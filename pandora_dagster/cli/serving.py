@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened, settings_of
-from pandora_dagster.cli.output import EXIT_WRONG, note, say, say_json, say_table, stop
+from pandora_dagster.cli.opened import app_of, settings_of
+from pandora_dagster.cli.output import EXIT_WRONG, print_note, print_line, print_json, print_table, exit_with
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from pandora_dagster.runtime.serving.folder import Standing
-    from pandora_dagster.runtime.serving.memory import Row
-    from pandora_dagster.wiring.serving import Serving
+    from pandora_dagster.runtime.serving.folder import ServerStatus
+    from pandora_dagster.runtime.serving.memory import ServerMemory
+    from pandora_dagster.wiring.serving import ModelServers
 
 _GB = 10**9
 
@@ -39,35 +39,35 @@ def serve(
 
     Example: pandora serve --dry-run
     """
-    from pandora_dagster.wiring.serving import open_serving
+    from pandora_dagster.wiring.serving import open_model_servers
 
     settings = settings_of(context)
-    serving = open_serving(settings)
-    _tell_plan(serving, as_json=as_json, commands=dry_run)
+    serving = open_model_servers(settings)
+    _print_plan(serving, as_json=as_json, commands=dry_run)
     if serving.plan.faults:
-        stop(EXIT_WRONG, "\n".join(serving.plan.faults))
+        exit_with(EXIT_WRONG, "\n".join(serving.plan.faults))
     if settings.runtime != "sglang":
-        note("  calls still go to the embedded runtime: PANDORA_RUNTIME=sglang sends them to these servers")
+        print_note("  calls still go to the embedded runtime: PANDORA_RUNTIME=sglang sends them to these servers")
     if not dry_run:
         _run(serving, as_json=as_json)
 
 
-def _tell_plan(serving: "Serving", *, as_json: bool, commands: bool) -> None:
+def _print_plan(serving: "ModelServers", *, as_json: bool, commands: bool) -> None:
     if as_json:
-        say_json(_plan_document(serving))
+        print_json(_plan_document(serving))
         return
     for gpu in serving.gpus:
-        say(f"GPU {gpu.index}: {gpu.name}, {gpu.free / _GB:.1f} of {gpu.total / _GB:.1f} GB free")
+        print_line(f"GPU {gpu.index}: {gpu.name}, {gpu.free / _GB:.1f} of {gpu.total / _GB:.1f} GB free")
     headers = ("Server", "Model", "Layers", "GPU", "Share", "Weights", "KV cache", "Start")
-    say_table(headers, [_row(row) for row in serving.plan.rows])
+    print_table(headers, [_row(row) for row in serving.plan.rows])
     for fact in serving.plan.notes:
-        note(f"  {fact}")
+        print_note(f"  {fact}")
     if commands:
         for service in serving.services:
-            say(f"\n{service.name}\n  {join(serving.command(service))}")
+            print_line(f"\n{service.name}\n  {join(serving.command(service))}")
 
 
-def _row(row: "Row") -> tuple[object, ...]:
+def _row(row: "ServerMemory") -> tuple[object, ...]:
     service = row.service
     return (
         service.name,
@@ -81,7 +81,7 @@ def _row(row: "Row") -> tuple[object, ...]:
     )
 
 
-def _plan_document(serving: "Serving") -> dict[str, object]:
+def _plan_document(serving: "ModelServers") -> dict[str, object]:
     servers = [
         {
             "server": row.service.name,
@@ -118,9 +118,9 @@ def api(
     from pandora_dagster.api.server import serve as serve_api
 
     guard = Guard(host, os.environ.get(KEY_NAME, "").strip())
-    with opened(context) as house:
-        about = f"runtime {house.kit.runtime}, {'with' if guard.key else 'without'} a key, over {house.settings.root}; Ctrl-C ends it"
-        serve_api(house, guard, port=port, on_ready=lambda address: note(f"pandora api on {address}: {about}"))
+    with app_of(context) as app:
+        about = f"runtime {app.dependencies.runtime}, {'with' if guard.key else 'without'} a key, over {app.settings.root}; Ctrl-C ends it"
+        serve_api(app, guard, port=port, on_ready=lambda address: print_note(f"pandora api on {address}: {about}"))
 
 
 def pages(
@@ -136,26 +136,26 @@ def pages(
     from pandora_dagster.api.guard import Guard
     from pandora_dagster.api.server import serve_pages
 
-    with opened(context) as house:
-        wanted = house.settings.pages_port if port is None else port
-        about = f"the archive of {house.settings.root}; Ctrl-C ends it"
-        serve_pages(house, Guard("127.0.0.1"), port=wanted, on_ready=lambda address: note(f"pandora pages on {address}: {about}"))
+    with app_of(context) as app:
+        wanted = app.settings.pages_port if port is None else port
+        about = f"the archive of {app.settings.root}; Ctrl-C ends it"
+        serve_pages(app, Guard("127.0.0.1"), port=wanted, on_ready=lambda address: print_note(f"pandora pages on {address}: {about}"))
 
 
-def _run(serving: "Serving", *, as_json: bool) -> None:
+def _run(serving: "ModelServers", *, as_json: bool) -> None:
     if as_json or not sys.stderr.isatty():
-        serving.run(_Lines(as_json=as_json).tell)
+        serving.run(_StatusLines(as_json=as_json).report)
         return
     from rich.console import Console
     from rich.live import Live
 
-    note(f"Logs in {serving.folder.path}; Ctrl-C ends all servers.")
+    print_note(f"Logs in {serving.folder.path}; Ctrl-C ends all servers.")
     with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
-        serving.run(lambda standings: live.update(_screen(standings)))
-    note("All servers are stopped.")
+        serving.run(lambda standings: live.update(_status_table(standings)))
+    print_note("All servers are stopped.")
 
 
-def _screen(standings: "Mapping[str, Standing]") -> "Table":
+def _status_table(standings: "Mapping[str, ServerStatus]") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
@@ -166,13 +166,13 @@ def _screen(standings: "Mapping[str, Standing]") -> "Table":
     return table
 
 
-class _Lines:
+class _StatusLines:
     """One line for each server that came to stand otherwise: for pipes and logs."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json, self._known = as_json, dict[str, str]()
 
-    def tell(self, standings: "Mapping[str, Standing]") -> None:
+    def report(self, standings: "Mapping[str, ServerStatus]") -> None:
         import json
 
         for name, standing in standings.items():
@@ -180,6 +180,6 @@ class _Lines:
                 continue
             self._known[name] = standing.state
             if self._as_json:
-                say(json.dumps({"server": name, "state": standing.state, "says": standing.says}, ensure_ascii=False))
+                print_line(json.dumps({"server": name, "state": standing.state, "says": standing.says}, ensure_ascii=False))
             else:
-                note(f"{name}: {standing.state}{': ' + standing.says if standing.says else ''}")
+                print_note(f"{name}: {standing.state}{': ' + standing.says if standing.says else ''}")

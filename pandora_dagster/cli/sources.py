@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from pandora_dagster.cli.opened import opened, stored
-from pandora_dagster.cli.output import note, say, say_json, say_markdown, say_table
+from pandora_dagster.cli.opened import app_of, app_of_existing_store
+from pandora_dagster.cli.output import print_note, print_line, print_json, print_markdown, print_table
 from pandora_dagster.errors import InputError
 
 if TYPE_CHECKING:
     from pandora_dagster.contracts.ids import UserId
     from pandora_dagster.contracts.sources import Research, Visit
-    from pandora_dagster.wiring import House
+    from pandora_dagster.wiring import App
 
 research = typer.Typer(
     name="research", help="Cached research: what was found out, how sure, until when.", no_args_is_help=True, rich_markup_mode=None
@@ -59,15 +59,15 @@ def add_research(
     """
     from pandora_dagster.contracts.sources import Research
 
-    with opened(context) as house:
-        owner = whose(house, user)
-        record = _record(file, Research, by="pandora research add", now=_now(house))
-        house.kit.sources.put_research(owner, record)
-        _tell_future("created_at", record.created_at, house)
-        known = {row.visit_id for row in house.kit.sources.visit_rows(owner)}
+    with app_of(context) as app:
+        owner = user_of(app, user)
+        record = _record(file, Research, by="pandora research add", now=_now(app))
+        app.dependencies.sources.put_research(owner, record)
+        _warn_future("created_at", record.created_at, app)
+        known = {row.visit_id for row in app.dependencies.sources.visit_rows(owner)}
     for missing in (v for v in record.webpage_cache if v not in known):
-        note(f"{missing} is not stored yet: a turn that uses this research stops without it; add it with: pandora visit add FILE")
-    _stored(record.logical_id, owner, as_json)
+        print_note(f"{missing} is not stored yet: a turn that uses this research stops without it; add it with: pandora visit add FILE")
+    _print_stored(record.logical_id, owner, as_json)
 
 
 @research.command("list")
@@ -78,8 +78,8 @@ def list_research(context: typer.Context, user: User = "", as_json: AsJson = Fal
     """
     from pandora_dagster.selection.freshness import age_hours, freshness_score, is_expired
 
-    with stored(context) as house:
-        now = house.kit.clock()
+    with app_of_existing_store(context) as app:
+        now = app.dependencies.clock()
         rows = [
             {
                 **asdict(row),
@@ -87,14 +87,14 @@ def list_research(context: typer.Context, user: User = "", as_json: AsJson = Fal
                 "freshness_score": freshness_score(row.created_at, row.expires_at, now),
                 "expired": is_expired(row.expires_at, now),
             }
-            for row in house.kit.sources.research_rows(whose(house, user))
+            for row in app.dependencies.sources.research_rows(user_of(app, user))
         ]
     if as_json:
-        say_json(rows)
+        print_json(rows)
         return
     columns = ("Topic", "Cache key", "Quality", "Age (h)", "Freshness", "Expires", "Turn")
     names = ("topic", "cache_key", "quality_score", "age_hours", "freshness_score", "expires_at", "source_turn")
-    say_table(columns, [[row[name] if row[name] is not None else "" for name in names] for row in rows])
+    print_table(columns, [[row[name] if row[name] is not None else "" for name in names] for row in rows])
 
 
 @research.command("show")
@@ -110,9 +110,9 @@ def show_research(
     """
     from pandora_dagster.text.research_page import research_page
 
-    with stored(context) as house:
-        found = house.kit.sources.research(whose(house, user), topic)
-    say_json(json.loads(found.model_dump_json(exclude_none=True))) if as_json else say_markdown(research_page(found))
+    with app_of_existing_store(context) as app:
+        found = app.dependencies.sources.research(user_of(app, user), topic)
+    print_json(json.loads(found.model_dump_json(exclude_none=True))) if as_json else print_markdown(research_page(found))
 
 
 @visit.command("add")
@@ -141,12 +141,12 @@ def add_visit(
     """
     from pandora_dagster.contracts.sources import Visit
 
-    with opened(context) as house:
-        owner = whose(house, user)
-        record = _record(file, Visit, by="pandora visit add", now=_now(house))
-        house.kit.sources.put_visit(owner, record)
-        _tell_future("visited_at", record.visited_at, house)
-    _stored(record.logical_id, owner, as_json)
+    with app_of(context) as app:
+        owner = user_of(app, user)
+        record = _record(file, Visit, by="pandora visit add", now=_now(app))
+        app.dependencies.sources.put_visit(owner, record)
+        _warn_future("visited_at", record.visited_at, app)
+    _print_stored(record.logical_id, owner, as_json)
 
 
 @visit.command("list")
@@ -157,13 +157,13 @@ def list_visits(context: typer.Context, user: User = "", as_json: AsJson = False
     """
     from pandora_dagster.selection.freshness import age_hours
 
-    with stored(context) as house:
-        now = house.kit.clock()
-        rows = [{**asdict(row), "age_hours": age_hours(row.visited_at, now)} for row in house.kit.sources.visit_rows(whose(house, user))]
+    with app_of_existing_store(context) as app:
+        now = app.dependencies.clock()
+        rows = [{**asdict(row), "age_hours": age_hours(row.visited_at, now)} for row in app.dependencies.sources.visit_rows(user_of(app, user))]
     if as_json:
-        say_json(rows)
+        print_json(rows)
         return
-    say_table(("Visit", "Page type", "Age (h)", "URL"), [(r["visit_id"], r["page_type"], r["age_hours"], r["url"]) for r in rows])
+    print_table(("Visit", "Page type", "Age (h)", "URL"), [(r["visit_id"], r["page_type"], r["age_hours"], r["url"]) for r in rows])
 
 
 @visit.command("show")
@@ -179,29 +179,29 @@ def show_visit(
     """
     from pandora_dagster.text.research_page import visit_page
 
-    with stored(context) as house:
-        found = house.kit.sources.visit(whose(house, user), visit_id)
-    say_json(json.loads(found.model_dump_json(exclude_none=True))) if as_json else say_markdown(visit_page(found))
+    with app_of_existing_store(context) as app:
+        found = app.dependencies.sources.visit(user_of(app, user), visit_id)
+    print_json(json.loads(found.model_dump_json(exclude_none=True))) if as_json else print_markdown(visit_page(found))
 
 
-def whose(house: "House", user: str) -> "UserId":
+def user_of(app: "App", user: str) -> "UserId":
     """The user that a command names, else PANDORA_USER; raises BadIdError."""
     from pandora_dagster.contracts.ids import user_id
 
-    return user_id(user) if user else house.settings.user
+    return user_id(user) if user else app.settings.user
 
 
-def _now(house: "House") -> str:
-    from pandora_dagster.text.dates import stamp
+def _now(app: "App") -> str:
+    from pandora_dagster.text.dates import format_timestamp
 
-    return stamp(house.kit.clock().replace(microsecond=0))
+    return format_timestamp(app.dependencies.clock().replace(microsecond=0))
 
 
-def _tell_future(field: str, time: str, house: "House") -> None:
+def _warn_future(field: str, time: str, app: "App") -> None:
     from pandora_dagster.selection.freshness import hours_left
 
-    if hours_left(time, house.kit.clock()) > 0:
-        note(f"{field} {time} lies in the future: until then the record counts as new, and stands before those made meanwhile")
+    if hours_left(time, app.dependencies.clock()) > 0:
+        print_note(f"{field} {time} lies in the future: until then the record counts as new, and stands before those made meanwhile")
 
 
 def _record(file: Path, shape: type[Record], *, by: str, now: str) -> Record:
@@ -219,5 +219,5 @@ def _record(file: Path, shape: type[Record], *, by: str, now: str) -> Record:
     return found.model_copy(update={"provenance": Provenance(added_at=now, by=by)})
 
 
-def _stored(logical_id: str, user: str, as_json: bool) -> None:
-    say_json({"user_id": user, "id": logical_id}) if as_json else say(f"{logical_id} stored for {user}")
+def _print_stored(logical_id: str, user: str, as_json: bool) -> None:
+    print_json({"user_id": user, "id": logical_id}) if as_json else print_line(f"{logical_id} stored for {user}")

@@ -5,18 +5,18 @@ import typer
 _LONGEST_REASON = 300
 
 
-class Speaking:
+class AnswerPrinter:
     """`Listens` on stdout. A reader that went away (`| head`) takes nothing from the turn, which goes on unheard."""
 
     def __init__(self) -> None:
         self._told: list[str] = []
         self._unheard = False
 
-    def words(self, text: str) -> None:
+    def on_text(self, text: str) -> None:
         self._told.append(text)
         self._echo(text)
 
-    def withdrawn(self, reason: str) -> None:
+    def on_withdrawal(self, reason: str) -> None:
         """Says that what stands there is no answer."""
         if self._told:
             self._told.clear()
@@ -27,7 +27,7 @@ class Speaking:
     def finish(self, answer: str) -> None:
         """Ends with the answer as it is stored: its line where it was told so, else the whole of it."""
         if "".join(self._told).strip() != answer.strip():
-            self.withdrawn("the stored answer reads otherwise")
+            self.on_withdrawal("the stored answer reads otherwise")
             self._echo(answer)
         self._told.clear()
         self._echo("\n")

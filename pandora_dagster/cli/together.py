@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-_LOOK_EVERY_S = 0.2
-_ENDS_WITHIN_S = 20.0
-_ASKED_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_POLL_S = 0.2
+_TERM_WAIT_S = 20.0
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run_together(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> int:
+def run_process_group(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> int:
     """Run the commands until one ends or this process is asked to; then all end. Returns 0 where it was asked to, else the code of the
     one that ended by itself."""
     asked: list[int] = []
@@ -19,14 +19,14 @@ def run_together(commands: Sequence[Sequence[str]], environment: Mapping[str, st
     def end(number: int, _: FrameType | None) -> None:
         asked.append(number)
 
-    before = {number: signal.signal(number, end) for number in _ASKED_TO_END}
+    before = {number: signal.signal(number, end) for number in _END_SIGNALS}
     started: list[subprocess.Popen[bytes]] = []
     try:
         for command in commands:
             # a group of its own each: Ctrl-C reaches this process alone, which ends them in order
             started.append(subprocess.Popen(command, env=environment, start_new_session=True))  # noqa: S603 - programs of this environment
         while not asked and all(process.poll() is None for process in started):
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
         return 0 if asked else next((code for process in started if (code := process.poll()) is not None), 0)
     finally:
         _end(started)
@@ -39,7 +39,7 @@ def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         if process.poll() is None:
             process.terminate()
-    deadline = time.monotonic() + _ENDS_WITHIN_S
+    deadline = time.monotonic() + _TERM_WAIT_S
     for process in processes:
         try:
             process.wait(max(0.1, deadline - time.monotonic()))

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.opened import opened, stored
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, note, say, say_json, stop
+from pandora_dagster.cli.opened import app_of, app_of_existing_store
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note, print_line, print_json, exit_with
 
 if TYPE_CHECKING:
     from pandora_dagster.phases.recording import ImportReport
-    from pandora_dagster.wiring import House
+    from pandora_dagster.wiring import App
 
 
 def register(app: typer.Typer) -> None:
@@ -35,17 +35,17 @@ def import_file(
     from pandora_dagster.defs.run import add_partitions
 
     if not file.is_file():
-        stop(EXIT_WRONG, f"{file}: not a file; expected conversations as JSON lines")
-    with opened(context) as house:
-        report = _imported(file, house)
-        add_partitions(house, report.keys)
+        exit_with(EXIT_WRONG, f"{file}: not a file; expected conversations as JSON lines")
+    with app_of(context) as app:
+        report = _import_with_progress(file, app)
+        add_partitions(app, report.keys)
     if as_json:
         fields = ("lines", "conversations", "turns", "unchanged")
-        say_json({**{name: getattr(report, name) for name in fields}, "faults": list(report.faults)})
+        print_json({**{name: getattr(report, name) for name in fields}, "faults": list(report.faults)})
     else:
-        say(f"{report.conversations} conversations imported, {report.turns} turns; {report.unchanged} were there already")
+        print_line(f"{report.conversations} conversations imported, {report.turns} turns; {report.unchanged} were there already")
     for fault in report.faults:
-        note(f"pandora: {fault}")
+        print_note(f"pandora: {fault}")
     if report.faults:
         raise typer.Exit(EXIT_HALTED)
 
@@ -62,33 +62,33 @@ def export(
     Example: pandora export --user example > example.jsonl
     """
     from pandora_dagster.contracts.ids import user_id
-    from pandora_dagster.phases.exporting import DELETED
+    from pandora_dagster.phases.exporting import DELETED_FIELD
 
     written = compressed = 0
     faults: list[str] = []
-    with stored(context) as house:
-        for conversation in house.exported(user_id(user) if user else None, on_fault=lambda error: faults.append(error.with_hint)):
-            say(json.dumps(conversation, ensure_ascii=False))
+    with app_of_existing_store(context) as app:
+        for conversation in app.export_conversations(user_id(user) if user else None, on_fault=lambda error: faults.append(error.with_hint)):
+            print_line(json.dumps(conversation, ensure_ascii=False))
             written += 1
-            compressed += len(conversation.get(DELETED, ()))
+            compressed += len(conversation.get(DELETED_FIELD, ()))
     if compressed:
-        note(f"{compressed} turns leave by their compressed texts, since their originals were deleted ({DELETED} names them)")
+        print_note(f"{compressed} turns leave by their compressed texts, since their originals were deleted ({DELETED_FIELD} names them)")
     for fault in faults:
-        note(f"pandora: left out: {fault}")
+        print_note(f"pandora: left out: {fault}")
     if not written and not faults:
-        note(f"no conversations{f' of {user}' if user else ''} in this store")
+        print_note(f"no conversations{f' of {user}' if user else ''} in this store")
     if faults:
         raise typer.Exit(EXIT_HALTED)
 
 
-def _imported(file: Path, house: "House") -> "ImportReport":
+def _import_with_progress(file: Path, app: "App") -> "ImportReport":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} lines"), TimeElapsedColumn())
     with file.open("rb") as lines, Progress(*shown, console=Console(stderr=True)) as bar:
         task = bar.add_task(f"import {file.name}", total=_lines(file))
-        return house.import_conversations(lines, where=str(file), progress=lambda r: bar.update(task, completed=r.lines))
+        return app.import_conversations(lines, where=str(file), progress=lambda r: bar.update(task, completed=r.lines))
 
 
 def _lines(file: Path) -> int:

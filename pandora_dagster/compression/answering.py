@@ -78,7 +78,7 @@ that says nothing alone; sentences of a reply that may refuse; letters by which 
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenSentence:
     """A sentence, in line `line`; `speaker` is "" in prose."""
 
     text: str
@@ -86,7 +86,7 @@ class Said:
     speaker: str = ""
 
 
-def answers(said: Sequence[Said]) -> dict[int, tuple[int, ...]]:
+def answers(said: Sequence[SpokenSentence]) -> dict[int, tuple[int, ...]]:
     """Number of a sentence -> the numbers of those that it misleads without."""
     found: defaultdict[int, dict[int, None]] = defaultdict(dict)
     for links in (_replies(said), _moved(said), _voided(said), _opposed(said), _same_errand(said)):
@@ -107,7 +107,7 @@ def with_answers(numbers: Iterable[int], answered: Mapping[int, Sequence[int]]) 
     return found
 
 
-def _replies(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
+def _replies(said: Sequence[SpokenSentence]) -> Iterator[tuple[int, int]]:
     """What is said in a turn -> what refuses it in the next; a refusal in a word -> the sentence behind it, and what then is settled."""
     turns = _turns(said)
     refused: dict[int, int] = {}
@@ -133,7 +133,7 @@ def _replies(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
             yield number - 1, number
 
 
-def _turns(said: Sequence[Said]) -> list[list[int]]:
+def _turns(said: Sequence[SpokenSentence]) -> list[list[int]]:
     """Numbers of what one speaker says without a break."""
     turns: list[list[int]] = []
     last = ""
@@ -153,13 +153,13 @@ def _is_open(text: str) -> bool:
     return bool(_OFFERS.search(text) or _kinds(text).keys() - {FactKind.NUMBER})
 
 
-def _shared(said: Sequence[Said], before: Sequence[int], number: int) -> int:
+def _shared(said: Sequence[SpokenSentence], before: Sequence[int], number: int) -> int:
     """The last of the sentences `before` that shares a word with another, -1 for none."""
     own = _words(said[number].text)
     return next((n for n in reversed(before) if own & _words(said[n].text)), -1)
 
 
-def _moved(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
+def _moved(said: Sequence[SpokenSentence]) -> Iterator[tuple[int, int]]:
     """What gives a date or an amount -> what gives the same matter another one later."""
     holding: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_NEAR))
     for number, sentence in enumerate(said):
@@ -173,7 +173,7 @@ def _moved(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
             holding[word].append(number)
 
 
-def _voided(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
+def _voided(said: Sequence[SpokenSentence]) -> Iterator[tuple[int, int]]:
     """What names a thing by its number -> what says later that this holds no more."""
     ends = [(number, _coded(sentence.text)) for number, sentence in enumerate(said) if _VOIDS.search(sentence.text)]
     wanted = {name for _, names in ends for name in names}
@@ -199,7 +199,7 @@ def _agrees(word: str, text: str) -> bool:
     return any(min(len(word), len(other)) >= _STEM and (word.startswith(other) or other.startswith(word)) for other in _words(text))
 
 
-def _opposed(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
+def _opposed(said: Sequence[SpokenSentence]) -> Iterator[tuple[int, int]]:
     """Neighbours whose labels stand against each other, both ways."""
     labels = [key(found.group(1)) if (found := _LABEL.match(sentence.text)) else "" for sentence in said]
     for number, (one, other) in enumerate(pairwise(labels)):
@@ -210,7 +210,7 @@ def _opposed(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
                     yield number + 1, number
 
 
-def _same_errand(said: Sequence[Said]) -> Iterator[tuple[int, int]]:
+def _same_errand(said: Sequence[SpokenSentence]) -> Iterator[tuple[int, int]]:
     """A line that logs an error -> the later lines about the same thing, where these are few."""
     errors = {number: _named(sentence.text) for number, sentence in enumerate(said) if ERROR.search(sentence.text)}
     wanted = {name for names in errors.values() for name in names}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
 from pandora_dagster.compression.facts import Ledger, Outcome, Verdict
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.grounding import SourceIndex
 from pandora_dagster.compression.language import clauses
 from pandora_dagster.compression.normal import padded
 from pandora_dagster.compression.verification import verify
@@ -16,7 +16,7 @@ _ROUNDS = 4
 """What contradicts may show only when another contradiction is gone."""
 
 
-def borne_out(text: str, ledger: Ledger, source: Source, *, reference: str = "") -> str:
+def borne_out(text: str, ledger: Ledger, source: SourceIndex, *, reference: str = "") -> str:
     """`text` without the sentences in which a value of the original is changed, one is made up, or a denial is turned around.
 
     `reference` is the line that leads to the stored original, "" where there is none."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.leaning import goes_on, is_labelled, leans, turns
 from pandora_dagster.compression.records import LEFT_OUT
-from pandora_dagster.text.points import unended
+from pandora_dagster.text.points import mask_inner_points
 
 _HEADING = re.compile(r"#{1,6} \S")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+")
@@ -296,7 +296,7 @@ def _ended(line: str) -> list[str]:
 
 
 def _parted(sentence: str) -> list[str]:
-    ends = list(_SMALL.finditer(unended(sentence)))
+    ends = list(_SMALL.finditer(mask_inner_points(sentence)))
     starts = [0, *(end.end() for end in ends)]
     return [sentence[a:b] for a, b in zip(starts, [*(end.start() for end in ends), len(sentence)], strict=True)]
 

@@ -9,11 +9,11 @@ from functools import cached_property
 from math import ceil
 
 from pandora_dagster.compression.facts import NUMERIC, FactKind
-from pandora_dagster.compression.finding import Found, directions, find_values, signs
+from pandora_dagster.compression.finding import FoundValue, directions, find_values, signs
 from pandora_dagster.compression.language import clauses, content_stems, stem
 from pandora_dagster.compression.normal import key, padded, ungrouped, words
 from pandora_dagster.compression.values import Value, canonical, spelling
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.text.credentials import redact
 
 NO_SENTENCES = ("#", "also seen: ", "also in ", "call ", "earlier ", "options: ")
 """Beginnings of lines that hold values; a `no` among them is a value."""
@@ -22,11 +22,11 @@ _MANY = 200
 """So many sentences of a line are worth an index."""
 
 
-class Candidate:
+class CandidateText:
     """A text whose lines are indexed by their words, credentials left out. A table row is read with its header."""
 
     def __init__(self, text: str) -> None:
-        self.text = redacted(text)
+        self.text = redact(text)
         self.lines = self.text.split("\n")
         self.padded = padded(self.text)
         self._places: dict[int, Mapping[str, list[int]]] = {}
@@ -97,18 +97,18 @@ class Candidate:
         return self._split[number]
 
     @cached_property
-    def values(self) -> tuple[Found, ...]:
+    def values(self) -> tuple[FoundValue, ...]:
         return tuple(find_values(self.text, is_redacted=True))
 
     @cached_property
-    def spelled(self) -> tuple[tuple[Value, Found], ...]:
+    def spelled(self) -> tuple[tuple[Value, FoundValue], ...]:
         """The numeric values, each with its spelling."""
         return tuple((spelling(v.kind, v.text), v) for v in self.values if v.kind in NUMERIC)
 
     @cached_property
-    def equals(self) -> dict[tuple[FactKind, str], Found]:
+    def equals(self) -> dict[tuple[FactKind, str], FoundValue]:
         """Canonical spelling of every numeric value -> where it stands first."""
-        found: dict[tuple[FactKind, str], Found] = {}
+        found: dict[tuple[FactKind, str], FoundValue] = {}
         for value in self.values:
             if value.kind in NUMERIC and (spelling := canonical(value.kind, value.text)):
                 found.setdefault((value.kind, spelling), value)

@@ -12,20 +12,20 @@ from pandora_dagster.compression.bearing import borne_out
 from pandora_dagster.compression.blocks import is_code
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Rank, Verdict
-from pandora_dagster.compression.grounding import REFERENCE, Source
-from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.grounding import REFERENCE, SourceIndex
+from pandora_dagster.compression.ledger import build_ledger
 from pandora_dagster.compression.long_words import without_long_words
 from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
 from pandora_dagster.compression.normal import standing_in
-from pandora_dagster.compression.restoring import restored
+from pandora_dagster.compression.restoring import restore_facts
 from pandora_dagster.compression.rules import Rules
-from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary, without_echoes
+from pandora_dagster.compression.summary_check import SummaryCheck, check_summary, without_echoes
 from pandora_dagster.compression.trial import Trial
 from pandora_dagster.compression.verification import Verification, absent, verify
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import InputError
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.text.credentials import redact
 
 _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """Shares of the target that the method gets, one after the other, while critical facts are missing; the first two where there are
@@ -45,7 +45,7 @@ _RESTORED = 0.4
 
 
 @dataclass(frozen=True)
-class Compressed:
+class CompressedText:
     """What became of a text. `text` is None where it HALTed, and `halted` says why. Verdicts of a text that came back
     unchanged are made when they are asked for: a text within its budget costs no more than its token count."""
 
@@ -98,7 +98,7 @@ class Compressed:
         """The facts of the first original."""
         if self._ledger is not None:
             return self._ledger
-        return take_ledger(self._source, self._content_type or detect_content_type(self._name, self._source))
+        return build_ledger(self._source, self._content_type or detect_content_type(self._name, self._source))
 
     @cached_property
     def verification(self) -> Verification:
@@ -119,7 +119,7 @@ class Compressed:
         return tuple(f.text for f in self.verification.lost)
 
 
-def reference_to(name: str, content_type: ContentType) -> str:
+def reference_line(name: str, content_type: ContentType) -> str:
     """The line that leads to the whole of a stored tool result or turn, "" where its name is no path."""
     is_path = "/" in name or name.endswith((".md", ".json", ".txt"))
     return f"{REFERENCE}{name}" if content_type in _STORED and is_path else ""
@@ -131,11 +131,11 @@ def compress(
     target_tokens: int,
     content_type: ContentType | None = None,
     query: str | None = None,
-    counter: CountsTokens,
+    counter: TokenMeasure,
     ledger: Ledger | None = None,
     original: str = "",
     name: str = "",
-) -> Compressed:
+) -> CompressedText:
     """`text` in at most `target_tokens` tokens, each fact judged (000 section 24, 001 whole).
 
     Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. Where `text` is a compression
@@ -148,15 +148,15 @@ def compress(
     tokens = counter.count(text)
     is_again = original not in ("", text)
     if tokens <= target_tokens and not is_again:
-        return Compressed(text, tokens, tokens, None, text, content_type, name, ledger)
+        return CompressedText(text, tokens, tokens, None, text, content_type, name, ledger)
     kind = content_type or detect_content_type(name, original or text)
-    clean = redacted(text)
-    source = Source(redacted(original) if is_again else clean, is_redacted=True)
-    facts = ledger or take_ledger(source, kind)
+    clean = redact(text)
+    source = SourceIndex(redact(original) if is_again else clean, is_redacted=True)
+    facts = ledger or build_ledger(source, kind)
     if is_again:
         true = borne_out(clean, facts, source)
         if tokens <= target_tokens and true == clean:
-            unchanged = Compressed(text, tokens, tokens, None, original, kind, name, facts)
+            unchanged = CompressedText(text, tokens, tokens, None, original, kind, name, facts)
             if not unchanged.verification.lost_critical:
                 return unchanged
         clean = true
@@ -170,7 +170,7 @@ def compress(
 
 
 def _fits(
-    text: str, kind: ContentType, query: str | None, counter: CountsTokens, facts: Ledger, original: str, name: str, target: int
+    text: str, kind: ContentType, query: str | None, counter: TokenMeasure, facts: Ledger, original: str, name: str, target: int
 ) -> bool:
     made = compress(text, target_tokens=target, content_type=kind, query=query, counter=counter, ledger=facts, original=original, name=name)
     return made.text is not None
@@ -179,16 +179,16 @@ def _fits(
 @dataclass(frozen=True)
 class _Job:
     text: str
-    source: Source
+    source: SourceIndex
     """What the ledger is of: `text` itself in the first generation."""
     target: int
     content_type: ContentType
     query: str
-    counter: CountsTokens
+    counter: TokenMeasure
     ledger: Ledger
     name: str
 
-    def run(self, original_tokens: int) -> Compressed:
+    def run(self, original_tokens: int) -> CompressedText:
         if (needed := self._critical_tokens()) > self.target:
             return self._halted(original_tokens, f"critical facts alone need {needed} tokens, the target is {self.target}")
         best: Trial | None = None
@@ -202,7 +202,7 @@ class _Job:
 
     def _tried(self, text: str) -> Trial:
         judged = verify(self.ledger, self.source, text, reference=self._reference())
-        return Trial(text, judged, is_a_summary(text, self.source.text, self.target, self.counter))
+        return Trial(text, judged, check_summary(text, self.source.text, self.target, self.counter))
 
     def _borne_out(self, tried: Trial) -> Trial:
         """A candidate rid of what the original does not bear out, with the critical facts that went with it put back."""
@@ -254,12 +254,12 @@ class _Job:
         return f"{body}\n{reference}" if reference and body else body
 
     def _reference(self) -> str:
-        return reference_to(self.name, self.content_type)
+        return reference_line(self.name, self.content_type)
 
     def _completed(self, body: str) -> str:
         """A body with the critical facts that it lacks, as far as they fit."""
         lost = absent(self.ledger.critical, self.ledger, self.source, body) if self.ledger.critical else ()
-        return restored(body, lost, self.source.text, self.target, self.counter) if lost else body
+        return restore_facts(body, lost, self.source.text, self.target, self.counter) if lost else body
 
     def _with_important(self, body: str) -> str:
         """A body with the important values it lacks, in a little less room; as it is where they are too many."""
@@ -274,13 +274,13 @@ class _Job:
         lost = self._lost_values(body)
         if not lost:
             return body
-        alone = restored("", lost, self.source.text, int(_RESTORED * self.target), self.counter)
+        alone = restore_facts("", lost, self.source.text, int(_RESTORED * self.target), self.counter)
         if absent(lost, self.ledger, self.source, alone):
             return body
         for more in _MORE:
             room = int(more * (self.counter.count(alone) + _MARKS * (alone.count("\n") + 1)))
             shorter = self._condensed(self.target - room)
-            again = restored(self._completed(shorter), self._lost_values(shorter), self.source.text, self.target, self.counter)
+            again = restore_facts(self._completed(shorter), self._lost_values(shorter), self.source.text, self.target, self.counter)
             if len(still := self._lost_values(again)) < len(lost):
                 body, lost = again, still
         return body
@@ -289,7 +289,7 @@ class _Job:
         values = [f for f in self.ledger.facts if f.rank is not Rank.DETAIL and f.kind not in LINES]
         return absent(values, self.ledger, self.source, body)
 
-    def _result(self, original_tokens: int, best: Trial) -> Compressed:
+    def _result(self, original_tokens: int, best: Trial) -> CompressedText:
         if lost := best.verification.lost_critical:
             shown = "; ".join(f.text for f in lost[:5])
             return self._halted(
@@ -306,7 +306,7 @@ class _Job:
         if not best.check.ok:
             return self._halted(original_tokens, "; ".join(best.check.reasons))
         tokens = self.counter.count(best.text)
-        return Compressed(
+        return CompressedText(
             best.text,
             tokens,
             original_tokens,
@@ -319,8 +319,8 @@ class _Job:
             best.check,
         )
 
-    def _halted(self, original_tokens: int, reason: str) -> Compressed:
-        return Compressed(
+    def _halted(self, original_tokens: int, reason: str) -> CompressedText:
+        return CompressedText(
             None,
             0,
             original_tokens,

@@ -6,7 +6,7 @@ Knows sections and budgets; how a section's body shrinks is given as a function.
 import re
 from collections.abc import Callable
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.text.sections import ContextDocument
 
 _LATEST_SHARE = 0.6
@@ -18,7 +18,7 @@ _CITATION = re.compile(r"(?<!\w)\[(\d{1,3})\](?![(:])")
 _SOURCE = re.compile(r"\s*(?:[-*] )?\[(\d{1,3})\]:?\s")
 
 
-def condense_context(text: str, target: int, counter: CountsTokens, shrink: Callable[[str, int], str]) -> str:
+def condense_context(text: str, target: int, counter: TokenMeasure, shrink: Callable[[str, int], str]) -> str:
     """context.md in at most `target` tokens. All headings stay; section 0 and the last heading
     where not even they fit, "" where that does not.
 
@@ -44,7 +44,7 @@ def condense_context(text: str, target: int, counter: CountsTokens, shrink: Call
 
 
 def _condensed(
-    document: ContextDocument, room: int, target: int, counter: CountsTokens, shrink: Callable[[str, int], str]
+    document: ContextDocument, room: int, target: int, counter: TokenMeasure, shrink: Callable[[str, int], str]
 ) -> tuple[str, tuple[str, ...]]:
     """The document within its target, and the lines of sources that are cited in it and do not stand."""
     if room < 0:
@@ -82,7 +82,7 @@ def _with_sources(document: ContextDocument, made: str, missing: tuple[str, ...]
     return shown.preamble + "".join(parts)
 
 
-def _bodies(document: ContextDocument, room: int, counter: CountsTokens, shrink: Callable[[str, int], str]) -> dict[int, str]:
+def _bodies(document: ContextDocument, room: int, counter: TokenMeasure, shrink: Callable[[str, int], str]) -> dict[int, str]:
     """Place of a section -> its body within the room; -1 is what stands before the sections."""
     whole = {-1: document.preamble} | {n: s.body for n, s in enumerate(document.sections) if s.number != 0}
     sizes = {place: counter.count(body) for place, body in whole.items()}

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pandora_dagster.compression.answering import Said, answers
+from pandora_dagster.compression.answering import SpokenSentence, answers
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.dialogue_lines import Line, read_lines
@@ -21,8 +21,8 @@ from pandora_dagster.compression.language import FUNCTION_WORDS, STOP_WORDS, is_
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.statements import DECISION, forced
 from pandora_dagster.compression.telegraph import telegraph
-from pandora_dagster.contracts.ports import CountsTokens
-from pandora_dagster.text.points import unended
+from pandora_dagster.contracts.ports import TokenMeasure
+from pandora_dagster.text.points import mask_inner_points
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？؟])(?<!\b[A-HJ-Z]\.)[\"')\]]*\s+|(?<=[。！？؟])")
 """An initial (`J. Smith`) ends nothing."""
@@ -97,7 +97,7 @@ class Piece:
 class Dialogue:
     """Talk without credentials taken apart once, to be condensed to any number of targets. `must` are keys of values that come first."""
 
-    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset()) -> None:
+    def __init__(self, text: str, counter: TokenMeasure, *, must: frozenset[str] = frozenset()) -> None:
         lines = read_lines(text)
         self._counter = counter
         names = dict.fromkeys(line.speaker for line in lines if line.speaker)
@@ -250,7 +250,7 @@ def _borders(text: str, spans: Sequence[tuple[int, int, str]]) -> list[int]:
     ahead = iter([*spans, (len(text) + 1, len(text) + 1, "")])
     span = next(ahead)
     last = 0
-    for border in (m.end() for m in _SENTENCE.finditer(unended(text))):
+    for border in (m.end() for m in _SENTENCE.finditer(mask_inner_points(text))):
         while span[1] < border:
             span = next(ahead)
         if border < len(text) and not span[0] < border <= span[1] - 1:
@@ -271,7 +271,7 @@ def _cuts(text: str, start: int, end: int) -> list[int]:
 
 
 def _units(
-    pieces: Sequence[Piece], own: frozenset[str], must: frozenset[str], turns: Mapping[int, int], counter: CountsTokens
+    pieces: Sequence[Piece], own: frozenset[str], must: frozenset[str], turns: Mapping[int, int], counter: TokenMeasure
 ) -> tuple[list[Unit], dict[Hashable, float]]:
     units: list[Unit] = []
     weights: dict[Hashable, float] = {}
@@ -301,7 +301,7 @@ def _with_needs(units: Sequence[Unit], pieces: Sequence[Piece]) -> list[Unit]:
     for number, piece in enumerate(pieces):
         forms.setdefault((piece.line.number, piece.order), []).append(number)
     spoken = list(forms.values())
-    said = [Said(pieces[form[0]].spoken, pieces[form[0]].line.number, pieces[form[0]].line.speaker) for form in spoken]
+    said = [SpokenSentence(pieces[form[0]].spoken, pieces[form[0]].line.number, pieces[form[0]].line.speaker) for form in spoken]
     found = list(units)
     for one, others in answers(said).items():
         needs = tuple(spoken[other][-1] for other in others)
@@ -310,7 +310,7 @@ def _with_needs(units: Sequence[Unit], pieces: Sequence[Piece]) -> list[Unit]:
     return found
 
 
-def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], turn: int, counter: CountsTokens) -> Unit:
+def _unit(piece: Piece, number: int, facts: tuple[Hashable, ...], turn: int, counter: TokenMeasure) -> Unit:
     tokens = counter.count(" " + piece.text)
     manner = piece.manner
     bonus = _LIMIT * bool(forced(piece.text)) + _SETTLED * manner.settles if facts and manner.factor >= _GENERAL else 0.0

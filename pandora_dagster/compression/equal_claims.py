@@ -39,7 +39,7 @@ _SHORTEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Weaker:
+class WeakerClaim:
     """A claim at characters `start` to `end`; `instead` is what the surer one says, `cut` what is taken out with it."""
 
     start: int
@@ -57,7 +57,7 @@ class _Claim:
     confidence: float
 
 
-def weaker_claims(text: str) -> tuple[Weaker, ...]:
+def weaker_claims(text: str) -> tuple[WeakerClaim, ...]:
     """The claims of a text of which an equal one with more confidence stands in it, in order."""
     if "confidence" not in text.lower():
         return ()
@@ -69,12 +69,12 @@ def weaker_claims(text: str) -> tuple[Weaker, ...]:
     return tuple(_with_cuts([weaker[start] for start in sorted(weaker)], text))
 
 
-def _weaker(group: list[_Claim]) -> Iterator[tuple[_Claim, Weaker]]:
+def _weaker(group: list[_Claim]) -> Iterator[tuple[_Claim, WeakerClaim]]:
     surest = max(group, key=lambda c: c.confidence)
     rule = f"claims: an equal one of confidence {surest.confidence:g} stands"
     for claim in group:
         if claim.confidence < surest.confidence:
-            yield claim, Weaker(claim.start, claim.end, surest.said, rule, (claim.start, claim.end))
+            yield claim, WeakerClaim(claim.start, claim.end, surest.said, rule, (claim.start, claim.end))
 
 
 def _said(text: str) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def _share(text: str) -> float | None:
     return value if 0 <= value <= 1 else None
 
 
-def _with_cuts(weaker: list[Weaker], text: str) -> Iterator[Weaker]:
+def _with_cuts(weaker: list[WeakerClaim], text: str) -> Iterator[WeakerClaim]:
     """What is taken out with each claim, so that a list of JSON stays one: a member goes with the comma behind it, those at the end of
     a list with the comma before the first of them."""
     run = done = -1

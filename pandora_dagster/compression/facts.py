@@ -100,7 +100,7 @@ class Ledger:
         return frozenset(f.key for f in self.facts)
 
 
-def counted(verdicts: tuple[Verdict, ...]) -> dict[str, int]:
+def count_verdicts(verdicts: tuple[Verdict, ...]) -> dict[str, int]:
     """`total` facts of the ledger, and how many verdicts there are of each outcome."""
     counts = {"total": sum(v.fact is not None for v in verdicts)} | {outcome.value: 0 for outcome in Outcome}
     for verdict in verdicts:

@@ -14,7 +14,7 @@ from pandora_dagster.compression.facts import NUMERIC, FactKind
 from pandora_dagster.compression.language import FALLING, OPENERS, RISING
 from pandora_dagster.compression.normal import has_other_script, key, plain, unlettered, words
 from pandora_dagster.text.credentials import credential_spans
-from pandora_dagster.text.points import unended
+from pandora_dagster.text.points import mask_inner_points
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|"
@@ -108,7 +108,7 @@ _TITLE = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundValue:
     """A value at characters `start` to `end`."""
 
     kind: FactKind
@@ -117,7 +117,7 @@ class Found:
     end: int
 
 
-def find_values(text: str, *, is_redacted: bool = False) -> Iterator[Found]:
+def find_values(text: str, *, is_redacted: bool = False) -> Iterator[FoundValue]:
     """The values of a text, in order, without overlap and without credentials; they are not looked for where `is_redacted` says
     that they were taken out before."""
     hidden = () if is_redacted else credential_spans(text)
@@ -129,7 +129,7 @@ def find_values(text: str, *, is_redacted: bool = False) -> Iterator[Found]:
             yield found
 
 
-def _values(text: str) -> Iterator[Found]:
+def _values(text: str) -> Iterator[FoundValue]:
     if not has_other_script(text):
         return _scanned(_SCAN, _FORMS, text, text)
     others = list(_scanned(_OTHER_SCAN, _OTHER_FORMS, plain(text), text))
@@ -142,7 +142,7 @@ def _values(text: str) -> Iterator[Found]:
     return heapq.merge(others, _scanned(_SCAN, _FORMS, bare_text, text), key=lambda found: found.start)
 
 
-def _scanned(scan: re.Pattern[str], forms: tuple[tuple[FactKind, str], ...], read: str, text: str) -> Iterator[Found]:
+def _scanned(scan: re.Pattern[str], forms: tuple[tuple[FactKind, str], ...], read: str, text: str) -> Iterator[FoundValue]:
     """The values that `read`, of the same length as `text`, shows."""
     for match in scan.finditer(read):
         start, end = match.span()
@@ -151,7 +151,7 @@ def _scanned(scan: re.Pattern[str], forms: tuple[tuple[FactKind, str], ...], rea
             yield found
 
 
-def _checked(kind: FactKind, value: str, start: int, text: str) -> Found | None:
+def _checked(kind: FactKind, value: str, start: int, text: str) -> FoundValue | None:
     if kind is FactKind.NAME:
         return _name(value, start, text)
     if kind is FactKind.QUOTE and _BETWEEN_MEMBERS.fullmatch(value):
@@ -162,10 +162,10 @@ def _checked(kind: FactKind, value: str, start: int, text: str) -> Found | None:
         return None
     if kind is FactKind.IDENTIFIER and _AMOUNT_UNIT.fullmatch(value):
         kind = FactKind.QUANTITY
-    return Found(kind, value, start, start + len(value))
+    return FoundValue(kind, value, start, start + len(value))
 
 
-def _name(value: str, start: int, text: str) -> Found | None:
+def _name(value: str, start: int, text: str) -> FoundValue | None:
     """A proper name: capitals inside a sentence. At a sentence's beginning function words are taken off, and one word
     that is left names nothing by its capital alone."""
     if _begins_sentence(text, start):
@@ -177,17 +177,17 @@ def _name(value: str, start: int, text: str) -> Found | None:
             return None
     elif value[:2] in ("I'", "I\u2019"):
         return None
-    return Found(FactKind.NAME, value, start, start + len(value)) if len(value) > 1 else None
+    return FoundValue(FactKind.NAME, value, start, start + len(value)) if len(value) > 1 else None
 
 
 def _begins_sentence(text: str, start: int) -> bool:
-    before = unended(text[max(0, start - _TITLE) : start + 1])[:-1]
+    before = mask_inner_points(text[max(0, start - _TITLE) : start + 1])[:-1]
     if start == 0 or _BEFORE_SENTENCE.search(before[-4:]):
         return True
     return text[start - 2 : start] == ": " and bool(_LABEL.search("\n" + text[max(0, start - 36) : start]))
 
 
-def directions(text: str, values: Iterable[Found]) -> dict[str, set[int]]:
+def directions(text: str, values: Iterable[FoundValue]) -> dict[str, set[int]]:
     """Key of each numeric value -> 1 where a word of rising stands right before it, -1 for one of falling."""
     found: defaultdict[str, set[int]] = defaultdict(set)
     for value in values:
@@ -198,7 +198,7 @@ def directions(text: str, values: Iterable[Found]) -> dict[str, set[int]]:
     return found
 
 
-def signs(values: Iterable[Found]) -> dict[str, set[bool]]:
+def signs(values: Iterable[FoundValue]) -> dict[str, set[bool]]:
     """Key of each numeric value -> whether it stands negative, and whether not."""
     found: defaultdict[str, set[bool]] = defaultdict(set)
     for value in values:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.compression.answering import Said, answers, with_answers
+from pandora_dagster.compression.answering import SpokenSentence, answers, with_answers
 from pandora_dagster.compression.blocks import is_table_head
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE, is_dialogue, read_lines
 from pandora_dagster.compression.language import sentences
@@ -17,7 +17,7 @@ from pandora_dagster.compression.normal import padded
 from pandora_dagster.compression.query_words import Question, Stemmer, read_question
 from pandora_dagster.compression.records import left_out
 from pandora_dagster.compression.spans import best_spans, smoothed
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 
 _WIDTHS = (40, 120, 400, 1_200, 3_000)
 """In words: a remark, an exchange, a topic's core, a topic, a part of the meeting. One width alone costs 5 points."""
@@ -106,7 +106,7 @@ def _own_scores(turns: Sequence[_Turn], query: str, question: Question, stemmer:
     return [sum(worth[stem] for stem in sorted(stems)) for stems in found]
 
 
-def condense_for(text: str, target: int, counter: CountsTokens, query: str, *, extra: str = "", must: frozenset[str] = frozenset()) -> str:
+def condense_for(text: str, target: int, counter: TokenMeasure, query: str, *, extra: str = "", must: frozenset[str] = frozenset()) -> str:
     """The stretches of `text` that bear on `query`, in at most `target` tokens; a blank line stands for what is left out.
 
     `extra` are words that count a little, such as those of a task; `must` are keys of facts that have to stay."""
@@ -126,7 +126,7 @@ def condense_for(text: str, target: int, counter: CountsTokens, query: str, *, e
     if must and length < 1:
         scores = _with_must(turns, scores, must, 1 - length)
     costs = [counter.count(turn.opening + turn.line + "\n") + 1 for turn in turns]
-    answered = answers([Said(turn.text, turn.number, turn.speaker) for turn in turns]) if length < 1 else {}
+    answered = answers([SpokenSentence(turn.text, turn.number, turn.speaker) for turn in turns]) if length < 1 else {}
     return _fitted(turns, _with_later(scores, answered), costs, target, counter, _START_PENALTY * length, answered)
 
 
@@ -232,7 +232,7 @@ def _fitted(
     scores: Sequence[float],
     costs: Sequence[int],
     target: int,
-    counter: CountsTokens,
+    counter: TokenMeasure,
     penalty: float,
     answered: Mapping[int, Sequence[int]],
 ) -> str:

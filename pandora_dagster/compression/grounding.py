@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from pandora_dagster.compression.candidate import NO_SENTENCES, Candidate
+from pandora_dagster.compression.candidate import NO_SENTENCES, CandidateText
 from pandora_dagster.compression.counting import Counts
 from pandora_dagster.compression.dialogue_lines import unspoken
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
-from pandora_dagster.compression.finding import Found, directions, find_values, signs
+from pandora_dagster.compression.finding import FoundValue, directions, find_values, signs
 from pandora_dagster.compression.language import FUNCTION_WORDS, clauses, is_negation, sentences, stem
 from pandora_dagster.compression.long_words import LEFT_OUT_WORD
 from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.owners import Owners
 from pandora_dagster.compression.records import LEFT_OUT
-from pandora_dagster.compression.retold import Told
+from pandora_dagster.compression.retold import SourceSentences
 from pandora_dagster.compression.values import Value, canonical, spelling
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.text.credentials import redact
 
 _ESCAPED = re.compile(r"(?<!\\)\\+[nrt\"/]")
 """Line ends and quotes inside JSON strings."""
@@ -46,18 +46,18 @@ REFERENCE = "whole text: "
 """Begins the line that leads to the stored original (DECISIONS 4); critical facts never rest on it."""
 
 
-class Source:
+class SourceIndex:
     """An original, indexed once for any number of candidates; its credentials are left out."""
 
     def __init__(self, text: str, *, is_redacted: bool = False) -> None:
-        self.text = text if is_redacted else redacted(text)
+        self.text = text if is_redacted else redact(text)
         self._spelled: dict[tuple[FactKind, str], str] = {}
-        self._latest: tuple[str, Candidate] | None = None
+        self._latest: tuple[str, CandidateText] | None = None
 
-    def candidate(self, text: str) -> Candidate:
+    def candidate(self, text: str) -> CandidateText:
         """A text made ready for questions; the latest one is remembered."""
         if self._latest is None or self._latest[0] != text:
-            self._latest = text, Candidate(text)
+            self._latest = text, CandidateText(text)
         return self._latest[1]
 
     def spelling(self, fact: Fact) -> str:
@@ -101,12 +101,12 @@ class Source:
                 yield spelling(value.kind, value.text[: digits.start()] + before.group(1) + value.text[digits.end() :])
 
     @cached_property
-    def spelled(self) -> tuple[tuple[Value, Found], ...]:
+    def spelled(self) -> tuple[tuple[Value, FoundValue], ...]:
         """The numeric values, each with its spelling."""
         return tuple((spelling(v.kind, v.text), v) for v in self.values if v.kind in NUMERIC)
 
     @cached_property
-    def values(self) -> tuple[Found, ...]:
+    def values(self) -> tuple[FoundValue, ...]:
         return tuple(find_values(self.text, is_redacted=True))
 
     @cached_property
@@ -122,10 +122,10 @@ class Source:
         return Owners(self.text)
 
     @cached_property
-    def told(self) -> Told:
-        return Told(self.text, self.values, self.keys)
+    def told(self) -> SourceSentences:
+        return SourceSentences(self.text, self.values, self.keys)
 
-    def has(self, found: Found) -> bool:
+    def has(self, found: FoundValue) -> bool:
         """Whether a value of a candidate stands here: literally, equal, or in order with a few words between."""
         value = key(found.text.removesuffix("'s"))
         parts = value.split()
@@ -261,12 +261,12 @@ def _content(sentence: str) -> frozenset[str]:
     return frozenset(word for raw in unspoken(sentence).split() for word in _content_of(raw))
 
 
-def _line_around(found: Found, text: str) -> str:
+def _line_around(found: FoundValue, text: str) -> str:
     end = text.find("\n", found.end)
     return text[text.rfind("\n", 0, found.start) + 1 : end if end >= 0 else len(text)]
 
 
-def _is_label(found: Found, text: str) -> bool:
+def _is_label(found: FoundValue, text: str) -> bool:
     """Whether a name is the mark of a speaker: `JA: ...` at a line's beginning, `JA=James` in the legend."""
     begins = found.start == 0 or text[found.start - 1] == "\n" or text[found.start - 2 : found.start] == "; "
     return begins and text[found.end : found.end + 1] in (":", "=")
@@ -277,7 +277,7 @@ def _is_answer(word: str) -> bool:
     return word.lower().strip("*_\"'") in ("no,", "no.", "no;", "no:", "no!") or word.strip("*_") == "No"
 
 
-def invented(candidate: Candidate, source: Source, known: frozenset[str], reference: str = "") -> Iterator[Found]:
+def invented_values(candidate: CandidateText, source: SourceIndex, known: frozenset[str], reference: str = "") -> Iterator[FoundValue]:
     """Values of the candidate that the source does not have. `known` are keys of the ledger, `reference` is the line that
     leads to the stored original, "" where there is none."""
     seen: set[str] = set()
@@ -297,7 +297,7 @@ def invented(candidate: Candidate, source: Source, known: frozenset[str], refere
             yield found
 
 
-def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
+def flipped(candidate: CandidateText, source: SourceIndex) -> Iterator[str]:
     """Sentences of the candidate that deny what the source says, or say what it denies."""
     theirs, theirs_denied = source.polarity, source.denied
     for line in candidate.lines:
@@ -315,7 +315,7 @@ def flipped(candidate: Candidate, source: Source) -> Iterator[str]:
                 yield sentence.strip()
 
 
-def _unheld(sentence: str, source: Source) -> bool:
+def _unheld(sentence: str, source: SourceIndex) -> bool:
     """Whether a list of values has a `no` where the source has a `yes`: next to its name, and in no row of the record."""
     parts = (part for part in re.split(r"[;,:]\s", sentence) if _denies(part) and _is_listed(part))
     names = ((key(part), key(part).rpartition(" ")[0]) for part in parts)

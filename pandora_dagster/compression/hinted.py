@@ -10,7 +10,7 @@ from pandora_dagster.compression.normal import has_other_script
 
 
 @dataclass(frozen=True, slots=True)
-class Hinted:
+class HintedPattern:
     """`hints` are in small letters; every text that `form` finds something in has one of them."""
 
     form: re.Pattern[str]
@@ -27,9 +27,9 @@ class Hinted:
         return any(map(text.lower().__contains__, self.hints))
 
 
-def hinted(form: re.Pattern[str], hints: str) -> Hinted:
+def hinted(form: re.Pattern[str], hints: str) -> HintedPattern:
     """A form with its hints, which `|` parts."""
-    return Hinted(form, tuple(hints.split("|")))
+    return HintedPattern(form, tuple(hints.split("|")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pandora_dagster.compression import european
 from pandora_dagster.compression.normal import words
-from pandora_dagster.text.points import unended
+from pandora_dagster.text.points import mask_inner_points
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -101,14 +101,14 @@ def is_negation(word: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """Sentences and lines of `text`, trimmed, none empty."""
-    ends = [(m.start() if m.group(1) is None else m.end(1), m.end()) for m in _SENTENCE_END.finditer(unended(text))]
+    ends = [(m.start() if m.group(1) is None else m.end(1), m.end()) for m in _SENTENCE_END.finditer(mask_inner_points(text))]
     starts = [0, *(after for _, after in ends)]
     return [s for start, (end, _) in zip(starts, [*ends, (len(text), 0)], strict=True) if (s := text[start:end].strip())]
 
 
 def clauses(line: str, *, at_bars: bool = False) -> list[str]:
     """What a line says, one statement after the other; of a table's row each cell where `at_bars`."""
-    borders = list((_BORDER_OR_BAR if at_bars else _BORDER).finditer(unended(line)))
+    borders = list((_BORDER_OR_BAR if at_bars else _BORDER).finditer(mask_inner_points(line)))
     starts = [0, *(border.end() for border in borders)]
     ends = [*(border.start() for border in borders), len(line)]
     return [line[start:end] for start, end in zip(starts, ends, strict=True)]

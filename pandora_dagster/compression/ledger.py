@@ -11,18 +11,18 @@ from functools import cached_property
 
 from pandora_dagster.compression.dialogue_lines import is_dialogue, speakers_of
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind, Ledger, Rank
-from pandora_dagster.compression.finding import Found, bare, find_values
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.finding import FoundValue, bare, find_values
+from pandora_dagster.compression.grounding import SourceIndex
 from pandora_dagster.compression.language import OPENERS, content_stems
 from pandora_dagster.compression.mails import head_spans
 from pandora_dagster.compression.messages import is_transcript
 from pandora_dagster.compression.normal import key, ungrouped
 from pandora_dagster.compression.records import LEFT_OUT
-from pandora_dagster.compression.rules import Ruled, Rules
+from pandora_dagster.compression.rules import RuleOmission, Rules
 from pandora_dagster.compression.statements import Statement, statements
 from pandora_dagster.compression.zones import Zone, ZoneKind, zones
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.text.points import unended
+from pandora_dagster.text.points import mask_inner_points
 
 _PAIR = re.compile(
     r'"((?:[^"\\\n]|\\.){1,80})"\s*:\s*(?:"((?:[^"\\]|\\.)*+)"|(-?\d[\d.eE+\-]*))|"((?:[^"\\]|\\.)*+)"|(?<=[\[, ])(-?\d[\d.]*)(?=[,\]])'
@@ -64,11 +64,11 @@ _NO_ERROR = frozenset(("none", "null", "false", "no", "0", "ok", "n/a"))
 _ADDITIONAL = frozenset((FactKind.NAME, FactKind.QUOTE))
 
 
-def take_ledger(text: str | Source, content_type: ContentType = ContentType.GENERIC) -> Ledger:
+def build_ledger(text: str | SourceIndex, content_type: ContentType = ContentType.GENERIC) -> Ledger:
     """The facts of `text`, each value once with its highest rank and all its subjects, in order of first appearance.
 
     Credentials are taken out first: spans are those of the redacted text, the same as `text` where it has none."""
-    source = text if isinstance(text, Source) else Source(text)
+    source = text if isinstance(text, SourceIndex) else SourceIndex(text)
     rules = Rules(source.text, content_type)
     text = rules.plain
     speakers = speakers_of(text) if is_dialogue(text) else frozenset[str]()
@@ -85,7 +85,7 @@ def take_ledger(text: str | Source, content_type: ContentType = ContentType.GENE
     return Ledger(_promoted(tuple(merged.values())), speakers)
 
 
-def _ruled(facts: Iterable[Fact], zones: tuple[Ruled, ...]) -> Iterator[Fact]:
+def _ruled(facts: Iterable[Fact], zones: tuple[RuleOmission, ...]) -> Iterator[Fact]:
     """`facts`, those that a rule lets go as details with the rule."""
     starts = [zone.start for zone in zones]
     for fact in facts:
@@ -115,7 +115,7 @@ def _promoted(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
     return tuple(replace(f, rank=said[f.key]) if f.rank is Rank.DETAIL and not f.rule and f.key in said else f for f in facts)
 
 
-def _facts(text: str, content_type: ContentType, strict: tuple[ZoneKind, ...], source: Source) -> Iterator[Fact]:
+def _facts(text: str, content_type: ContentType, strict: tuple[ZoneKind, ...], source: SourceIndex) -> Iterator[Fact]:
     for zone in zones(text, content_type):
         body = text[zone.start : zone.end]
         if zone.kind is ZoneKind.QUERY:
@@ -178,7 +178,7 @@ def _leaf(value: str, zone: Zone, start: int, subject: tuple[str, ...], name: st
     yield Fact(kind or FactKind.NAME, value, at, at + len(value), key(value), subject, rank)
 
 
-def _of_prose(body: str, zone: Zone, values: Iterable[Found], *, is_strict: bool = False) -> Iterator[Fact]:
+def _of_prose(body: str, zone: Zone, values: Iterable[FoundValue], *, is_strict: bool = False) -> Iterator[Fact]:
     for start, end in _metas(body):
         yield Fact(FactKind.META, body[start:end], zone.start + start, zone.start + end, key(body[start:end]))
     for row in _TABLE_ROW.finditer(body):
@@ -211,7 +211,7 @@ def _statement_fact(statement: Statement, zone: Zone, *, is_strict: bool = False
     return Fact(statement.kind, statement.text, start, end, key(statement.text), rank=rank)
 
 
-def _value_fact(found: Found, body: str, zone: Zone, borders: "_Borders") -> Fact:
+def _value_fact(found: FoundValue, body: str, zone: Zone, borders: "_Borders") -> Fact:
     text = found.text.removesuffix("'s").removesuffix("\u2019s") if found.kind is FactKind.NAME else found.text
     if found.kind is FactKind.QUOTE:
         text = text[1:-1]
@@ -230,13 +230,13 @@ class _Borders:
 
     @cached_property
     def _ends(self) -> list[int]:
-        return [0, *(mark.end() for mark in _SENTENCE_BORDER.finditer(unended(self._body)))]
+        return [0, *(mark.end() for mark in _SENTENCE_BORDER.finditer(mask_inner_points(self._body)))]
 
     @cached_property
     def _questions(self) -> list[int]:
         return [mark.start() for mark in _QUESTION.finditer(self._body)]
 
-    def is_idle(self, found: Found) -> bool:
+    def is_idle(self, found: FoundValue) -> bool:
         """Whether a value stands in a question that asks for nothing but a piece of knowledge."""
         begin = self._ends[bisect_right(self._ends, found.start) - 1]
         at = bisect_left(self._questions, found.end)
@@ -247,7 +247,7 @@ class _Borders:
         return bool(_IDLE.match(sentence)) and not _OWN.search(sentence)
 
 
-def _subject(found: Found, body: str) -> tuple[str, ...]:
+def _subject(found: FoundValue, body: str) -> tuple[str, ...]:
     """Content words around a value on its own line, nearest first."""
     begin = max(body.rfind("\n", max(0, found.start - _AROUND), found.start) + 1, found.start - _AROUND)
     end = body.find("\n", found.end, found.end + _AROUND)

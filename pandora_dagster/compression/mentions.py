@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from pandora_dagster.compression.json_parts import leaves
 from pandora_dagster.compression.language import OPENERS, word_set
-from pandora_dagster.compression.messages import Call, Said
+from pandora_dagster.compression.messages import Call, ProseMessage
 from pandora_dagster.compression.normal import KeyIndex, key, padded, words
 from pandora_dagster.compression.query_words import Stemmer
 
@@ -78,7 +78,7 @@ def recency(position: int, messages: int) -> float:
 class Mentions:
     """Strength of every value that someone says or a call uses."""
 
-    def __init__(self, said: Iterable[Said], calls: Iterable[Call], messages: int, query: str = "") -> None:
+    def __init__(self, said: Iterable[ProseMessage], calls: Iterable[Call], messages: int, query: str = "") -> None:
         self._strength: defaultdict[str, float] = defaultdict(float)
         self._latest: dict[str, int] = {}
         self._messages = messages

@@ -44,7 +44,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProseMessage:
     """Prose of a message. `position` counts messages."""
 
     position: int
@@ -105,7 +105,7 @@ def is_transcript(text: str) -> bool:
     return text.startswith("user: ") or (len(roles) >= 2 and bool({"user", "assistant"} & set(roles)))
 
 
-def contents(messages: tuple[Message, ...]) -> Iterator[Said | Call | Result]:
+def contents(messages: tuple[Message, ...]) -> Iterator[ProseMessage | Call | Result]:
     """What the messages hold, in order. A result names the latest call of an earlier message."""
     call: Call | None = None
     pending: Call | None = None
@@ -121,22 +121,22 @@ def contents(messages: tuple[Message, ...]) -> Iterator[Said | Call | Result]:
                 yield Result(position, part.value, call)
 
 
-def _spoken(position: int, message: Message, text: str) -> Iterator[Said | Call]:
+def _spoken(position: int, message: Message, text: str) -> Iterator[ProseMessage | Call]:
     """Prose, with the `call ...` lines of an earlier compression taken out of it."""
     prose: list[str] = []
     for line in text.split("\n"):
         if found := _CALL_LINE.match(line):
             if prose:
-                yield Said(position, message.role, "\n".join(prose), message.tool)
+                yield ProseMessage(position, message.role, "\n".join(prose), message.tool)
                 prose = []
             call, _, answer = line.partition(ANSWERS)
             yield Call(position, found.group(1), None, call)
             if answer:
-                yield Said(position, "tool", answer)
+                yield ProseMessage(position, "tool", answer)
         elif line.strip() and not _FENCE_MARK.fullmatch(line):
             prose.append(line)
     if prose:
-        yield Said(position, message.role, "\n".join(prose), message.tool)
+        yield ProseMessage(position, message.role, "\n".join(prose), message.tool)
 
 
 def _calls(position: int, value: object) -> tuple[Call, ...]:

@@ -15,7 +15,7 @@ from pandora_dagster.compression.page_zones import read_page
 from pandora_dagster.compression.prose import Prose
 from pandora_dagster.compression.reread import is_own
 from pandora_dagster.compression.transcript import condense_transcript
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.text.sections import ContextDocument
 
@@ -29,7 +29,7 @@ Method = Callable[[int], str]
 def method(
     text: str,
     content_type: ContentType,
-    counter: CountsTokens,
+    counter: TokenMeasure,
     *,
     must: frozenset[str] = frozenset(),
     query: str = "",
@@ -44,7 +44,7 @@ def method(
     return by_shape(text, counter, must, query)
 
 
-def by_shape(text: str, counter: CountsTokens, must: frozenset[str], query: str) -> Method:
+def by_shape(text: str, counter: TokenMeasure, must: frozenset[str], query: str) -> Method:
     """The method for a text of no declared type: a transcript, talk, an answer to a question, or prose."""
     if is_tool_shaped(text):
         return lambda target: condense_transcript(text, target, counter, must=must, query=query)

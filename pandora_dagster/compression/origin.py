@@ -5,13 +5,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from pandora_dagster.compression.answering import Said, answers, with_answers
+from pandora_dagster.compression.answering import SpokenSentence, answers, with_answers
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE, is_dialogue, read_lines
 from pandora_dagster.compression.facts import LINES, Fact
 from pandora_dagster.compression.messages import heads, is_transcript
 from pandora_dagster.compression.normal import words
 from pandora_dagster.compression.telegraph import telegraph
-from pandora_dagster.text.points import unended
+from pandora_dagster.text.points import mask_inner_points
 
 SENTENCE = 240
 """Characters of a sentence that may be put back as a whole for the facts in it."""
@@ -46,7 +46,7 @@ class Origin:
             self._labels = [line.opening.rstrip(" :") if line.is_stamped else line.speaker for line in lines]
             rows = text.split("\n")
             marks = [(starts[n], starts[n] + mark.end()) for n in (line.number for line in lines) if (mark := SPEAKER_LINE.match(rows[n]))]
-        self.plain = _blanked(unended(text), marks)
+        self.plain = _blanked(mask_inner_points(text), marks)
         """The text, of the same length, with line breaks for the speakers' names, and points only where a sentence may end."""
         self._headings = list(_headings(text))
         self._above: list[int] = []
@@ -75,18 +75,18 @@ class Origin:
         return found
 
     @cached_property
-    def _said(self) -> list[tuple[int, Said]]:
+    def _said(self) -> list[tuple[int, SpokenSentence]]:
         """Sentences with their places, none of a transcript: it tells by itself what became of what was said."""
         if is_transcript(self.text):
             return []
         ends = [(m.start() + (m.group()[:1] != "\n"), m.end()) for m in _SENTENCE_BORDER.finditer(self.plain)]
         starts = [0, *(after for _, after in ends)]
-        found: list[tuple[int, Said]] = []
+        found: list[tuple[int, SpokenSentence]] = []
         line = 0
         for start, (end, after) in zip(starts, [*ends, (len(self.text), len(self.text))], strict=True):
             sentence = self.text[start:end]
             if sentence.strip():
-                found.append((start, Said(sentence.strip(), line, self.speaker(start))))
+                found.append((start, SpokenSentence(sentence.strip(), line, self.speaker(start))))
             line += self.text.count("\n", start, after)
         return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pandora_dagster.compression.page_zones import KEEP_FULL, KEEP_KEY_FIELDS, Page, PageZone
 from pandora_dagster.compression.prose import condense_prose
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 
 _STRUCTURED, _TEXT, _METADATA = 0.7, 0.2, 0.1
 _KEY_FIELD = re.compile(
@@ -18,7 +18,7 @@ _SHORTEST_TEXT = 12
 _ROUNDS = 12
 
 
-def condense_page(page: Page, target: int, counter: CountsTokens) -> str:
+def condense_page(page: Page, target: int, counter: TokenMeasure) -> str:
     """The page in at most `target` tokens: sure zones whole, doubtful ones with their key fields, the rest named as dropped."""
     budget = target
     text = _rendered(page, budget, counter)
@@ -30,7 +30,7 @@ def condense_page(page: Page, target: int, counter: CountsTokens) -> str:
     return text if counter.count(text) <= target else ""
 
 
-def _rendered(page: Page, budget: int, counter: CountsTokens) -> str:
+def _rendered(page: Page, budget: int, counter: TokenMeasure) -> str:
     ordered = sorted((z for z in page.zones if z.confidence >= KEEP_KEY_FIELDS), key=lambda zone: zone.order)
     metadata, spent = _metadata(page.metadata, int(budget * _METADATA), counter)
     room = int(budget * _STRUCTURED) + int(budget * _METADATA) - spent
@@ -45,7 +45,7 @@ def _rendered(page: Page, budget: int, counter: CountsTokens) -> str:
     return _json(result)
 
 
-def _metadata(values: Mapping[str, Any], room: int, counter: CountsTokens) -> tuple[dict[str, Any], int]:
+def _metadata(values: Mapping[str, Any], room: int, counter: TokenMeasure) -> tuple[dict[str, Any], int]:
     """URL and times first, then what fits."""
     ordered = sorted(values, key=lambda name: not re.search(r"url|time|date|title", name, re.IGNORECASE))
     kept: dict[str, Any] = {}
@@ -58,7 +58,7 @@ def _metadata(values: Mapping[str, Any], room: int, counter: CountsTokens) -> tu
     return kept, spent
 
 
-def _structured(zone: PageZone, room: int, counter: CountsTokens) -> tuple[dict[str, Any], int]:
+def _structured(zone: PageZone, room: int, counter: TokenMeasure) -> tuple[dict[str, Any], int]:
     """A zone's fields: all of a sure zone, the key fields of a doubtful one, none where they do not fit."""
     head = {"type": zone.kind, "confidence": zone.confidence}
     choices = [zone.fields] if zone.confidence >= KEEP_FULL else []
@@ -79,7 +79,7 @@ def _pruned(value: Any) -> Any:  # Any: JSON nests without bound
     return [_pruned(item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
 
 
-def _with_texts(kept: list[tuple[PageZone, dict[str, Any]]], room: int, counter: CountsTokens) -> list[dict[str, Any]]:
+def _with_texts(kept: list[tuple[PageZone, dict[str, Any]]], room: int, counter: TokenMeasure) -> list[dict[str, Any]]:
     """Narratives, condensed, in the order of priority while there is room."""
     entries: list[dict[str, Any]] = []
     texts = sum(bool(zone.text) for zone, _ in kept)
@@ -95,7 +95,7 @@ def _with_texts(kept: list[tuple[PageZone, dict[str, Any]]], room: int, counter:
     return entries
 
 
-def _shortened(text: str, room: int, counter: CountsTokens) -> str:
+def _shortened(text: str, room: int, counter: TokenMeasure) -> str:
     if room < _SHORTEST_TEXT:
         return ""
     return text if counter.count(text) <= room else condense_prose(text, room, counter)

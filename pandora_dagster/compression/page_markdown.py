@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.compression.page_zones import PRIORITY
 from pandora_dagster.compression.prose import Prose
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 
 _HEADING = re.compile(r"^#{1,6} \S.*$", re.MULTILINE)
 _KINDS: Mapping[str, re.Pattern[str]] = {
@@ -33,7 +33,7 @@ class MarkdownPage:
 
     zones: tuple[tuple[str, str], ...]
 
-    def condensed(self, target: int, counter: CountsTokens, must: frozenset[str]) -> str:
+    def condensed(self, target: int, counter: TokenMeasure, must: frozenset[str]) -> str:
         """The page in at most `target` tokens: each zone by its place in the priority, all in their own order."""
         made: dict[int, str] = {}
         left = target
@@ -56,7 +56,7 @@ class MarkdownPage:
             text = "\n\n".join(made[number] for number in sorted(made))
         return text
 
-    def _shortened(self, number: int, room: int, target: int, counter: CountsTokens, must: frozenset[str]) -> str:
+    def _shortened(self, number: int, room: int, target: int, counter: TokenMeasure, must: frozenset[str]) -> str:
         """A zone in `room` tokens; what leads away from the page stands whole or not at all."""
         kind, text = self.zones[number]
         return "" if kind == "navigation" or room < 1 else Prose(text, counter, must=must, of=target).condensed(room)

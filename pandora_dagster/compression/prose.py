@@ -9,18 +9,18 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pandora_dagster.compression.answering import Said, answers
+from pandora_dagster.compression.answering import SpokenSentence, answers
 from pandora_dagster.compression.blocks import HEADS, SPOKEN, Block, BlockKind, blocks
 from pandora_dagster.compression.courtesy import is_boilerplate, is_courtesy
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.facts import FactKind
-from pandora_dagster.compression.finding import Found, find_values
+from pandora_dagster.compression.finding import FoundValue, find_values
 from pandora_dagster.compression.language import FUNCTION_WORDS, stem
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.records import LEFT_OUT, left_out
 from pandora_dagster.compression.repeats import shortened
 from pandora_dagster.compression.statements import statements
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 
 _WORTH = {
     FactKind.MONEY: 5.0, FactKind.URL: 4.0, FactKind.IDENTIFIER: 4.0, FactKind.DATE: 3.0, FactKind.PERCENTAGE: 3.0, FactKind.QUANTITY: 3.0,
@@ -52,7 +52,7 @@ class Prose:
     Where sentences do not end, and of a fence too large for its target, the pieces depend on the target: only then is the text
     taken apart anew. `of`: the target of the whole text of which this is a part: its sentences are not cut smaller than for that."""
 
-    def __init__(self, text: str, counter: CountsTokens, *, must: frozenset[str] = frozenset(), of: int = 0) -> None:
+    def __init__(self, text: str, counter: TokenMeasure, *, must: frozenset[str] = frozenset(), of: int = 0) -> None:
         self._text = text
         self._counter = counter
         self._must = must
@@ -81,7 +81,7 @@ class Prose:
         return self._apart
 
 
-def condense_prose(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset()) -> str:
+def condense_prose(text: str, target: int, counter: TokenMeasure, *, must: frozenset[str] = frozenset()) -> str:
     """`text` in at most `target` tokens, for once."""
     return Prose(text, counter, must=must).condensed(target)
 
@@ -97,7 +97,7 @@ class _Apart:
     openings: Mapping[Hashable, float]
 
 
-def _apart(found: tuple[Block, ...], must: frozenset[str], counter: CountsTokens) -> _Apart:
+def _apart(found: tuple[Block, ...], must: frozenset[str], counter: TokenMeasure) -> _Apart:
     above = {b.under for b in found}
     heads = {n: b for n, b in enumerate(found) if b.kind in HEADS or n in above}
     units, weights = _units(found, heads, must, counter)
@@ -106,7 +106,7 @@ def _apart(found: tuple[Block, ...], must: frozenset[str], counter: CountsTokens
 
 
 def _units(
-    found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], counter: CountsTokens
+    found: Sequence[Block], heads: Mapping[int, Block], must: frozenset[str], counter: TokenMeasure
 ) -> tuple[list[Unit], dict[Hashable, float]]:
     """A unit for each block, and one for what it does not repeat. Heads stand by themselves only where nothing needs them, and then
     they are worth little; a line above indented ones (of code, of a list) is a head that has worth of its own."""
@@ -146,12 +146,12 @@ def _with_needs(units: Sequence[Unit], found: Sequence[Block]) -> list[Unit]:
             if found[block.needs].is_turned and block.needs == number - 1:
                 needed.setdefault(block.needs, []).append(whole[number])
     spoken = [number for number, block in enumerate(found) if block.kind in SPOKEN]
-    for one, others in answers([Said(found[number].text, found[number].line) for number in spoken]).items():
+    for one, others in answers([SpokenSentence(found[number].text, found[number].line) for number in spoken]).items():
         needed.setdefault(spoken[one], []).extend(whole[spoken[other]] for other in others)
     return [replace(unit, needs=tuple(needed[unit.position])) if unit.position in needed else unit for unit in units]
 
 
-def _is_ordinal(text: str, values: Iterable[Found]) -> bool:
+def _is_ordinal(text: str, values: Iterable[FoundValue]) -> bool:
     """Whether what is left of a repeated sentence ends before it says anything: `Disclaimer line 7: …`."""
     return text.endswith("\u2026") and all(v.kind in (FactKind.NUMBER, FactKind.NAME) for v in values if v.text in text)
 
@@ -174,7 +174,7 @@ def _bonus(block: Block, must: frozenset[str]) -> float:
     return sum(_STATEMENT[s.kind] for s in found) + (_MUST if any(key(s.text) in must for s in found) else 0.0)
 
 
-def _fitted(apart: _Apart, picked: list[int], target: int, counter: CountsTokens) -> str:
+def _fitted(apart: _Apart, picked: list[int], target: int, counter: TokenMeasure) -> str:
     text = _composed(apart, picked)
     while picked and (over := counter.count(text) - target) > 0:
         del picked[-max(1, over // 30) :]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.compression.dialogue_lines import unspoken
 from pandora_dagster.compression.facts import FactKind
-from pandora_dagster.compression.finding import Found
+from pandora_dagster.compression.finding import FoundValue
 from pandora_dagster.compression.language import OPENERS, STOP_WORDS, sentences, word_set
 from pandora_dagster.compression.query_words import Stemmer
 
@@ -39,7 +39,7 @@ class _Relation:
         yield from ((one, self.verb, self.is_passive, other) for one in self.left for other in self.right)
 
 
-def reversed_relations(text: str, values: Iterable[Found], source: str, theirs: Iterable[Found]) -> Iterator[str]:
+def reversed_relations(text: str, values: Iterable[FoundValue], source: str, theirs: Iterable[FoundValue]) -> Iterator[str]:
     """Sentences of `text` in which names stand around a verb in the order opposite to that of `source`, which nowhere has theirs."""
     names = name_words(values) | name_words(theirs)
     stemmer = Stemmer()
@@ -50,7 +50,7 @@ def reversed_relations(text: str, values: Iterable[Found], source: str, theirs: 
             yield relation.sentence
 
 
-def name_words(values: Iterable[Found]) -> frozenset[str]:
+def name_words(values: Iterable[FoundValue]) -> frozenset[str]:
     """The words of proper names, as written."""
     found = (word for value in values if value.kind is FactKind.NAME for word in _TOKEN.findall(value.text))
     return frozenset(bare for word in found if (bare := _POSSESSIVE.sub("", word))[:1].isupper() and bare.lower() not in OPENERS)

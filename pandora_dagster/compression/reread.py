@@ -37,7 +37,7 @@ class LooseValue:
 
 
 @dataclass(slots=True)
-class Reread:
+class PackedText:
     """What was read back; `text` is all that is neither table nor loose value."""
 
     text: str
@@ -50,13 +50,13 @@ class Reread:
     """First column -> rows of such tables that do not stand."""
 
 
-def reread(text: str) -> Reread:
+def reread(text: str) -> PackedText:
     """Take the head of a text apart where an earlier compression wrote it; any other text comes back whole."""
     if not is_own(text.split("\n", 1)[0]):
-        return Reread(text)
+        return PackedText(text)
     body = ROLE_LINE.search(text)
     head, rest = (text[: body.start()], text[body.start() :]) if body else (text, "")
-    found = Reread("")
+    found = PackedText("")
     kept: list[str] = []
     header: _Header | None = None
     for line in head.split("\n"):

@@ -13,8 +13,8 @@ from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import is_negation
 from pandora_dagster.compression.origin import FENCE, HEADING, SENTENCE, Origin, bounds
 from pandora_dagster.compression.telegraph import telegraph
-from pandora_dagster.contracts.ports import CountsTokens
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.contracts.ports import TokenMeasure
+from pandora_dagster.text.credentials import redact
 
 _BEFORE, _AFTER = 60, 30
 _SHORTEST_LINE = 4
@@ -30,12 +30,12 @@ _DENIED = 4
 _SET_OFF = "\0\n\0"
 
 
-def restored(body: str, facts: Iterable[Fact], source: str, target: int, counter: CountsTokens) -> str:
+def restore_facts(body: str, facts: Iterable[Fact], source: str, target: int, counter: TokenMeasure) -> str:
     """`body` with what it lacks, as many facts as fit in `target` tokens, in the given order: each below its own heading where that
     stands, and behind its speaker's name; what one speaker said stands on one line. What was taken back or
     moved comes with that, or (unless it is critical) not at all. The query of context.md stands before all else, as it was. Of a body
     without a word they are all there is."""
-    origin = Origin(redacted(source))
+    origin = Origin(redact(source))
     facts = list(facts)
     asked = [fact.text.strip("\n") for fact in facts if fact.kind is FactKind.QUERY]
     made = _Restored(body, origin)
@@ -167,7 +167,7 @@ def _by_sentence(facts: Sequence[Fact], origin: Origin) -> list[list[Fact]]:
     return list(groups.values())
 
 
-def _choices(group: Sequence[Fact], origin: Origin, counter: CountsTokens) -> Iterable[str]:
+def _choices(group: Sequence[Fact], origin: Origin, counter: TokenMeasure) -> Iterable[str]:
     """How a sentence's facts can be put back, the best first: the sentence without what it can spare where that costs no more than
     its facts, else these with the words around them."""
     source = origin.text

@@ -11,14 +11,14 @@ from functools import cached_property, lru_cache
 
 from pandora_dagster.compression.candidate import NO_SENTENCES
 from pandora_dagster.compression.dialogue_lines import ALSO, Line, is_dialogue, read_lines
-from pandora_dagster.compression.finding import Found
+from pandora_dagster.compression.finding import FoundValue
 from pandora_dagster.compression.hinted import hinted
 from pandora_dagster.compression.language import content_stems, is_negation, sentences, stem
 from pandora_dagster.compression.messages import is_transcript
 from pandora_dagster.compression.normal import KeyIndex, key, words
 from pandora_dagster.compression.records import LEFT_OUT
 from pandora_dagster.compression.relations import name_words
-from pandora_dagster.compression.twins import Twins
+from pandora_dagster.compression.twins import SentenceIndex
 
 _LEAST, _FEWEST = 0.75, 3
 """Share of its content with which a sentence retells another, and how many words that must be."""
@@ -57,10 +57,10 @@ class _Sentence:
     """Which of the runs of lines of one speaker it is in."""
 
 
-class Told:
+class SourceSentences:
     """The sentences of a source, by their words."""
 
-    def __init__(self, text: str, values: Iterable[Found], keys: KeyIndex) -> None:
+    def __init__(self, text: str, values: Iterable[FoundValue], keys: KeyIndex) -> None:
         lines = read_lines(text)
         self._lines = lines
         self._names = name_words(values)
@@ -76,15 +76,15 @@ class Told:
                 self._with[word].append(number)
 
     @cached_property
-    def _twins(self) -> Twins:
-        return Twins(whole for line in self._lines for whole in sentences(line.text))
+    def _twins(self) -> SentenceIndex:
+        return SentenceIndex(whole for line in self._lines for whole in sentences(line.text))
 
     @cached_property
     def _said(self) -> frozenset[str]:
         """Keys of the speakers' names and of their parts."""
         return frozenset(part for name in self._speakers for part in (key(name), *key(name).split()))
 
-    def changed(self, text: str, values: Iterable[Found]) -> Iterator[tuple[str, str]]:
+    def changed(self, text: str, values: Iterable[FoundValue]) -> Iterator[tuple[str, str]]:
         """Sentences of `text` that are retold with a change, each with what it is."""
         names = name_words(values) | self._names
         for sentence in _sentences(line for line in _labelled(text) if not line.text.startswith(NO_SENTENCES)):

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.compression.facts import Fact, FactKind, Ledger, Outcome, Rank
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.grounding import SourceIndex
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.statements import statements
-from pandora_dagster.compression.summary_check import is_a_summary
+from pandora_dagster.compression.summary_check import check_summary
 from pandora_dagster.compression.verification import verify
 from pandora_dagster.contracts.conversations import ConversationDigest
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.text.sentences import sentences
 
 LABELS: Mapping[str, str] = {
@@ -71,7 +71,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class DigestCheck:
     """A digest that may stand, or the reasons why none can be made of the candidate."""
 
     digest: ConversationDigest
@@ -121,17 +121,17 @@ def _read(number: int, date: str, body: str) -> Exchange:
     return Exchange(number, date, *plain)
 
 
-def marked(text: str, number: int) -> str:
+def with_turn_number(text: str, number: int) -> str:
     """An item with the turn it comes from."""
     return f"{text} (turn {number})"
 
 
-def shown(digest: ConversationDigest) -> str:
+def render_digest(digest: ConversationDigest) -> str:
     """A digest as people and calls read it."""
     return _shown(tuple(_units(digest)))
 
 
-def binding(exchange: Exchange) -> Iterator[tuple[str, str]]:
+def binding_statements(exchange: Exchange) -> Iterator[tuple[str, str]]:
     """Field and sentence of every limit that the person sets and every decision that is told."""
     for speaker, text in (("person", exchange.asked), ("answer", exchange.answered)):
         for found in statements(text):
@@ -139,7 +139,7 @@ def binding(exchange: Exchange) -> Iterator[tuple[str, str]]:
                 yield _BINDING[found.kind], " ".join(found.text.split())
 
 
-def settled(
+def check_digest(
     candidate: ConversationDigest,
     exchanges: Sequence[Exchange],
     previous: ConversationDigest | None,
@@ -147,41 +147,41 @@ def settled(
     covered: Iterable[int],
     linked: Iterable[int] = (),
     words: int,
-    counter: CountsTokens,
-) -> Settled:
+    counter: TokenMeasure,
+) -> DigestCheck:
     """`candidate` held to `previous` and the `exchanges` after it: what they do not bear out is taken out, missing limits and decisions
     are put back, and over `words` the oldest items go, limits and decisions last and by a link to their turn.
 
     `covered`: turns that an item may name; `linked`: what `previous` had no room for.
     """
-    told = "\n\n".join([*([shown(previous)] if previous else []), *(e.text for e in exchanges)])
-    source, known = Source(told), frozenset(covered)
+    told = "\n\n".join([*([render_digest(previous)] if previous else []), *(e.text for e in exchanges)])
+    source, known = SourceIndex(told), frozenset(covered)
     wanted = tuple(_wanted(exchanges, previous))
     units, refused = _grounded(tuple(_units(candidate)), source, known, wanted)
     missing = _missing(units, source, wanted)
     fitting, left = _fitting([*units, *missing], words)
     restored = tuple(u.shown for u in missing if u in fitting)
     if not any(u.field == "summary" for u in fitting):
-        return Settled(candidate, refused=refused, reasons=("summary: nothing of it is borne out by the conversation", *refused[:3]))
+        return DigestCheck(candidate, refused=refused, reasons=("summary: nothing of it is borne out by the conversation", *refused[:3]))
     sound, unsound, reasons = _told_soundly(fitting, told, counter)
     digest = _digest(sound)
-    if len(shown(digest).split()) > words:
+    if len(render_digest(digest).split()) > words:
         reasons = (*reasons, f"inflated: one item alone is over {words} words")
-    return Settled(digest, tuple(sorted({*linked, *left} & known)), restored, (*refused, *unsound), reasons)
+    return DigestCheck(digest, tuple(sorted({*linked, *left} & known)), restored, (*refused, *unsound), reasons)
 
 
-def _told_soundly(units: tuple[_Unit, ...], told: str, counter: CountsTokens) -> tuple[tuple[_Unit, ...], tuple[str, ...], tuple[str, ...]]:
+def _told_soundly(units: tuple[_Unit, ...], told: str, counter: TokenMeasure) -> tuple[tuple[_Unit, ...], tuple[str, ...], tuple[str, ...]]:
     """The units with a narrative that is one, the sentences taken out of it with the reason, and the reasons where none is left.
 
     One sentence is taken out where that is enough, else the first ones: a reply to the reader stands in front.
     """
     prose, most = [u for u in units if u.field == "summary"], counter.count(told)
-    reasons = is_a_summary(_prose(prose), told, most, counter).reasons
+    reasons = check_summary(_prose(prose), told, most, counter).reasons
     if not reasons:
         return units, (), ()
     alone = [[u] for u in prose] if len(prose) > 1 else []
     for out in (*alone, *(prose[:n] for n in range(2, len(prose)))):
-        if is_a_summary(_prose([u for u in prose if u not in out]), told, most, counter).ok:
+        if check_summary(_prose([u for u in prose if u not in out]), told, most, counter).ok:
             return tuple(u for u in units if u not in out), tuple(f"{u.text[:80]}: {reasons[0]}" for u in out), ()
     return units, (), reasons
 
@@ -207,14 +207,14 @@ def _wanted(exchanges: Sequence[Exchange], previous: ConversationDigest | None) 
     """Limits and decisions that must stay, oldest first, each once."""
     seen: set[str] = set()
     before = [u for u in _units(previous) if u.field in _BINDING.values()] if previous else []
-    for unit in (*before, *(_Unit(field, text, e.number) for e in exchanges for field, text in binding(e))):
+    for unit in (*before, *(_Unit(field, text, e.number) for e in exchanges for field, text in binding_statements(e))):
         if key(unit.text) not in seen:
             seen.add(key(unit.text))
             yield unit
 
 
 def _grounded(
-    units: tuple[_Unit, ...], source: Source, known: frozenset[int], wanted: tuple[_Unit, ...]
+    units: tuple[_Unit, ...], source: SourceIndex, known: frozenset[int], wanted: tuple[_Unit, ...]
 ) -> tuple[tuple[_Unit, ...], tuple[str, ...]]:
     """The units that the source bears out, and the others with the reason. One that stands verbatim needs no more proof."""
     kept: list[_Unit] = []
@@ -231,12 +231,12 @@ def _grounded(
     return tuple(kept), tuple(refused)
 
 
-def _wrong(unit: _Unit, source: Source, wanted: tuple[_Unit, ...]) -> str:
+def _wrong(unit: _Unit, source: SourceIndex, wanted: tuple[_Unit, ...]) -> str:
     found = verify(_ledger(wanted), source, unit.text)
     return next((f"{v.outcome.value}: {v.reason}" for v in found.of(Outcome.INVENTED, Outcome.MUTATED)), "")
 
 
-def _missing(units: Sequence[_Unit], source: Source, wanted: tuple[_Unit, ...]) -> tuple[_Unit, ...]:
+def _missing(units: Sequence[_Unit], source: SourceIndex, wanted: tuple[_Unit, ...]) -> tuple[_Unit, ...]:
     """The limits and decisions that no unit says."""
     found = verify(_ledger(wanted), source, "\n".join(u.text for u in units))
     return tuple(u for u, v in zip(wanted, found.verdicts, strict=False) if v.outcome not in _KEPT)
@@ -247,7 +247,7 @@ def _ledger(wanted: Iterable[_Unit]) -> Ledger:
     return Ledger(tuple(Fact(kinds[u.field], u.text, 0, len(u.text), key(u.text), rank=Rank.CRITICAL) for u in wanted))
 
 
-def fitted(digest: ConversationDigest, words: int) -> ConversationDigest:
+def fit_digest(digest: ConversationDigest, words: int) -> ConversationDigest:
     """A digest within the caps and `words`, the oldest of its longest field left out first."""
     return _digest(_fitting(tuple(_units(digest)), words)[0])
 

@@ -20,7 +20,7 @@ _SECTIONED = frozenset((ContentType.CONTEXT_DOC, ContentType.PRIOR_TURN))
 
 
 @dataclass(frozen=True, slots=True)
-class Ruled:
+class RuleOmission:
     """Characters `start` to `end` that a rule lets go; `instead` is what has to stand for them, "" where nothing has to."""
 
     start: int
@@ -37,9 +37,9 @@ class Rules:
     content_type: ContentType
 
     @cached_property
-    def markup(self) -> tuple[Ruled, ...]:
+    def markup(self) -> tuple[RuleOmission, ...]:
         found = leftovers(self.text) if self.content_type in _EXTRACTED else ()
-        return tuple(Ruled(start, end, HTML_RULE) for start, end in found)
+        return tuple(RuleOmission(start, end, HTML_RULE) for start, end in found)
 
     @cached_property
     def plain(self) -> str:
@@ -47,10 +47,10 @@ class Rules:
         return _replaced(self.text, ((r.start, r.end, " " * (r.end - r.start)) for r in self.markup))
 
     @cached_property
-    def zones(self) -> tuple[Ruled, ...]:
+    def zones(self) -> tuple[RuleOmission, ...]:
         """Zones of a page, and claims, in order of their beginning."""
         zones = dropped_spans(self.plain) if self.content_type is ContentType.PAGE_DOC else ()
-        return tuple(sorted((*(Ruled(*zone) for zone in zones), *(c for c, _ in self._claims)), key=lambda r: (r.start, -r.end)))
+        return tuple(sorted((*(RuleOmission(*zone) for zone in zones), *(c for c, _ in self._claims)), key=lambda r: (r.start, -r.end)))
 
     @cached_property
     def shorter(self) -> str:
@@ -59,13 +59,13 @@ class Rules:
         return _replaced(self.text, sorted(cuts)) if cuts else self.text
 
     @cached_property
-    def _claims(self) -> tuple[tuple[Ruled, tuple[int, int]], ...]:
+    def _claims(self) -> tuple[tuple[RuleOmission, tuple[int, int]], ...]:
         """Claims that are no words of the query, and of no conversation, in which nobody's words are dropped."""
         if is_transcript(self.plain):
             return ()
         asked = _asked(self.plain) if self.content_type in _SECTIONED else 0
         found = (w for w in weaker_claims(self.plain) if w.start >= asked)
-        return tuple((Ruled(w.start, w.end, w.rule, w.instead), w.cut) for w in found)
+        return tuple((RuleOmission(w.start, w.end, w.rule, w.instead), w.cut) for w in found)
 
 
 def _asked(text: str) -> int:

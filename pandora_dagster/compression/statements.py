@@ -13,7 +13,7 @@ from pandora_dagster.compression.facts import FactKind
 from pandora_dagster.compression.hinted import Scripts, hinted
 from pandora_dagster.compression.language import FUNCTION_WORDS, content_stems, is_negation, stem, word_set
 from pandora_dagster.compression.normal import ungrouped, words
-from pandora_dagster.text.points import unended
+from pandora_dagster.text.points import mask_inner_points
 
 _PROGRAM_ERRORS = "Permission denied|No such file or directory|[Cc]ommand not found|Connection (?:refused|reset|timed out)"
 _STAMP = r"[\[(<]?(?:[A-Z][a-z]{2} {1,2})?\d[\d\-:.,TZ+/ ]{3,40}[\])>]?"
@@ -169,7 +169,7 @@ def _of_line(line: str, at: int) -> Iterator[Statement]:
             start = at + line.index(trimmed, stamp.end() if stamp else 0)
             yield Statement(FactKind.ERROR, trimmed, start, start + len(trimmed))
         return
-    for found in _SENTENCE.finditer(unended(line)):
+    for found in _SENTENCE.finditer(mask_inner_points(line)):
         whole = line[found.start() : found.end()]
         sentence = whole.strip()
         if not _SHORTEST <= len(sentence) <= _LONGEST:

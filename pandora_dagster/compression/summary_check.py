@@ -16,7 +16,7 @@ from pandora_dagster.compression.language import FUNCTION_WORDS
 from pandora_dagster.compression.normal import key, words
 from pandora_dagster.compression.reread import ALSO_IN, ALSO_SEEN
 from pandora_dagster.compression.support import Support
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.text.credentials import credential_spans
 
 _REPLY = re.compile(
@@ -61,7 +61,7 @@ class SummaryCheck:
         return not self.reasons
 
 
-def is_a_summary(candidate: str, source: str, target: int, counter: CountsTokens) -> SummaryCheck:
+def check_summary(candidate: str, source: str, target: int, counter: TokenMeasure) -> SummaryCheck:
     """Whether `candidate` can stand for `source` in `target` tokens; every reason against it."""
     if not candidate.strip():
         return SummaryCheck(() if not source.strip() else ("empty: a text was expected",))
@@ -73,7 +73,7 @@ def is_a_summary(candidate: str, source: str, target: int, counter: CountsTokens
     return SummaryCheck(tuple(reason for reason in against if reason))
 
 
-def _sizes(candidate: str, source: str, target: int, counter: CountsTokens) -> tuple[str, ...]:
+def _sizes(candidate: str, source: str, target: int, counter: TokenMeasure) -> tuple[str, ...]:
     tokens = counter.count(candidate)
     found: tuple[str, ...] = ()
     if tokens > target:

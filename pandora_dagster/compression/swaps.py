@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from pandora_dagster.compression.candidate import NO_SENTENCES, Candidate
+from pandora_dagster.compression.candidate import NO_SENTENCES, CandidateText
 from pandora_dagster.compression.european import month_of
 from pandora_dagster.compression.facts import NUMERIC, Fact, FactKind
-from pandora_dagster.compression.finding import Found
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.finding import FoundValue
+from pandora_dagster.compression.grounding import SourceIndex
 from pandora_dagster.compression.language import OPENERS, PREPOSITIONS, STOP_WORDS, stem
 from pandora_dagster.compression.normal import apart, key
 from pandora_dagster.compression.values import Value, spelling
@@ -70,7 +70,7 @@ class _Suspect:
     here: _Clause
 
 
-def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> frozenset[int]:
+def swapped(facts: Iterable[Fact], candidate: CandidateText, source: SourceIndex) -> frozenset[int]:
     """Where those of `facts` begin that changed places with another of their kind."""
     here = _clauses(candidate.text, _movable(candidate.values), None)
     theirs = _clauses(source.text, _movable(source.values), None)
@@ -85,11 +85,11 @@ def swapped(facts: Iterable[Fact], candidate: Candidate, source: Source) -> froz
     )
 
 
-def _movable(values: Iterable[Found]) -> Iterator[tuple[Value, Found]]:
+def _movable(values: Iterable[FoundValue]) -> Iterator[tuple[Value, FoundValue]]:
     return ((spelling(value.kind, value.text), value) for value in values if value.kind in _MOVABLE)
 
 
-def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]], source: Source) -> Iterator[_Suspect]:
+def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause]], source: SourceIndex) -> Iterator[_Suspect]:
     for value in (value for value in here if value in theirs and len(theirs[value]) <= _PLACES):
         own = frozenset(word for clause in theirs[value] for word in clause.order)
         for clause in here[value]:
@@ -98,7 +98,7 @@ def _suspects(here: dict[Value, list[_Clause]], theirs: dict[Value, list[_Clause
                 yield _Suspect(value, tuple(theirs[value]), clause)
 
 
-def _tells(value: Value, here: _Clause, theirs: list[_Clause], source: Source) -> bool:
+def _tells(value: Value, here: _Clause, theirs: list[_Clause], source: SourceIndex) -> bool:
     """Whether the words around a value tell where it belongs: not from one record to another form of it, nor where the source also
     has it where no sentence stands around it."""
     if any(clause.is_member for clause in theirs) and (len(theirs) > 1 or here.is_member):
@@ -141,11 +141,11 @@ def _took(here: _Clause, own: frozenset[str], others: frozenset[str]) -> bool:
     return bool(own) and next((word in others for word in here.order if word in own or word in others), False)
 
 
-def _clauses(text: str, values: Iterable[tuple[Value, Found]], wanted: frozenset[Value] | None) -> dict[Value, list[_Clause]]:
+def _clauses(text: str, values: Iterable[tuple[Value, FoundValue]], wanted: frozenset[Value] | None) -> dict[Value, list[_Clause]]:
     """Each of the wanted values (all where None) -> every clause that it stands in; a clause has one value of a kind."""
     found: defaultdict[Value, list[_Clause]] = defaultdict(list)
     rows = _Rows(text)
-    sorts: defaultdict[tuple[FactKind, str], list[tuple[Value, Found]]] = defaultdict(list)
+    sorts: defaultdict[tuple[FactKind, str], list[tuple[Value, FoundValue]]] = defaultdict(list)
     for named, value in values:
         sorts[_sort(named)].append((named, value))
     for own in sorts.values():
@@ -207,7 +207,7 @@ def _split(between: str) -> int:
     return role.start() if role else len(between)
 
 
-def _clause(text: str, start: int, value: Found, end: int, rows: "_Rows") -> _Clause:
+def _clause(text: str, start: int, value: FoundValue, end: int, rows: "_Rows") -> _Clause:
     before, after = _content(text[start : value.start]), _content(text[value.end : end])
     role = _WAY.search(text[start : value.start]) or _ROLE.search(text[start : value.start])
     named = [role.group(1).lower()] if role and role.group(1).lower() in PREPOSITIONS else []

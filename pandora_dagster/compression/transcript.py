@@ -14,10 +14,10 @@ from functools import cached_property
 from pandora_dagster.compression.coverage import Selection, Unit
 from pandora_dagster.compression.json_parts import shown
 from pandora_dagster.compression.mentions import Mentions, base_weight, is_word_list, recency
-from pandora_dagster.compression.messages import Call, Result, Said, contents, rendered, split_messages
+from pandora_dagster.compression.messages import Call, Result, ProseMessage, contents, rendered, split_messages
 from pandora_dagster.compression.normal import KeyIndex, padded
 from pandora_dagster.compression.records import CUT, Options, Row, cell, left_out, options, rows
-from pandora_dagster.compression.reread import Reread, reread
+from pandora_dagster.compression.reread import PackedText, reread
 from pandora_dagster.compression.statements import DECISION
 from pandora_dagster.compression.tables import Table, tables
 from pandora_dagster.compression.transcript_lines import item_head, item_lines, loose_line, talk_lines
@@ -31,7 +31,7 @@ from pandora_dagster.compression.transcript_units import (
     sentence_drafts,
     table_drafts,
 )
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 
 _NAMED_ROW, _NEAR_ROW, _OTHER_ROW, _SHORT_TABLE, _SHORT = 0.8, 1.2, 0.35, 1.6, 6
 _WIDE = 3
@@ -117,7 +117,7 @@ class _Material:
         return _UNMENTIONED_VALUE if has_talk else _UNMENTIONED_ANYWHERE
 
 
-def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
+def condense_transcript(text: str, target: int, counter: TokenMeasure, *, must: frozenset[str] = frozenset(), query: str = "") -> str:
     """`text` in at most `target` tokens, where that is possible; `must` are keys of values that come first."""
     material = _material(rendered(text), query, must, target)
     weights = _weights(material, must)
@@ -133,7 +133,7 @@ def condense_transcript(text: str, target: int, counter: CountsTokens, *, must: 
     return _trimmed(material, [*picked, *filled], target, counter)
 
 
-def _openings(material: _Material, counter: CountsTokens) -> dict[Hashable, float]:
+def _openings(material: _Material, counter: TokenMeasure) -> dict[Hashable, float]:
     """What the first unit under a table's header, or under a line that announces it, pays for that."""
     openings: dict[Hashable, float] = {n: counter.count(t.header()) + 1.0 for n, t in enumerate(material.tables)}
     for d in material.drafts:
@@ -146,14 +146,14 @@ def _material(text: str, query: str, must: frozenset[str], target: int) -> _Mate
     earlier = reread(text)
     messages = split_messages(earlier.text)
     found = tuple(contents(messages))
-    said = [item for item in found if isinstance(item, Said)]
+    said = [item for item in found if isinstance(item, ProseMessage)]
     calls = [item for item in found if isinstance(item, Call)]
     results = [item for item in found if isinstance(item, Result)]
     row_list: list[Row] = list(earlier.rows)
     groups: list[Options] = []
     for result in results:
         if (objects := rows(result)) is None:
-            said.append(Said(result.position, "tool", shown(str(result.value))))
+            said.append(ProseMessage(result.position, "tool", shown(str(result.value))))
             continue
         row_list += objects
         if group := options(result):
@@ -168,7 +168,7 @@ def _material(text: str, query: str, must: frozenset[str], target: int) -> _Mate
     return _Material(made, tuple(drafts), mentions, len(messages), target, earlier.left_out)
 
 
-def _drafts(made: Sequence[Table], mentions: Mentions, earlier: Reread, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
+def _drafts(made: Sequence[Table], mentions: Mentions, earlier: PackedText, groups: Sequence[Options], calls: Sequence[Call]) -> list[Draft]:
     drafts = [draft for number, table in enumerate(made) for draft in table_drafts(number, table, mentions)]
     drafts += [loose_draft(loose) for loose in earlier.loose]
     drafts += [item_draft(loose) for loose in earlier.items]
@@ -227,7 +227,7 @@ def _weight(fact: str, draft: Draft, late: float, material: _Material) -> float:
     return max(weight, _STATE_WEIGHT) if draft.kind in ("row", "value") and is_word_list(fact) else weight
 
 
-def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
+def _unit(draft: Draft, material: _Material, counter: TokenMeasure) -> Unit:
     facts = tuple(sorted(draft.facts))
     tokens = counter.count(draft.text) + (2 if draft.kind == "sentence" else 1)
     bonus = material.answer(draft) + (_PERSON_BONUS * tokens if draft.kind == "sentence" and draft.label == "user" else 0.0)
@@ -243,7 +243,7 @@ def _unit(draft: Draft, material: _Material, counter: CountsTokens) -> Unit:
     return Unit(draft.text, tokens, facts, draft.position, group, bonus=bonus, factor=factor)
 
 
-def _fill(material: _Material, units: Sequence[Unit], picked: list[int], target: int, counter: CountsTokens) -> list[int]:
+def _fill(material: _Material, units: Sequence[Unit], picked: list[int], target: int, counter: TokenMeasure) -> list[int]:
     """What is left of the budget goes to sentences and calls, people's first, the newest first."""
     drafts = material.drafts
     used = counter.count(_composed(material, picked))
@@ -259,7 +259,7 @@ def _fill(material: _Material, units: Sequence[Unit], picked: list[int], target:
     return picked
 
 
-def _trimmed(material: _Material, picked: list[int], target: int, counter: CountsTokens) -> str:
+def _trimmed(material: _Material, picked: list[int], target: int, counter: TokenMeasure) -> str:
     """The composed text; the last picks go until it fits."""
     text = _composed(material, picked)
     while picked and (over := counter.count(text) - target) > 0:

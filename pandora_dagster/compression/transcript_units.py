@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from pandora_dagster.compression.json_parts import is_list, is_object, leaves, shown
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.mentions import Mentions, call_keys, value_keys
-from pandora_dagster.compression.messages import Call, Said
+from pandora_dagster.compression.messages import Call, ProseMessage
 from pandora_dagster.compression.normal import key
 from pandora_dagster.compression.owners import as_subject, flats
 from pandora_dagster.compression.records import (
@@ -243,7 +243,7 @@ def _compact(value: object) -> str:
     return shown(value)
 
 
-def sentence_drafts(said: Said, must: frozenset[str], mentions: Mentions) -> Iterator[Draft]:
+def sentence_drafts(said: ProseMessage, must: frozenset[str], mentions: Mentions) -> Iterator[Draft]:
     """Sentences with their values, an item with the line that announces it; one that is itself a fact that must stay counts as a
     value too."""
     number = 0

@@ -91,7 +91,7 @@ class _Row:
         return cls(text, words, tuple(key(bare).split()), (number, 0))
 
 
-class Twins:
+class SentenceIndex:
     """The sentences of a source, by their words."""
 
     def __init__(self, sentences: Iterable[str]) -> None:

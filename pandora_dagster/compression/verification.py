@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pandora_dagster.compression.booleans import turned_booleans
-from pandora_dagster.compression.candidate import Candidate
+from pandora_dagster.compression.candidate import CandidateText
 from pandora_dagster.compression.cells import moved_cells
 from pandora_dagster.compression.dialogue_lines import SPEAKER_LINE
-from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, counted
-from pandora_dagster.compression.finding import Found
+from pandora_dagster.compression.facts import LINES, NUMERIC, Fact, FactKind, Ledger, Outcome, Rank, Verdict, count_verdicts
+from pandora_dagster.compression.finding import FoundValue
 from pandora_dagster.compression.frames import is_taken_back
-from pandora_dagster.compression.grounding import Source, flipped, invented
+from pandora_dagster.compression.grounding import SourceIndex, flipped, invented_values
 from pandora_dagster.compression.language import STOP_WORDS, content_stems
 from pandora_dagster.compression.normal import key, standing_in, ungrouped, words
 from pandora_dagster.compression.relations import reversed_relations
@@ -40,7 +40,7 @@ class Verification:
     counts: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", counted(self.verdicts))
+        object.__setattr__(self, "counts", count_verdicts(self.verdicts))
 
     def of(self, *outcomes: Outcome) -> tuple[Verdict, ...]:
         return tuple(v for v in self.verdicts if v.outcome in outcomes)
@@ -60,16 +60,16 @@ class Verification:
         return not self.lost_critical and not self.of(Outcome.MUTATED, Outcome.INVENTED)
 
 
-def verify(ledger: Ledger, source: str | Source, candidate: str, *, reference: str = "") -> Verification:
+def verify(ledger: Ledger, source: str | SourceIndex, candidate: str, *, reference: str = "") -> Verification:
     """A verdict for each fact of `ledger`, and for each value of `candidate` that neither ledger nor `source` has.
 
     `reference` is the line that leads to the stored original: details may rest on that one, and on no other that says so."""
-    original = source if isinstance(source, Source) else Source(source)
+    original = source if isinstance(source, SourceIndex) else SourceIndex(source)
     judge = _Judge(original.candidate(candidate), original, ledger, reference)
     return Verification(tuple(judge.verdicts()))
 
 
-def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str) -> tuple[Fact, ...]:
+def absent(facts: Iterable[Fact], ledger: Ledger, source: SourceIndex, candidate: str) -> tuple[Fact, ...]:
     """Those of `facts` that neither stand in `candidate` nor have an equal there."""
     asked = tuple(facts)
     judge = _Judge(source.candidate(candidate), source, ledger, asked=asked)
@@ -78,7 +78,7 @@ def absent(facts: Iterable[Fact], ledger: Ledger, source: Source, candidate: str
 
 class _Judge:
     def __init__(
-        self, candidate: Candidate, source: Source, ledger: Ledger, reference: str = "", asked: Iterable[Fact] | None = None
+        self, candidate: CandidateText, source: SourceIndex, ledger: Ledger, reference: str = "", asked: Iterable[Fact] | None = None
     ) -> None:
         self._candidate = candidate
         self._ledger = ledger
@@ -96,8 +96,8 @@ class _Judge:
         return standing_in((f.text for f in self._asked if f.kind in LINES or f.kind in _SELF_EVIDENT), self._candidate.text)
 
     @cached_property
-    def _invented(self) -> tuple[Found, ...]:
-        return () if self._is_same else tuple(invented(self._candidate, self._source, self._ledger.keys, self._reference))
+    def _invented(self) -> tuple[FoundValue, ...]:
+        return () if self._is_same else tuple(invented_values(self._candidate, self._source, self._ledger.keys, self._reference))
 
     @cached_property
     def _flipped(self) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class _Judge:
         wanted = {part for word in fact.subject for part in word.split()}
         return any(wanted & self._candidate.stems[line] for line in lines)
 
-    def _equal(self, fact: Fact) -> Found | None:
+    def _equal(self, fact: Fact) -> FoundValue | None:
         spelling = self._source.spelling(fact) if fact.kind in NUMERIC and self._candidate.equals else ""
         found = self._candidate.equals.get((fact.kind, spelling)) if spelling else None
         if found is None or not self._with_subject(fact, [self._line_number(found)]):
@@ -237,7 +237,7 @@ class _Judge:
         instead = Fact(FactKind.CLAIM, fact.instead, 0, 0, key(fact.instead))
         return not fact.instead or self._present(instead).outcome in (Outcome.KEPT, Outcome.EQUAL)
 
-    def _changed(self, fact: Fact) -> Found | None:
+    def _changed(self, fact: Fact) -> FoundValue | None:
         """An invented value of the same kind on a line about the same subject."""
         rivals = [found for found in self._invented if found.kind is fact.kind and found.start not in self._used]
         wanted = {part for word in fact.subject for part in word.split()} if rivals else set[str]()
@@ -247,8 +247,8 @@ class _Judge:
                 return found
         return None
 
-    def _line_stems(self, found: Found) -> frozenset[str]:
+    def _line_stems(self, found: FoundValue) -> frozenset[str]:
         return self._candidate.stems[self._line_number(found)]
 
-    def _line_number(self, found: Found) -> int:
+    def _line_number(self, found: FoundValue) -> int:
         return bisect_right(self._candidate.line_starts, found.start) - 1

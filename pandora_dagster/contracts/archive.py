@@ -80,8 +80,8 @@ class ArchiveRecord(BaseModel):
     """The Dagster run, "" without one."""
 
     @property
-    def place(self) -> "ColdPlace":
-        return ColdPlace(self.cold, self.sha256, self.size)
+    def location(self) -> "ColdLocation":
+        return ColdLocation(self.cold, self.sha256, self.size)
 
 
 class Hold(BaseModel):
@@ -94,7 +94,7 @@ class Hold(BaseModel):
     at: str
 
 
-class Kept(StrEnum):
+class NotDueReason(StrEnum):
     """Why a turn is not due."""
 
     OPEN = "open"
@@ -107,7 +107,7 @@ class Kept(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
+class TurnActivity:
     """What a selection knows of a turn before its documents are read. `last_activity` is ISO 8601; of an `unreadable` turn, why."""
 
     key: TurnKey
@@ -116,7 +116,7 @@ class Stands:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueTurn:
     """A turn to archive."""
 
     key: TurnKey
@@ -124,12 +124,12 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class NotDue:
+class NotDueTurn:
     """A turn whose day came and which stays, with the reason as a sentence. `day` is None where it can not be told."""
 
     key: TurnKey
     day: date | None
-    kept: Kept
+    kept: NotDueReason
     reason: str
 
 
@@ -143,7 +143,7 @@ class ColdObject:
 
 
 @dataclass(frozen=True, slots=True)
-class ColdPlace:
+class ColdLocation:
     """Where a cold object lies: path below the root, sha256 of its tar, bytes on the disk."""
 
     path: str
@@ -151,7 +151,7 @@ class ColdPlace:
     size: int
 
 
-class Outcome(StrEnum):
+class ArchiveOutcome(StrEnum):
     """What became of a turn in one run."""
 
     ARCHIVED = "archived"
@@ -181,7 +181,7 @@ class ArchivedTurn:
 
     key: TurnKey
     day: str
-    outcome: Outcome
+    outcome: ArchiveOutcome
     documents: tuple[DocumentRow, ...] = ()
     cold: str = ""
     size: int = 0
@@ -195,7 +195,7 @@ class ArchiveReport:
     """What one run did: sums, the turns that failed or stayed, and why it ended early if it did."""
 
     due: int = 0
-    counts: Mapping[Outcome, int] = field(default_factory=dict[Outcome, int])
+    counts: Mapping[ArchiveOutcome, int] = field(default_factory=dict[ArchiveOutcome, int])
     documents: int = 0
     compressed: int = 0
     tokens_before: int = 0
@@ -204,7 +204,7 @@ class ArchiveReport:
     facts_kept: int = 0
     cold_bytes: int = 0
     failed: tuple[ArchivedTurn, ...] = ()
-    not_due: tuple[NotDue, ...] = ()
+    not_due: tuple[NotDueTurn, ...] = ()
     stopped: str = ""
     """Why the run ended before its last turn: the disk, or a model that can not be reached; "" where it did not."""
     hint: str = ""

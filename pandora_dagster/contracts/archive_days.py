@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 
-from pandora_dagster.contracts.archive import ArchivedDocument, NotDue
+from pandora_dagster.contracts.archive import ArchivedDocument, NotDueTurn
 from pandora_dagster.contracts.ids import TurnKey
 
 
@@ -38,7 +38,7 @@ class DayVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class DayRow:
+class ArchivedDayRow:
     """One document of an archived turn."""
 
     key: TurnKey
@@ -60,9 +60,9 @@ class ArchivedDay:
     facts: int
     facts_kept: int
     cold_bytes: int
-    rows: tuple[DayRow, ...]
+    rows: tuple[ArchivedDayRow, ...]
     """The first documents, in the order of turns."""
-    stays: tuple[NotDue, ...]
+    stays: tuple[NotDueTurn, ...]
     """Turns of the day that are not archived, each with its reason."""
     verdicts: tuple[DayVerdict, ...]
     """One of each DayCheck that was asked for, in its order."""

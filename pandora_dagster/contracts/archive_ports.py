@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace, Hold
+from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdLocation, Hold
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.retention import Tombstone
 from pandora_dagster.contracts.turns import Manifest, Turn
@@ -13,11 +13,11 @@ from pandora_dagster.contracts.turns import Manifest, Turn
 class ColdStorage(Protocol):
     """Where the originals of archived turns lie, by their hash; nothing here is ever changed."""
 
-    def put(self, objects: Sequence[ColdObject]) -> tuple[ColdPlace, ...]:
+    def put(self, objects: Sequence[ColdObject]) -> tuple[ColdLocation, ...]:
         """Each object on the disk, read back and compared byte by byte when this returns. Raises StoreError, DocumentError."""
         ...
 
-    def sweep(self) -> int:
+    def remove_partial_objects(self) -> int:
         """Delete half-written objects that nobody writes any more, and say how many; what can not be reached stays."""
         ...
 
@@ -33,28 +33,28 @@ class ColdStorage(Protocol):
         """What says that the originals were deleted by rule; raises DocumentError for one that contradicts the record."""
         ...
 
-    def bury(self, place: ColdPlace, tombstone: Tombstone) -> None:
+    def write_tombstone(self, place: ColdLocation, tombstone: Tombstone) -> None:
         """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
         ...
 
-    def discard(self, place: ColdPlace) -> None:
+    def delete(self, place: ColdLocation) -> None:
         """The object gone, whose tombstone stands. Raises StoreError."""
         ...
 
-    def standing(self, *, before: datetime) -> Iterator[ColdPlace]:
+    def objects(self, *, before: datetime) -> Iterator[ColdLocation]:
         """Every object that was written before then, whether a turn names it or not."""
         ...
 
-    def told(self, place: ColdPlace) -> tuple[TurnKey, Mapping[str, bytes]]:
+    def unpack(self, place: ColdLocation) -> tuple[TurnKey, Mapping[str, bytes]]:
         """Whose originals an object holds by its own word, and what they are. Raises DocumentError."""
         ...
 
-    def is_there(self, record: ArchiveRecord) -> bool:
+    def exists(self, record: ArchiveRecord) -> bool:
         """Whether there is an object, whatever it holds."""
         ...
 
 
-class ArchivesTurns(Protocol):
+class TurnArchive(Protocol):
     """The folders of turns on their way to the archive and back. The caller holds the turn's lock."""
 
     def size(self, key: TurnKey) -> int:
@@ -66,19 +66,19 @@ class ArchivesTurns(Protocol):
         DocumentError for one that contradicts its manifest and for links."""
         ...
 
-    def archived(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
+    def archived_turn(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
         """The turn as it will stand: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
         ...
 
-    def switch(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
+    def commit(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
         """Each turn as it stands and as it is archived: compressed documents first, `turn.json` last. Raises StoreError."""
         ...
 
-    def tidy(self, manifests: Iterable[Manifest]) -> None:
+    def remove_unnamed(self, manifests: Iterable[Manifest]) -> None:
         """Take away what archived turns no longer name. Raises StoreError."""
         ...
 
-    def settle(self, key: TurnKey) -> None:
+    def reconcile(self, key: TurnKey) -> None:
         """An archived turn's folder as its manifest says, whatever a cut-off run left in it. Raises DocumentError, StoreError."""
         ...
 
@@ -86,7 +86,7 @@ class ArchivesTurns(Protocol):
         """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError."""
         ...
 
-    def clear(self, key: TurnKey) -> None:
+    def clear_leftovers(self, key: TurnKey) -> None:
         """Take away what a cut-off restoring left beside a turn that is restored. Raises DocumentError."""
         ...
 

@@ -71,7 +71,7 @@ class BatchRow:
     """Why it was rejected, or what it halted with."""
 
     @property
-    def settled(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether there is an end to it: an answer, a question back, or an intervention that says why there is none."""
         return self.state in ("rejected", TurnState.SAVED, TurnState.CLARIFY, TurnState.ARCHIVED, TurnState.ABANDONED) or bool(
             self.state == TurnState.HALTED and self.intervention
@@ -82,7 +82,7 @@ class BatchRow:
 class Capacity(Protocol):
     """How much the model servers take."""
 
-    def places(self) -> int:
+    def max_concurrent_calls(self) -> int:
         """Calls that may be under way at once now, all servers together; 0 while none is there."""
         ...
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.listening import Listens
+from pandora_dagster.contracts.listening import AnswerListener
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat, Priority
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class CallSite:
     session: str = ""
     turn: TurnKey | None = None
     revision: int = 0
-    priority: Priority = Priority.LIVE
+    priority: Priority = Priority.INTERACTIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class CallRequest:
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
     by_hand: str = ""
     """The answer as a person gives it in the model's place: judged like any, and recorded as a person's."""
-    listener: Listens | None = None
+    listener: AnswerListener | None = None
     """Told the answer while it comes, where it is one that is written for people: markdown, text or tagged."""
 
 
@@ -144,7 +144,7 @@ class PromptPack:
     """Of `max_output_tokens`: what may be spent on thinking; 0 where the recipe states no budget for it."""
     sources: tuple[Source, ...] = ()
     tools: tuple[str, ...] = ()
-    priority: Priority = Priority.LIVE
+    priority: Priority = Priority.INTERACTIVE
 
     @property
     def system(self) -> str:
@@ -298,7 +298,7 @@ class CallRecord(BaseModel):
     """What the model wrote for itself in a tagged answer."""
 
     @property
-    def stood_on(self) -> ModelLayer:
+    def judged_layer(self) -> ModelLayer:
         """The layer by which the call is judged together with others."""
         return self.recipe_layer or self.model_layer
 
@@ -321,7 +321,7 @@ def token_alarm(tokens: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnSpent:
+class TurnUsage:
     """What the calls of one revision of a turn took so far."""
 
     tokens: int = 0

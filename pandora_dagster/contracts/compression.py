@@ -8,7 +8,7 @@ from pandora_dagster.contracts.words import ContentType
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class CompressionInput:
     """A text that may be too large, as its owner reports it (001 section 6)."""
 
     text: str
@@ -58,7 +58,7 @@ class CompressionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk:
+class CompressionResult:
     """A text within its budget: as it was where `report` is None and `halted` empty.
 
     `halted` says why a text that is too large stands unchanged: no sound text fits the budget. Nothing is lost then.

@@ -20,7 +20,7 @@ class ErasureIntent(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UserDataCounts:
     """What there is of a user, by kind: `turns`, `files`, `cold_objects`, `interventions`, `runs` ...; a kind that is 0 is there too."""
 
     user: str
@@ -34,7 +34,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ErasureProof:
     """A search of every file for what only the user said. `hits` are places, never what was found there."""
 
     files: int
@@ -50,32 +50,32 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class ErasureReport:
     """What one erasure did."""
 
-    found: Found
-    proof: Proof
+    found: UserDataCounts
+    proof: ErasureProof
     notices: tuple[str, ...] = ()
     """What the others have to know."""
 
 
-class Scrubs(Protocol):
+class TraceScrubber(Protocol):
     """Knows the traces of one user."""
 
     @property
     def user(self) -> str: ...
     def found_in(self, data: bytes) -> bool: ...
-    def scrubbed(self, text: str) -> str: ...
-    def names(self, text: str) -> bool: ...
+    def scrub(self, text: str) -> str: ...
+    def names_user(self, text: str) -> bool: ...
 
 
-class ErasesRuns(Protocol):
+class RunEraser(Protocol):
     """Dagster's side of an erasure."""
 
     def count(self, user: str) -> Mapping[str, int]:
         """What there is of the user: `partitions`, `runs`."""
         ...
 
-    def erase(self, user: str, traces: Scrubs) -> None:
+    def erase(self, user: str, traces: TraceScrubber) -> None:
         """Partition keys, runs with their events and logs, and every trace in records of several users. Raises StoreError."""
         ...

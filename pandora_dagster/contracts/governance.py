@@ -11,7 +11,7 @@ from pandora_dagster.contracts.words import ModelLayer
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
-class Change(BaseModel):
+class ProductionChange(BaseModel):
     """One line of a recipe's history: from `at` on `version` answered its calls."""
 
     model_config = _STRICT
@@ -28,12 +28,12 @@ class Change(BaseModel):
     why: str = ""
 
     @property
-    def stands(self) -> str:
+    def label(self) -> str:
         """What answers from then on, by name: the version, and its layer where one is assigned."""
         return f"{self.version} on {self.layer}" if self.layer else self.version
 
 
-class Production(BaseModel):
+class RecipeProduction(BaseModel):
     """What answers a recipe's calls: the file of the recipe folder, unless a version is pinned over it. `production.json`."""
 
     model_config = _STRICT
@@ -41,7 +41,7 @@ class Production(BaseModel):
     pinned: str = ""
     layer: ModelLayer | None = None
     """Takes the place of the version's own layer (000 section 28: assigned apart from the text)."""
-    history: tuple[Change, ...] = ()
+    history: tuple[ProductionChange, ...] = ()
 
     @property
     def version(self) -> str:
@@ -54,19 +54,19 @@ class Production(BaseModel):
         return next((c.version for c in reversed(self.history) if c.version != self.version), "")
 
     @property
-    def judged(self) -> tuple[Change, ...]:
+    def current_and_previous(self) -> tuple[ProductionChange, ...]:
         """What stands in production, and what stood there before with another version or layer; fewer where there were fewer."""
-        return tuple({change.stands: change for change in reversed(self.history)}.values())[:2]
+        return tuple({change.label: change for change in reversed(self.history)}.values())[:2]
 
 
-class KeepsVersions(Protocol):
+class RecipeVersionStore(Protocol):
     """Every version of a recipe that ever ran, whole and unchanged, and which one is in production."""
 
     def keep(self, loaded: LoadedRecipe) -> None:
         """A version that is about to run. Raises StoreError."""
         ...
 
-    def production(self, recipe: str) -> Production:
+    def production(self, recipe: str) -> RecipeProduction:
         """Of `{category}/{name}`; raises ConfigurationError where its file is damaged."""
         ...
 
@@ -78,7 +78,7 @@ class KeepsVersions(Protocol):
         """The kept versions, by hash."""
         ...
 
-    def change(self, recipe: str, change: Change, *, since: Production, pinned: str) -> Production:
+    def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
         """Put another version or layer into production, decided on what stood there: `since`.
 
         Raises InputError where something else stands there by now, StoreError where another process holds the lock too long.

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pandora_dagster.contracts.words import InterventionType
 
-Resolved = Literal["noted", "retry", "by_hand", "abandoned", "went_on"]
+ResolutionKind = Literal["noted", "retry", "by_hand", "abandoned", "went_on"]
 
 
 class Intervention(BaseModel):
@@ -30,7 +30,7 @@ class Intervention(BaseModel):
     created_at: str
     state: Literal["open", "resolved"] = "open"
     resolution: str = ""
-    how: Resolved | Literal[""] = ""
+    how: ResolutionKind | Literal[""] = ""
     """What was done: only noted; the phase run again; its answer given by hand; the turn ended; the turn went on, and nobody was asked."""
     resolved_at: str = ""
 
@@ -39,6 +39,6 @@ class Intervention(BaseModel):
         return self.state == "open"
 
     @property
-    def over(self) -> str:
+    def resolution_notice(self) -> str:
         """What was done and when, as a refusal says it; "" while it is open, or only noted."""
         return f"intervention {self.id}: resolved already ({self.how}, {self.resolved_at})" if self.how not in ("", "noted") else ""

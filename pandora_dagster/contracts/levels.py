@@ -20,7 +20,7 @@ Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Texts = tuple[Annotated[str, Field(min_length=1)], ...]
 
 
-class MadeBy(BaseModel):
+class TextOrigin(BaseModel):
     """Who made a text of a level, and when."""
 
     model_config = _STRICT
@@ -60,7 +60,7 @@ class NarrativePart(BaseModel):
     """Sentences that no entry bears out, taken out, each with the reason."""
     left_out: Annotated[int, Field(ge=0)] = 0
     """Sentences that were sound and had no room."""
-    made: MadeBy
+    made: TextOrigin
 
     @property
     def sha(self) -> str:
@@ -121,7 +121,7 @@ class NarrativeLink(BaseModel):
     """`NarrativePart.sha` of each part that is in the digest."""
     tokens: Annotated[int, Field(ge=0)]
     """Of these parts."""
-    made: MadeBy
+    made: TextOrigin
     """The call that merged the newest of them."""
 
 
@@ -154,7 +154,7 @@ class UserDigest(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class LevelSubject:
     """What a level is made of: a session of a user, or with `session` "" the user."""
 
     user: UserId
@@ -183,7 +183,7 @@ class LevelOutcome(StrEnum):
 class LevelRow:
     """The row of one subject. `links`: turns of a narrative, narratives of a digest; `added` of them are new."""
 
-    subject: Subject
+    subject: LevelSubject
     outcome: LevelOutcome
     links: int = 0
     added: int = 0
@@ -236,7 +236,7 @@ class LevelStore(Protocol):
         """Delete all narratives and the digest of a user, damaged ones too; returns how many files went."""
         ...
 
-    def lock(self, subject: Subject, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+    def lock(self, subject: LevelSubject, *, wait_s: float | None = None) -> AbstractContextManager[None]:
         """Held while a level is made; raises StoreError where another process holds it longer than `wait_s`."""
         ...
 

@@ -114,7 +114,7 @@ class Relation(StrEnum):
     """The child names the parent as its source."""
 
 
-class Edge(BaseModel):
+class LineageEdge(BaseModel):
     """One row of the table: `child` was made from `parent`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -146,7 +146,7 @@ class Edge(BaseModel):
     """When the child was made, ISO 8601 UTC."""
 
     @model_validator(mode="after")
-    def _of_one_person(self) -> "Edge":
+    def _of_one_person(self) -> "LineageEdge":
         for end in (self.parent, self.child):
             if (owner := DocumentId.parse(end).user) != self.user_id:
                 raise ValueError(f"{end[:120]}: a document of {owner}: expected one of {self.user_id[:80]}")
@@ -156,24 +156,24 @@ class Edge(BaseModel):
 class LineageIndex(Protocol):
     """The rows by user and document. They can be made again from manifests and records; raises StoreError."""
 
-    def put(self, edges: Sequence[Edge], *, owners: Collection[str] = ()) -> None:
+    def put(self, edges: Sequence[LineageEdge], *, owners: Collection[str] = ()) -> None:
         """Store rows in the place of all rows of the same children, and take away every other row of `owners` (`DocumentId.owner` of
         a child: a turn, a narrative, a digest); all or nothing. The same rows again change nothing."""
         ...
 
-    def forget(self, user: str) -> None:
+    def remove_user(self, user: str) -> None:
         """Take away every row of a user."""
         ...
 
-    def parents(self, user: str, documents: Collection[str]) -> tuple[Edge, ...]:
+    def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
         """What these documents were made from."""
         ...
 
-    def children(self, user: str, documents: Collection[str]) -> tuple[Edge, ...]:
+    def children(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
         """What was made from these documents."""
         ...
 
-    def of(self, user: str, owners: Collection[str]) -> tuple[Edge, ...]:
+    def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]:
         """The rows of these turns, narratives and digests."""
         ...
 
@@ -182,7 +182,7 @@ class LineageIndex(Protocol):
         ...
 
 
-class KeepsLineage(Protocol):
+class LineageWriter(Protocol):
     """Writes the rows of turns and of levels above them. Never raises: the documents stand, and the rows can be made again from them."""
 
     def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
@@ -193,12 +193,12 @@ class KeepsLineage(Protocol):
         """The other turns whose sections cite a document of this one."""
         ...
 
-    def put_rows(self, document: str, edges: Sequence[Edge]) -> None:
+    def put_rows(self, document: str, edges: Sequence[LineageEdge]) -> None:
         """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
         ...
 
 
-class Texts(Protocol):
+class DocumentTexts(Protocol):
     """The texts that document ids name, as they lie now."""
 
     def cited(self, document: DocumentId, *, at: str) -> str | None:

@@ -3,16 +3,16 @@
 from typing import Protocol
 
 
-class Listens(Protocol):
+class AnswerListener(Protocol):
     """Told a written answer piece by piece. What was told since the last withdrawal is the answer, once its call has returned.
 
     A listener that raises stops the call; one that is gone and does not want that keeps silent.
     """
 
-    def words(self, text: str) -> None:
+    def on_text(self, text: str) -> None:
         """The answer goes on with `text`; never empty."""
         ...
 
-    def withdrawn(self, reason: str) -> None:
+    def on_withdrawal(self, reason: str) -> None:
         """What was told so far is no answer: what comes next takes its place. Means nothing where nothing was told."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from pandora_dagster.contracts.archive import Stands
+from pandora_dagster.contracts.archive import TurnActivity
 from pandora_dagster.contracts.calls import (
     CallRecord,
     CallRequest,
@@ -15,12 +15,12 @@ from pandora_dagster.contracts.calls import (
     InputDocument,
     ModelAnswer,
     PromptPack,
-    TurnSpent,
+    TurnUsage,
 )
-from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
+from pandora_dagster.contracts.compression import CompressionReport, CompressionInput, CompressionResult
 from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.interventions import Intervention, Resolved
+from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.turns import Candidate, Manifest, PhaseRecord, Turn, TurnRow
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer, TurnState
@@ -32,13 +32,13 @@ class Clock(Protocol):
     def __call__(self) -> datetime: ...
 
 
-class CountsTokens(Protocol):
+class TokenMeasure(Protocol):
     """000 section 21.1."""
 
     def count(self, text: str) -> int: ...
 
 
-class Cookbook(Protocol):
+class RecipeCatalog(Protocol):
     """What may run. Loading raises RecipeNotFoundError or RecipeValidationError; there is no fallback."""
 
     def load(self, name: str) -> LoadedRecipe: ...
@@ -72,19 +72,19 @@ class ModelRuntime(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Meters(Protocol):
+class Metrics(Protocol):
     """Figures of the running system under Prometheus' names. Never raises: a figure that is lost takes nothing from a call."""
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
         """Add to a counter, whose name ends in `_total`, `_sum` or `_count`."""
         ...
 
-    def level(self, name: str, value: float, **labels: str) -> None:
+    def gauge(self, name: str, value: float, **labels: str) -> None:
         """What stands at `value` now."""
         ...
 
 
-class Embeds(Protocol):
+class EmbeddingModel(Protocol):
     """Texts as vectors, close to each other where they mean alike; a model server's, or a local model's."""
 
     @property
@@ -97,7 +97,7 @@ class Embeds(Protocol):
         ...
 
 
-class KeepsVectors(Protocol):
+class VectorIndex(Protocol):
     """Vectors of what turns say, kept for the search. Never raises: without them the search goes by words alone."""
 
     def put(self, rows: Sequence[TurnRow]) -> None:
@@ -118,7 +118,7 @@ class TokenRatios(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedDocuments:
     """Documents after compression, each verified, with tokens saved and what became of their facts."""
 
     documents: tuple[InputDocument, ...]
@@ -126,45 +126,45 @@ class Fitted:
     reports: tuple[CompressionReport, ...] = ()
 
 
-class Fitter(Protocol):
+class DocumentFitter(Protocol):
     """Makes documents fit by verified compression; raises BudgetError where it can not."""
 
-    async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> Fitted: ...
+    async def fit(self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest) -> FittedDocuments: ...
 
 
-class Summarizes(Protocol):
+class BudgetCompressor(Protocol):
     """`execution` keeps texts within their budgets while a turn grows (000 sections 25 and 26). Phases report, it decides.
 
     Raises HaltError where the model that compresses can not be reached; a text that no sound compression fits comes back whole.
     """
 
-    async def shrink(self, content: Content, *, target: int, site: CallSite) -> Shrunk:
+    async def fit_text(self, content: CompressionInput, *, target: int, site: CallSite) -> CompressionResult:
         """A chosen text within `target` tokens (DECISIONS 2); unchanged where it fits."""
         ...
 
-    async def condense(self, content: Content, *, targets: Sequence[int], site: CallSite) -> Shrunk:
+    async def compress_for_archive(self, content: CompressionInput, *, targets: Sequence[int], site: CallSite) -> CompressionResult:
         """A text for the archive: within the first of `targets` that a sound text fits, whole with the reason where none does."""
         ...
 
-    async def settle_section(self, number: int, content: Content, *, site: CallSite) -> Shrunk:
+    async def fit_section(self, number: int, content: CompressionInput, *, site: CallSite) -> CompressionResult:
         """A section that its phase has just written, within its budget (level 1)."""
         ...
 
-    async def make_room(self, existing: Sequence[Content], newest: str, *, around: int, site: CallSite) -> tuple[Shrunk, ...]:
+    async def fit_older_results(self, existing: Sequence[CompressionInput], newest: str, *, around: int, site: CallSite) -> tuple[CompressionResult, ...]:
         """Section 4's older results, made ready for the newest one to come in whole (000 section 26). `around`: tokens of
         what stands about them and stays."""
         ...
 
-    async def shrink_newest(self, newest: Content, *, site: CallSite) -> Shrunk:
+    async def fit_newest_result(self, newest: CompressionInput, *, site: CallSite) -> CompressionResult:
         """A tool result that alone exceeds section 4's budget, within it (DECISIONS 4)."""
         ...
 
-    async def settle_document(self, sections: Mapping[int, Content], *, total: int, latest: int, site: CallSite) -> Mapping[int, Shrunk]:
+    async def fit_document(self, sections: Mapping[int, CompressionInput], *, total: int, latest: int, site: CallSite) -> Mapping[int, CompressionResult]:
         """The sections to replace so that context.md of `total` tokens is back under its limit (level 2)."""
         ...
 
 
-class Executes(Protocol):
+class RecipeExecutor(Protocol):
     """`execution`: the only caller of a model (000 section 21.4)."""
 
     async def call(self, request: CallRequest) -> CallResult:
@@ -176,16 +176,16 @@ class CallLog(Protocol):
     """Call records as JSON lines beside the turn they belong to; DuckDB is their index."""
 
     def append(self, record: CallRecord) -> None: ...
-    def spent(self, key: TurnKey, revision: int, *, phase: str) -> TurnSpent:
+    def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
         """What the turn took so far, and `phase` of it; nothing where the records can not be read."""
         ...
 
-    def settle(self, key: TurnKey, revision: int) -> bool:
+    def index_turn(self, key: TurnKey, revision: int) -> bool:
         """Take the records of a turn into the index; False where it was held too long or the disk refused, and another try may do.
         Never raises: the lines are the truth, the index can be made again."""
         ...
 
-    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
+    def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
         """`settle` for many revisions, in one opening of the index."""
         ...
 
@@ -204,7 +204,7 @@ class Interventions(Protocol):
 
     def show(self, intervention_id: str) -> Intervention: ...
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]: ...
-    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention:
+    def resolve(self, intervention_id: str, resolution: str, *, how: ResolutionKind = "noted") -> Intervention:
         """Close one; raises InputError where anything was done about it already, `went_on` apart."""
         ...
 
@@ -273,7 +273,7 @@ class TurnStore(Protocol):
         ...
 
 
-class Recordings(Protocol):
+class ImportedTurnStore(Protocol):
     """Where finished turns of imported conversations go."""
 
     def allocate(self, user: UserId, count: int) -> range:
@@ -314,26 +314,26 @@ class TurnIndex(Protocol):
         """Newest last; turns numbered `before` or later stay out; `limit` keeps the newest."""
         ...
 
-    def restate(self, manifests: Sequence[Manifest]) -> None:
+    def update_states(self, manifests: Sequence[Manifest]) -> None:
         """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
         ...
 
-    def standing(self, *, archived: bool | None = None, between: tuple[str, str] = ...) -> Iterator[Stands]:
+    def activities(self, *, archived: bool | None = None, between: tuple[str, str] = ...) -> Iterator[TurnActivity]:
         """Of every turn its state and last activity, nothing else, user by user and by number, in bounded memory.
 
         `archived`: only those that are, or are not; `between`: only where the text of the last activity lies from one to before the other.
         """
         ...
 
-    def absent(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
+    def missing(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
         """Those that have no row."""
         ...
 
-    def sessions(self, user: str) -> Mapping[str, tuple[Stands, ...]]:
+    def sessions(self, user: str) -> Mapping[str, tuple[TurnActivity, ...]]:
         """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
         ...
 
-    def behind(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+    def outdated(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
         """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
         ...
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pandora_dagster.contracts.words import Mode
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False)
+_STRICT_TEST = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False)
 _FIELD = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\])(?:\.[A-Za-z_]\w*|\[\d+\])*")
 Text = Annotated[str, Field(min_length=1)]
 
@@ -16,7 +16,7 @@ Text = Annotated[str, Field(min_length=1)]
 class CaseItem(BaseModel):
     """One choosable piece of a document (`contracts.calls.Item`)."""
 
-    model_config = _STRICT
+    model_config = _STRICT_TEST
     text: str
     priority: float = 0.0
     name: str = ""
@@ -25,7 +25,7 @@ class CaseItem(BaseModel):
 class CaseDocument(BaseModel):
     """A document of a call: its text whole, or items of which as many travel as there is room for."""
 
-    model_config = _STRICT
+    model_config = _STRICT_TEST
     text: str = ""
     items: tuple[CaseItem, ...] = ()
     header: str = ""
@@ -34,7 +34,7 @@ class CaseDocument(BaseModel):
 class CaseSource(BaseModel):
     """What a citation leads to."""
 
-    model_config = _STRICT
+    model_config = _STRICT_TEST
     label: str
     path: str
     description: str = ""
@@ -44,7 +44,7 @@ class CaseSource(BaseModel):
 class CallCase(BaseModel):
     """The inputs of one call, apart from who made it: enough to make it again on any version of its recipe."""
 
-    model_config = _STRICT
+    model_config = _STRICT_TEST
     query: str = ""
     """The words of the person; none where a compression's are too long to go along."""
     mode: Mode = Mode.CHAT
@@ -69,7 +69,7 @@ class CallCase(BaseModel):
 class Expectation(BaseModel):
     """One assertion on a parsed answer: exactly one word beside `field`."""
 
-    model_config = _STRICT
+    model_config = _STRICT_TEST
     field: Annotated[str, Field(description="Where in the parsed answer: decision, tasks[0].tool; absent: the whole answer.")] = ""
     equals: Annotated[Any, Field(description="Exactly this value.")] = None
     one_of: Annotated[tuple[Any, ...], Field(min_length=1, description="One of these values.")] | None = None

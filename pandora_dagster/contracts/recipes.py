@@ -14,7 +14,7 @@ SectionMark = Annotated[str, Field(pattern=r"^§[0-6]$")]
 PromptPath = Annotated[str, Field(pattern=r"^prompts/([a-z0-9_]+/)+[a-z0-9_]+\.md$")]
 
 
-NO_SCHEMA_OF_TAGS = "expected none, a tagged answer has the shape of its tags"
+TAGGED_SCHEMA_FAULT = "expected none, a tagged answer has the shape of its tags"
 
 
 class TokenBudget(BaseModel):
@@ -120,7 +120,7 @@ class Recipe(BaseModel):
         if (self.system_prompt is None) == (not self.prompt_files):
             raise ValueError("expected exactly one of system_prompt and prompt_files")
         if self.output_format is OutputFormat.TAGGED and self.output_schema is not None:
-            raise ValueError(NO_SCHEMA_OF_TAGS)
+            raise ValueError(TAGGED_SCHEMA_FAULT)
         if not self.input_docs and not self.input_sections:
             raise ValueError("expected input_docs or input_sections")
         return self

@@ -95,11 +95,11 @@ class NoteStore(Protocol):
 
 
 L = TypeVar("L", bound=FactLedger)
-Change = Callable[[L], tuple[L, Sequence[FactChange]]]
+LedgerChange = Callable[[L], tuple[L, Sequence[FactChange]]]
 """What a ledger becomes, and what its audit says of it."""
 
 
-class FactBook(Protocol):
+class FactStore(Protocol):
     """Notable facts of sessions, and with consent a profile of the person (002 section 4). Reading is strict: DocumentError.
 
     A change is all-or-nothing and happens while no other process changes the same ledger; its audit is written before it.
@@ -109,12 +109,12 @@ class FactBook(Protocol):
         """The session's ledger, an empty one where nothing was stated yet."""
         ...
 
-    def change_session(self, user: UserId, session: SessionId, change: Change[SessionFacts]) -> SessionFacts: ...
+    def change_session(self, user: UserId, session: SessionId, change: LedgerChange[SessionFacts]) -> SessionFacts: ...
     def profile(self, user: UserId) -> Profile | None:
         """None without consent."""
         ...
 
-    def change_profile(self, user: UserId, change: Change[Profile]) -> Profile | None:
+    def change_profile(self, user: UserId, change: LedgerChange[Profile]) -> Profile | None:
         """Not called, and None, where consent was withdrawn meanwhile."""
         ...
 

@@ -42,12 +42,12 @@ class Tombstone(BaseModel):
     """Who asked for it: a command, or a Dagster run."""
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """When and why, for a sentence about the originals."""
         return f"deleted on {self.deleted_at} by {self.by} ({self.why})"
 
 
-class Referred(StrEnum):
+class RetentionReason(StrEnum):
     """Why originals stay though their time is over."""
 
     HELD = "held"
@@ -70,7 +70,7 @@ class PrunedTurn:
     cold: str
     size: int
     """Bytes of the object on the disk."""
-    kept: Referred | None = None
+    kept: RetentionReason | None = None
     """None: deleted, or to be deleted where nothing was changed."""
     reason: str = ""
     """Of what is kept, and of an object that no turn names any more."""
@@ -98,4 +98,4 @@ class PruneReport:
     @property
     def faults(self) -> tuple[str, ...]:
         """What is damaged or missing without a tombstone, a sentence each."""
-        return (*(f"{turn.key}: {turn.reason}" for turn in self.kept if turn.kept is Referred.FAULT), *self.unread)
+        return (*(f"{turn.key}: {turn.reason}" for turn in self.kept if turn.kept is RetentionReason.FAULT), *self.unread)

@@ -16,11 +16,11 @@ class ModelLayer(StrEnum):
 class Priority(IntEnum):
     """Whose call goes first where calls wait for a model server; more is sooner, as SGLang has it."""
 
-    NIGHT = 0
+    BATCH = 0
     """Nobody waits: batches, the archival at night."""
-    AFTER = 1
+    FOLLOW_UP = 1
     """The answer is out: summaries, facts."""
-    LIVE = 2
+    INTERACTIVE = 2
     """A person waits."""
 
 

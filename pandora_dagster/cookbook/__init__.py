@@ -1,25 +1,25 @@
 """What may run: recipes and prompts from disk, checked, versioned and catalogued. Calls no model, fills no pack."""
 
-from pandora_dagster.cookbook.lint import Checked, check_all
-from pandora_dagster.cookbook.prompts import fill, io_schema, select_prompts
+from pandora_dagster.cookbook.lint import LintReport, check_all
+from pandora_dagster.cookbook.prompts import fill_variables, io_schema, select_prompts
 from pandora_dagster.cookbook.registry import check_registry, write_registry
 from pandora_dagster.cookbook.schema_file import check_schema_file, write_schema_file
-from pandora_dagster.cookbook.shelf import Shelf, Standing, check_file, get_recipe, load_recipe, open_shelf
+from pandora_dagster.cookbook.shelf import RecipeLoader, RecipeOverride, check_file, get_recipe, load_recipe, open_recipes
 from pandora_dagster.cookbook.version_text import read_version, version_text
 
 __all__ = [
-    "Checked",
-    "Shelf",
-    "Standing",
+    "LintReport",
+    "RecipeLoader",
+    "RecipeOverride",
     "check_all",
     "check_file",
     "check_registry",
     "check_schema_file",
-    "fill",
+    "fill_variables",
     "get_recipe",
     "io_schema",
     "load_recipe",
-    "open_shelf",
+    "open_recipes",
     "read_version",
     "select_prompts",
     "version_text",

@@ -6,20 +6,20 @@ from typing import Any, cast
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
-from pandora_dagster.cookbook.source import Place, dotted
+from pandora_dagster.cookbook.source import FieldPath, dotted_path
 from pandora_dagster.text.schema_text import subschemas
 
-_REFUSED = ("multipleOf",)
+_UNSUPPORTED_KEYWORDS = ("multipleOf",)
 
 
-def schema_faults(schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+def schema_faults(schema: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
     """(place in the schema, what: what was expected) for everything that makes it unusable (000 section 13.2)."""
     faults = _errors(Draft202012Validator.META_SCHEMA, schema)
     for fault in faults:
-        yield tuple(fault.absolute_path), f"{_short(fault.message)}: expected valid JSON Schema (2020-12)"
+        yield tuple(fault.absolute_path), f"{_shorten_message(fault.message)}: expected valid JSON Schema (2020-12)"
     if not faults:
         for place, reference in _references(schema, ()):
-            if not _leads_somewhere(schema, reference):
+            if not _resolves(schema, reference):
                 yield place, f"{reference}: expected a reference into this schema"
 
 
@@ -29,12 +29,12 @@ def grammar_faults(schema: Mapping[str, Any]) -> tuple[str, ...]:
     Words without another way to say it (`uniqueItems`, `pattern`, `if`) are taken out of what is sent and checked in the answer.
     """
     nodes = list(subschemas(schema))
-    refused = [word for word in _REFUSED if any(word in node for node in nodes)]
+    refused = [word for word in _UNSUPPORTED_KEYWORDS if any(word in node for node in nodes)]
     several = ["allOf"] if any(len(node.get("allOf", ())) > 1 for node in nodes) else []
     return tuple(f"{word}: expected a schema without it, the model server does not obey it" for word in [*refused, *several])
 
 
-def _references(value: object, place: Place) -> Iterator[tuple[Place, str]]:
+def _references(value: object, place: FieldPath) -> Iterator[tuple[FieldPath, str]]:
     if isinstance(value, Mapping):
         for key, child in cast(Mapping[str, object], value).items():
             if key == "$ref" and isinstance(child, str):
@@ -46,7 +46,7 @@ def _references(value: object, place: Place) -> Iterator[tuple[Place, str]]:
             yield from _references(child, (*place, index))
 
 
-def _leads_somewhere(schema: Mapping[str, Any], reference: str) -> bool:
+def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
     found: object = schema if reference.startswith("#") else None
     for step in reference.removeprefix("#").split("/")[1:]:
         found = cast(Mapping[str, object], found).get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
@@ -55,7 +55,7 @@ def _leads_somewhere(schema: Mapping[str, Any], reference: str) -> bool:
 
 def example_faults(schema: Mapping[str, Any], value: object) -> tuple[str, ...]:
     """What keeps `value` from being an answer that `schema` takes."""
-    return tuple(f"{dotted(tuple(e.absolute_path)) or 'the whole'}: {_short(e.message)}" for e in _errors(schema, value))
+    return tuple(f"{dotted_path(tuple(e.absolute_path)) or 'the whole'}: {_shorten_message(e.message)}" for e in _errors(schema, value))
 
 
 def _errors(schema: Any, value: object) -> list[ValidationError]:
@@ -63,5 +63,5 @@ def _errors(schema: Any, value: object) -> list[ValidationError]:
     return list(validator.iter_errors(value))
 
 
-def _short(message: str) -> str:
+def _shorten_message(message: str) -> str:
     return message if len(message) <= 160 else f"{message[:157]}..."

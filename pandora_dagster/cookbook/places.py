@@ -17,7 +17,7 @@ _NAME = re.compile(r"([a-z][a-z0-9_]{0,63})/([a-z][a-z0-9_]{0,63})(?:\.yaml)?")
 _PHASE_PREFIX = re.compile(r"^phase\d_")
 
 
-def cookbook_root(file: Path) -> Path:
+def recipes_root(file: Path) -> Path:
     """The nearest folder above `file` with both `recipes/` and `prompts/`; the shipped one where there is none."""
     above = (p for p in file.resolve().parents if (p / "recipes").is_dir() and (p / "prompts").is_dir())
     return next(above, shipped_folder())

@@ -21,7 +21,7 @@ _FORMATS = {
         " <dispatch></dispatch>. Then answer in Markdown, without tags."
     ),
 }
-_SHAPE = "Its shape (`?`: optional):"
+_SHAPE_INTRODUCTION = "Its shape (`?`: optional):"
 KNOWN_VARIABLES = frozenset({"mode", "phase", "session_id", "turn_id", "user_id", "intent", "policy", "tools"})
 """Variables that every call can be given without a recipe declaring them (000 section 12.3)."""
 
@@ -39,7 +39,7 @@ def _holds(when: PromptWhen, mode: str, intent: str, policy: str) -> bool:
     )
 
 
-def cases(loaded: LoadedRecipe) -> tuple[dict[str, str], ...]:
+def prompt_cases(loaded: LoadedRecipe) -> tuple[dict[str, str], ...]:
     """Every mode, intent and policy in which the recipe's prompt differs, as arguments for `select_prompts`."""
     whens = [entry.when for entry, _ in loaded.prompts if entry.when]
     modes = [str(loaded.recipe.mode)] if loaded.recipe.mode else ["chat", "code"]
@@ -53,7 +53,7 @@ def io_schema(recipe: Recipe) -> str:
     sentence = _FORMATS[recipe.output_format]
     if recipe.output_schema is None:
         return sentence
-    return f"{sentence} {_SHAPE}\n{render_schema(recipe.output_schema)}"
+    return f"{sentence} {_SHAPE_INTRODUCTION}\n{render_schema(recipe.output_schema)}"
 
 
 def variables_in(text: str) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def variables_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_VARIABLE.findall(text)))
 
 
-def fill(text: str, variables: Mapping[str, str], *, where: str = "prompt") -> str:
+def fill_variables(text: str, variables: Mapping[str, str], *, where: str = "prompt") -> str:
     """`text` with every `{{name}}` replaced, once: what a value holds is never read again. Raises one error with all missing names.
 
     Only for texts of the cookbook; what a person or a document wrote never passes through here (000 section 12.3).

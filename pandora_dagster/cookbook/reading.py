@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pandora_dagster.contracts.recipe_tests import ASSERTIONS, RecipeTest
-from pandora_dagster.contracts.recipes import NO_SCHEMA_OF_TAGS, LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.contracts.recipes import TAGGED_SCHEMA_FAULT, LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.cookbook.output_schema import schema_faults
 from pandora_dagster.cookbook.places import POLICY
-from pandora_dagster.cookbook.source import Fault, Source, dotted, read_text, read_yaml
+from pandora_dagster.cookbook.source import SourceFault, YamlSource, dotted_path, read_text, read_yaml
 from pandora_dagster.errors import RecipeValidationError
 
 INLINE_PROMPT = "prompts/inline/system_prompt.md"
@@ -45,34 +45,34 @@ def read_recipe(place: RecipeFile, *, with_tests: bool = True) -> LoadedRecipe:
     Without its tests a recipe is read in half the time, and no fault of theirs stops a call.
     """
     text = read_text(place.file)
-    if not with_tests and not isinstance(text, Fault):
+    if not with_tests and not isinstance(text, SourceFault):
         text = _TESTS.sub(lambda block: "\n" * block[0].count("\n"), text)
-    source, recipe, faults = (Source(None, (text,)), None, ()) if isinstance(text, Fault) else _validated(text)
-    named = _named_prompts(source.data or {})
+    source, recipe, faults = (YamlSource(None, (text,)), None, ()) if isinstance(text, SourceFault) else _parse_recipe(text)
+    named = _prompt_references(source.data or {})
     texts = {name: read_prompt(place.prompts, name) for name in named}
     policy = read_prompt(place.prompts, POLICY)
-    missing = [Fault(source.line(named[name]), f"{dotted(named[name])}: {t.text}") for name, t in texts.items() if isinstance(t, Fault)]
-    found = [*source.faults, *faults, *missing, *([policy] if isinstance(policy, Fault) else [])]
-    if found or recipe is None or isinstance(policy, Fault):
+    missing = [SourceFault(source.line(named[name]), f"{dotted_path(named[name])}: {t.text}") for name, t in texts.items() if isinstance(t, SourceFault)]
+    found = [*source.faults, *faults, *missing, *([policy] if isinstance(policy, SourceFault) else [])]
+    if found or recipe is None or isinstance(policy, SourceFault):
         raise RecipeValidationError([f"{place.shown}:{f.line}: {f.text}" for f in sorted(found, key=lambda f: f.line)])
-    return _loaded(recipe, place.path, {name: t for name, t in texts.items() if isinstance(t, str)}, policy)
+    return _build_recipe(recipe, place.path, {name: t for name, t in texts.items() if isinstance(t, str)}, policy)
 
 
-def read_prompt(prompts: Path, name: str) -> str | Fault:
+def read_prompt(prompts: Path, name: str) -> str | SourceFault:
     """The text of `prompts/...`, without the blank lines around it."""
     text = read_text(prompts / name.removeprefix("prompts/"))
-    if isinstance(text, Fault):
-        return Fault(1, f"{name}: {text.text}")
+    if isinstance(text, SourceFault):
+        return SourceFault(1, f"{name}: {text.text}")
     return text.strip()
 
 
 @lru_cache(maxsize=128)
-def _validated(text: str) -> tuple[Source, Recipe | None, tuple[Fault, ...]]:
+def _parse_recipe(text: str) -> tuple[YamlSource, Recipe | None, tuple[SourceFault, ...]]:
     """What a recipe's text says, and what is wrong with it: the same for every house of a process, which change nothing of it."""
     source = read_yaml(text)
     if source.data is None:
         return source, None, ()
-    faults = (*_choices(source), *_output_faults(source))
+    faults = (*_choice_faults(source), *_output_faults(source))
     try:
         return source, Recipe.model_validate(source.data), faults
     except ValidationError as error:
@@ -80,45 +80,45 @@ def _validated(text: str) -> tuple[Source, Recipe | None, tuple[Fault, ...]]:
         return source, None, (*faults, *(_fault(source, d) for d in details if d["loc"]))
 
 
-def _choices(source: Source) -> Iterator[Fault]:
+def _choice_faults(source: YamlSource) -> Iterator[SourceFault]:
     """What the model checks only once every field is sound, so that all faults come at once."""
     data = source.data or {}
     if (data.get("system_prompt") is None) == (not data.get("prompt_files")):
         both = data.get("system_prompt") is not None
-        yield Fault(source.line(("system_prompt",)) if both else 1, f"prompt: {'both' if both else 'none'} given: {_INSTEAD_OF_PROMPTS}")
+        yield SourceFault(source.line(("system_prompt",)) if both else 1, f"prompt: {'both' if both else 'none'} given: {_INSTEAD_OF_PROMPTS}")
     if not data.get("input_docs") and not data.get("input_sections"):
-        yield Fault(1, f"input: none given: {_INSTEAD_OF_INPUT}")
+        yield SourceFault(1, f"input: none given: {_INSTEAD_OF_INPUT}")
     if data.get("output_format") == "tagged" and data.get("output_schema") is not None:
-        yield Fault(source.line(("output_schema",)), f"output_schema: given for a tagged answer: {NO_SCHEMA_OF_TAGS}")
+        yield SourceFault(source.line(("output_schema",)), f"output_schema: given for a tagged answer: {TAGGED_SCHEMA_FAULT}")
 
 
-def _output_faults(source: Source) -> Iterator[Fault]:
+def _output_faults(source: YamlSource) -> Iterator[SourceFault]:
     schema: Any = (source.data or {}).get("output_schema")
     if isinstance(schema, dict):
         schema = cast(dict[str, Any], schema)
         for place, text in schema_faults(schema):
             at = ("output_schema", *place)
-            yield Fault(source.line(at), f"{dotted(at)}: {text}")
+            yield SourceFault(source.line(at), f"{dotted_path(at)}: {text}")
 
 
-def _fault(source: Source, detail: ErrorDetails) -> Fault:
+def _fault(source: YamlSource, detail: ErrorDetails) -> SourceFault:
     place = detail["loc"]
     line = source.line(place[:-1] if detail["type"] == "missing" else place)
-    return Fault(line, f"{dotted(place)}: {_told(detail)}")
+    return SourceFault(line, f"{dotted_path(place)}: {_fault_text(detail)}")
 
 
-def _told(detail: ErrorDetails) -> str:
+def _fault_text(detail: ErrorDetails) -> str:
     """What is wrong and what was expected, in our words."""
     if detail["type"] == "missing":
         return "missing: expected this required field"
     if detail["type"] == "extra_forbidden":
         return _unknown(detail["loc"])
     if detail["type"] in _KINDS:
-        return f"{_shown(detail['input'])}: expected {_KINDS[detail['type']]}"
+        return f"{_quote_value(detail['input'])}: expected {_KINDS[detail['type']]}"
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ").replace("String should ", "a string to ")
     if detail["type"] == "value_error":
         return message
-    return f"{_shown(detail['input'])}: expected {message[0].lower() + message[1:]}"
+    return f"{_quote_value(detail['input'])}: expected {message[0].lower() + message[1:]}"
 
 
 def _unknown(place: tuple[int | str, ...]) -> str:
@@ -129,12 +129,12 @@ def _unknown(place: tuple[int | str, ...]) -> str:
     return f"unknown field: expected one of {', '.join(RecipeTest.model_fields)}"
 
 
-def _shown(value: object) -> str:
+def _quote_value(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _named_prompts(data: Mapping[str, Any]) -> dict[str, tuple[str | int, ...]]:
+def _prompt_references(data: Mapping[str, Any]) -> dict[str, tuple[str | int, ...]]:
     """Prompt files that a recipe names in the right form -> where it names them."""
     listed: Any = data.get("prompt_files")
     named: dict[str, tuple[str | int, ...]] = {}
@@ -147,7 +147,7 @@ def _named_prompts(data: Mapping[str, Any]) -> dict[str, tuple[str | int, ...]]:
     return named
 
 
-def _loaded(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str) -> LoadedRecipe:
+def _build_recipe(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str) -> LoadedRecipe:
     if recipe.system_prompt is not None:
         prompts = ((PromptFile(path=INLINE_PROMPT), recipe.system_prompt.strip()),)
     else:
@@ -156,19 +156,19 @@ def _loaded(recipe: Recipe, path: str, texts: Mapping[str, str], policy: str) ->
     return LoadedRecipe(
         recipe=recipe,
         path=path,
-        version=digest([versioned(recipe), words]),
-        prompt_version=digest(words),
+        version=content_digest([versioned_fields(recipe), words]),
+        prompt_version=content_digest(words),
         prompts=prompts,
         policy=policy,
     )
 
 
-def versioned(recipe: Recipe) -> dict[str, Any]:
+def versioned_fields(recipe: Recipe) -> dict[str, Any]:
     """What of a recipe its version is the hash of, beside its texts: everything that a call can notice."""
     return recipe.model_dump(mode="json", exclude={"tests"})
 
 
-def digest(value: object) -> str:
+def content_digest(value: object) -> str:
     """The first 12 hex digits of the sha256 of `value` as canonical JSON."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

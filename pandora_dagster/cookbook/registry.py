@@ -6,19 +6,19 @@ from typing import Any, cast
 
 import yaml
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
 from pandora_dagster.cookbook.places import POLICY, REGISTRY_FILE, prompt_files
-from pandora_dagster.cookbook.reading import digest, read_prompt
-from pandora_dagster.cookbook.shelf import Shelf
-from pandora_dagster.cookbook.source import Fault
+from pandora_dagster.cookbook.reading import content_digest, read_prompt
+from pandora_dagster.cookbook.shelf import RecipeLoader
+from pandora_dagster.cookbook.source import SourceFault
 from pandora_dagster.text.schema_text import render_schema
 
 _HEAD = "# Generated from recipes/ and prompts/: edit those, then write the registry again.\n"
 _SENTENCE = re.compile(r"(.+?[.!?])(?:\s|$)", re.DOTALL)
 
 
-def registry(shelf: Shelf, counter: CountsTokens, *, without: Collection[str] = ()) -> dict[str, Any]:
+def registry(shelf: RecipeLoader, counter: TokenMeasure, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Every recipe and prompt with its metadata, read from the files; raises RecipeValidationError for a broken recipe that is
     not among those to leave out."""
     loaded = [shelf.load_file(name) for name in shelf.names() if name not in without]
@@ -28,18 +28,18 @@ def registry(shelf: Shelf, counter: CountsTokens, *, without: Collection[str] = 
     }
 
 
-def registry_text(shelf: Shelf, counter: CountsTokens) -> str:
+def registry_text(shelf: RecipeLoader, counter: TokenMeasure) -> str:
     """What `recipes/registry.yaml` must hold."""
     plain = yaml.safe_dump(registry(shelf, counter), sort_keys=False, allow_unicode=True, default_flow_style=None, width=140)
     return _HEAD + plain
 
 
-def write_registry(shelf: Shelf, counter: CountsTokens) -> None:
+def write_registry(shelf: RecipeLoader, counter: TokenMeasure) -> None:
     """Generate `recipes/registry.yaml`."""
     (shelf.recipes / REGISTRY_FILE).write_text(registry_text(shelf, counter), encoding="utf-8", newline="\n")
 
 
-def check_registry(shelf: Shelf, counter: CountsTokens, *, broken: Collection[str] = ()) -> tuple[str, ...]:
+def check_registry(shelf: RecipeLoader, counter: TokenMeasure, *, broken: Collection[str] = ()) -> tuple[str, ...]:
     """Every entry in which `recipes/registry.yaml` and the files differ; empty where they agree.
 
     Nothing is said of `broken` recipes and the prompts that they name: they can not be read.
@@ -50,12 +50,12 @@ def check_registry(shelf: Shelf, counter: CountsTokens, *, broken: Collection[st
     written = file.read_text(encoding="utf-8", errors="replace")
     if not broken and written == registry_text(shelf, counter):
         return ()
-    passed = {*broken, *prompts_named(shelf, broken)}
-    differing = tuple(_differences(_parsed(written), registry(shelf, counter, without=broken), passed))
+    passed = {*broken, *referenced_prompts(shelf, broken)}
+    differing = tuple(_differences(_parse_registry(written), registry(shelf, counter, without=broken), passed))
     return differing if differing or broken else (f"recipes/{REGISTRY_FILE}: edited by hand: expected the generated text",)
 
 
-def prompts_named(shelf: Shelf, recipes: Collection[str]) -> frozenset[str]:
+def referenced_prompts(shelf: RecipeLoader, recipes: Collection[str]) -> frozenset[str]:
     """The prompt files whose names stand in the text of these recipes, which need not be sound."""
     texts = [(shelf.recipes / f"{name}.yaml").read_text(encoding="utf-8", errors="replace") for name in recipes]
     return frozenset(name for name in prompt_files(shelf.prompts) if any(name.removeprefix("prompts/") in text for text in texts))
@@ -71,7 +71,7 @@ def _differences(written: Mapping[str, Any], files: Mapping[str, Any], passed: C
                 yield f"recipes/{REGISTRY_FILE}: {name}: {state}: expected the registry to be written again"
 
 
-def _parsed(text: str) -> Mapping[str, Any]:
+def _parse_registry(text: str) -> Mapping[str, Any]:
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -106,14 +106,14 @@ def answer_shape(recipe: Recipe) -> str | None:
     return None if recipe.output_schema is None else render_schema(recipe.output_schema).replace("\n", " ")
 
 
-def _prompt_entry(shelf: Shelf, name: str, loaded: list[LoadedRecipe], counter: CountsTokens) -> dict[str, Any]:
+def _prompt_entry(shelf: RecipeLoader, name: str, loaded: list[LoadedRecipe], counter: TokenMeasure) -> dict[str, Any]:
     text = read_prompt(shelf.prompts, name)
-    words = "" if isinstance(text, Fault) else text
+    words = "" if isinstance(text, SourceFault) else text
     users = [r.path for r in loaded if name in [entry.path for entry, _ in r.prompts]]
     return {
         "purpose": purpose(words),
         "tokens": counter.count(words),
-        "version": digest(words),
+        "version": content_digest(words),
         "used_by": ["every recipe"] if name == POLICY else users,
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 from pandora_dagster.contracts.recipe_tests import ASSERTIONS
 from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.cookbook.places import SCHEMA_FILE
-from pandora_dagster.cookbook.shelf import Shelf
+from pandora_dagster.cookbook.shelf import RecipeLoader
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -30,12 +30,12 @@ def schema_text() -> str:
     return json.dumps(recipe_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def write_schema_file(shelf: Shelf) -> None:
+def write_schema_file(shelf: RecipeLoader) -> None:
     """Generate `recipes/schema.json`."""
     (shelf.recipes / SCHEMA_FILE).write_text(schema_text(), encoding="utf-8", newline="\n")
 
 
-def check_schema_file(shelf: Shelf) -> tuple[str, ...]:
+def check_schema_file(shelf: RecipeLoader) -> tuple[str, ...]:
     """The fault that `recipes/schema.json` is missing or stale; empty where it is neither."""
     file = shelf.recipes / SCHEMA_FILE
     written = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
-from pandora_dagster.cookbook.reading import INLINE_PROMPT, digest, versioned
+from pandora_dagster.cookbook.reading import INLINE_PROMPT, content_digest, versioned_fields
 from pandora_dagster.errors import DocumentError
 
 
-class _Written(BaseModel):
+class _VersionText(BaseModel):
     """The text's own shape. `recipe` stays as it was written: a later program may know more fields, the hash is of these."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -25,21 +25,21 @@ class _Written(BaseModel):
 
 def version_text(loaded: LoadedRecipe) -> str:
     """The text of a version, the same for the same version."""
-    written = _Written(recipe=versioned(loaded.recipe), policy=loaded.policy, prompts=tuple(text for _, text in loaded.prompts))
+    written = _VersionText(recipe=versioned_fields(loaded.recipe), policy=loaded.policy, prompts=tuple(text for _, text in loaded.prompts))
     return _rendered(written)
 
 
 def read_version(text: str, *, path: str, version: str, where: str) -> LoadedRecipe:
     """The version that a text holds; raises DocumentError, beginning with `where`, where it is not the one named."""
     try:
-        written = _Written.model_validate_json(text)
+        written = _VersionText.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise DocumentError(
             f"{where}: {'.'.join(map(str, first['loc'])) or 'text'}: {first['msg']}: expected a recipe's version"
         ) from error
     words = [written.policy, *written.prompts]
-    found = digest([written.recipe, words])
+    found = content_digest([written.recipe, words])
     if found != version or text != _rendered(written):
         raise DocumentError(f"{where}: damaged: its content is version {found}: expected {version}, byte for byte")
     try:
@@ -51,8 +51,8 @@ def read_version(text: str, *, path: str, version: str, where: str) -> LoadedRec
     if len(named) != len(written.prompts):
         raise DocumentError(f"{where}: {len(written.prompts)} prompt texts: expected {len(named)}")
     prompts = tuple(zip(named, written.prompts, strict=True))
-    return LoadedRecipe(recipe=recipe, path=path, version=version, prompt_version=digest(words), prompts=prompts, policy=written.policy)
+    return LoadedRecipe(recipe=recipe, path=path, version=version, prompt_version=content_digest(words), prompts=prompts, policy=written.policy)
 
 
-def _rendered(written: _Written) -> str:
+def _rendered(written: _VersionText) -> str:
     return json.dumps(written.model_dump(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"

@@ -10,15 +10,15 @@ from pydantic import Field
 from pandora_dagster.contracts.archive import ArchiveReport
 from pandora_dagster.contracts.archive_days import ArchivedDay
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.levels import LevelReport, Subject
+from pandora_dagster.contracts.levels import LevelReport, LevelSubject
 from pandora_dagster.contracts.words import Priority
-from pandora_dagster.defs.resources import opened_house
+from pandora_dagster.defs.resources import cached_app
 from pandora_dagster.phases.archive_day import OnRow
 from pandora_dagster.phases.levels import OnRow as OnLevel
-from pandora_dagster.wiring.archival import Archival
+from pandora_dagster.wiring.archival import ArchiveService
 
 
-class RunsNights(Protocol):
+class ArchiveRunner(Protocol):
     """What assets, checks and schedules of the archive need of the house. A test replaces it by any object with these methods."""
 
     def waiting(self, now: datetime) -> frozenset[date]:
@@ -36,15 +36,15 @@ class RunsNights(Protocol):
         """The address of the page that shows a day's documents with their lineage; "" where none is served."""
         ...
 
-    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[Subject]]:
+    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[LevelSubject]]:
         """The sessions, or the people, that have turns archived on these days, or came to rest with one of them."""
         ...
 
-    def level(self, name: str, subjects: Collection[Subject], *, run_id: str, on_row: OnLevel) -> LevelReport:
+    def level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevel) -> LevelReport:
         """Bring `session_summaries` or `user_digests` of these subjects up to date."""
         ...
 
-    def lost(self, subjects: Collection[Subject]) -> Iterator[str]:
+    def lost(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
         """What speaks against `no_fact_lost` of these narratives or digests, a sentence each."""
         ...
 
@@ -53,7 +53,7 @@ class RunsNights(Protocol):
         ...
 
 
-class Archive(dg.ConfigurableResource[None]):
+class ArchiveResource(dg.ConfigurableResource[None]):
     """RunsNights as a Dagster resource, whose calls a live turn goes before; empty fields leave the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
@@ -77,18 +77,18 @@ class Archive(dg.ConfigurableResource[None]):
     def page(self, day: date) -> str:
         return self._archival.page(day)
 
-    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[Subject]]:
+    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[LevelSubject]]:
         return self._archival.subjects(days, people=people)
 
-    def level(self, name: str, subjects: Collection[Subject], *, run_id: str, on_row: OnLevel) -> LevelReport:
+    def level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevel) -> LevelReport:
         return self._archival.level(name, subjects, run_id=run_id, on_row=on_row)
 
-    def lost(self, subjects: Collection[Subject]) -> Iterator[str]:
+    def lost(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
         return self._archival.lost(subjects)
 
     def lineage_page(self, document: str) -> str:
         return self._archival.lineage_page(document)
 
     @property
-    def _archival(self) -> Archival:
-        return Archival(opened_house(self.root, self.runtime, Priority.NIGHT))
+    def _archival(self) -> ArchiveService:
+        return ArchiveService(cached_app(self.root, self.runtime, Priority.BATCH))

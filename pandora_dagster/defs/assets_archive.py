@@ -9,7 +9,7 @@ import dagster as dg
 from pandora_dagster.contracts.archive import ArchivedTurn, ArchiveReport
 from pandora_dagster.contracts.archive_days import ArchivedDay, DayCheck
 from pandora_dagster.contracts.lineage import document_id
-from pandora_dagster.defs.archive_resource import RunsNights
+from pandora_dagster.defs.archive_resource import ArchiveRunner
 from pandora_dagster.defs.instance import remove_keys
 from pandora_dagster.defs.partitions import due_days
 from pandora_dagster.errors import PandoraError
@@ -32,7 +32,7 @@ _COLUMNS = [
     dg.TableColumn("cold", "string", description="the cold object, below the store root"),
     dg.TableColumn("whole", "string", description="why it stands as it was"),
 ]
-_COUNTED = ("judged", "faulty", "by_rule")
+_VERDICT_COUNTS = ("judged", "faulty", "by_rule")
 _DESCRIPTION = (
     "The turns last active on this day, once the whole of it lies 30 days back (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and "
     "verified, originals in cold storage. A run over days that are archived already brings back what is free again, and checks all of it."
@@ -65,23 +65,23 @@ def archive_asset(settings: Settings) -> dg.AssetsDefinition:
         partitions_def=due_days(settings),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def archived_turns(context: dg.AssetExecutionContext, archive: dg.ResourceParam[RunsNights]) -> Iterator[dg.MaterializeResult[Any]]:
+    def archived_turns(context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveRunner]) -> Iterator[dg.MaterializeResult[Any]]:
         keys = [date.fromisoformat(key) for key in context.partition_keys]
         try:
-            report = archive.run(keys, run_id=context.run.run_id, on_row=_heard(context))
+            report = archive.run(keys, run_id=context.run.run_id, on_row=_progress(context))
             remove_keys(context.instance, archive.archived(keys))
-            days = list(_told(context, archive, keys))
+            days = list(_day_results(context, archive, keys))
         except PandoraError as error:
             hint = {"hint": error.hint} if error.hint else {}
             raise dg.Failure(f"{ASSET}: {error}", metadata=hint, allow_retries=False) from error
         if report.stopped:
-            raise dg.Failure(f"{ASSET}: {report.stopped}", metadata=_stopped(report), allow_retries=False)
+            raise dg.Failure(f"{ASSET}: {report.stopped}", metadata=_stop_metadata(report), allow_retries=False)
         yield dg.MaterializeResult(asset_key=ASSET, check_results=[_result(check, days) for check in DayCheck])
 
     return archived_turns
 
 
-def _heard(context: dg.AssetExecutionContext) -> "_Progress":
+def _progress(context: dg.AssetExecutionContext) -> "_Progress":
     return _Progress(context)
 
 
@@ -99,14 +99,14 @@ class _Progress:
             self._context.log.info(f"{self._done} turns are through")
 
 
-def _told(context: dg.AssetExecutionContext, archive: RunsNights, keys: Sequence[date]) -> Iterator[ArchivedDay]:
+def _day_results(context: dg.AssetExecutionContext, archive: ArchiveRunner, keys: Sequence[date]) -> Iterator[ArchivedDay]:
     """Each day with its metadata; of a day that is told only its sums and verdicts are kept."""
     for day in archive.days(keys):
         context.add_asset_metadata(metadata_of(day, archive), asset_key=ASSET, partition_key=day.day.isoformat())
         yield day
 
 
-def metadata_of(day: ArchivedDay, archive: RunsNights) -> dict[str, dg.MetadataValue[Any]]:
+def metadata_of(day: ArchivedDay, archive: ArchiveRunner) -> dict[str, dg.MetadataValue[Any]]:
     """The table of documents, links to their lineage, the turns that stay, and the sums as numbers, so that the UI plots them over days."""
     page = archive.page(day.day)
     documents = [document_id(row.key, row.document.name) for row in day.rows[:_LINKED]] if page else []
@@ -137,7 +137,7 @@ def _record(key: object, row: Any) -> dict[str, str | int | float | bool]:
 def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult:
     """One check over the days of a run, a row for each of them."""
     verdicts = [(day.day.isoformat(), next(v for v in day.verdicts if v.check is check)) for day in days]
-    rows = [dg.TableRecord({"day": day, "passed": v.passed, **{name: getattr(v, name) for name in _COUNTED}}) for day, v in verdicts]
+    rows = [dg.TableRecord({"day": day, "passed": v.passed, **{name: getattr(v, name) for name in _VERDICT_COUNTS}}) for day, v in verdicts]
     faults = [f"{day}: {fault}" for day, v in verdicts for fault in v.faults]
     span = verdicts[0][0] if len(verdicts) == 1 else f"{verdicts[0][0]} to {verdicts[-1][0]}"
     shown: dict[str, dg.MetadataValue[Any]] = {"day": dg.MetadataValue.text(span), "days": dg.MetadataValue.table(rows)}
@@ -154,7 +154,7 @@ def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult
     )
 
 
-def _stopped(report: ArchiveReport) -> dict[str, str]:
+def _stop_metadata(report: ArchiveReport) -> dict[str, str]:
     """What a person needs who finds a night that ended early: the next one goes on from there."""
     done = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items()) or "nothing"
     return {"done": done, **({"hint": report.hint} if report.hint else {})}

@@ -10,7 +10,7 @@ from pydantic import Field
 from pandora_dagster.contracts.batches import Batch, BatchRow
 from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.partitions import days
-from pandora_dagster.defs.resources import RunsBatches
+from pandora_dagster.defs.resources import BatchRunner
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
@@ -56,7 +56,7 @@ def batch_asset(settings: Settings) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.multi_run(1),
     )
     def turn_batch(
-        context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[RunsBatches]
+        context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[BatchRunner]
     ) -> Iterator[dg.MaterializeResult[Any]]:
         day = context.partition_key
         try:
@@ -71,7 +71,7 @@ def batch_asset(settings: Settings) -> dg.AssetsDefinition:
     return turn_batch
 
 
-def _run(name: str, day: str, context: dg.AssetExecutionContext, night: RunsBatches) -> None:
+def _run(name: str, day: str, context: dg.AssetExecutionContext, night: BatchRunner) -> None:
     """One file, its progress in the run's log."""
     told: list[BatchRow] = []
 
@@ -100,7 +100,7 @@ def _metadata(found: Found) -> dict[str, dg.MetadataValue[Any]]:
         "queries": sum(bool(row.turn) for _, row in rows),
         **{state: states[state] for state in ("saved", "clarify", "halted", "rejected")},
     }
-    times = [row.ms for _, row in rows if row.turn and row.settled]
+    times = [row.ms for _, row in rows if row.turn and row.is_finished]
     return {
         "lines": dg.MetadataValue.table(records, dg.TableSchema(_COLUMNS)),
         **{name: dg.MetadataValue.int(count) for name, count in counts.items()},
@@ -116,6 +116,6 @@ def _record(file: str, row: BatchRow) -> dict[str, str | int | float | bool]:
 
 
 def _complete(found: Found) -> dg.AssetCheckResult:
-    open_lines = [f"{batch.file}:{row.line}" for batch, rows in found for row in rows if not row.settled]
+    open_lines = [f"{batch.file}:{row.line}" for batch, rows in found for row in rows if not row.is_finished]
     shown: dict[str, Any] = {"unsettled": len(open_lines), **({"lines": ", ".join(open_lines[:20])} if open_lines else {})}
     return dg.AssetCheckResult(asset_key=ASSET, check_name=CHECK, passed=not open_lines, metadata=shown)

@@ -6,8 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from pandora_dagster.contracts.levels import LevelReport, LevelRow, Subject
-from pandora_dagster.defs.archive_resource import RunsNights
+from pandora_dagster.contracts.levels import LevelReport, LevelRow, LevelSubject
+from pandora_dagster.defs.archive_resource import ArchiveRunner
 from pandora_dagster.defs.assets_archive import ASSET as TURNS
 from pandora_dagster.defs.assets_archive import GROUP
 from pandora_dagster.defs.partitions import due_days
@@ -34,7 +34,7 @@ _DESCRIPTIONS = {
     NARRATIVES: "Level L2: what each session with turns archived on this day came to, linked to every turn by hash.",
     DIGESTS: "Level L3: what each of these people's conversations came to over the years, linked to every narrative by hash.",
 }
-_LOST = {
+_LOSS_DESCRIPTIONS = {
     NARRATIVES: "Every archived turn of these sessions is linked by a narrative, with the hash of its entry, or waits for more of them.",
     DIGESTS: "Every narrative of these people is linked by the digest, with the hash of its text, or waits for more of them.",
 }
@@ -49,13 +49,13 @@ def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
     @dg.multi_asset(
         name=name,
         specs=[dg.AssetSpec(name, deps=[after], description=_DESCRIPTIONS[name], group_name=GROUP, kinds={"python"}, code_version="1")],
-        check_specs=[dg.AssetCheckSpec(CHECK, asset=name, description=_LOST[name])],
+        check_specs=[dg.AssetCheckSpec(CHECK, asset=name, description=_LOSS_DESCRIPTIONS[name])],
         partitions_def=due_days(settings),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def level(context: dg.AssetExecutionContext, archive: dg.ResourceParam[RunsNights]) -> Iterator[dg.MaterializeResult[Any]]:
+    def level(context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveRunner]) -> Iterator[dg.MaterializeResult[Any]]:
         keys = [date.fromisoformat(key) for key in context.partition_keys]
-        rows: dict[Subject, LevelRow] = {}
+        rows: dict[LevelSubject, LevelRow] = {}
         try:
             by_day = archive.subjects(keys, people=name == DIGESTS)
             subjects = frozenset(subject for found in by_day.values() for subject in found)
@@ -73,7 +73,7 @@ def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
     return level
 
 
-def _metadata(subjects: Collection[Subject], rows: Mapping[Subject, LevelRow], archive: RunsNights) -> dict[str, dg.MetadataValue[Any]]:
+def _metadata(subjects: Collection[LevelSubject], rows: Mapping[LevelSubject, LevelRow], archive: ArchiveRunner) -> dict[str, dg.MetadataValue[Any]]:
     """The table of a day's sessions or people, with links to where each leads, and sums that the UI plots."""
     found = [rows[subject] for subject in sorted(subjects, key=str) if subject in rows]
     pages = [f"- [{row.subject}]({page})" for row in found[:_FAULTS] if row.links and (page := archive.lineage_page(level_id(row.subject)))]
@@ -96,7 +96,7 @@ def _record(row: LevelRow) -> dict[str, str | int | float | bool]:
     return {"of": str(row.subject), "outcome": row.outcome.value, **numbers, "runtime": "+".join(row.runtimes), "reason": reason}
 
 
-def _result(name: str, keys: list[date], subjects: Collection[Subject], lost: list[str], report: LevelReport) -> dg.AssetCheckResult:
+def _result(name: str, keys: list[date], subjects: Collection[LevelSubject], lost: list[str], report: LevelReport) -> dg.AssetCheckResult:
     """Failed rows are lost links until the next night makes them."""
     failed = [f"{row.subject}: {row.reason} (intervention {row.intervention})" for row in report.failed]
     faults = [*failed, *lost]

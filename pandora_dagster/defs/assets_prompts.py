@@ -7,46 +7,46 @@ import dagster as dg
 from pydantic import Field
 
 from pandora_dagster.defs.partitions import days
-from pandora_dagster.defs.resources import opened_house
+from pandora_dagster.defs.resources import cached_app
 from pandora_dagster.errors import PandoraError
-from pandora_dagster.governance.failures import Group
-from pandora_dagster.governance.figures import SHARES, Figures
-from pandora_dagster.governance.regressions import Comparison
+from pandora_dagster.governance.failures import FailureGroup
+from pandora_dagster.governance.figures import SHARES, CallMetrics
+from pandora_dagster.governance.regressions import VersionComparison
 from pandora_dagster.settings import Settings
 from pandora_dagster.wiring.evaluating import open_evaluation
 
 SCORES, LAYERS, FAILURES, CHECK = "prompt_scorecard", "layer_scorecard", "prompt_failures", "no_prompt_regression"
 GROUP = "prompts"
-_SAID = 300
+_SHOWN_CHARACTERS = 300
 """Characters of an example that the table shows."""
 _PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
 
 
-class ScoresPrompts(Protocol):
+class ScoreReader(Protocol):
     """What these assets need of the house. A test replaces it by any object with these methods."""
 
-    def versions(self, day: str) -> Mapping[tuple[str, str, str], Figures]: ...
-    def layers(self, day: str) -> Mapping[str, Figures]: ...
-    def comparisons(self) -> Sequence[Comparison]: ...
-    def failures(self, day: str) -> Sequence[Group]: ...
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]: ...
+    def layers(self, day: str) -> Mapping[str, CallMetrics]: ...
+    def comparisons(self) -> Sequence[VersionComparison]: ...
+    def failures(self, day: str) -> Sequence[FailureGroup]: ...
 
 
-class Scores(dg.ConfigurableResource[None]):
+class ScoreResource(dg.ConfigurableResource[None]):
     """ScoresPrompts as a Dagster resource; an empty field leaves the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
 
-    def versions(self, day: str) -> Mapping[tuple[str, str, str], Figures]:
-        return open_evaluation(opened_house(self.root, "")).versions(day)
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]:
+        return open_evaluation(cached_app(self.root, "")).versions(day)
 
-    def layers(self, day: str) -> Mapping[str, Figures]:
-        return open_evaluation(opened_house(self.root, "")).layers(day)
+    def layers(self, day: str) -> Mapping[str, CallMetrics]:
+        return open_evaluation(cached_app(self.root, "")).layers(day)
 
-    def comparisons(self) -> Sequence[Comparison]:
-        return open_evaluation(opened_house(self.root, "")).comparisons()
+    def comparisons(self) -> Sequence[VersionComparison]:
+        return open_evaluation(cached_app(self.root, "")).comparisons()
 
-    def failures(self, day: str) -> Sequence[Group]:
-        return open_evaluation(opened_house(self.root, "")).failures(day)
+    def failures(self, day: str) -> Sequence[FailureGroup]:
+        return open_evaluation(cached_app(self.root, "")).failures(day)
 
 
 def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
@@ -59,11 +59,11 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
         partitions_def=days(settings),
         backfill_policy=dg.BackfillPolicy.multi_run(1),
     )
-    def prompt_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoresPrompts]) -> Iterator[dg.MaterializeResult[Any]]:
+    def prompt_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
         try:
             found, compared = scores.versions(context.partition_key), scores.comparisons()
         except PandoraError as error:
-            raise _failed(SCORES, error) from error
+            raise _failure(SCORES, error) from error
         named = {f"{recipe}@{version} on {layer}": one for (recipe, version, layer), one in sorted(found.items())}
         plotted = {recipe: one for (recipe, *_), one in sorted(found.items(), key=lambda row: row[1].newest)}  # the one that ran last
         yield dg.MaterializeResult(asset_key=SCORES, metadata=_metadata("version", named, plotted), check_results=[_regression(compared)])
@@ -74,11 +74,11 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
         partitions_def=days(settings),
         backfill_policy=dg.BackfillPolicy.multi_run(1),
     )
-    def layer_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoresPrompts]) -> Iterator[dg.MaterializeResult[Any]]:
+    def layer_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
         try:
             found = scores.layers(context.partition_key)
         except PandoraError as error:
-            raise _failed(LAYERS, error) from error
+            raise _failure(LAYERS, error) from error
         yield dg.MaterializeResult(asset_key=LAYERS, metadata=_metadata("layer", dict(sorted(found.items())), found))
 
     @dg.multi_asset(
@@ -87,11 +87,11 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
         partitions_def=days(settings),
         backfill_policy=dg.BackfillPolicy.multi_run(1),
     )
-    def prompt_failures(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoresPrompts]) -> Iterator[dg.MaterializeResult[Any]]:
+    def prompt_failures(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
         try:
             found = scores.failures(context.partition_key)
         except PandoraError as error:
-            raise _failed(FAILURES, error) from error
+            raise _failure(FAILURES, error) from error
         yield dg.MaterializeResult(asset_key=FAILURES, metadata=_causes(found))
 
     return [prompt_scorecard, layer_scorecard, prompt_failures]
@@ -115,7 +115,7 @@ _FAILURES = (
 )
 
 
-def _causes(found: Sequence[Group]) -> dict[str, dg.MetadataValue[Any]]:
+def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
     """A row a group with its newest example, and the number of failures by recipe, so that the UI plots them."""
     rows = [
         dg.TableRecord(
@@ -126,7 +126,7 @@ def _causes(found: Sequence[Group]) -> dict[str, dg.MetadataValue[Any]]:
                 "count": group.count,
                 "turn": group.examples[0].turn,
                 "call": group.examples[0].call_id,
-                "said": group.examples[0].said[:_SAID],
+                "said": group.examples[0].said[:_SHOWN_CHARACTERS],
             }
         )
         for group in found
@@ -142,13 +142,13 @@ def _causes(found: Sequence[Group]) -> dict[str, dg.MetadataValue[Any]]:
     }
 
 
-def _metadata(what: str, rows: Mapping[str, Figures], plotted: Mapping[str, Figures]) -> dict[str, dg.MetadataValue[Any]]:
+def _metadata(what: str, rows: Mapping[str, CallMetrics], plotted: Mapping[str, CallMetrics]) -> dict[str, dg.MetadataValue[Any]]:
     """The table, and the figures as numbers by recipe or layer, so that the UI plots them over the days."""
     records = [
         dg.TableRecord({what: name, **{k: "" if v is None else v for k, v in one.row().items()}, "failed_gates": one.failed_gates})
         for name, one in rows.items()
     ]
-    columns = [what, *Figures().row(), "failed_gates"]
+    columns = [what, *CallMetrics().row(), "failed_gates"]
     numbers = {
         f"{name}/{figure}": dg.MetadataValue.float(float(value))
         for name, one in plotted.items()
@@ -162,11 +162,11 @@ def _metadata(what: str, rows: Mapping[str, Figures], plotted: Mapping[str, Figu
     return {"scores": table, "calls": dg.MetadataValue.int(sum(one.calls for one in rows.values())), **numbers, **gates}
 
 
-def _regression(found: Sequence[Comparison]) -> dg.AssetCheckResult:
+def _regression(found: Sequence[VersionComparison]) -> dg.AssetCheckResult:
     worse = [one for one in found if one.verdict == "worse"]
     judged = [one for one in found if one.verdict in ("worse", "not worse")]
     waiting = [one for one in found if one.verdict == "not enough data"]
-    said = "; ".join(one.said for one in worse) or ("" if judged else "not enough data")
+    said = "; ".join(one.summary for one in worse) or ("" if judged else "not enough data")
     rows = [
         dg.TableRecord(
             {
@@ -189,5 +189,5 @@ def _regression(found: Sequence[Comparison]) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(asset_key=SCORES, check_name=CHECK, passed=not worse, description=said or None, metadata=metadata)
 
 
-def _failed(asset: str, error: PandoraError) -> dg.Failure:
+def _failure(asset: str, error: PandoraError) -> dg.Failure:
     return dg.Failure(f"{asset}: {error}", metadata={"hint": error.hint} if error.hint else {}, allow_retries=False)

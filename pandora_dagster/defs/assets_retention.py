@@ -12,11 +12,11 @@ from pydantic import Field
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
 from pandora_dagster.contracts.words import Priority
 from pandora_dagster.defs.assets_archive import GROUP
-from pandora_dagster.defs.resources import opened_house
+from pandora_dagster.defs.resources import cached_app
 from pandora_dagster.defs.run_records import delete_old_runs
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
-from pandora_dagster.wiring.archival import Archival
+from pandora_dagster.wiring.archival import ArchiveService
 
 COLD, RUNS, SCHEDULE, CHECK = "cold_retention", "run_retention", "daily_run_retention", "nothing_missing"
 _SHOWN = 500
@@ -33,20 +33,20 @@ COLD_JOB = dg.define_asset_job("prune_cold", selection=[COLD], description="Dele
 RUNS_JOB = dg.define_asset_job("clear_runs", selection=[RUNS], description="Delete Dagster's records of old runs.")
 
 
-class PrunesCold(Protocol):
+class ColdPruner(Protocol):
     """What the asset needs of the house."""
 
     def prune(self, *, by: str) -> PruneReport: ...
 
 
-class Retention(dg.ConfigurableResource[None]):
+class RetentionResource(dg.ConfigurableResource[None]):
     """PrunesCold as a Dagster resource; empty fields leave the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
     runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
 
     def prune(self, *, by: str) -> PruneReport:
-        return Archival(opened_house(self.root, self.runtime, Priority.NIGHT)).prune(by=by)
+        return ArchiveService(cached_app(self.root, self.runtime, Priority.BATCH)).prune(by=by)
 
 
 def cold_asset() -> dg.AssetsDefinition:
@@ -67,7 +67,7 @@ def cold_asset() -> dg.AssetsDefinition:
         ],
         check_specs=[dg.AssetCheckSpec(CHECK, asset=COLD, description="No original was found damaged, or missing without a tombstone.")],
     )
-    def cold_retention(context: dg.AssetExecutionContext, retention: dg.ResourceParam[PrunesCold]) -> Iterator[dg.MaterializeResult[Any]]:
+    def cold_retention(context: dg.AssetExecutionContext, retention: dg.ResourceParam[ColdPruner]) -> Iterator[dg.MaterializeResult[Any]]:
         try:
             report = retention.prune(by=f"Dagster run {context.run.run_id}")
         except PandoraError as error:
@@ -80,7 +80,7 @@ def cold_asset() -> dg.AssetsDefinition:
             passed=not report.faults,
             metadata={"faults": dg.MetadataValue.md(faults)} if faults else {},
         )
-        yield dg.MaterializeResult(asset_key=COLD, metadata=_told(report), check_results=[check])
+        yield dg.MaterializeResult(asset_key=COLD, metadata=_metadata(report), check_results=[check])
 
     return cold_retention
 
@@ -123,7 +123,7 @@ def runs_schedule(settings: Settings) -> dg.ScheduleDefinition:
     )
 
 
-def _told(report: PruneReport) -> dict[str, dg.MetadataValue[Any]]:
+def _metadata(report: PruneReport) -> dict[str, dg.MetadataValue[Any]]:
     rows = [dg.TableRecord(_record(turn)) for turn in (*report.pruned, *report.kept)[:_SHOWN]]
     counts = {"deleted": len(report.pruned), "kept": len(report.kept), "young": report.young, "deleted_before": report.gone}
     return {

@@ -51,7 +51,7 @@ def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
 
 def check_specs(phase: str, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
     """One check per gate of the phase's recipes, and those of compression."""
-    return [dg.AssetCheckSpec(check, asset=phase, description=_described(check, recipes)) for check in checks_of(phase, recipes)]
+    return [dg.AssetCheckSpec(check, asset=phase, description=_description(check, recipes)) for check in checks_of(phase, recipes)]
 
 
 def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
@@ -71,7 +71,7 @@ def halt_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.Asset
     return (_result(report, v.gate, v) for v in judged)
 
 
-def _described(gate: str, recipes: PhaseRecipes) -> str:
+def _description(gate: str, recipes: PhaseRecipes) -> str:
     thresholds = sorted({t for r in recipes.loaded if (t := r.recipe.quality_gates.confidence_threshold) is not None})
     if gate != "confidence_threshold":
         return (GATES | COMPRESSION | GATHERING)[gate]
@@ -80,7 +80,7 @@ def _described(gate: str, recipes: PhaseRecipes) -> str:
 
 def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.AssetCheckResult:
     metadata: dict[str, str | float | dg.MetadataValue[Any]] = {"turn": str(report.key)}
-    if gate in COMPRESSION and (documents := [_judged(row, gate) for row in report.facts.get("compressions", ()) if gate in row]):
+    if gate in COMPRESSION and (documents := [_document_row(row, gate) for row in report.facts.get("compressions", ()) if gate in row]):
         metadata["documents"] = dg.MetadataValue.table(documents)
     if verdict and verdict.value is not None:
         metadata["value"] = verdict.value
@@ -98,7 +98,7 @@ def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.A
     )
 
 
-def _judged(row: Mapping[str, Any], gate: str) -> dg.TableRecord:
+def _document_row(row: Mapping[str, Any], gate: str) -> dg.TableRecord:
     """One compressed document of a phase, judged by itself."""
     tokens = {name: row[name] for name in ("tokens_before", "tokens_after")}
     return dg.TableRecord({"document": row["document"], "passed": row[gate], **tokens})

@@ -10,23 +10,23 @@ from typing import cast
 import dagster as dg
 from dagster._serdes import serialize_value
 
-from pandora_dagster.contracts.erasure import Scrubs
+from pandora_dagster.contracts.erasure import TraceScrubber
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.defs.run_records import delete_run
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.erased_files import files_below, remove
-from pandora_dagster.stores.sqlite_records import erase_records, opened
-from pandora_dagster.text.traces import GONE
+from pandora_dagster.stores.sqlite_records import erase_sqlite_rows, open_sqlite
+from pandora_dagster.text.traces import ERASED
 
-_AT_ONCE = 500
+_RUNS_AT_ONCE = 500
 _LONGEST_S, _LAST_WORDS_S = 10.0, 1.0
 """How long a run under way is waited for, and its process after it to read its own record."""
 _PARTITION, _FIRST, _LAST = "dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
 @dataclass(frozen=True, slots=True)
-class DagsterRecords:
+class DagsterRunEraser:
     """`ErasesRuns` over the instance of DAGSTER_HOME; a store that Dagster was never told of has none."""
 
     settings: Settings
@@ -37,7 +37,7 @@ class DagsterRecords:
         with open_instance(self.settings) as instance:
             return {"partitions": len(_keys(instance, user)), "runs": sum(1 for _ in _runs(instance, user))}
 
-    def erase(self, user: str, traces: Scrubs) -> None:
+    def erase(self, user: str, traces: TraceScrubber) -> None:
         """Keys and runs through Dagster, then every record in its files. Raises StoreError where another program holds one."""
         home = self.settings.dagster_home
         if not home.is_dir():
@@ -45,14 +45,14 @@ class DagsterRecords:
         with open_instance(self.settings) as instance:
             for key in _keys(instance, user):
                 instance.delete_dynamic_partition(str(TURNS.name), key)
-            _let_end(instance, user)
+            _await_runs(instance, user)
             for run_id in [run.run_id for run in _runs(instance, user)]:
                 delete_run(instance, run_id)
             known = {record.dagster_run.run_id for record in instance.get_run_records()}
             for path in _databases(home):
-                erase_records(path, traces)
-                _without_orphans(path, known)
-            _remember_newest(instance, home, user)
+                erase_sqlite_rows(path, traces)
+                _delete_orphan_rows(path, known)
+            _restore_newest_events(instance, home, user)
         _erase_texts(home, traces)
 
 
@@ -60,7 +60,7 @@ def _keys(instance: dg.DagsterInstance, user: str) -> list[str]:
     return [key for key in instance.get_dynamic_partitions(str(TURNS.name)) if _is_theirs(key, user)]
 
 
-def _let_end(instance: dg.DagsterInstance, user: str) -> None:
+def _await_runs(instance: dg.DagsterInstance, user: str) -> None:
     """Runs under way lost their turns, and end by themselves; one whose process is gone never does, and is not waited for longer."""
     ends = time.monotonic() + _LONGEST_S
     while time.monotonic() < ends and any(not run.is_finished for run in _runs(instance, user)):
@@ -72,7 +72,7 @@ def _let_end(instance: dg.DagsterInstance, user: str) -> None:
 def _runs(instance: dg.DagsterInstance, user: str) -> Iterator[dg.DagsterRun]:
     """Runs of the user's turns alone."""
     cursor: str | None = None
-    while records := instance.get_run_records(limit=_AT_ONCE, cursor=cursor):
+    while records := instance.get_run_records(limit=_RUNS_AT_ONCE, cursor=cursor):
         yield from (record.dagster_run for record in records if _of_user(record.dagster_run, user))
         cursor = records[-1].dagster_run.run_id
 
@@ -83,15 +83,15 @@ def _of_user(run: dg.DagsterRun, user: str) -> bool:
         return True
     if _is_theirs(tags.get(_FIRST, ""), user) and _is_theirs(tags.get(_LAST, ""), user):
         return True
-    return _asks_for(run.run_config, user)
+    return _config_names(run.run_config, user)
 
 
-def _asks_for(config: object, user: str) -> bool:
+def _config_names(config: object, user: str) -> bool:
     """Whether a run was configured to begin a turn of the user's."""
     if not isinstance(config, Mapping):
         return False
     told = cast("Mapping[str, object]", config)
-    return told.get("user") == user or any(_asks_for(value, user) for value in told.values())
+    return told.get("user") == user or any(_config_names(value, user) for value in told.values())
 
 
 def _is_theirs(partition: str, user: str) -> bool:
@@ -102,9 +102,9 @@ def _databases(home: Path) -> list[Path]:
     return [path for path in files_below(home) if path.name.endswith(".db") and path.is_file() and not path.is_symlink()]
 
 
-def _without_orphans(path: Path, known: Collection[str]) -> None:
+def _delete_orphan_rows(path: Path, known: Collection[str]) -> None:
     """Rows of runs that are deleted, which Dagster 1.13 leaves: their tags, checks, and tags of their events."""
-    with opened(path) as db:
+    with open_sqlite(path) as db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         db.execute("CREATE TEMP TABLE known (run_id TEXT PRIMARY KEY)")
         db.executemany("INSERT INTO known VALUES (?)", [(run_id,) for run_id in known])
@@ -115,17 +115,17 @@ def _without_orphans(path: Path, known: Collection[str]) -> None:
         db.commit()
 
 
-def _remember_newest(instance: dg.DagsterInstance, home: Path, user: str) -> None:
+def _restore_newest_events(instance: dg.DagsterInstance, home: Path, user: str) -> None:
     """What Dagster remembers as the newest event of an asset, where that was the user's: the newest that there is."""
     newest = {asset.to_string(): instance.fetch_materializations(asset, limit=1).records for asset in instance.all_asset_keys()}
     known = {record.dagster_run.run_id for record in instance.get_run_records()}
     for path in _databases(home):
-        with opened(path) as db:
+        with open_sqlite(path) as db:
             if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asset_keys'").fetchone():
                 continue
             found = db.execute("SELECT id, asset_key, last_materialization, last_run_id FROM asset_keys").fetchall()
             for row, asset, event, run_id in found:
-                if not (event and f'"{GONE}' in event) and (not run_id or run_id in known):
+                if not (event and f'"{ERASED}' in event) and (not run_id or run_id in known):
                     continue
                 records = newest.get(asset, ())
                 values = (serialize_value(records[0]), records[0].run_id) if records else (None, None)
@@ -134,7 +134,7 @@ def _remember_newest(instance: dg.DagsterInstance, home: Path, user: str) -> Non
             db.commit()
 
 
-def _erase_texts(home: Path, traces: Scrubs) -> None:
+def _erase_texts(home: Path, traces: TraceScrubber) -> None:
     """What runs printed, and any other file: lines with a trace go."""
     for path in files_below(home):
         if path.name.endswith((".db", ".db-wal", ".db-shm", ".lock")) or path.is_symlink() or not path.is_file():

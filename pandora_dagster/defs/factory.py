@@ -11,7 +11,7 @@ from pandora_dagster.defs.checks import check_results, check_specs, checks_of, h
 from pandora_dagster.defs.metadata import data_version, halt_metadata, phase_metadata
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.defs.recipes import PhaseRecipes
-from pandora_dagster.defs.resources import RunsPhases
+from pandora_dagster.defs.resources import PhaseRunner
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.flow import PhaseSpec
 from pandora_dagster.phases.report import PhaseReport
@@ -19,7 +19,7 @@ from pandora_dagster.phases.report import PhaseReport
 GROUP = "turn"
 REPOSITORY = "__repository__@pandora_dagster"
 """The one code location, as `workspace.yaml` names it."""
-Yielded = dg.MaterializeResult[Any] | dg.AssetCheckResult
+PhaseEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 
 def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
@@ -33,7 +33,7 @@ def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
         partitions_def=TURNS,
         can_subset=spec.branch,
     )
-    def phase(context: dg.AssetExecutionContext, pandora: dg.ResourceParam[RunsPhases]) -> Iterator[Yielded]:
+    def phase(context: dg.AssetExecutionContext, pandora: dg.ResourceParam[PhaseRunner]) -> Iterator[PhaseEvent]:
         report = _run(spec.name, context.partition_key, pandora)
         _tag_run(context, report)
         folder = pandora.folder(report.key, report.manifest.revision)
@@ -41,9 +41,9 @@ def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
             context.log.info(f"{spec.name}: the turn took the other branch")
         elif report.halt:
             yield from halt_results(report, asked)
-            raise halted(report, report.halt, folder)
+            raise halt_failure(report, report.halt, folder)
         else:
-            yield materialised(report, folder, asked)
+            yield materialization(report, folder, asked)
 
     return phase
 
@@ -53,7 +53,7 @@ def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
     return dg.AssetSpec(
         spec.name,
         deps=list(spec.needs),
-        description=_described(spec, recipes),
+        description=_phase_description(spec, recipes),
         group_name=GROUP,
         kinds={layer.lower() for layer in recipes.layers} or {"python"},
         code_version=spec.revision,
@@ -63,7 +63,7 @@ def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
     )
 
 
-def materialised(report: PhaseReport, folder: str, asked: tuple[str, ...]) -> dg.MaterializeResult[Any]:
+def materialization(report: PhaseReport, folder: str, asked: tuple[str, ...]) -> dg.MaterializeResult[Any]:
     """A phase that went through, with its checks."""
     return dg.MaterializeResult(
         asset_key=report.phase,
@@ -73,7 +73,7 @@ def materialised(report: PhaseReport, folder: str, asked: tuple[str, ...]) -> dg
     )
 
 
-def halted(report: PhaseReport, halt: Intervention, folder: str) -> dg.Failure:
+def halt_failure(report: PhaseReport, halt: Intervention, folder: str) -> dg.Failure:
     """A HALT as Dagster knows it: a red partition whose message names the intervention, never retried."""
     return dg.Failure(
         f"HALT at {report.phase}: {halt.message} (intervention {halt.id})",
@@ -87,7 +87,7 @@ def run_tags(key: TurnKey, session: str) -> dict[str, str]:
     return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id, ".dagster/repository": REPOSITORY}
 
 
-def _run(phase: str, partition_key: str, pandora: RunsPhases) -> PhaseReport:
+def _run(phase: str, partition_key: str, pandora: PhaseRunner) -> PhaseReport:
     try:
         return pandora.run_phase(phase, TurnKey.parse(partition_key))
     except PandoraError as error:
@@ -101,7 +101,7 @@ def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:
         context.instance.add_run_tags(context.run.run_id, run_tags(report.key, report.manifest.session_id))
 
 
-def _described(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
+def _phase_description(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
     lines = [spec.description]
     lines += [f"`{r.path}` ({r.layer.value}): {r.recipe.description}" for r in recipes.every]
     lines += [f"**This phase HALTs: its recipe can not be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]

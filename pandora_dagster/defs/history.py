@@ -12,13 +12,13 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 
-def relax_history() -> None:
+def disable_sqlite_sync() -> None:
     """Let every SQLite connection that SQLAlchemy opens in this process skip its fsyncs; calling it again changes nothing."""
-    if not event.contains(Engine, "connect", _relax):
-        event.listen(Engine, "connect", _relax)
+    if not event.contains(Engine, "connect", _set_synchronous_off):
+        event.listen(Engine, "connect", _set_synchronous_off)
 
 
-def _relax(connection: Any, _record: object) -> None:
+def _set_synchronous_off(connection: Any, _record: object) -> None:
     """`connection` is a driver's own object: only its module tells SQLite from another database."""
     if type(connection).__module__.startswith("sqlite3"):
         connection.execute("PRAGMA synchronous=OFF")

@@ -12,13 +12,13 @@ from dagster._core.instance import InstanceRef
 from filelock import FileLock
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.defs.history import relax_history
+from pandora_dagster.defs.history import disable_sqlite_sync
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 
 _FILE = "dagster.yaml"
-_DEAF = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
+_NO_COMPUTE_LOGS = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
 _KEYS_AT_ONCE = 10_000
 """SQLite takes 32,766 values in one statement."""
 
@@ -26,22 +26,22 @@ _KEYS_AT_ONCE = 10_000
 @contextmanager
 def open_instance(settings: Settings, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
     """The instance that `make ui` shows, made where it does not exist yet. Its folder is DAGSTER_HOME (DECISIONS 31)."""
-    with opened(settings.dagster_home, shipped_folder() / "data" / _FILE, listens=listens) as instance:
+    with instance_at(settings.dagster_home, shipped_folder() / "data" / _FILE, listens=listens) as instance:
         yield instance
 
 
 @contextmanager
-def opened(home: Path, shipped: Path, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
+def instance_at(home: Path, shipped: Path, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
     """The instance of the folder `home`; a missing `dagster.yaml` is copied from `shipped`.
 
     `listens`: whether runs in this process write what it prints into files; what a person sees in a terminal then comes by way of another
     process, late. One process at a time opens it: two that make the same SQLite tables at once would stumble over each other.
     """
-    relax_history()
+    disable_sqlite_sync()
     home.mkdir(parents=True, exist_ok=True)
     with FileLock(home / "opening.lock"):
-        _furnish(home, shipped)
-        instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides={} if listens else _DEAF))
+        _copy_config(home, shipped)
+        instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides={} if listens else _NO_COMPUTE_LOGS))
         instance.get_runs_count()
         instance.has_dynamic_partition(str(TURNS.name), "")
     with instance:
@@ -64,7 +64,7 @@ def remove_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> int:
     return len(gone)
 
 
-def _furnish(home: Path, shipped: Path) -> None:
+def _copy_config(home: Path, shipped: Path) -> None:
     if (home / _FILE).exists():
         return
     fresh = home / f".{_FILE}.{os.getpid()}"

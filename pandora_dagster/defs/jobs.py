@@ -6,8 +6,8 @@ import dagster as dg
 from pydantic import Field
 
 from pandora_dagster.defs.assets_batch import ASSET, JOB
-from pandora_dagster.defs.factory import halted, run_tags
-from pandora_dagster.defs.resources import RunsPhases
+from pandora_dagster.defs.factory import halt_failure, run_tags
+from pandora_dagster.defs.resources import PhaseRunner
 from pandora_dagster.defs.run import RunOutcome, execute_turn
 from pandora_dagster.errors import PandoraError
 
@@ -44,31 +44,31 @@ def new_turn_op(assets: list[dg.AssetsDefinition]) -> dg.OpDefinition:
     """The one op of `new_turn`; the run of the turn that it starts is a run of its own, tagged with this one."""
 
     @dg.op(name="ask", description="Starts a turn and runs it.")
-    def ask(context: dg.OpExecutionContext, config: NewTurn, pandora: dg.ResourceParam[RunsPhases]) -> None:
+    def ask(context: dg.OpExecutionContext, config: NewTurn, pandora: dg.ResourceParam[PhaseRunner]) -> None:
         try:
             key = pandora.start(config.query, user=config.user, session=config.session, mode=config.mode)
         except PandoraError as error:
             raise dg.Failure(f"new_turn: {error}", allow_retries=False) from error
         context.instance.add_run_tags(context.run_id, run_tags(key, pandora.session(key)))
         outcome = execute_turn(assets, pandora, key, context.instance)
-        _tell(context, pandora, outcome)
+        _show_turn(context, pandora, outcome)
 
     return ask
 
 
-def _tell(context: dg.OpExecutionContext, pandora: RunsPhases, outcome: RunOutcome) -> None:
+def _show_turn(context: dg.OpExecutionContext, pandora: PhaseRunner, outcome: RunOutcome) -> None:
     """Show the turn on the run of `new_turn`; fail where the turn failed."""
     if not outcome.reports:
         raise dg.Failure(f"{outcome.key}: {outcome.error}", allow_retries=False)
     last = outcome.reports[-1]
     folder = pandora.folder(last.key, last.manifest.revision)
     if outcome.halt:
-        raise halted(next(r for r in outcome.reports if r.halt), outcome.halt, folder)
+        raise halt_failure(next(r for r in outcome.reports if r.halt), outcome.halt, folder)
     if not outcome.success:
         raise dg.Failure(f"{outcome.key}: {outcome.error}", allow_retries=False)
-    said = next((r.section for r in reversed(outcome.reports) if r.phase in _SPEAKS and not r.skipped), "")
+    said = next((r.section for r in reversed(outcome.reports) if r.phase in _ANSWER_PHASES and not r.skipped), "")
     shown = {"turn": str(outcome.key), "run": outcome.run_id, "state": last.manifest.state.value, "path": dg.PathMetadataValue(folder)}
     context.add_output_metadata({**shown, "answer": dg.MetadataValue.md(said)})
 
 
-_SPEAKS = ("response", "clarification", "plan_clarification")
+_ANSWER_PHASES = ("response", "clarification", "plan_clarification")

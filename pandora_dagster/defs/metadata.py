@@ -10,20 +10,20 @@ from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.phases.report import PhaseReport
 
-Shown = dict[str, dg.MetadataValue[Any]]
+Metadata = dict[str, dg.MetadataValue[Any]]
 _CELL = (str, int, float, bool)
 _MARKDOWN = frozenset({"compression_before", "compression_after"})
 
 
-def phase_metadata(report: PhaseReport, folder: str) -> Shown:
+def phase_metadata(report: PhaseReport, folder: str) -> Metadata:
     """The metadata of one materialisation: section, calls, numbers, versions, runtime, folder, what was left out."""
-    shown: Shown = {"section": dg.MetadataValue.md(report.section)} if report.section else {}
+    shown: Metadata = {"section": dg.MetadataValue.md(report.section)} if report.section else {}
     if report.calls:
         shown |= {"calls": call_table(report.calls), **_numbers(report.calls), **_versions(report.calls)}
     if left := tuple(name for call in report.calls for name in call.left_out):
         shown["left_out"] = dg.MetadataValue.md("\n".join(f"- {name}" for name in left))
     shown |= {name: _fact(name, value) for name, value in report.facts.items() if name not in shown}
-    return shown | _whereabouts(report, folder)
+    return shown | _location(report, folder)
 
 
 def data_version(report: PhaseReport) -> dg.DataVersion:
@@ -33,7 +33,7 @@ def data_version(report: PhaseReport) -> dg.DataVersion:
     return dg.DataVersion("+".join([*used, written]))
 
 
-def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Shown:
+def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metadata:
     """The metadata of a HALT: which intervention, what a person can do, where to look."""
     texts = {"intervention": halt.id, "type": halt.type.value, "hint": halt.hint, "turn": str(report.key), "recipe": halt.recipe}
     return {
@@ -78,7 +78,7 @@ def _row(call: CallRecord) -> dict[str, str | int | float]:
     }
 
 
-def _numbers(calls: Sequence[CallRecord]) -> Shown:
+def _numbers(calls: Sequence[CallRecord]) -> Metadata:
     counts = {
         "tokens_prompt": sum(c.tokens.prompt for c in calls),
         "tokens_input": sum(c.tokens.input for c in calls),
@@ -99,18 +99,18 @@ def _numbers(calls: Sequence[CallRecord]) -> Shown:
     }
 
 
-def _sources(calls: Sequence[CallRecord]) -> Shown:
+def _sources(calls: Sequence[CallRecord]) -> Metadata:
     """Tokens of the packs by where they come from, each a number of its own, so that it plots."""
     sizes: dict[str, int] = {}
     for call in calls:
         for source, tokens in call.context_sizes.items():
             sizes[source] = sizes.get(source, 0) + tokens
     routed = [f"{c.recipe}: {', '.join(c.routed)}" for c in calls if c.routed]
-    shown: Shown = {f"context/{source}": dg.MetadataValue.int(tokens) for source, tokens in sizes.items()}
+    shown: Metadata = {f"context/{source}": dg.MetadataValue.int(tokens) for source, tokens in sizes.items()}
     return shown | ({"routed": dg.MetadataValue.text("; ".join(routed))} if routed else {})
 
 
-def _versions(calls: Sequence[CallRecord]) -> Shown:
+def _versions(calls: Sequence[CallRecord]) -> Metadata:
     columns = {
         "recipe": (c.recipe for c in calls),
         "recipe_version": (c.recipe_version for c in calls),
@@ -120,7 +120,7 @@ def _versions(calls: Sequence[CallRecord]) -> Shown:
     return {name: dg.MetadataValue.text(", ".join(dict.fromkeys(texts))) for name, texts in columns.items()}
 
 
-def _whereabouts(report: PhaseReport, folder: str) -> Shown:
+def _location(report: PhaseReport, folder: str) -> Metadata:
     manifest = report.manifest
     return {
         "session": dg.MetadataValue.text(manifest.session_id),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ports import Cookbook
+from pandora_dagster.contracts.ports import RecipeCatalog
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import Mode
 from pandora_dagster.errors import ConfigurationError
@@ -31,7 +31,7 @@ class PhaseRecipes:
         return tuple(dict.fromkeys(r.layer.value for r in self.every))
 
 
-def phase_recipes(spec: PhaseSpec, cookbook: Cookbook) -> PhaseRecipes:
+def phase_recipes(spec: PhaseSpec, cookbook: RecipeCatalog) -> PhaseRecipes:
     """The recipes of `spec` in every mode. A broken one is reported, so that the graph still loads (DECISIONS 17)."""
     faults: dict[str, None] = {}
     loaded = _loaded(spec.recipe, cookbook, faults) if spec.recipe else {}
@@ -39,7 +39,7 @@ def phase_recipes(spec: PhaseSpec, cookbook: Cookbook) -> PhaseRecipes:
     return PhaseRecipes(tuple(loaded.values()), tuple(faults), tuple(also.values()))
 
 
-def _loaded(name: str, cookbook: Cookbook, faults: dict[str, None]) -> dict[str, LoadedRecipe]:
+def _loaded(name: str, cookbook: RecipeCatalog, faults: dict[str, None]) -> dict[str, LoadedRecipe]:
     loaded: dict[str, LoadedRecipe] = {}
     for mode in Mode:
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.ports import Cookbook
+from pandora_dagster.contracts.ports import RecipeCatalog
 from pandora_dagster.defs.checks import check_results, checks_of
 from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.metadata import data_version, phase_metadata
@@ -15,7 +15,7 @@ from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
 
 
-def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], *, cookbook: Cookbook, folder: str) -> None:
+def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], *, cookbook: RecipeCatalog, folder: str) -> None:
     """Runless events for the phases of one turn that went through: materialisations with their checks."""
     specs = {spec.name: spec for spec in PHASES}
     for report in reports:
@@ -29,7 +29,7 @@ def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], 
 
 
 @dataclass(frozen=True, slots=True)
-class ToldPhases:
+class ReplayPhaseRunner:
     """RunsPhases of a turn that ran already: each phase says what it said then. A run of them is the page of a turn that HALTed."""
 
     reports: Sequence[PhaseReport]

@@ -18,11 +18,11 @@ from pandora_dagster.phases.batch import OnRow
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import Settings, load_settings
 from pandora_dagster.stores.inbox import Inbox
-from pandora_dagster.wiring import House, open_house
-from pandora_dagster.wiring.batching import Batching, OnBegin
+from pandora_dagster.wiring import App, open_app
+from pandora_dagster.wiring.batching import BatchService, OnBegin
 
 
-class RunsPhases(Protocol):
+class PhaseRunner(Protocol):
     """What the assets need of the house. A test replaces it by any object with these methods."""
 
     def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey: ...
@@ -32,33 +32,33 @@ class RunsPhases(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HousePhases:
+class AppPhaseRunner:
     """RunsPhases over a house that is open. `again`: a finished phase runs again; without it the run only goes on with a turn."""
 
-    house: House
+    app: App
     again: bool = True
 
     def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
-        return self.house.start(query, user=user, session=session, mode=mode)
+        return self.app.start(query, user=user, session=session, mode=mode)
 
     def session(self, key: TurnKey) -> str:
-        return self.house.kit.turns.manifest(key).session_id
+        return self.app.dependencies.turns.manifest(key).session_id
 
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
-        report = self.house.run(flow.run_phase(name, key, self.house.kit, again=self.again))
+        report = self.app.run(flow.run_phase(name, key, self.app.dependencies, again=self.again))
         if report.skipped and not self.again and report.manifest.finished(name):
             told = f"{key}: {name}: another process has finished it: expected nobody else to work on this turn"
             raise InputError(told, hint="pandora turns shows what became of it")
         return report
 
     def folder(self, key: TurnKey, revision: int) -> str:
-        return self.house.kit.turns.path(key, revision=revision)
+        return self.app.dependencies.turns.path(key, revision=revision)
 
 
-class RunsBatches(Protocol):
+class BatchRunner(Protocol):
     """What the assets and sensors of batches need of the house."""
 
-    def looks(self) -> dict[str, str]:
+    def fingerprints(self) -> dict[str, str]:
         """Files of the inbox, each with what stays the same while nobody writes."""
         ...
 
@@ -74,7 +74,7 @@ class RunsBatches(Protocol):
     def of_day(self, day: str) -> Sequence[tuple[Batch, Sequence[BatchRow]]]: ...
 
 
-class Pandora(dg.ConfigurableResource[None]):
+class TurnResource(dg.ConfigurableResource[None]):
     """RunsPhases as a Dagster resource; empty fields leave the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
@@ -93,18 +93,18 @@ class Pandora(dg.ConfigurableResource[None]):
         return self._phases.folder(key, revision)
 
     @property
-    def _phases(self) -> RunsPhases:
-        return HousePhases(opened_house(self.root, self.runtime))
+    def _phases(self) -> PhaseRunner:
+        return AppPhaseRunner(cached_app(self.root, self.runtime))
 
 
-class Night(dg.ConfigurableResource[None]):
+class BatchResource(dg.ConfigurableResource[None]):
     """RunsBatches as a Dagster resource, whose calls a live turn goes before; empty fields leave the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
     runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
 
-    def looks(self) -> dict[str, str]:
-        return {waiting.name: waiting.stamp for waiting in Inbox(_settings(self.root, self.runtime).root).files()}
+    def fingerprints(self) -> dict[str, str]:
+        return {waiting.name: waiting.fingerprint for waiting in Inbox(_settings(self.root, self.runtime).root).files()}
 
     def identity(self, name: str) -> tuple[str, str]:
         return self._batching.identity(name)
@@ -119,8 +119,8 @@ class Night(dg.ConfigurableResource[None]):
         return self._batching.of_day(day)
 
     @property
-    def _batching(self) -> Batching:
-        return Batching(opened_house(self.root, self.runtime, Priority.NIGHT))
+    def _batching(self) -> BatchService:
+        return BatchService(cached_app(self.root, self.runtime, Priority.BATCH))
 
 
 def _settings(root: str, runtime: str) -> Settings:
@@ -129,6 +129,6 @@ def _settings(root: str, runtime: str) -> Settings:
 
 
 @cache
-def opened_house(root: str, runtime: str, priority: Priority = Priority.LIVE) -> House:
+def cached_app(root: str, runtime: str, priority: Priority = Priority.INTERACTIVE) -> App:
     """A process opens a house once: Dagster makes the resource anew for every run."""
-    return open_house(_settings(root, runtime), priority=priority)
+    return open_app(_settings(root, runtime), priority=priority)

@@ -13,18 +13,18 @@ import dagster as dg
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.ports import Cookbook
+from pandora_dagster.contracts.ports import RecipeCatalog
 from pandora_dagster.defs.assets_turn import turn_assets
 from pandora_dagster.defs.factory import run_tags
 from pandora_dagster.defs.instance import add_keys, open_instance, remove_keys
-from pandora_dagster.defs.report import ToldPhases, report_phases
-from pandora_dagster.defs.resources import HousePhases, RunsPhases
+from pandora_dagster.defs.report import ReplayPhaseRunner, report_phases
+from pandora_dagster.defs.resources import AppPhaseRunner, PhaseRunner
 from pandora_dagster.errors import InputError, PandoraError
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.wiring import House
+from pandora_dagster.wiring import App
 
 TURN_JOB = dg.define_asset_job(
     "turn",
@@ -32,12 +32,12 @@ TURN_JOB = dg.define_asset_job(
     description="All phases of an existing turn. A saved turn is never overwritten: its re-run is a numbered revision beside it.",
 )
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-Hears = Callable[[PhaseReport], None]
+ReportCallback = Callable[[PhaseReport], None]
 _ONE_RUN = Lock()
 """Two runs at once in one process hang (4 of 4 times, Dagster 1.13.27); two processes do not."""
 
 
-def ignore(report: PhaseReport) -> None:
+def ignore_report(report: PhaseReport) -> None:
     """The ear of a caller that reads the outcome only."""
 
 
@@ -60,11 +60,11 @@ class RunOutcome:
 
 
 def run_turn(
-    house: House,
+    app: App,
     key: TurnKey,
     *,
     select: Collection[str] = (),
-    on_report: Hears = ignore,
+    on_report: ReportCallback = ignore_report,
     instance: dg.DagsterInstance | None = None,
 ) -> RunOutcome:
     """Run what is left of a turn through the graph, on the instance of DAGSTER_HOME; with `select` these phases and what follows, again.
@@ -74,46 +74,46 @@ def run_turn(
     `on_report` hears of each phase at once (DECISIONS 16). A HALT is in the outcome; any other error is raised. A process that
     runs many turns hands in the instance that it keeps open: opening one takes 0.1 s.
     """
-    phases = following(select) if select else house.left_to_do(key)
+    phases = downstream_phases(select) if select else app.pending_phases(key)
     if not phases:
-        raise InputError(f"{key}: nothing is left to do; the turn is {house.turns.manifest(key).state}")
-    goes_on = HousePhases(house, again=bool(select))
-    with nullcontext(instance) if instance else open_instance(house.settings, listens=False) as opened:
-        outcome = execute_turn(turn_assets(house.kit.cookbook), goes_on, key, opened, select=phases, on_report=on_report)
+        raise InputError(f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
+    goes_on = AppPhaseRunner(app, again=bool(select))
+    with nullcontext(instance) if instance else open_instance(app.settings, listens=False) as opened:
+        outcome = execute_turn(turn_assets(app.dependencies.cookbook), goes_on, key, opened, select=phases, on_report=on_report)
     if outcome.error:
         raise outcome.error
     return outcome
 
 
-def add_partitions(house: House, keys: Iterable[TurnKey]) -> None:
+def add_partitions(app: App, keys: Iterable[TurnKey]) -> None:
     """Make turns known to Dagster, all at once (imported ones: DECISIONS 30). Archived ones have no key until they are restored."""
-    archived = {turn.key for turn in house.turn_index.standing(archived=True)}
-    with open_instance(house.settings) as instance:
+    archived = {turn.key for turn in app.turn_index.activities(archived=True)}
+    with open_instance(app.settings) as instance:
         add_keys(instance, (key for key in keys if key not in archived))
 
 
-def remove_archived_partitions(house: House) -> None:
+def remove_archived_partitions(app: App) -> None:
     """Take archived turns out of the partitions that the UI lists, those of a run that was cut off too."""
-    with open_instance(house.settings) as instance:
-        remove_keys(instance, (turn.key for turn in house.turn_index.standing(archived=True)))
+    with open_instance(app.settings) as instance:
+        remove_keys(instance, (turn.key for turn in app.turn_index.activities(archived=True)))
 
 
-def report_turn(house: House, key: TurnKey, reports: Sequence[PhaseReport]) -> None:
+def report_turn(app: App, key: TurnKey, reports: Sequence[PhaseReport]) -> None:
     """Tell Dagster of a turn that ran outside it (chat, an API), after the answer.
 
     One that HALTed becomes a run of its own, which fails where the turn did: its page shows the failed check and the intervention.
     """
-    folder = house.kit.turns.path(key)
-    with open_instance(house.settings) as instance:
-        tell_turn(instance, key, reports, cookbook=house.kit.cookbook, session=house.turns.manifest(key).session_id, folder=folder)
+    folder = app.dependencies.turns.path(key)
+    with open_instance(app.settings) as instance:
+        record_turn(instance, key, reports, cookbook=app.dependencies.cookbook, session=app.turns.manifest(key).session_id, folder=folder)
 
 
-def tell_turn(
-    instance: dg.DagsterInstance, key: TurnKey, reports: Sequence[PhaseReport], *, cookbook: Cookbook, session: str, folder: str
+def record_turn(
+    instance: dg.DagsterInstance, key: TurnKey, reports: Sequence[PhaseReport], *, cookbook: RecipeCatalog, session: str, folder: str
 ) -> None:
     """`report_turn` on an open instance; nothing of the turn is run again."""
     if any(report.halt for report in reports):
-        told = ToldPhases(reports, session, folder)
+        told = ReplayPhaseRunner(reports, session, folder)
         execute_turn(turn_assets(cookbook), told, key, instance, select=told.names)
     else:
         report_phases(instance, reports, cookbook=cookbook, folder=folder)
@@ -136,24 +136,24 @@ def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list
     return (page, daemon, *archive), environment
 
 
-def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: RunsPhases) -> dg.JobDefinition:
+def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: PhaseRunner) -> dg.JobDefinition:
     """The job `turn` over these assets and this resource (about 10 ms: made anew for each run)."""
     return dg.Definitions(assets=assets, jobs=[TURN_JOB], resources={"pandora": pandora}).resolve_job_def(TURN_JOB.name)
 
 
 def execute_turn(
     assets: Sequence[dg.AssetsDefinition],
-    pandora: RunsPhases,
+    pandora: PhaseRunner,
     key: TurnKey,
     instance: dg.DagsterInstance,
     *,
     select: Collection[str] = (),
-    on_report: Hears = ignore,
+    on_report: ReportCallback = ignore_report,
 ) -> RunOutcome:
     """One run of the job `turn` for one turn: exactly the phases `select`, or all. What a phase raised is in the outcome."""
     tags = run_tags(key, pandora.session(key))
     add_keys(instance, [key])
-    heard = Heard(pandora, on_report)
+    heard = RecordingPhaseRunner(pandora, on_report)
     with _ONE_RUN:
         result = resolved_turn_job(assets, heard).execute_in_process(
             run_config=_QUIET,
@@ -179,7 +179,7 @@ def _fault(result: dg.ExecuteInProcessResult, key: TurnKey) -> PandoraError | No
     return None
 
 
-def following(select: Collection[str]) -> tuple[str, ...]:
+def downstream_phases(select: Collection[str]) -> tuple[str, ...]:
     """The selected phases and all that need them, in the order of the flow; raises ValueError for an unknown one."""
     if unknown := set(select) - {p.name for p in PHASES}:
         raise ValueError(f"select: {sorted(unknown)}: expected phases of the flow")
@@ -191,11 +191,11 @@ def following(select: Collection[str]) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class Heard:
+class RecordingPhaseRunner:
     """RunsPhases that remembers what it passed on, so that the caller gets reports and errors as they were."""
 
-    phases: RunsPhases
-    on_report: Hears
+    phases: PhaseRunner
+    on_report: ReportCallback
     reports: list[PhaseReport] = field(default_factory=list[PhaseReport])
     error: Exception | None = None
 

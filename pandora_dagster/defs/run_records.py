@@ -17,7 +17,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class RunsDeleted:
+class RunDeletion:
     """What one clearing of runs did."""
 
     deleted: int
@@ -25,7 +25,7 @@ class RunsDeleted:
     """Old runs that stay: a partition shows as materialised by them."""
 
 
-def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> RunsDeleted:
+def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> RunDeletion:
     """Delete runs that finished before this moment, with their events and logs.
 
     With a run Dagster 1.13 deletes its materialisations, and what was materialised by it alone shows as missing: so the newest run of
@@ -39,7 +39,7 @@ def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> RunsDe
         else:
             delete_run(instance, run_id)
             deleted += 1
-    return RunsDeleted(deleted, kept)
+    return RunDeletion(deleted, kept)
 
 
 def needed_runs(instance: dg.DagsterInstance) -> frozenset[str]:

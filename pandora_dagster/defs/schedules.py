@@ -11,12 +11,12 @@ from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 
-from pandora_dagster.defs.archive_resource import RunsNights
+from pandora_dagster.defs.archive_resource import ArchiveRunner
 from pandora_dagster.defs.assets_archive import ASSET
 from pandora_dagster.defs.assets_levels import DIGESTS, NARRATIVES
 from pandora_dagster.defs.partitions import due_days
 from pandora_dagster.errors import PandoraError
-from pandora_dagster.selection.due import spans
+from pandora_dagster.selection.due import date_ranges
 from pandora_dagster.settings import Settings
 
 JOB, SCHEDULE, ALARM, CHECK = "archival", "nightly_turn_archival", "missed_nights", "no_night_missed"
@@ -24,16 +24,16 @@ _RUNS = 5
 """Runs of one tick, each over a range of days: the oldest and the newest; what lies between waits for the next night."""
 _GRACE = timedelta(hours=6)
 """A night may take this long after its tick, and a run after its start, before it counts as missed."""
-_NIGHT = [dg.AssetKey(name) for name in (ASSET, NARRATIVES, DIGESTS)]
+_NIGHTLY_ASSETS = [dg.AssetKey(name) for name in (ASSET, NARRATIVES, DIGESTS)]
 """What a night materialises of a day, all of it."""
 _LOOK_BACK = 31
 """Days of which each must have had its night."""
-_LOOK_EVERY_S = 1800
+_CHECK_EVERY_S = 1800
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 ARCHIVAL_JOB = dg.define_asset_job(
     JOB,
-    selection=dg.AssetSelection.assets(*_NIGHT),
+    selection=dg.AssetSelection.assets(*_NIGHTLY_ASSETS),
     description="Archive the turns of a day, or of a range of days in one run; then what their sessions and people came to.",
 )
 
@@ -52,7 +52,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Archives the day that became due, 31 days ago, and earlier days with turns due or whose night was missed or cut off.",
     )
-    def nightly_turn_archival(context: dg.ScheduleEvaluationContext, archive: dg.ResourceParam[RunsNights]) -> Iterator[dg.RunRequest]:
+    def nightly_turn_archival(context: dg.ScheduleEvaluationContext, archive: dg.ResourceParam[ArchiveRunner]) -> Iterator[dg.RunRequest]:
         now = context.scheduled_execution_time
         keys = _keys(partitions, now)
         if not keys:
@@ -65,8 +65,8 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
             raise dg.Failure(f"{SCHEDULE}: {error}", metadata={"hint": error.hint} if error.hint else {}) from error
         if early := sorted(day for day in due if day < keys[0]):
             context.log.warning(f"turns of {early[0]} wait for a day partition: reload the definitions, which begin there now")
-        left = {*due, *_cut_off(context.instance), *_untold(archived, context.instance)}
-        ranges = spans({keys[-1], *left.intersection(keys), *_missed(keys, done)}, done)
+        left = {*due, *_cut_off(context.instance), *_unmaterialised_days(archived, context.instance)}
+        ranges = date_ranges({keys[-1], *left.intersection(keys), *_missed(keys, done)}, done)
         for first, last in ranges if len(ranges) <= _RUNS else (*ranges[: _RUNS - 1], ranges[-1]):
             yield _request(first, last, now)
 
@@ -86,8 +86,8 @@ def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
         description="Every day that became due in the last month, since the first night, had its own; no night was cut off.",
     )
     def no_night_missed(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
-        missed = _lacking(settings, context.instance)
-        return dg.AssetCheckResult(passed=not missed, description=_said(missed), metadata=_shown(missed))
+        missed = _missing_days(settings, context.instance)
+        return dg.AssetCheckResult(passed=not missed, description=_description(missed), metadata=_metadata(missed))
 
     return no_night_missed
 
@@ -97,17 +97,17 @@ def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
 
     @dg.sensor(
         name=ALARM,
-        minimum_interval_seconds=_LOOK_EVERY_S,
+        minimum_interval_seconds=_CHECK_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Fails the check {CHECK} of {ASSET} where a night was missed or cut off, and passes it once that was made up.",
     )
     def missed_nights(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        missed = _lacking(settings, context.instance)
+        missed = _missing_days(settings, context.instance)
         cursor = ",".join(day.isoformat() for day in missed)
         if cursor == (context.cursor or ""):
-            return dg.SkipReason(_said(missed))
+            return dg.SkipReason(_description(missed))
         told = dg.AssetCheckEvaluation(
-            asset_key=dg.AssetKey(ASSET), check_name=CHECK, passed=not missed, description=_said(missed), metadata=_shown(missed)
+            asset_key=dg.AssetKey(ASSET), check_name=CHECK, passed=not missed, description=_description(missed), metadata=_metadata(missed)
         )
         return dg.SensorResult(asset_events=[told], cursor=cursor)
 
@@ -129,15 +129,15 @@ def _materialised(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[date]
     return {date.fromisoformat(key) for key in instance.get_materialized_partitions(asset)}
 
 
-def _untold(archived: Collection[date], instance: dg.DagsterInstance) -> set[date]:
+def _unmaterialised_days(archived: Collection[date], instance: dg.DagsterInstance) -> set[date]:
     """Of the days that have archived turns those that were never materialised whole."""
-    return {day for asset in _NIGHT for day in set(archived) - _materialised(instance, asset)}
+    return {day for asset in _NIGHTLY_ASSETS for day in set(archived) - _materialised(instance, asset)}
 
 
 def _cut_off(instance: dg.DagsterInstance) -> dict[date, frozenset[str]]:
     """The days that a run was to materialise and did not, or not yet, and none did since; with the newest such run of each asset."""
     found: dict[date, frozenset[str]] = {}
-    for asset in _NIGHT:
+    for asset in _NIGHTLY_ASSETS:
         begun = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
         for key, (run_id, _) in begun.items():
             day = date.fromisoformat(key)
@@ -153,7 +153,7 @@ def _under_way(runs: Collection[str], instance: dg.DagsterInstance) -> set[str]:
     return {run.run_id for run in instance.get_runs(lately) if not run.is_finished}
 
 
-def _lacking(settings: Settings, instance: dg.DagsterInstance) -> list[date]:
+def _missing_days(settings: Settings, instance: dg.DagsterInstance) -> list[date]:
     """The days for which the alarm is raised: missed ones, and those of runs that ended halfway or take longer than a night may."""
     left = _cut_off(instance)
     under_way = _under_way({run_id for found in left.values() for run_id in found}, instance)
@@ -173,14 +173,14 @@ def _missed(keys: Sequence[date], done: set[date]) -> list[date]:
     return [day for day in newest if done and first < day and day not in done]
 
 
-def _said(missed: Sequence[date]) -> str:
+def _description(missed: Sequence[date]) -> str:
     if not missed:
         return "no night was missed"
     span = f"{missed[0]}" if len(missed) == 1 else f"{len(missed)} days from {missed[0]} to {missed[-1]}"
     return f"{span}: not archived, or not to the end: run the job {JOB} for this range, or wait for the next night"
 
 
-def _shown(missed: Sequence[date]) -> dict[str, str | int]:
+def _metadata(missed: Sequence[date]) -> dict[str, str | int]:
     return {"missed": len(missed), **({"days": ", ".join(day.isoformat() for day in missed[:31])} if missed else {})}
 
 

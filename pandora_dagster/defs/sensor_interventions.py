@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.defs.assets_prompts import GROUP
-from pandora_dagster.defs.resources import opened_house
+from pandora_dagster.defs.resources import cached_app
 
 ASSET, SENSOR = "interventions", "open_interventions"
 _EVERY_S = 30
@@ -18,7 +18,7 @@ _AT_ONCE = 50
 """Events of one tick; the rest comes with the next."""
 
 
-class ListsInterventions(Protocol):
+class InterventionReader(Protocol):
     """What the sensor needs of the house."""
 
     def open(self) -> Sequence[Intervention]:
@@ -26,13 +26,13 @@ class ListsInterventions(Protocol):
         ...
 
 
-class Halts(dg.ConfigurableResource[None]):
+class InterventionResource(dg.ConfigurableResource[None]):
     """ListsInterventions as a Dagster resource; an empty field leaves the project's own settings as they are."""
 
     root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
 
     def open(self) -> Sequence[Intervention]:
-        return opened_house(self.root, "").interventions.list(state="open")
+        return cached_app(self.root, "").interventions.list(state="open")
 
 
 def interventions_asset() -> dg.AssetSpec:
@@ -51,7 +51,7 @@ def interventions_sensor() -> dg.SensorDefinition:
         description="Shows each new intervention as an event of the asset `interventions`, with what it says and how to go on.",
     )
     def open_interventions(
-        context: dg.SensorEvaluationContext, halts: dg.ResourceParam[ListsInterventions]
+        context: dg.SensorEvaluationContext, halts: dg.ResourceParam[InterventionReader]
     ) -> dg.SensorResult | dg.SkipReason:
         found, shown = halts.open(), set((context.cursor or "").split())
         new = [one for one in found if one.id not in shown][:_AT_ONCE]

@@ -9,7 +9,7 @@ from typing import cast
 import dagster as dg
 
 from pandora_dagster.defs.assets_batch import ASSET, JOB
-from pandora_dagster.defs.resources import RunsBatches
+from pandora_dagster.defs.resources import BatchRunner
 
 _EVERY_S = 10
 _TRIES = 3
@@ -33,9 +33,9 @@ def inbox_sensor() -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Starts turn_batch for each file in <root>/inbox that nobody writes any more; the key of its run is its digest.",
     )
-    def inbox_files(context: dg.SensorEvaluationContext, night: dg.ResourceParam[RunsBatches]) -> dg.SensorResult | dg.SkipReason:
+    def inbox_files(context: dg.SensorEvaluationContext, night: dg.ResourceParam[BatchRunner]) -> dg.SensorResult | dg.SkipReason:
         before = cast(dict[str, str], json.loads(context.cursor)) if context.cursor else {}
-        now = night.looks()
+        now = night.fingerprints()
         cursor = json.dumps(now, sort_keys=True)
         whole = [name for name, stamp in now.items() if before.get(name) == stamp]
         requests = list(_requests(whole, context.instance, night))
@@ -47,7 +47,7 @@ def inbox_sensor() -> dg.SensorDefinition:
     return inbox_files
 
 
-def _requests(names: list[str], instance: dg.DagsterInstance, night: RunsBatches) -> Iterator[dg.RunRequest]:
+def _requests(names: list[str], instance: dg.DagsterInstance, night: BatchRunner) -> Iterator[dg.RunRequest]:
     """The first file that no run has, unless a run of another is under way: it would only share its places at the servers."""
     if instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNDER_WAY)):
         return

@@ -8,11 +8,11 @@ from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallTokens,
 from pandora_dagster.contracts.compression import CompressionReport
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.execution.packs import Packable
+from pandora_dagster.execution.packs import PackContents
 
 
 @dataclass(slots=True)
-class Account:
+class CallAccount:
     """What happened so far; the numbers are those of the last attempt, `retries`, `spent`, `queue_ms` and `cost` are of all of them."""
 
     call_id: str
@@ -49,7 +49,7 @@ class Account:
     routed: tuple[str, ...] = ()
     thinking: str = ""
 
-    def begin(self, packable: Packable, pack: PromptPack, pack_ref: str, model: str) -> None:
+    def begin_attempt(self, packable: PackContents, pack: PromptPack, pack_ref: str, model: str) -> None:
         """A new attempt: what the one before it said about its answer no longer holds."""
         told = sum(part.tokens for part in pack.parts if part.kind == "feedback")
         self.layer, self.model, self.pack_ref, self.answer_ref = packable.layer, model, pack_ref, ""
@@ -59,21 +59,21 @@ class Account:
         self.output, self.served, self.cached, self.finish_reason = 0, 0, 0, ""
         self.schema_valid, self.confidence, self.tells, self.thinking = None, None, None, ""
         self.gates.clear()
-        self.sizes = sizes_of(pack)
+        self.sizes = part_sizes(pack)
 
-    def took(self, usage: Usage, queued_ms: float, price: Price | None) -> None:
+    def add_usage(self, usage: Usage, queued_ms: float, price: Price | None) -> None:
         """What one attempt cost, failed or not, as the server counted it."""
         self.spent += usage
         self.queue_ms += queued_ms
         self.cost += price.of(usage) if price else 0.0
 
-    def answered(self, answer: ModelAnswer, answer_ref: str, output_tokens: int) -> None:
+    def record_answer(self, answer: ModelAnswer, answer_ref: str, output_tokens: int) -> None:
         """Take in a raw answer. The runtime in the record is the one that answered (DECISIONS 25)."""
         self.runtime, self.model, self.answer_ref = answer.runtime, answer.model or self.model, answer_ref
         self.output, self.finish_reason = output_tokens, answer.finish_reason
         self.served, self.cached = answer.usage.prompt, answer.usage.cached
 
-    def judged(self, verdict: GateVerdict) -> None:
+    def record_verdict(self, verdict: GateVerdict) -> None:
         self.gates[verdict.gate] = verdict.passed
 
     def record(self, now: datetime, *, success: bool, error: str = "") -> CallRecord:
@@ -119,7 +119,7 @@ class Account:
             thinking=self.thinking,
         )
 
-    def fields(self) -> Mapping[str, str]:
+    def intervention_fields(self) -> Mapping[str, str]:
         """What an intervention says about the call."""
         site = self.request.site
         return {
@@ -144,7 +144,7 @@ class Account:
         )
 
 
-def sizes_of(pack: PromptPack) -> dict[str, int]:
+def part_sizes(pack: PromptPack) -> dict[str, int]:
     """Tokens of a pack by where they come from: each document under its name, everything else by its kind."""
     sizes: dict[str, int] = {}
     for part in pack.parts:

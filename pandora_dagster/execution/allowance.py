@@ -14,24 +14,24 @@ from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.ports import Clock
 from pandora_dagster.errors import DocumentError, StoreError
 
-SUMMARIZING = frozenset({"compressor", "session_summarizer", "digest_builder", "conversation_summarizer"})
+SUMMARIZING_ROLES = frozenset({"compressor", "session_summarizer", "digest_builder", "conversation_summarizer"})
 """Roles whose calls come beyond a turn's own."""
 LONGEST_WAIT_S = 20.0
 """A person waits for the answer: a call that would have to wait longer is deferred."""
 
 
-class LimiterStates(Protocol):
+class RateLimitStates(Protocol):
     """Where a session's state outlives the process; `update` is not disturbed by another process."""
 
     def update(self, user: UserId, session: SessionId, change: Callable[[LimiterState | None], LimiterState], /) -> LimiterState: ...
 
 
-class Allowance:
+class SessionRateLimit:
     """Admits the calls of `SUMMARIZING` roles: 10 a minute and 200 a session (003's defaults), less while the server asks for a pause."""
 
     def __init__(
         self,
-        states: LimiterStates,
+        states: RateLimitStates,
         *,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
@@ -42,12 +42,12 @@ class Allowance:
         self._window_s = limits.rate_limit_window_seconds
         self._states, self._clock, self._sleep = states, clock, sleep
 
-    async def admitted(self, site: CallSite) -> str:
+    async def admit(self, site: CallSite) -> str:
         """ "" when the call may be made, after it has waited and been counted; else why it is deferred."""
         left = LONGEST_WAIT_S
         while True:
             try:
-                wait = self._taken(site)
+                wait = self._take_slot(site)
             except (StoreError, DocumentError) as error:
                 return f"deferred: the limits of session {site.session} can not be kept: {error}"
             if wait == 0.0:
@@ -59,15 +59,15 @@ class Allowance:
             left -= wait
             await self._sleep(wait)
 
-    def refused(self, site: CallSite) -> None:
+    def record_refusal(self, site: CallSite) -> None:
         """The server answered that there are too many calls: the session pauses, twice as long each time."""
-        self._noted(site, lambda limiter: limiter.record_rate_limit_error())
+        self._update_limiter(site, lambda limiter: limiter.record_rate_limit_error())
 
-    def succeeded(self, site: CallSite) -> None:
+    def record_success(self, site: CallSite) -> None:
         """The server answered: what it asked for before is over."""
-        self._noted(site, lambda limiter: limiter.reset_backoff(), only_after_errors=True)
+        self._update_limiter(site, lambda limiter: limiter.reset_backoff(), only_after_errors=True)
 
-    def _taken(self, site: CallSite) -> float | None:
+    def _take_slot(self, site: CallSite) -> float | None:
         """Count one call where it is allowed now (0.0); else the seconds until one is, None where the session has none left."""
         waits: list[float | None] = []
 
@@ -81,7 +81,7 @@ class Allowance:
         self._states.update(UserId(site.user), SessionId(site.session), change)
         return waits[-1]
 
-    def _noted(self, site: CallSite, note: Callable[[SummarizationRateLimiter], object], *, only_after_errors: bool = False) -> None:
+    def _update_limiter(self, site: CallSite, note: Callable[[SummarizationRateLimiter], object], *, only_after_errors: bool = False) -> None:
         """What the server said, kept where the disk lets it; the call that was made stands either way."""
 
         def change(known: LimiterState | None) -> LimiterState:

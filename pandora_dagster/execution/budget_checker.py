@@ -10,16 +10,16 @@ from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.contracts.calls import InputDocument
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.execution.budgets import Count, framed_tokens
-from pandora_dagster.execution.priorities import Priority, priority_of
+from pandora_dagster.execution.budgets import TokenCountFunction, framed_tokens
+from pandora_dagster.execution.priorities import CompressionPriority, priority_of
 
-FLOORS = (0.15, 0.4, 0.7, 1.0)
+RATIO_FLOORS = (0.15, 0.4, 0.7, 1.0)
 """Shares of a document below which it is not compressed; the next one holds where its critical facts needed more."""
 _SMALLEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CompressionStep:
     """One document to compress to `target` tokens of its own text."""
 
     name: str
@@ -35,7 +35,7 @@ class CompressionPlan:
     needed: bool
     total_tokens: int = 0
     available: int = 0
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CompressionStep, ...] = ()
     over: int = 0
 
     @property
@@ -50,16 +50,16 @@ class CompressionPlan:
 class BudgetChecker:
     """Plans compression: lowest priority first, of equals the largest, as little as is enough."""
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: TokenCountFunction) -> None:
         self._count = count
 
-    def available(self, loaded: LoadedRecipe) -> int:
+    def available_tokens(self, loaded: LoadedRecipe) -> int:
         """Tokens that the documents of a recipe's call may take, its prompt as it stands."""
         budget = loaded.recipe.token_budget
         prompt = sum(self._count(text) for _, text in loaded.prompts) + self._count(loaded.policy)
         return max(0, min(budget.input, budget.total - budget.output - budget.response_reserve - prompt))
 
-    def check(
+    def plan(
         self,
         documents: Sequence[InputDocument],
         loaded: LoadedRecipe,
@@ -72,7 +72,7 @@ class BudgetChecker:
 
         `floors`: document -> the tokens below which it can not go; `kept` are documents that stay as they are.
         """
-        available = self.available(loaded) if room is None else room
+        available = self.available_tokens(loaded) if room is None else room
         total = sum(framed_tokens(document, self._count) for document in documents)
         if total <= available:
             return CompressionPlan(False, total, available)
@@ -82,25 +82,25 @@ class BudgetChecker:
 
     def _steps(
         self, documents: Sequence[InputDocument], over: int, preserve: Collection[str], floors: Mapping[str, int]
-    ) -> tuple[tuple[Step, ...], int]:
-        steps: list[Step] = []
-        for _, tokens, document, kind in self._ordered(documents, preserve):
+    ) -> tuple[tuple[CompressionStep, ...], int]:
+        steps: list[CompressionStep] = []
+        for _, tokens, document, kind in self._in_order(documents, preserve):
             if over <= 0:
                 break
-            floor = floors.get(document.name, int(tokens * FLOORS[0]))
+            floor = floors.get(document.name, int(tokens * RATIO_FLOORS[0]))
             target = max(floor, _SMALLEST, tokens - over)
             if target < tokens:
-                steps.append(Step(document.name, kind, tokens, target))
+                steps.append(CompressionStep(document.name, kind, tokens, target))
                 over -= tokens - target
         return tuple(steps), max(0, over)
 
-    def _ordered(
+    def _in_order(
         self, documents: Sequence[InputDocument], preserve: Collection[str]
-    ) -> list[tuple[Priority, int, InputDocument, ContentType]]:
-        found: list[tuple[Priority, int, InputDocument, ContentType]] = []
+    ) -> list[tuple[CompressionPriority, int, InputDocument, ContentType]]:
+        found: list[tuple[CompressionPriority, int, InputDocument, ContentType]] = []
         for document in documents:
             kind = detect_content_type(document.name, document.text)
             priority = priority_of(document.name, kind, preserve)
-            if document.text and priority is not Priority.CRITICAL:
+            if document.text and priority is not CompressionPriority.CRITICAL:
                 found.append((priority, self._count(document.text), document, kind))
         return sorted(found, key=lambda entry: (entry[0], -entry[1]))

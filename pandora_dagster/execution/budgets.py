@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import InputDocument, framed
 from pandora_dagster.contracts.recipes import TokenBudget
-from pandora_dagster.execution.correction import planned
+from pandora_dagster.execution.correction import plannable_tokens
 
-Count = Callable[[str], int]
+TokenCountFunction = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class MessageBudget:
     """Tokens for the two messages of one call on one layer."""
 
     prompt: int
@@ -24,20 +24,20 @@ class Room:
     input: int
     """Largest input the recipe allows, whatever the prompt takes."""
 
-    def input_beside(self, prompt_tokens: int) -> int:
+    def input_tokens_beside(self, prompt_tokens: int) -> int:
         """What is left for the input beside a prompt of `prompt_tokens`; negative where nothing is."""
         return min(self.input, self.both - prompt_tokens)
 
 
-def room_for(budget: TokenBudget, *, served: int | None, ratio: float) -> Room:
+def message_budget(budget: TokenBudget, *, served: int | None, ratio: float) -> MessageBudget:
     """The room of a call: prompt + input + output + reserve stays within `total` and the served context (DECISIONS 21).
 
     `served`: the context in the model's own tokens, None where it is unbounded; `ratio`: of them for one cl100k token.
     """
     both = budget.total - budget.output - budget.response_reserve
     if served is not None:
-        both = min(both, planned(served - budget.output - budget.response_reserve, ratio))
-    return Room(prompt=budget.prompt, both=both, input=budget.input)
+        both = min(both, plannable_tokens(served - budget.output - budget.response_reserve, ratio))
+    return MessageBudget(prompt=budget.prompt, both=both, input=budget.input)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class CallLimit:
     total: int = 12_000
     reserve: int = 2_000
 
-    def widened(self, own: TokenBudget) -> TokenBudget | None:
+    def larger_budget(self, own: TokenBudget) -> TokenBudget | None:
         """The budget on the larger layer; None where it gives no more input than `own`."""
         kept = max(self.reserve, own.output + own.response_reserve)
         room = self.total - own.prompt - kept
@@ -57,14 +57,14 @@ class CallLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ItemSelection:
     """Documents with the items that fit, and the names of those that stay out (DECISIONS 2)."""
 
     documents: tuple[InputDocument, ...]
     left_out: tuple[str, ...] = ()
 
 
-def text_of(document: InputDocument) -> str:
+def document_text(document: InputDocument) -> str:
     """A document as its part says it: header, text, items; "" for a header alone.
 
     Items that are single lines (JSON lines) stand line under line, others with a blank line between.
@@ -75,9 +75,9 @@ def text_of(document: InputDocument) -> str:
     return "\n\n".join([document.header, *said] if document.header and said else said)
 
 
-def framed_tokens(document: InputDocument, count: Count) -> int:
+def framed_tokens(document: InputDocument, count: TokenCountFunction) -> int:
     """Tokens of a document in its frame with the blank line after it; 0 for one that says nothing."""
-    text = text_of(document)
+    text = document_text(document)
     return count(framed("document", document.name, text) + "\n\n") if text else 0
 
 
@@ -86,36 +86,36 @@ def without_items(document: InputDocument) -> InputDocument:
     return replace(document, items=()) if document.items else document
 
 
-def choose(documents: Sequence[InputDocument], *, room: int, count: Count) -> Choice:
+def select_items(documents: Sequence[InputDocument], *, room: int, count: TokenCountFunction) -> ItemSelection:
     """As many whole items as `room` tokens let in: highest priority first, ties as given; order in the documents stays as given.
 
     An item too large for what is left is passed over and the next one tried. The documents' own texts must fit already.
     """
     if sum(framed_tokens(d, count) for d in documents) <= room:
-        return Choice(tuple(documents))
-    return _Packing(documents, room, count).choice()
+        return ItemSelection(tuple(documents))
+    return _ItemSelector(documents, room, count).selection()
 
 
-class _Packing:
+class _ItemSelector:
     """One choice in the making. Items are added by what each counts alone; the whole is then counted as it stands."""
 
-    def __init__(self, documents: Sequence[InputDocument], room: int, count: Count) -> None:
+    def __init__(self, documents: Sequence[InputDocument], room: int, count: TokenCountFunction) -> None:
         self._documents, self._count, self._room = documents, count, room
         self._in: list[set[int]] = [set() for _ in documents]
         self._taken: list[tuple[int, int]] = []
         self._left = room - self._cost()
 
-    def choice(self) -> Choice:
+    def selection(self) -> ItemSelection:
         order = sorted((-item.priority, d, i) for d, document in enumerate(self._documents) for i, item in enumerate(document.items))
         for _, d, i in order:
-            self._take(d, i)
+            self._take_item(d, i)
         while self._taken and self._cost() > self._room:
             d, i = self._taken.pop()
             self._in[d].remove(i)
-        names = [self._name(d, i) for d, i in sorted((d, i) for _, d, i in order if i not in self._in[d])]
-        return Choice(tuple(self._chosen(d) for d in range(len(self._documents))), tuple(names))
+        names = [self._item_name(d, i) for d, i in sorted((d, i) for _, d, i in order if i not in self._in[d])]
+        return ItemSelection(tuple(self._selected_document(d) for d in range(len(self._documents))), tuple(names))
 
-    def _take(self, d: int, i: int) -> None:
+    def _take_item(self, d: int, i: int) -> None:
         document = self._documents[d]
         cost = self._count(document.items[i].text + "\n\n")
         if not self._in[d]:
@@ -126,12 +126,12 @@ class _Packing:
             self._taken.append((d, i))
 
     def _cost(self) -> int:
-        return sum(framed_tokens(self._chosen(d), self._count) for d in range(len(self._documents)))
+        return sum(framed_tokens(self._selected_document(d), self._count) for d in range(len(self._documents)))
 
-    def _name(self, d: int, i: int) -> str:
+    def _item_name(self, d: int, i: int) -> str:
         return self._documents[d].items[i].name or f"{self._documents[d].name}#{i + 1}"
 
-    def _chosen(self, d: int) -> InputDocument:
+    def _selected_document(self, d: int) -> InputDocument:
         document = self._documents[d]
         if not document.items:
             return document

@@ -6,10 +6,10 @@ from typing import Any, cast
 from pandora_dagster.contracts.calls import CallRequest, CallSite, InputDocument, Item, Source
 from pandora_dagster.contracts.recipe_tests import CallCase, CaseDocument, CaseItem, CaseSource
 from pandora_dagster.contracts.words import Mode, ModelLayer
-from pandora_dagster.text.credentials import holds_secret, redacted
+from pandora_dagster.text.credentials import holds_secret, redact
 
 
-def case_of(request: CallRequest) -> CallCase:
+def recorded_case(request: CallRequest) -> CallCase:
     """Everything of a request that its answer depends on, documents whole."""
     documents = {
         d.name: CaseDocument(
@@ -31,16 +31,16 @@ def case_of(request: CallRequest) -> CallCase:
     )
 
 
-def kept_case(request: CallRequest) -> str:
+def recorded_case_text(request: CallRequest) -> str:
     """The case as JSON, credentials taken out of each of its texts, so that what is left is JSON."""
-    text = case_of(request).model_dump_json(exclude_defaults=True)
+    text = recorded_case(request).model_dump_json(exclude_defaults=True)
     if not holds_secret(text):
         return text
-    cleaned = _cleaned(case_of(request).model_dump(mode="json", exclude_defaults=True))
+    cleaned = _redact(recorded_case(request).model_dump(mode="json", exclude_defaults=True))
     return CallCase.model_validate(cleaned).model_dump_json(exclude_defaults=True)
 
 
-def request_of(case: CallCase, recipe: str, *, user: str, session: str = "", layer: ModelLayer | None = None) -> CallRequest:
+def replay_request(case: CallCase, recipe: str, *, user: str, session: str = "", layer: ModelLayer | None = None) -> CallRequest:
     """The call of `{category}/{name}` that a case describes. A low confidence comes back as a verdict: it is looked at, not acted on."""
     documents = tuple(
         InputDocument(name, d.text, tuple(Item(i.text, i.priority, i.name) for i in d.items), d.header)
@@ -62,9 +62,9 @@ def request_of(case: CallCase, recipe: str, *, user: str, session: str = "", lay
     )
 
 
-def _cleaned(value: Any) -> Any:
+def _redact(value: Any) -> Any:
     if isinstance(value, str):
-        return redacted(value)
+        return redact(value)
     if isinstance(value, Mapping):
-        return {name: _cleaned(child) for name, child in cast(Mapping[str, Any], value).items()}
-    return [_cleaned(child) for child in cast(list[Any], value)] if isinstance(value, list) else value
+        return {name: _redact(child) for name, child in cast(Mapping[str, Any], value).items()}
+    return [_redact(child) for child in cast(list[Any], value)] if isinstance(value, list) else value

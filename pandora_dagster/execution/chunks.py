@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pandora_dagster.execution.budgets import Count
+from pandora_dagster.execution.budgets import TokenCountFunction
 from pandora_dagster.text.sections import ContextDocument
 
-Way = Literal["verbatim", "model", "structure"]
+ChunkMethod = Literal["verbatim", "model", "structure"]
 _FENCE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1[ \t]*(?:\n|\Z)|\Z)", re.MULTILINE | re.DOTALL)
 _META = re.compile(r"^`{3,}yaml\n_meta:")
 _PARAGRAPH = re.compile(r".*?(?:\n[ \t]*\n+|\Z)", re.DOTALL)
@@ -28,33 +28,33 @@ class Chunk:
 
     text: str
     tokens: int
-    way: Way
+    way: ChunkMethod
 
 
-def split(text: str, *, size: int, count: Count) -> tuple[Chunk, ...]:
+def split_text(text: str, *, size: int, count: TokenCountFunction) -> tuple[Chunk, ...]:
     """`text` in chunks of at most `size` tokens where it has borders; section 0, headings and `_meta` blocks stay verbatim."""
     chunks: list[Chunk] = []
     for piece, is_fixed in _pieces(text):
         if is_fixed:
             chunks.append(Chunk(piece, count(piece), "verbatim"))
         else:
-            chunks += _packed(_bordered(piece, size, count), size, count)
+            chunks += _merge_neighbours(_split_at_borders(piece, size, count), size, count)
     return tuple(chunks)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """The text's stretches and whether each must stand verbatim."""
     document = ContextDocument.parse(text)
-    yield from _with_fences(document.preamble)
+    yield from _fence_aware_pieces(document.preamble)
     for section in document.sections:
         if section.number == 0:
             yield section.text, True
         else:
             yield section.heading, True
-            yield from _with_fences(section.body)
+            yield from _fence_aware_pieces(section.body)
 
 
-def _with_fences(text: str) -> Iterator[tuple[str, bool]]:
+def _fence_aware_pieces(text: str) -> Iterator[tuple[str, bool]]:
     at = 0
     for fence in _FENCE.finditer(text):
         if _META.match(fence.group()):
@@ -66,7 +66,7 @@ def _with_fences(text: str) -> Iterator[tuple[str, bool]]:
         yield text[at:], False
 
 
-def _bordered(text: str, size: int, count: Count) -> Iterator[str]:
+def _split_at_borders(text: str, size: int, count: TokenCountFunction) -> Iterator[str]:
     """Paragraphs with their fences whole; of those over `size` the lines, of lines over `size` the sentences."""
     for paragraph in _paragraphs(text):
         if count(paragraph) <= size or paragraph.lstrip().startswith(("```", "~~~")):
@@ -85,19 +85,19 @@ def _paragraphs(text: str) -> Iterator[str]:
     yield from (p for p in _PARAGRAPH.findall(text[at:]) if p)
 
 
-def _packed(parts: Iterator[str], size: int, count: Count) -> list[Chunk]:
+def _merge_neighbours(parts: Iterator[str], size: int, count: TokenCountFunction) -> list[Chunk]:
     """Neighbours together as long as they fit."""
     chunks: list[Chunk] = []
     held, tokens = "", 0
     for part in parts:
         cost = count(part)
         if held and tokens + cost > size:
-            chunks.append(_chunk(held, tokens, size))
+            chunks.append(_text_chunk(held, tokens, size))
             held, tokens = "", 0
         held, tokens = held + part, tokens + cost
-    return [*chunks, _chunk(held, tokens, size)] if held else chunks
+    return [*chunks, _text_chunk(held, tokens, size)] if held else chunks
 
 
-def _chunk(text: str, tokens: int, size: int) -> Chunk:
-    way: Way = "structure" if tokens > size else "verbatim" if tokens < _SMALLEST else "model"
+def _text_chunk(text: str, tokens: int, size: int) -> Chunk:
+    way: ChunkMethod = "structure" if tokens > size else "verbatim" if tokens < _SMALLEST else "model"
     return Chunk(text, tokens, way)

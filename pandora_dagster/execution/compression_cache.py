@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from pandora_dagster.contracts.ports import Clock
 
 Value = TypeVar("Value")
-REMEMBERED = 256
+MAX_ENTRIES = 256
 
 
 class CompressionCache(Generic[Value]):
@@ -34,5 +34,5 @@ class CompressionCache(Generic[Value]):
         """Keep a value; the oldest one goes where there are too many."""
         if self._lifetime:
             self._kept[key] = (self._clock() + self._lifetime, value)
-            if len(self._kept) > REMEMBERED:
+            if len(self._kept) > MAX_ENTRIES:
                 self._kept.popitem(last=False)

@@ -17,7 +17,7 @@ from pandora_dagster.errors import StoreError
 EMBEDDED = "extractive"
 """What a compression without a model is recorded under (DECISIONS 25)."""
 _NO_TEXT: dict[Gate, bool] = dict.fromkeys(("facts_preserved", "within_budget", "is_a_summary"), False)
-Say = Callable[..., Any]
+EventLogger = Callable[..., Any]
 """`say(event, **fields)`: one structured line."""
 
 
@@ -46,7 +46,7 @@ class CompressionMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class FinishedCompression:
     """One compression that ended, for its record."""
 
     site: CallSite
@@ -64,7 +64,7 @@ class Done:
     """The three checks of its text; empty where it HALTed."""
 
 
-def json_lines() -> Say:
+def json_lines() -> EventLogger:
     """Says each event as one JSON line through standard logging: shown where the process turns INFO on."""
     logger = structlog.wrap_logger(
         logging.getLogger("pandora_dagster.compression"),
@@ -77,11 +77,11 @@ def json_lines() -> Say:
 class CompressionLog:
     """Counts, says and records."""
 
-    def __init__(self, calls: CallLog, clock: Clock, new_call_id: Callable[[], str], say: Say) -> None:
+    def __init__(self, calls: CallLog, clock: Clock, new_call_id: Callable[[], str], say: EventLogger) -> None:
         self.metrics = CompressionMetrics()
         self._calls, self._clock, self._new_call_id, self._say = calls, clock, new_call_id, say
 
-    def done(self, what: Done) -> str:
+    def record_compression(self, what: FinishedCompression) -> str:
         """A compression that went through or HALTed; returns the id of its call record."""
         latency = round((self._clock() - what.started).total_seconds() * 1_000, 3)
         self.metrics.compression_invocations += 1
@@ -93,7 +93,7 @@ class CompressionLog:
         self._record(record)
         return record.call_id
 
-    def overflow(self, where: str, over: int, *, site: CallSite, loaded: LoadedRecipe) -> None:
+    def record_overflow(self, where: str, over: int, *, site: CallSite, loaded: LoadedRecipe) -> None:
         """Something stays over its budget; `loaded` is the recipe that would have helped, or whose call does not fit."""
         self.metrics.overflow_warnings += 1
         self._say("overflow", where=where, tokens_over=over)
@@ -118,7 +118,7 @@ class CompressionLog:
             self._say("not_logged", call_id=record.call_id, error=str(error))
 
 
-def _event(what: Done, latency: float) -> dict[str, Any]:
+def _event(what: FinishedCompression, latency: float) -> dict[str, Any]:
     """The fields of 000 section 27's example; `outcome` stands for its `event`, which names the line here."""
     ratio = round(what.tokens_after / what.tokens_before, 4) if what.tokens_before else 1.0
     return {
@@ -136,7 +136,7 @@ def _event(what: Done, latency: float) -> dict[str, Any]:
     }
 
 
-def _record(what: Done, latency: float, call_id: str) -> CallRecord:
+def _record(what: FinishedCompression, latency: float, call_id: str) -> CallRecord:
     """One compression as a whole, told from the calls beside it by its checks. Its tokens are those that no model call counted."""
     done = not what.halted
     return CallRecord(
@@ -172,7 +172,7 @@ def _fields(call_id: str, site: CallSite, loaded: LoadedRecipe, at: datetime) ->
     }
 
 
-def _tokens(what: Done) -> CallTokens:
+def _tokens(what: FinishedCompression) -> CallTokens:
     """Of a compression without a model: it had no window of 500 tokens, so its budget is what it took. Model calls count their own."""
     if what.runtime != EMBEDDED:
         return CallTokens()

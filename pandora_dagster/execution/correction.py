@@ -13,21 +13,21 @@ TEMPLATE_TOKENS = 64
 FIRST_RATIO = 1.1
 """Served tokens per cl100k token until a layer's model has answered once."""
 _SMALLEST_SAMPLE = 200
-_REMEMBERED = 64
+_MAX_SAMPLES = 64
 """Calls whose highest ratio holds: one odd prompt does not narrow a layer for ever."""
 
 
-def planned(served: int, ratio: float) -> int:
+def plannable_tokens(served: int, ratio: float) -> int:
     """The cl100k tokens that fit into `served` tokens of a model that has `ratio` of them for each."""
     return max(0, math.floor((served - TEMPLATE_TOKENS) / ratio))
 
 
-def ratio_of(counted: int, served: int) -> float:
+def observed_ratio(counted: int, served: int) -> float:
     """What one prompt says: `served` tokens, its template's among them, for `counted` of cl100k; never below 1."""
     return max(1.0, (served - TEMPLATE_TOKENS) / max(1, counted))
 
 
-class Correction:
+class TokenRatioEstimator:
     """The highest of a layer's last ratios, for the model that answers there. What was kept counts as one of them.
 
     A store that fails costs the memory, not the call: it is said, and learned again.
@@ -39,36 +39,36 @@ class Correction:
 
     def ratio(self, layer: ModelLayer, model: str) -> float:
         """What to plan with."""
-        return max(self._of(layer, model), default=FIRST_RATIO)
+        return max(self._samples(layer, model), default=FIRST_RATIO)
 
     def learn(self, layer: ModelLayer, model: str, *, counted: int, served: int) -> None:
         """Take in one answer's usage; small prompts say too little."""
         if counted < _SMALLEST_SAMPLE or served <= 0:
             return
-        recent = self._of(layer, model)
+        recent = self._samples(layer, model)
         before = max(recent, default=0.0)
-        recent.append(round(ratio_of(counted, served), 4))
+        recent.append(round(observed_ratio(counted, served), 4))
         if self._kept and max(recent) != before:
             try:
                 self._kept.keep(layer, model, max(recent))
             except (StoreError, DocumentError) as error:
-                _say(f"the token ratio of {layer} was not kept: {error}")
+                _warn(f"the token ratio of {layer} was not kept: {error}")
 
-    def _of(self, layer: ModelLayer, model: str) -> deque[float]:
+    def _samples(self, layer: ModelLayer, model: str) -> deque[float]:
         if (layer, model) not in self._recent:
-            self._recent[layer, model] = deque(self._remembered(layer, model), maxlen=_REMEMBERED)
+            self._recent[layer, model] = deque(self._stored_ratio(layer, model), maxlen=_MAX_SAMPLES)
         return self._recent[layer, model]
 
-    def _remembered(self, layer: ModelLayer, model: str) -> tuple[float, ...]:
+    def _stored_ratio(self, layer: ModelLayer, model: str) -> tuple[float, ...]:
         if self._kept is None:
             return ()
         try:
             found = self._kept.find(layer, model)
         except DocumentError as error:
-            _say(f"the token ratio of {layer} is learned anew: {error}")
+            _warn(f"the token ratio of {layer} is learned anew: {error}")
             return ()
         return () if found is None else (found,)
 
 
-def _say(message: str) -> None:
+def _warn(message: str) -> None:
     logging.getLogger(__name__).warning(message)

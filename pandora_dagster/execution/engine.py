@@ -12,18 +12,18 @@ from hashlib import sha256
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import Outcome, Rank, Verdict
 from pandora_dagster.contracts.calls import CallSite
-from pandora_dagster.contracts.compression import CompressionReport, Content, Shrunk
-from pandora_dagster.contracts.ports import Clock, Cookbook, CountsTokens
+from pandora_dagster.contracts.compression import CompressionReport, CompressionInput, CompressionResult
+from pandora_dagster.contracts.ports import Clock, RecipeCatalog, TokenMeasure
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, ModelLayer
 from pandora_dagster.execution.compression_cache import CompressionCache
-from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, Done
-from pandora_dagster.execution.ladder import Contract
-from pandora_dagster.execution.model_compression import ModelCompression, Shortened
-from pandora_dagster.execution.structural import Outcomes, Structure, here, proven
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, FinishedCompression
+from pandora_dagster.execution.ladder import CompressionContract
+from pandora_dagster.execution.model_compression import ModelCompression, ModelCompressionResult
+from pandora_dagster.execution.structural import CompressionOutcome, StructuralCompressor, compress_in_process, verified_outcome
+from pandora_dagster.text.credentials import redact
 
-_MOST_ROWS = 200
+_MAX_ROWS = 200
 
 
 class SummarizationEngine:
@@ -32,8 +32,8 @@ class SummarizationEngine:
     def __init__(
         self,
         *,
-        cookbook: Cookbook,
-        counter: CountsTokens,
+        cookbook: RecipeCatalog,
+        counter: TokenMeasure,
         clock: Clock,
         log: CompressionLog,
         model: ModelCompression | None = None,
@@ -44,17 +44,17 @@ class SummarizationEngine:
     ) -> None:
         self._cookbook, self._counter, self._clock, self._log = cookbook, counter, clock, log
         self._model, self._runtime, self._layer, self._served = model, runtime, layer, served
-        self._cache: CompressionCache[Outcomes] = CompressionCache(clock, cache_ttl_s)
-        self._structure: Structure = here
+        self._cache: CompressionCache[CompressionOutcome] = CompressionCache(clock, cache_ttl_s)
+        self._structure: StructuralCompressor = compress_in_process
 
     @contextmanager
-    def elsewhere(self, structure: Structure) -> Generator[None]:
+    def using_compressor(self, structure: StructuralCompressor) -> Generator[None]:
         """What shortens without a model is `structure`, for as long as this lasts."""
         self._structure = structure
         try:
             yield
         finally:
-            self._structure = here
+            self._structure = compress_in_process
 
     async def compress(
         self,
@@ -67,7 +67,7 @@ class SummarizationEngine:
         query: str = "",
         name: str = "",
         original: str = "",
-    ) -> Outcomes:
+    ) -> CompressionOutcome:
         """`content` in at most `target_tokens` tokens, or a HALT with its reason; unchanged where it fits.
 
         `original` is the first original where `content` is a compression: its ledger stays the contract, and a text that fits but has
@@ -76,30 +76,30 @@ class SummarizationEngine:
         """
         tokens = self._counter.count(content)
         kind = content_type or detect_content_type(name, original or content)
-        contract = Contract(content, target_tokens, kind, self._counter, query, name, original if original != content else "")
+        contract = CompressionContract(content, target_tokens, kind, self._counter, query, name, original if original != content else "")
         if (
             target_tokens >= 1
             and tokens <= target_tokens
             and not (contract.original and contract.judge(content).verification.lost_critical)
         ):
-            return Outcomes(content, tokens, tokens)
+            return CompressionOutcome(content, tokens, tokens)
         loaded = self._cookbook.compressor(kind)
-        key = _key(content, kind, target_tokens, tuple(preserve_hints), query, name, original, loaded.version)
+        key = _cache_key(content, kind, target_tokens, tuple(preserve_hints), query, name, original, loaded.version)
         if (known := self._cache.get(key)) is not None:
             return known
-        contract = replace(contract, text=redacted(content))
-        made = await self._made(contract, tokens, loaded, preserve_hints, site)
+        contract = replace(contract, text=redact(content))
+        made = await self._compress_uncached(contract, tokens, loaded, preserve_hints, site)
         if made.text is not None and not made.deferred:
             self._cache.put(key, made)
         return made
 
-    async def _made(self, contract: Contract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> Outcomes:
+    async def _compress_uncached(self, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite) -> CompressionOutcome:
         started = self._clock()
-        asked = await self._model.shortened(contract, loaded, hints, site) if self._model and contract.target > 0 else None
-        made = self._by_model(asked, contract, tokens) if asked and asked.judged.ok else await self._structure(contract, tokens)
+        asked = await self._model.compress(contract, loaded, hints, site) if self._model and contract.target > 0 else None
+        made = self._model_outcome(asked, contract, tokens) if asked and asked.judged.ok else await self._structure(contract, tokens)
         made = replace(made, deferred=asked.deferred if asked else "")
-        call_id = self._log.done(
-            Done(
+        call_id = self._log.record_compression(
+            FinishedCompression(
                 site,
                 loaded,
                 contract.content_type,
@@ -115,27 +115,27 @@ class SummarizationEngine:
         )
         return replace(made, call_id=call_id)
 
-    def _by_model(self, made: Shortened, contract: Contract, tokens: int) -> Outcomes:
+    def _model_outcome(self, made: ModelCompressionResult, contract: CompressionContract, tokens: int) -> CompressionOutcome:
         names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
-        return proven(made.judged, contract, tokens, runtime="+".join(names) or self._runtime)
+        return verified_outcome(made.judged, contract, tokens, runtime="+".join(names) or self._runtime)
 
-    def verified(self, content: Content, text: str, target: int, parts: Sequence[CompressionReport]) -> Shrunk:
+    def verify_whole(self, content: CompressionInput, text: str, target: int, parts: Sequence[CompressionReport]) -> CompressionResult:
         """`content` shortened to `text` by compressions of its `parts`, judged as a whole; unchanged, with the reasons, where unsound."""
         kind = content.content_type or detect_content_type(content.name, content.text)
-        contract = Contract(content.text, target, kind, self._counter, name=content.name, original=content.original)
+        contract = CompressionContract(content.text, target, kind, self._counter, name=content.name, original=content.original)
         judged = contract.judge(text)
         if not judged.ok:
-            return Shrunk(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
+            return CompressionResult(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
         runtime = "+".join(dict.fromkeys(name for part in parts for name in part.runtime.split("+")))
         deferred = next((part.deferred for part in parts if part.deferred), "")
-        made = proven(judged, contract, self._counter.count(content.text), runtime=runtime, deferred=deferred)
-        return Shrunk(text, self.report(content.text, made, document=content.name, content_type=kind, target=target))
+        made = verified_outcome(judged, contract, self._counter.count(content.text), runtime=runtime, deferred=deferred)
+        return CompressionResult(text, self.report(content.text, made, document=content.name, content_type=kind, target=target))
 
     def recipe(self, content_type: ContentType) -> LoadedRecipe:
         """The compression recipe of a content type."""
         return self._cookbook.compressor(content_type)
 
-    def report(self, before: str, made: Outcomes, *, document: str, content_type: ContentType | None, target: int) -> CompressionReport:
+    def report(self, before: str, made: CompressionOutcome, *, document: str, content_type: ContentType | None, target: int) -> CompressionReport:
         """What a compression that went through shows to people."""
         if made.text is None or made.verification is None:
             raise ValueError(f"{document}: nothing was compressed: expected a text that was")
@@ -154,7 +154,7 @@ class SummarizationEngine:
             tokens_before=made.original_tokens,
             tokens_after=made.tokens,
             counts=made.counts,
-            facts=rows(made.verification.verdicts),
+            facts=fact_rows(made.verification.verdicts),
             before=before,
             after=made.text,
             deferred=made.deferred,
@@ -162,13 +162,13 @@ class SummarizationEngine:
         )
 
 
-def rows(verdicts: Sequence[Verdict]) -> tuple[dict[str, str], ...]:
+def fact_rows(verdicts: Sequence[Verdict]) -> tuple[dict[str, str], ...]:
     """The table of facts: what did not stay first, critical before the rest; at most 200 rows."""
     ordered = sorted(verdicts, key=lambda v: (v.outcome is Outcome.KEPT, v.fact is not None and v.fact.rank is not Rank.CRITICAL))
-    return tuple(_row(verdict) for verdict in ordered[:_MOST_ROWS])
+    return tuple(_fact_row(verdict) for verdict in ordered[:_MAX_ROWS])
 
 
-def _row(verdict: Verdict) -> dict[str, str]:
+def _fact_row(verdict: Verdict) -> dict[str, str]:
     fact = verdict.fact
     return {
         "outcome": verdict.outcome.value,
@@ -179,5 +179,5 @@ def _row(verdict: Verdict) -> dict[str, str]:
     }
 
 
-def _key(content: str, *rest: Hashable) -> Hashable:
+def _cache_key(content: str, *rest: Hashable) -> Hashable:
     return (sha256(content.encode(errors="surrogatepass")).hexdigest(), *rest)

@@ -10,30 +10,30 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, GateVerdict, ModelAnswer, Price, PromptPack, Usage
-from pandora_dagster.contracts.governance import KeepsVersions
-from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Fitter, Interventions, ModelRuntime, TokenRatios, Vault
+from pandora_dagster.contracts.governance import RecipeVersionStore
+from pandora_dagster.contracts.ports import CallLog, Clock, RecipeCatalog, TokenMeasure, DocumentFitter, Interventions, ModelRuntime, TokenRatios, Vault
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer, Priority
 from pandora_dagster.errors import ConfigurationError, DeferredError, HaltError, ModelError, RateLimitedError, StoreError
-from pandora_dagster.execution.account import Account, site_fields
-from pandora_dagster.execution.allowance import SUMMARIZING, Allowance
+from pandora_dagster.execution.account import CallAccount, site_fields
+from pandora_dagster.execution.allowance import SUMMARIZING_ROLES, SessionRateLimit
 from pandora_dagster.execution.budgets import CallLimit
-from pandora_dagster.execution.cases import kept_case
-from pandora_dagster.execution.correction import Correction, ratio_of
-from pandora_dagster.execution.faults import CallFaultError, Fault
-from pandora_dagster.execution.fitting import Fitting, Target
-from pandora_dagster.execution.gates import confidence_of, tells_nothing
-from pandora_dagster.execution.hearing import Hearing
-from pandora_dagster.execution.inputs import Inputs, gather
-from pandora_dagster.execution.invocation import by_a_person, fault_of, invoke
-from pandora_dagster.execution.judging import Judged, judge
-from pandora_dagster.execution.measuring import Measuring
-from pandora_dagster.execution.packs import Packable, kept_pack, pack_of
-from pandora_dagster.execution.patience import Patience
+from pandora_dagster.execution.cases import recorded_case_text
+from pandora_dagster.execution.correction import TokenRatioEstimator, observed_ratio
+from pandora_dagster.execution.faults import CallFaultError, CallFault
+from pandora_dagster.execution.fitting import InputFitter, PackTarget
+from pandora_dagster.execution.gates import confidence_of, states_only_absence
+from pandora_dagster.execution.hearing import CallStream
+from pandora_dagster.execution.inputs import CallInputs, gather_inputs
+from pandora_dagster.execution.invocation import manual_answer, fault_of, attempt_call
+from pandora_dagster.execution.judging import AnswerJudgement, judge_answer
+from pandora_dagster.execution.measuring import PackSizeCheck
+from pandora_dagster.execution.packs import PackContents, pack_text, build_pack
+from pandora_dagster.execution.patience import RetryBudget
 from pandora_dagster.execution.recipe_cache import RecipeCache
-from pandora_dagster.execution.routing import Routing, routed
+from pandora_dagster.execution.routing import Routing, routed_layer
 
-LARGER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
+LARGER_LAYER = {ModelLayer.REFLEX: ModelLayer.MIND, ModelLayer.NERVES: ModelLayer.MIND, ModelLayer.VOICE: ModelLayer.MIND}
 """Layer -> the next larger one, asked once where confidence is too low; MIND and EYES have none (DECISIONS 13)."""
 
 
@@ -43,10 +43,10 @@ class _Call:
 
     request: CallRequest
     loaded: LoadedRecipe
-    account: Account
+    account: CallAccount
     tools: tuple[str, ...]
-    patience: Patience
-    hearing: Hearing
+    retry_budget: RetryBudget
+    stream: CallStream
 
 
 class Executor:
@@ -55,69 +55,69 @@ class Executor:
     def __init__(
         self,
         *,
-        cookbook: Cookbook,
+        cookbook: RecipeCatalog,
         runtime: ModelRuntime,
-        counter: CountsTokens,
+        counter: TokenMeasure,
         log: CallLog,
         vault: Vault,
         interventions: Interventions,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
         new_call_id: Callable[[], str],
-        fitter: Fitter | None = None,
+        fitter: DocumentFitter | None = None,
         tools: Set[str] = frozenset(),
         limit: CallLimit = CallLimit(),  # noqa: B008 - a frozen value
         ratios: TokenRatios | None = None,
-        allowance: Allowance | None = None,
+        allowance: SessionRateLimit | None = None,
         prices: Mapping[ModelLayer, Price] = MappingProxyType({}),
         routing: Routing | None = None,
-        versions: KeepsVersions | None = None,
+        versions: RecipeVersionStore | None = None,
     ) -> None:
         self._cookbook, self._runtime, self._log = cookbook, runtime, log
         self._vault, self._interventions = vault, interventions
         self._clock, self._sleep, self._new_call_id = clock, sleep, new_call_id
         self._tools, self._count, self._limit, self._allowance = tools, counter.count, limit, allowance
         self._prices, self._routing, self._versions = prices, routing, versions
-        self._cache, self._correction, self._measuring = RecipeCache(counter.count), Correction(ratios), Measuring(runtime)
-        self._fitting = Fitting(counter.count, self._cache, fitter)
+        self._cache, self._correction, self._measuring = RecipeCache(counter.count), TokenRatioEstimator(ratios), PackSizeCheck(runtime)
+        self._fitting = InputFitter(counter.count, self._cache, fitter)
 
-    def use_fitter(self, fitter: Fitter) -> None:
+    def use_fitter(self, fitter: DocumentFitter) -> None:
         """Give the executor its compression, which itself calls through this executor (DECISIONS 8)."""
-        self._fitting = Fitting(self._count, self._cache, fitter)
+        self._fitting = InputFitter(self._count, self._cache, fitter)
 
     async def call(self, request: CallRequest) -> CallResult:
         """Run one recipe; raises HaltError after writing the intervention. One record is logged, failures included.
 
         Raises DeferredError where the limits of a live session put a summarisation call off (DECISIONS 7).
         """
-        loaded = self._loaded(request)
-        call = self._opened(request, loaded)
+        loaded = self._load_recipe(request)
+        call = self._open_call(request, loaded)
         try:
-            judged = await self._answered(call)
+            judged = await self._answer(call)
         except CallFaultError as fault:
             if fault.fault.deferred:
-                self._logged(call.account.record(self._clock(), success=False, error=fault.fault.message))
+                self._log_record(call.account.record(self._clock(), success=False, error=fault.fault.message))
                 raise DeferredError(f"{loaded.name}: {fault.fault.message}") from fault
-            raise self._halted(call, fault.fault) from fault
+            raise self._halt(call, fault.fault) from fault
         except HaltError as halt:
-            self._logged(call.account.record(self._clock(), success=False, error=f"compression: {halt}"))
+            self._log_record(call.account.record(self._clock(), success=False, error=f"compression: {halt}"))
             raise
-        return self._returned(call, judged)
+        return self._result(call, judged)
 
-    async def attempt(self, request: CallRequest) -> CallResult | Fault:
+    async def attempt(self, request: CallRequest) -> CallResult | CallFault:
         """`call` for compression, which has other ways: a failed call is logged and comes back; no intervention is opened."""
         try:
-            call = self._opened(request, self._cookbook.get(request.recipe, request.mode))
+            call = self._open_call(request, self._cookbook.get(request.recipe, request.mode))
         except ConfigurationError as error:
-            return Fault(InterventionType.CONFIG_ERROR, str(error), hint=error.hint)
+            return CallFault(InterventionType.CONFIG_ERROR, str(error), hint=error.hint)
         try:
-            judged = await self._answered(call)
+            judged = await self._answer(call)
         except CallFaultError as fault:
-            self._logged(call.account.record(self._clock(), success=False, error=fault.fault.message))
+            self._log_record(call.account.record(self._clock(), success=False, error=fault.fault.message))
             return fault.fault
-        return self._returned(call, judged)
+        return self._result(call, judged)
 
-    def _loaded(self, request: CallRequest) -> LoadedRecipe:
+    def _load_recipe(self, request: CallRequest) -> LoadedRecipe:
         """Step 1. A recipe that can not be loaded never ran: its intervention is all the trace it leaves (000 section 18.1)."""
         try:
             return self._cookbook.get(request.recipe, request.mode)
@@ -125,189 +125,189 @@ class Executor:
             opened = self._interventions.open(InterventionType.CONFIG_ERROR, str(error), hint=error.hint, **site_fields(request))
             raise HaltError(str(error), intervention_id=opened.id, hint=error.hint) from error
 
-    def _opened(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
-        self._remember(loaded)
+    def _open_call(self, request: CallRequest, loaded: LoadedRecipe) -> _Call:
+        self._keep_version(loaded)
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
-        layer, reasons = routed(self._routing, request, loaded.path, loaded.layer)
-        account = Account(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
-        account.request_ref = self._kept(account, "request", kept_case(request))
-        hearing = Hearing(request.listener, loaded.recipe.output_format)
-        return _Call(request, loaded, account, tools, Patience(account.call_id, loaded.recipe.quality_gates), hearing)
+        layer, reasons = routed_layer(self._routing, request, loaded.path, loaded.layer)
+        account = CallAccount(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
+        account.request_ref = self._keep_text(account, "request", recorded_case_text(request))
+        hearing = CallStream(request.listener, loaded.recipe.output_format)
+        return _Call(request, loaded, account, tools, RetryBudget(account.call_id, loaded.recipe.quality_gates), hearing)
 
-    async def _answered(self, call: _Call) -> Judged:
+    async def _answer(self, call: _Call) -> AnswerJudgement:
         """Steps 2 to 6: an answer that passes, or one whose low confidence the caller handles; raises CallFaultError."""
-        inputs = gather(call.request, call.loaded, call.tools)
+        inputs = gather_inputs(call.request, call.loaded, call.tools)
         recipe, layer = call.loaded.recipe, call.account.layer
-        larger = LARGER.get(layer)
+        larger = LARGER_LAYER.get(layer)
         try:
-            first = await self._tried(call, inputs, layer, "")
+            first = await self._try_layer(call, inputs, layer, "")
         except CallFaultError as fault:
-            wider = self._limit.widened(recipe.token_budget) if larger and fault.fault.wider else None
+            wider = self._limit.larger_budget(recipe.token_budget) if larger and fault.fault.wider else None
             if larger is None or wider is None:
                 raise
             call.account.escalated, call.account.budget = True, wider.total
-            return _sure_enough(call, await self._tried(call, inputs, larger, "", wider))
-        if first.doubt is None or larger is None or not call.patience.attempt_ms:
-            return _sure_enough(call, first)
+            return _require_confidence(call, await self._try_layer(call, inputs, larger, "", wider))
+        if first.low_confidence is None or larger is None or not call.retry_budget.attempt_ms:
+            return _require_confidence(call, first)
         call.account.escalated = True
-        call.hearing.withdraw(first.doubt.reason)
-        return _sure_enough(call, await self._tried(call, inputs, larger, f"{layer.value} answered: {first.doubt.reason}."))
+        call.stream.withdraw(first.low_confidence.reason)
+        return _require_confidence(call, await self._try_layer(call, inputs, larger, f"{layer.value} answered: {first.low_confidence.reason}."))
 
-    async def _tried(self, call: _Call, inputs: Inputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None) -> Judged:
+    async def _try_layer(self, call: _Call, inputs: CallInputs, layer: ModelLayer, feedback: str, budget: TokenBudget | None = None) -> AnswerJudgement:
         """Attempts on one layer, each told only the last error, until one passes or the call's patience is over."""
         target = self._target(call, layer, budget)
-        packable = await self._packable(call, inputs, target)
-        outcome: Judged | Fault | None = None
+        packable = await self._pack_contents(call, inputs, target)
+        outcome: AnswerJudgement | CallFault | None = None
         while True:
-            met_nobody = isinstance(outcome, Fault) and outcome.away  # then the attempt is still to be made
-            outcome = (None if met_nobody else await self._deferred(call)) or await self._attempted(call, packable, feedback, target)
-            if isinstance(outcome, Judged):
+            met_nobody = isinstance(outcome, CallFault) and outcome.away  # then the attempt is still to be made
+            outcome = (None if met_nobody else await self._rate_limit_fault(call)) or await self._attempt_once(call, packable, feedback, target)
+            if isinstance(outcome, AnswerJudgement):
                 return outcome
-            call.hearing.withdraw(outcome.message)
-            pause = call.patience.pause_before_next(outcome)
+            call.stream.withdraw(outcome.message)
+            pause = call.retry_budget.pause_before_next(outcome)
             if pause is None:
                 raise CallFaultError(outcome)
-            call.account.retries = call.patience.retries
+            call.account.retries = call.retry_budget.retries
             feedback = outcome.feedback or feedback
             if pause:
                 await self._sleep(pause)
 
-    def _target(self, call: _Call, layer: ModelLayer, budget: TokenBudget | None) -> Target:
+    def _target(self, call: _Call, layer: ModelLayer, budget: TokenBudget | None) -> PackTarget:
         own = call.loaded.recipe.temperature
         temperature = self._runtime.temperature(layer) if own is None else own
         ratio = self._correction.ratio(layer, self._runtime.model(layer))
-        return Target(layer, self._runtime.context_limit(layer), ratio, temperature, call.tools, budget)
+        return PackTarget(layer, self._runtime.context_limit(layer), ratio, temperature, call.tools, budget)
 
-    async def _packable(self, call: _Call, inputs: Inputs, target: Target) -> Packable:
+    async def _pack_contents(self, call: _Call, inputs: CallInputs, target: PackTarget) -> PackContents:
         """What surely fits the served model: where its own count is over, the plan is made again with the ratio that this prompt has.
 
         Ends: each plan has fewer tokens than the one before, and one without room for the fixed parts halts.
         """
         while True:
-            packable = await self._fitting.packable(call.request, call.loaded, inputs, target)
-            pack = pack_of(packable, call.account.call_id, "", self._count)
-            served = await self._measuring.too_many(pack, room=_served_room(call, target))
+            packable = await self._fitting.pack_contents(call.request, call.loaded, inputs, target)
+            pack = build_pack(packable, call.account.call_id, "", self._count)
+            served = await self._measuring.served_tokens_if_over(pack, room=_served_room(call, target))
             if served is None:
                 return packable
-            target = replace(target, ratio=max(ratio_of(packable.prompt_tokens + packable.input_tokens, served), target.ratio * 1.02))
+            target = replace(target, ratio=max(observed_ratio(packable.prompt_tokens + packable.input_tokens, served), target.ratio * 1.02))
 
-    async def _attempted(self, call: _Call, packable: Packable, feedback: str, target: Target) -> Judged | Fault:
+    async def _attempt_once(self, call: _Call, packable: PackContents, feedback: str, target: PackTarget) -> AnswerJudgement | CallFault:
         """Steps 4 to 6 once. Feedback that the served model has no room for is left out."""
-        allowance = self._allowance_of(call)
-        pack = pack_of(packable, call.account.call_id, feedback, self._count)
-        if feedback and await self._measuring.too_many(pack, room=_served_room(call, target)):
-            pack = pack_of(packable, call.account.call_id, "", self._count)
-        call.account.begin(packable, pack, self._kept(call.account, "pack", kept_pack(pack)), self._runtime.model(packable.layer))
+        allowance = self._rate_limit_of(call)
+        pack = build_pack(packable, call.account.call_id, feedback, self._count)
+        if feedback and await self._measuring.served_tokens_if_over(pack, room=_served_room(call, target)):
+            pack = build_pack(packable, call.account.call_id, "", self._count)
+        call.account.begin_attempt(packable, pack, self._keep_text(call.account, "pack", pack_text(pack)), self._runtime.model(packable.layer))
         began = self._clock()
         try:
             given = call.request.by_hand
             answer = (
-                by_a_person(given)
+                manual_answer(given)
                 if given
-                else await invoke(self._runtime, pack, timeout_ms=call.patience.attempt_ms, on_words=call.hearing.begin())
+                else await attempt_call(self._runtime, pack, timeout_ms=call.retry_budget.attempt_ms, on_words=call.stream.begin())
             )
         except ModelError as error:
-            call.patience.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000
+            call.retry_budget.spent_s += (self._clock() - began).total_seconds() - error.queued_ms / 1_000
             prompt, output, cached = error.tokens
-            call.account.took(Usage(prompt=prompt, output=output, cached=cached), error.queued_ms, self._prices.get(packable.layer))
+            call.account.add_usage(Usage(prompt=prompt, output=output, cached=cached), error.queued_ms, self._prices.get(packable.layer))
             if allowance and isinstance(error, RateLimitedError):
-                allowance.refused(call.request.site)
+                allowance.record_refusal(call.request.site)
             fault = fault_of(error)
             if fault.type is InterventionType.TIMEOUT:
-                call.account.judged(GateVerdict("timeout_ms", False, fault.message))
+                call.account.record_verdict(GateVerdict("timeout_ms", False, fault.message))
             return fault
-        call.patience.spent_s += answer.latency_ms / 1_000
-        call.account.took(answer.usage, answer.queued_ms, self._prices.get(packable.layer))
+        call.retry_budget.spent_s += answer.latency_ms / 1_000
+        call.account.add_usage(answer.usage, answer.queued_ms, self._prices.get(packable.layer))
         if allowance:
-            allowance.succeeded(call.request.site)
-        return self._judged(call, pack, answer)
+            allowance.record_success(call.request.site)
+        return self._judge(call, pack, answer)
 
-    async def _deferred(self, call: _Call) -> Fault | None:
+    async def _rate_limit_fault(self, call: _Call) -> CallFault | None:
         """Why the limits of the session put the next attempt off; None where they do not."""
-        allowance = self._allowance_of(call)
-        reason = await allowance.admitted(call.request.site) if allowance else ""
-        return Fault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True) if reason else None
+        allowance = self._rate_limit_of(call)
+        reason = await allowance.admit(call.request.site) if allowance else ""
+        return CallFault(InterventionType.BUDGET_EXCEEDED, reason, deferred=True) if reason else None
 
-    def _allowance_of(self, call: _Call) -> Allowance | None:
+    def _rate_limit_of(self, call: _Call) -> SessionRateLimit | None:
         """The limits that the call comes under: only a live session has them, the night has its own, and only for what goes beyond a
         turn's own calls."""
         site = call.request.site
-        is_live = bool(site.session) and site.priority is not Priority.NIGHT
-        return self._allowance if is_live and call.loaded.recipe.role in SUMMARIZING else None
+        is_live = bool(site.session) and site.priority is not Priority.BATCH
+        return self._allowance if is_live and call.loaded.recipe.role in SUMMARIZING_ROLES else None
 
-    def _judged(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> Judged | Fault:
+    def _judge(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> AnswerJudgement | CallFault:
         account, recipe = call.account, call.loaded.recipe
-        account.answered(answer, self._kept(account, "answer", answer.text), answer.usage.output or self._count(answer.text))
+        account.record_answer(answer, self._keep_text(account, "answer", answer.text), answer.usage.output or self._count(answer.text))
         if self._runtime.context_limit(pack.layer) is not None:
             counted, served = account.prompt + account.input, answer.usage.prompt
             self._correction.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served)
-        judged = judge(answer, recipe, self._cache.validator(call.loaded), call.request.sources, intent=call.request.intent)
+        judged = judge_answer(answer, recipe, self._cache.validator(call.loaded), call.request.sources, intent=call.request.intent)
         for verdict in judged.verdicts:
-            account.judged(verdict)
+            account.record_verdict(verdict)
         checked = recipe.output_schema is not None and recipe.quality_gates.schema_validation
         account.schema_valid = account.gates["schema_validation"] if checked else None
         account.confidence, account.thinking = confidence_of(judged.parsed), judged.thinking
         if recipe.output_format.is_written and call.request.sources:
-            account.tells = not tells_nothing(judged.text)
+            account.tells = not states_only_absence(judged.text)
         if judged.fault and call.request.by_hand:
             return replace(judged.fault, retryable=False)  # the same words again would be no other answer
         return judged.fault or judged
 
-    def _remember(self, loaded: LoadedRecipe) -> None:
+    def _keep_version(self, loaded: LoadedRecipe) -> None:
         """Every version that runs is kept; a store that fails costs that, not the call, and the next call tries again."""
         try:
             if self._versions:
                 self._versions.keep(loaded)
         except StoreError as error:
-            _say(f"{loaded.path}: version {loaded.version} was not kept: {error}")
+            _warn(f"{loaded.path}: version {loaded.version} was not kept: {error}")
 
-    def _kept(self, account: Account, kind: str, text: str) -> str:
+    def _keep_text(self, account: CallAccount, kind: str, text: str) -> str:
         """A vault that fails costs the copy, not the call."""
         try:
             return self._vault.keep(account.request.site.user, kind, text)
         except StoreError as error:
-            _say(f"call {account.call_id}: {kind} not kept: {error}")
+            _warn(f"call {account.call_id}: {kind} not kept: {error}")
             return ""
 
-    def _returned(self, call: _Call, judged: Judged) -> CallResult:
+    def _result(self, call: _Call, judged: AnswerJudgement) -> CallResult:
         """Step 7. A log that fails is said, in the result's record too; the answer stays."""
-        doubt = judged.doubt
-        call.hearing.finish(judged.text)
+        doubt = judged.low_confidence
+        call.stream.finish(judged.text)
         record = call.account.record(self._clock(), success=doubt is None, error=doubt.reason if doubt else "")
-        return CallResult(judged.text, judged.parsed, self._logged(record), judged.verdicts, call.account.compressions)
+        return CallResult(judged.text, judged.parsed, self._log_record(record), judged.verdicts, call.account.compressions)
 
-    def _logged(self, record: CallRecord) -> CallRecord:
+    def _log_record(self, record: CallRecord) -> CallRecord:
         try:
             self._log.append(record)
         except StoreError as error:
-            _say(f"call {record.call_id}: not logged: {error}")
+            _warn(f"call {record.call_id}: not logged: {error}")
             return record.model_copy(update={"error": "; ".join(filter(None, (record.error, f"not logged: {error}")))})
         return record
 
-    def _halted(self, call: _Call, fault: Fault) -> HaltError:
+    def _halt(self, call: _Call, fault: CallFault) -> HaltError:
         """Log the failure, write the intervention, and give the exception that names it."""
         message = fault.message if fault.message.startswith(call.loaded.name) else f"{call.loaded.name}: {fault.message}"
         if call.account.retries:
             message += f" (after {call.account.retries} {'retry' if call.account.retries == 1 else 'retries'})"
-        self._logged(call.account.record(self._clock(), success=False, error=message))
-        opened = self._interventions.open(fault.type, message, hint=fault.hint, **call.account.fields())
+        self._log_record(call.account.record(self._clock(), success=False, error=message))
+        opened = self._interventions.open(fault.type, message, hint=fault.hint, **call.account.intervention_fields())
         return HaltError(message, intervention_id=opened.id, hint=fault.hint)
 
 
-def _served_room(call: _Call, target: Target) -> int | None:
+def _served_room(call: _Call, target: PackTarget) -> int | None:
     """The served model's tokens for the two messages; None where it is unbounded."""
     budget = target.budget or call.loaded.recipe.token_budget
     return None if target.served is None else target.served - budget.output - budget.response_reserve
 
 
-def _sure_enough(call: _Call, judged: Judged) -> Judged:
+def _require_confidence(call: _Call, judged: AnswerJudgement) -> AnswerJudgement:
     """The answer itself, unless its confidence is too low and its caller can not go on with that."""
-    if judged.doubt is not None and call.request.halt_on_low_confidence:
-        call.hearing.withdraw(judged.doubt.reason)
-        raise CallFaultError(Fault(InterventionType.LOW_CONFIDENCE, judged.doubt.reason))
+    if judged.low_confidence is not None and call.request.halt_on_low_confidence:
+        call.stream.withdraw(judged.low_confidence.reason)
+        raise CallFaultError(CallFault(InterventionType.LOW_CONFIDENCE, judged.low_confidence.reason))
     return judged
 
 
-def _say(message: str) -> None:
+def _warn(message: str) -> None:
     """Standard logging: it goes to stderr unless the process sets it up otherwise."""
     logging.getLogger(__name__).warning(message)

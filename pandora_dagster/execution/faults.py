@@ -6,7 +6,7 @@ from pandora_dagster.contracts.words import InterventionType
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CallFault:
     """One failed attempt. `feedback` is what the model is told on the next one, "" where it could not do anything about it."""
 
     type: InterventionType
@@ -29,11 +29,11 @@ class Fault:
 class CallFaultError(Exception):
     """Leaves the steps of a call with the fault that ends it; never leaves the room."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: CallFault) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
 
-def stop(type: InterventionType, message: str, *, hint: str = "", wider: bool = False) -> CallFaultError:
+def unrecoverable_fault(type: InterventionType, message: str, *, hint: str = "", wider: bool = False) -> CallFaultError:
     """The exception for a fault that no further attempt on this layer can help."""
-    return CallFaultError(Fault(type, message, hint=hint, wider=wider))
+    return CallFaultError(CallFault(type, message, hint=hint, wider=wider))

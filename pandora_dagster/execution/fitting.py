@@ -7,24 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import CallRequest, InputDocument, Part
-from pandora_dagster.contracts.ports import Fitted, Fitter
+from pandora_dagster.contracts.ports import FittedDocuments, DocumentFitter
 from pandora_dagster.contracts.recipes import LoadedRecipe, TokenBudget
 from pandora_dagster.contracts.words import InterventionType, ModelLayer
 from pandora_dagster.errors import BudgetError, FactLossError
 from pandora_dagster.execution.attaching import with_attachments
-from pandora_dagster.execution.budgets import Choice, Count, Room, choose, framed_tokens, room_for, without_items
-from pandora_dagster.execution.faults import CallFaultError, stop
-from pandora_dagster.execution.inputs import Inputs
-from pandora_dagster.execution.packs import Packable, input_parts
-from pandora_dagster.execution.recipe_cache import RecipeCache, Shared
+from pandora_dagster.execution.budgets import ItemSelection, TokenCountFunction, MessageBudget, select_items, framed_tokens, message_budget, without_items
+from pandora_dagster.execution.faults import CallFaultError, unrecoverable_fault
+from pandora_dagster.execution.inputs import CallInputs
+from pandora_dagster.execution.packs import PackContents, input_parts
+from pandora_dagster.execution.recipe_cache import RecipeCache, SharedParts
 
-_LONGER = "serve the layer's model with a larger context (pandora doctor says where) and raise context_length in runtime.yaml"
-_WEIGHTY = 0.25
+_LARGER_CONTEXT_HINT = "serve the layer's model with a larger context (pandora doctor says where) and raise context_length in runtime.yaml"
+_LONG_QUERY_SHARE = 0.25
 """Share of the input room from which a query is long for its call."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PackTarget:
     """The layer a pack is made for, as the runtime serves it."""
 
     layer: ModelLayer
@@ -39,109 +39,109 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class InputFitter:
     """Makes calls fit."""
 
-    count: Count
+    count: TokenCountFunction
     cache: RecipeCache
-    fitter: Fitter | None
+    fitter: DocumentFitter | None
 
-    async def packable(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, target: Target) -> Packable:
+    async def pack_contents(self, request: CallRequest, loaded: LoadedRecipe, inputs: CallInputs, target: PackTarget) -> PackContents:
         """Everything for a pack within every budget; raises CallFaultError `budget_exceeded` naming the part and the tokens."""
         budget = target.budget or loaded.recipe.token_budget
-        room = room_for(budget, served=target.served, ratio=target.ratio)
-        shared = self.cache.shared(loaded, inputs.prompts)
-        _check_prompt(loaded, shared, room, _served(target, budget))
-        input_room = room.input_beside(shared.tokens)
-        inputs = self._referring(inputs, input_room)
+        room = message_budget(budget, served=target.served, ratio=target.ratio)
+        shared = self.cache.shared_parts(loaded, inputs.prompts)
+        _check_prompt(loaded, shared, room, _served_context_note(target, budget))
+        input_room = room.input_tokens_beside(shared.tokens)
+        inputs = self._attach_blocks(inputs, input_room)
         around = sum(part.tokens for part in input_parts(inputs.variables, (), inputs.query, self.count))
-        fitted = await self._fixed(request, loaded, inputs, input_room - around, _served(target, budget))
-        choice = choose(fitted.documents, room=input_room - around, count=self.count)
+        fitted = await self._fit_documents(request, loaded, inputs, input_room - around, _served_context_note(target, budget))
+        choice = select_items(fitted.documents, room=input_room - around, count=self.count)
         parts = input_parts(inputs.variables, choice.documents, inputs.query, self.count)
-        return _packable(request, loaded, target, room, shared, parts, choice, fitted)
+        return _assemble(request, loaded, target, room, shared, parts, choice, fitted)
 
-    def _referring(self, inputs: Inputs, room: int) -> Inputs:
+    def _attach_blocks(self, inputs: CallInputs, room: int) -> CallInputs:
         """The input as it is where it fits, or where the query is short; else with pasted blocks attached (DECISIONS 3)."""
         if self._fits(inputs, room) or not self._query_weighs(inputs, room):
             return inputs
         return with_attachments(inputs, self.count)
 
-    def _fits(self, inputs: Inputs, room: int) -> bool:
+    def _fits(self, inputs: CallInputs, room: int) -> bool:
         around = input_parts(inputs.variables, (), inputs.query, self.count)
-        return self._tokens(inputs.documents) + sum(part.tokens for part in around) <= room
+        return self._document_tokens(inputs.documents) + sum(part.tokens for part in around) <= room
 
-    def _query_weighs(self, inputs: Inputs, room: int) -> bool:
+    def _query_weighs(self, inputs: CallInputs, room: int) -> bool:
         """Whether the query takes a good part of the room."""
-        return self.count(inputs.query) > _WEIGHTY * max(1, room)
+        return self.count(inputs.query) > _LONG_QUERY_SHARE * max(1, room)
 
-    async def _fixed(self, request: CallRequest, loaded: LoadedRecipe, inputs: Inputs, room: int, served: str) -> Fitted:
+    async def _fit_documents(self, request: CallRequest, loaded: LoadedRecipe, inputs: CallInputs, room: int, served: str) -> FittedDocuments:
         """The documents, their own texts fitting `room`: as they are, or compressed, with what that saved."""
-        if self._tokens(inputs.documents) <= room:
-            return Fitted(inputs.documents, 0)
+        if self._document_tokens(inputs.documents) <= room:
+            return FittedDocuments(inputs.documents, 0)
         if self.fitter is None or not loaded.recipe.compression.enabled or room <= 0:
-            raise self._over(loaded, inputs, room, served)
+            raise self._over_budget_error(loaded, inputs, room, served)
         whole = [without_items(d) for d in inputs.documents if d.text]
         try:
             fitted = await self.fitter.fit(whole, room=room, recipe=loaded, request=request)
         except BudgetError as error:
             kind = InterventionType.FACT_LOSS if isinstance(error, FactLossError) else InterventionType.BUDGET_EXCEEDED
-            raise stop(kind, f"{loaded.name}: input: {error}", hint=error.hint, wider=True) from error
-        documents = _replaced(inputs.documents, fitted.documents)
-        if self._tokens(documents) > room:
-            raise self._over(loaded, Inputs(inputs.prompts, inputs.variables, documents, inputs.query), room, served)
+            raise unrecoverable_fault(kind, f"{loaded.name}: input: {error}", hint=error.hint, wider=True) from error
+        documents = _replace_texts(inputs.documents, fitted.documents)
+        if self._document_tokens(documents) > room:
+            raise self._over_budget_error(loaded, CallInputs(inputs.prompts, inputs.variables, documents, inputs.query), room, served)
         return replace(fitted, documents=documents)
 
-    def _tokens(self, documents: Sequence[InputDocument]) -> int:
+    def _document_tokens(self, documents: Sequence[InputDocument]) -> int:
         return sum(framed_tokens(without_items(d), self.count) for d in documents)
 
-    def _over(self, loaded: LoadedRecipe, inputs: Inputs, room: int, served: str) -> CallFaultError:
+    def _over_budget_error(self, loaded: LoadedRecipe, inputs: CallInputs, room: int, served: str) -> CallFaultError:
         """Says what takes the tokens, largest first, and how many are too many."""
         fixed = tuple(without_items(d) for d in inputs.documents)
         parts = input_parts(inputs.variables, fixed, inputs.query, self.count)
         around = sum(p.tokens for p in parts if p.kind != "document")
         tokens = sum(p.tokens for p in parts)
         listed = ", ".join(f"{p.name} {p.tokens}" for p in sorted(parts, key=lambda p: -p.tokens))
-        return stop(
+        return unrecoverable_fault(
             InterventionType.BUDGET_EXCEEDED,
             f"{loaded.name}: input: {tokens} tokens ({listed}) are {tokens - room - around} over{served}: "
             f"expected at most {max(0, room + around)}",
-            hint=f"Shorten the largest part, give the recipe a larger token_budget.input, or {_LONGER}.",
+            hint=f"Shorten the largest part, give the recipe a larger token_budget.input, or {_LARGER_CONTEXT_HINT}.",
             wider=True,
         )
 
 
-def _check_prompt(loaded: LoadedRecipe, shared: Shared, room: Room, served: str) -> None:
+def _check_prompt(loaded: LoadedRecipe, shared: SharedParts, room: MessageBudget, served: str) -> None:
     allowed = min(room.prompt, max(0, room.both))
     if shared.tokens > allowed:
         message = f"{loaded.name}: prompt: {shared.tokens} tokens are {shared.tokens - allowed} over{served}: expected at most {allowed}"
-        raise stop(InterventionType.BUDGET_EXCEEDED, message, hint=f"Shorten the prompt files, or {_LONGER}.")
+        raise unrecoverable_fault(InterventionType.BUDGET_EXCEEDED, message, hint=f"Shorten the prompt files, or {_LARGER_CONTEXT_HINT}.")
 
 
-def _served(target: Target, budget: TokenBudget) -> str:
+def _served_context_note(target: PackTarget, budget: TokenBudget) -> str:
     """Says where a served context leaves less than the budget; "" where it does not."""
     if target.served is None or target.served >= budget.total:
         return ""
     return f" ({target.layer.value} serves {target.served} tokens, the budget is {budget.total})"
 
 
-def _replaced(given: Sequence[InputDocument], fitted: Sequence[InputDocument]) -> tuple[InputDocument, ...]:
+def _replace_texts(given: Sequence[InputDocument], fitted: Sequence[InputDocument]) -> tuple[InputDocument, ...]:
     """The given documents in their order, with the texts that compression gave them; their items stay a choice."""
     texts = {document.name: document.text for document in fitted}
     return tuple(InputDocument(d.name, texts.get(d.name, d.text), d.items, d.header) for d in given)
 
 
-def _packable(
+def _assemble(
     request: CallRequest,
     loaded: LoadedRecipe,
-    target: Target,
-    room: Room,
-    shared: Shared,
+    target: PackTarget,
+    room: MessageBudget,
+    shared: SharedParts,
     parts: tuple[Part, ...],
-    choice: Choice,
-    fitted: Fitted,
-) -> Packable:
+    choice: ItemSelection,
+    fitted: FittedDocuments,
+) -> PackContents:
     tokens = sum(part.tokens for part in parts)
-    return Packable(
+    return PackContents(
         request=request,
         loaded=loaded,
         layer=target.layer,

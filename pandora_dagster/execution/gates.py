@@ -9,8 +9,8 @@ from jsonschema.protocols import Validator
 from pandora_dagster.contracts.calls import GateVerdict, Source
 from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.text.answers import strings
-from pandora_dagster.text.citations import cited
-from pandora_dagster.text.nothing_found import only_nothing_found
+from pandora_dagster.text.citations import cited_labels
+from pandora_dagster.text.nothing_found import is_no_result
 
 LABEL_LISTS = ("checked_citations", "evidence")
 """Array properties of an answer that hold citation labels."""
@@ -43,7 +43,7 @@ def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> 
     faults = list(_schema_faults(parsed, validator) if validator else ())
     if recipe.quality_gates.confidence_threshold is not None and confidence_of(parsed) is None:
         given = cast("dict[str, object]", parsed).get("confidence") if isinstance(parsed, dict) else None
-        faults.append(f"$.confidence: {_short(repr(given))}: expected a number from 0 to 1")
+        faults.append(f"$.confidence: {_shorten_message(repr(given))}: expected a number from 0 to 1")
     if not faults:
         return GateVerdict("schema_validation", True)
     more = f"; and {len(faults) - _SHOWN_FAULTS} more" if len(faults) > _SHOWN_FAULTS else ""
@@ -52,10 +52,10 @@ def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> 
 
 def _schema_faults(parsed: object, validator: Validator) -> Iterator[str]:
     for error in sorted(validator.iter_errors(cast(Any, parsed)), key=lambda e: e.json_path):
-        yield f"{error.json_path}: {_short(error.message)}"
+        yield f"{error.json_path}: {_shorten_message(error.message)}"
 
 
-def _short(message: str) -> str:
+def _shorten_message(message: str) -> str:
     """jsonschema quotes the whole faulty value: the sentence keeps its beginning and its end."""
     half = _LONGEST_FAULT // 2
     return message if len(message) <= _LONGEST_FAULT else f"{message[:half]} ... {message[-half:]}"
@@ -87,18 +87,18 @@ def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, 
     if unknown := [label for label in labels if label not in given]:
         known = ", ".join(f"[{label}]" for label in sorted(given, key=_numerically)) or "no source"
         return GateVerdict("evidence_required", False, f"answer: cites {_bracketed(unknown)}: expected only what was given: {known}")
-    if recipe.output_format.is_written and given and not labels and not _claims_nothing(str(parsed), intent):
+    if recipe.output_format.is_written and given and not labels and not _makes_no_claim(str(parsed), intent):
         return GateVerdict("evidence_required", False, "answer: cites nothing: expected every claim to name its source, e.g. [1]")
     return GateVerdict("evidence_required", True, value=float(len(labels)))
 
 
-def tells_nothing(text: str) -> bool:
+def states_only_absence(text: str) -> bool:
     """Whether a written answer says only that nothing was found, whatever it cites and quotes beside that."""
     bare = _ASIDE.sub("", text)
-    return only_nothing_found(bare) or _claims_nothing(bare, "")
+    return is_no_result(bare) or _makes_no_claim(bare, "")
 
 
-def _claims_nothing(text: str, intent: str) -> bool:
+def _makes_no_claim(text: str, intent: str) -> bool:
     """Whether an answer greets, or owns to a gap in every sentence that is more than courtesy."""
     if len(text) > _LONGEST_ABSENCE or _FIRM.search(text):
         return False
@@ -111,7 +111,7 @@ def _claims_nothing(text: str, intent: str) -> bool:
 
 def _labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Labels that an answer cites, each once: `[n]` in its strings, code left out, and the lists that hold labels."""
-    found = [label for text in strings(parsed) for label in cited(_CODE.sub("", text))]
+    found = [label for text in strings(parsed) for label in cited_labels(_CODE.sub("", text))]
     if isinstance(parsed, dict):
         for name in _label_lists(schema or {}):
             listed = cast("dict[str, object]", parsed).get(name)
@@ -126,7 +126,7 @@ def _label_lists(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _label(value: object) -> str:
     """The label an entry of such a list is; "" for a sentence or an object, whose own `[n]` are found like all others."""
-    if isinstance(value, (dict, list)) or (cited(str(value)) and not _LABEL.fullmatch(str(value).strip())):
+    if isinstance(value, (dict, list)) or (cited_labels(str(value)) and not _LABEL.fullmatch(str(value).strip())):
         return ""
     found = _LABEL.fullmatch(str(value).strip())
     return found.group(1) if found else repr(value)[:40]

@@ -6,9 +6,9 @@ Words go to the listener as they come; a failed attempt withdraws them; at the e
 import re
 from collections.abc import Callable
 
-from pandora_dagster.contracts.listening import Listens
+from pandora_dagster.contracts.listening import AnswerListener
 from pandora_dagster.contracts.words import OutputFormat
-from pandora_dagster.text.micro_tags import Reading
+from pandora_dagster.text.micro_tags import TaggedAnswerReader
 
 _FENCE = re.compile(
     r"```(?:m(?:a(?:r(?:k(?:d(?:o(?:w(?:n[ \t]*)?)?)?)?)?)?|d[ \t]*)?)?\Z|```(?:markdown|md)[ \t]*\n|`{1,2}\Z", re.IGNORECASE
@@ -16,13 +16,13 @@ _FENCE = re.compile(
 """The beginning of an answer that may be, or is, a fence around the whole of it: that is taken off once its end is seen."""
 
 
-class Hearing:
+class CallStream:
     """One call's listener, if it has one."""
 
-    def __init__(self, listener: Listens | None, output_format: OutputFormat) -> None:
+    def __init__(self, listener: AnswerListener | None, output_format: OutputFormat) -> None:
         self._listener = listener if output_format.is_written else None
         self._format = output_format
-        self._reading: Reading | None = None
+        self._reading: TaggedAnswerReader | None = None
         self._told: list[str] = []
         self._held = ""
 
@@ -30,15 +30,15 @@ class Hearing:
         """Where a new attempt's words go; None where nobody listens."""
         if self._listener is None:
             return None
-        self._reading, self._held = Reading() if self._format is OutputFormat.TAGGED else None, ""
-        return self._words
+        self._reading, self._held = TaggedAnswerReader() if self._format is OutputFormat.TAGGED else None, ""
+        return self._receive
 
     def withdraw(self, reason: str) -> None:
         """What was told is no answer after all."""
         self._held = ""
         if self._listener is not None and self._told:
             self._told.clear()
-            self._listener.withdrawn(reason)
+            self._listener.on_withdrawal(reason)
 
     def finish(self, text: str) -> None:
         """The result is `text`: what is missing of it is told; where it goes on otherwise, all of it in the place of what was told."""
@@ -48,11 +48,11 @@ class Hearing:
         if not text.startswith(told):
             self.withdraw("its form was put right")
             told = ""
-        self._tell(text[len(told) :])
+        self._emit(text[len(told) :])
 
-    def _words(self, piece: str) -> None:
+    def _receive(self, piece: str) -> None:
         """White space at both ends is not part of the answer: it is held until words follow it."""
-        text = self._held + (self._reading.take(piece) if self._reading else piece)
+        text = self._held + (self._reading.feed(piece) if self._reading else piece)
         if not self._told:
             text = text.lstrip()
         if not self._told and self._format is OutputFormat.MARKDOWN and _FENCE.match(text):
@@ -60,9 +60,9 @@ class Hearing:
             return
         ready = text.rstrip()
         self._held = text[len(ready) :]
-        self._tell(ready)
+        self._emit(ready)
 
-    def _tell(self, text: str) -> None:
+    def _emit(self, text: str) -> None:
         if text and self._listener is not None:
             self._told.append(text)
-            self._listener.words(text)
+            self._listener.on_text(text)

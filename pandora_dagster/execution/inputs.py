@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from pandora_dagster.contracts.calls import CallRequest, InputDocument
 from pandora_dagster.contracts.recipes import LoadedRecipe, Recipe
 from pandora_dagster.contracts.words import InterventionType
-from pandora_dagster.cookbook.prompts import fill, select_prompts, variables_in
+from pandora_dagster.cookbook.prompts import fill_variables, select_prompts, variables_in
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.execution.faults import stop
-from pandora_dagster.text.sections import ContextDocument, checked
+from pandora_dagster.execution.faults import unrecoverable_fault
+from pandora_dagster.text.sections import ContextDocument, parse_context
 
-CONTEXT = "context.md"
+CONTEXT_DOCUMENT = "context.md"
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class CallInputs:
     """What goes into the pack of one call, before any budget."""
 
     prompts: tuple[str, ...]
@@ -33,30 +33,30 @@ class Inputs:
     query: str
 
 
-def gather(request: CallRequest, loaded: LoadedRecipe, tools: tuple[str, ...]) -> Inputs:
+def gather_inputs(request: CallRequest, loaded: LoadedRecipe, tools: tuple[str, ...]) -> CallInputs:
     """Resolve everything the recipe names; raises CallFaultError with all missing variable names at once."""
     recipe = loaded.recipe
     chosen = select_prompts(loaded, mode=request.mode, intent=request.intent, policy=request.policy)
-    known = {**_given(request, tools), **request.variables}
-    _check_names(recipe, chosen, known)
-    shown = {name: fill(text, known) for name, text in recipe.variables.items()}
-    prompts = tuple(fill(text, {**known, **shown}) for text in chosen)
-    return Inputs(prompts, _lines(shown), _documents(request, recipe), request.query)
+    known = {**_call_variables(request, tools), **request.variables}
+    _require_variables(recipe, chosen, known)
+    shown = {name: fill_variables(text, known) for name, text in recipe.variables.items()}
+    prompts = tuple(fill_variables(text, {**known, **shown}) for text in chosen)
+    return CallInputs(prompts, _variable_lines(shown), _input_documents(request, recipe), request.query)
 
 
-def _check_names(recipe: Recipe, prompts: Sequence[str], known: Mapping[str, str]) -> None:
-    needed = dict.fromkeys((*_names(recipe.variables.values()), *(n for n in _names(prompts) if n not in recipe.variables)))
+def _require_variables(recipe: Recipe, prompts: Sequence[str], known: Mapping[str, str]) -> None:
+    needed = dict.fromkeys((*_variable_names(recipe.variables.values()), *(n for n in _variable_names(prompts) if n not in recipe.variables)))
     if missing := [f"{{{{{name}}}}}" for name in needed if name not in known]:
-        raise stop(
+        raise unrecoverable_fault(
             InterventionType.CONFIG_ERROR, f"{recipe.name}: variables without a value: {', '.join(missing)}: expected all to be given"
         )
 
 
-def _names(texts: Iterable[str]) -> list[str]:
+def _variable_names(texts: Iterable[str]) -> list[str]:
     return [name for text in texts for name in variables_in(text)]
 
 
-def _given(request: CallRequest, tools: tuple[str, ...]) -> dict[str, str]:
+def _call_variables(request: CallRequest, tools: tuple[str, ...]) -> dict[str, str]:
     """Variables that every call has."""
     site = request.site
     return {
@@ -71,40 +71,40 @@ def _given(request: CallRequest, tools: tuple[str, ...]) -> dict[str, str]:
     }
 
 
-def _lines(variables: Mapping[str, str]) -> str:
+def _variable_lines(variables: Mapping[str, str]) -> str:
     """One variable a line; further lines of a value are indented, so that a value never looks like another variable."""
     return "\n".join(f"{name}: " + "\n  ".join(value.splitlines()) for name, value in variables.items())
 
 
-def _documents(request: CallRequest, recipe: Recipe) -> tuple[InputDocument, ...]:
+def _input_documents(request: CallRequest, recipe: Recipe) -> tuple[InputDocument, ...]:
     offered = {document.name: document for document in request.documents}
     names = dict.fromkeys(recipe.input_docs)
-    if recipe.input_sections and CONTEXT not in names:
-        names = dict.fromkeys((CONTEXT, *names))
-    if CONTEXT in names:
-        offered[CONTEXT] = _context(offered.get(CONTEXT), recipe)
-    found = (_said_once(offered[name], request.query) for name in names if name in offered)
+    if recipe.input_sections and CONTEXT_DOCUMENT not in names:
+        names = dict.fromkeys((CONTEXT_DOCUMENT, *names))
+    if CONTEXT_DOCUMENT in names:
+        offered[CONTEXT_DOCUMENT] = _context_document(offered.get(CONTEXT_DOCUMENT), recipe)
+    found = (_without_query_copy(offered[name], request.query) for name in names if name in offered)
     return tuple(document for document in found if document.text.strip() or document.items)
 
 
-def _context(document: InputDocument | None, recipe: Recipe) -> InputDocument:
+def _context_document(document: InputDocument | None, recipe: Recipe) -> InputDocument:
     """context.md with the sections that the recipe reads; section 0 always (000 section 12.2), in the end as the query part."""
     if document is None:
-        raise stop(InterventionType.MISSING_DOCUMENT, f"{recipe.name}: {CONTEXT}: expected it among the documents of the call")
+        raise unrecoverable_fault(InterventionType.MISSING_DOCUMENT, f"{recipe.name}: {CONTEXT_DOCUMENT}: expected it among the documents of the call")
     try:
-        parsed = checked(document.text, where=CONTEXT)
+        parsed = parse_context(document.text, where=CONTEXT_DOCUMENT)
     except DocumentError as error:
-        raise stop(InterventionType.CORRUPT_DOCUMENT, f"{recipe.name}: {error}") from error
+        raise unrecoverable_fault(InterventionType.CORRUPT_DOCUMENT, f"{recipe.name}: {error}") from error
     if not recipe.input_sections:
         return document
-    return InputDocument(CONTEXT, parsed.only(int(mark[1:]) for mark in recipe.input_sections).rstrip("\n"))
+    return InputDocument(CONTEXT_DOCUMENT, parsed.select(int(mark[1:]) for mark in recipe.input_sections).rstrip("\n"))
 
 
-def _said_once(document: InputDocument, query: str) -> InputDocument:
+def _without_query_copy(document: InputDocument, query: str) -> InputDocument:
     """The document without its copy of the query; one that says something else stays as it is."""
     if document.text.strip() == query.strip():
         return replace(document, text="")
-    if document.name != CONTEXT:
+    if document.name != CONTEXT_DOCUMENT:
         return document
     parsed = ContextDocument.parse(document.text)
     if parsed.query().strip() != query.strip():

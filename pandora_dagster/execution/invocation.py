@@ -13,18 +13,18 @@ from pandora_dagster.errors import (
     RateLimitedError,
     RuntimeUnreachableError,
 )
-from pandora_dagster.execution.faults import Fault
+from pandora_dagster.execution.faults import CallFault
 
 PERSON = "person"
 """Who answered, in the records of a call whose answer was given by hand."""
 
 
-def by_a_person(text: str) -> ModelAnswer:
+def manual_answer(text: str) -> ModelAnswer:
     """An answer given by hand, as whoever judges it takes one."""
     return ModelAnswer(text, "stop", Usage(), PERSON, PERSON, 0.0)
 
 
-async def invoke(runtime: ModelRuntime, pack: PromptPack, *, timeout_ms: int, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
+async def attempt_call(runtime: ModelRuntime, pack: PromptPack, *, timeout_ms: int, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
     """One answer; raises ModelError. The runtime keeps the time, from when the call has its place at the server; a late
     answer is a ModelTimeoutError whether or not it could be interrupted."""
     answer = await runtime.complete(pack, timeout_s=timeout_ms / 1_000, on_words=on_words)
@@ -33,16 +33,16 @@ async def invoke(runtime: ModelRuntime, pack: PromptPack, *, timeout_ms: int, on
     return answer
 
 
-def fault_of(error: ModelError) -> Fault:
+def fault_of(error: ModelError) -> CallFault:
     """What a failed attempt means for the call. The model is told only of an answer that was its own."""
     if isinstance(error, ModelTimeoutError):
-        return Fault(InterventionType.TIMEOUT, str(error), retryable=True, hint=error.hint)
+        return CallFault(InterventionType.TIMEOUT, str(error), retryable=True, hint=error.hint)
     if isinstance(error, ModelRejectedError):
-        return Fault(InterventionType.CONFIG_ERROR, f"the endpoint refused the request: {error}", hint=error.hint)
+        return CallFault(InterventionType.CONFIG_ERROR, f"the endpoint refused the request: {error}", hint=error.hint)
     if isinstance(error, BadAnswerError):
-        return Fault(InterventionType.SCHEMA_VIOLATION, str(error), retryable=True, feedback=str(error), hint=error.hint)
+        return CallFault(InterventionType.SCHEMA_VIOLATION, str(error), retryable=True, feedback=str(error), hint=error.hint)
     away = isinstance(error, RuntimeUnreachableError) and not isinstance(error, RateLimitedError)
-    return Fault(
+    return CallFault(
         InterventionType.RUNTIME_UNREACHABLE,
         str(error),
         retryable=error.retryable,

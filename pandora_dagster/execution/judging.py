@@ -10,19 +10,19 @@ from pandora_dagster.contracts.calls import GateVerdict, ModelAnswer, Source
 from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.contracts.words import InterventionType, OutputFormat
 from pandora_dagster.errors import BadAnswerError
-from pandora_dagster.execution.faults import Fault
+from pandora_dagster.execution.faults import CallFault
 from pandora_dagster.execution.gates import confidence_gate, evidence_gate, schema_gate
 from pandora_dagster.text.answers import read_answer
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class AnswerJudgement:
     """One answer after its gates: usable where `fault` is None, though its confidence may still be too low."""
 
     text: str
     parsed: Any
     verdicts: tuple[GateVerdict, ...]
-    fault: Fault | None = None
+    fault: CallFault | None = None
     tagged: bool = False
 
     @property
@@ -31,24 +31,24 @@ class Judged:
         return str(cast("dict[str, object]", self.parsed)["thinking"]) if self.tagged else ""
 
     @property
-    def doubt(self) -> GateVerdict | None:
+    def low_confidence(self) -> GateVerdict | None:
         """The failed confidence verdict of an otherwise good answer."""
         return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
 
 
-def judge(answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], *, intent: str = "") -> Judged:
+def judge_answer(answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], *, intent: str = "") -> AnswerJudgement:
     """Parse, validate and gate an answer that came in time; `intent` is the request's."""
     in_time = GateVerdict("timeout_ms", True, value=answer.latency_ms)
     try:
         parsed = read_answer(answer.text, recipe.output_format, finish_reason=answer.finish_reason, mapping=_wants_mapping(recipe))
     except BadAnswerError as error:
         unreadable = GateVerdict("schema_validation", False, str(error))
-        return Judged(answer.text, None, (unreadable, in_time), _told(InterventionType.SCHEMA_VIOLATION, str(error)))
+        return AnswerJudgement(answer.text, None, (unreadable, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error)))
     tagged = recipe.output_format is OutputFormat.TAGGED
     written: object = parsed["text"] if tagged else parsed
     verdicts = tuple(_verdicts(written, recipe, validator, sources, intent))
     text = written if isinstance(written, str) and recipe.output_format is not OutputFormat.JSON else answer.text
-    return Judged(text, parsed, (*verdicts, in_time), _fault(verdicts), tagged)
+    return AnswerJudgement(text, parsed, (*verdicts, in_time), _first_fault(verdicts), tagged)
 
 
 def _wants_mapping(recipe: Recipe) -> bool:
@@ -68,14 +68,14 @@ def _verdicts(parsed: object, recipe: Recipe, validator: Validator | None, sourc
     return verdicts
 
 
-def _fault(verdicts: Sequence[GateVerdict]) -> Fault | None:
+def _first_fault(verdicts: Sequence[GateVerdict]) -> CallFault | None:
     for verdict in verdicts:
         if not verdict.passed and verdict.gate == "schema_validation":
-            return _told(InterventionType.SCHEMA_VIOLATION, verdict.reason)
+            return _retryable_fault(InterventionType.SCHEMA_VIOLATION, verdict.reason)
         if not verdict.passed and verdict.gate == "evidence_required":
-            return _told(InterventionType.MISSING_EVIDENCE, verdict.reason)
+            return _retryable_fault(InterventionType.MISSING_EVIDENCE, verdict.reason)
     return None
 
 
-def _told(type: InterventionType, reason: str) -> Fault:
-    return Fault(type, reason, retryable=True, feedback=reason)
+def _retryable_fault(type: InterventionType, reason: str) -> CallFault:
+    return CallFault(type, reason, retryable=True, feedback=reason)

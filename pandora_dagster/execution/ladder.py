@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pandora_dagster.compression.compressor import Compressed, compress, reference_to
+from pandora_dagster.compression.compressor import CompressedText, compress, reference_line
 from pandora_dagster.compression.facts import Fact, Ledger, Outcome, Rank
-from pandora_dagster.compression.grounding import Source
-from pandora_dagster.compression.ledger import take_ledger
-from pandora_dagster.compression.restoring import restored
-from pandora_dagster.compression.summary_check import SummaryCheck, is_a_summary
+from pandora_dagster.compression.grounding import SourceIndex
+from pandora_dagster.compression.ledger import build_ledger
+from pandora_dagster.compression.restoring import restore_facts
+from pandora_dagster.compression.summary_check import SummaryCheck, check_summary
 from pandora_dagster.compression.verification import Verification, verify
 from pandora_dagster.contracts.calls import GateVerdict
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.words import ContentType
 
-_SHOWN = 5
+_MAX_REASONS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CompressionJudgement:
     """A candidate with its verdicts and every reason against it."""
 
     text: str
@@ -42,13 +42,13 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Contract:
+class CompressionContract:
     """What a shortened text is held to: the facts of its original, and its target."""
 
     text: str
     target: int
     content_type: ContentType
-    counter: CountsTokens
+    counter: TokenMeasure
     query: str = ""
     name: str = ""
     original: str = ""
@@ -56,28 +56,28 @@ class Contract:
 
     @cached_property
     def ledger(self) -> Ledger:
-        return take_ledger(self.original or self.text, self.content_type)
+        return build_ledger(self.original or self.text, self.content_type)
 
     @cached_property
-    def source(self) -> Source:
-        return Source(self.original or self.text)
+    def source(self) -> SourceIndex:
+        return SourceIndex(self.original or self.text)
 
-    def judge(self, candidate: str) -> Judged:
+    def judge(self, candidate: str) -> CompressionJudgement:
         """Every verdict on a candidate. Missing details and important facts alone do not refuse it."""
-        found = verify(self.ledger, self.source, candidate, reference=reference_to(self.name, self.content_type))
-        check = is_a_summary(candidate, self.original or self.text, self.target, self.counter)
+        found = verify(self.ledger, self.source, candidate, reference=reference_line(self.name, self.content_type))
+        check = check_summary(candidate, self.original or self.text, self.target, self.counter)
         lost = [f"critical fact missing: {f.text[:80]}" for f in found.lost_critical]
         wrong = [f"{v.outcome.value}: {v.text[:80]}" for v in found.of(Outcome.MUTATED, Outcome.INVENTED)]
-        return Judged(candidate, found, check, (*check.reasons, *lost, *wrong))
+        return CompressionJudgement(candidate, found, check, (*check.reasons, *lost, *wrong))
 
-    def mended(self, judged: Judged) -> Judged:
+    def repair(self, judged: CompressionJudgement) -> CompressionJudgement:
         """Missing facts put back, each with its subject, within the target. What was invented can not be mended."""
         if not judged.lost:
             return judged
-        again = self.judge(restored(judged.text, judged.lost, self.original or self.text, self.target, self.counter))
+        again = self.judge(restore_facts(judged.text, judged.lost, self.original or self.text, self.target, self.counter))
         return again if len(again.reasons) <= len(judged.reasons) else judged
 
-    def spans(self) -> Compressed:
+    def compress_to_spans(self) -> CompressedText:
         """Verbatim spans, chosen and verified; HALTs where the critical facts do not fit."""
         return compress(
             self.text,
@@ -97,13 +97,13 @@ def compression_gates(found: Verification, check: SummaryCheck, tokens: int, tar
     wrong = [f"{v.outcome.value}: {v.text[:80]}" for v in found.of(Outcome.MUTATED, Outcome.INVENTED)]
     over = "" if tokens <= target else f"{tokens} tokens: expected at most {target}"
     return (
-        GateVerdict("facts_preserved", found.facts_preserved, "; ".join([*lost, *wrong][:_SHOWN]), float(found.counts["total"])),
+        GateVerdict("facts_preserved", found.facts_preserved, "; ".join([*lost, *wrong][:_MAX_REASONS]), float(found.counts["total"])),
         GateVerdict("within_budget", not over, over, float(tokens)),
         GateVerdict("is_a_summary", check.ok, "; ".join(check.reasons)),
     )
 
 
-def wanted(judged: Judged, hints: Sequence[str], *, room: int, counter: CountsTokens) -> tuple[str, ...]:
+def keep_hints(judged: CompressionJudgement, hints: Sequence[str], *, room: int, counter: TokenMeasure) -> tuple[str, ...]:
     """What a model is asked to keep next time: the hints, then exactly what is missing, as much as `room` tokens hold."""
     kept: list[str] = []
     left = room
@@ -115,7 +115,7 @@ def wanted(judged: Judged, hints: Sequence[str], *, room: int, counter: CountsTo
     return tuple(kept)
 
 
-def like(text: str, original: str) -> str:
+def with_original_margins(text: str, original: str) -> str:
     """A shortened piece with the blank lines that stood around it, so that its neighbours keep their distance."""
     before = original[: len(original) - len(original.lstrip("\n"))]
     return before + text.strip("\n") + original[len(original.rstrip()) :]

@@ -8,12 +8,12 @@ from pandora_dagster.execution.correction import TEMPLATE_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
-class Measuring:
+class PackSizeCheck:
     """Asks the runtime only where the pack could be over: no tokenizer has more tokens than bytes."""
 
     runtime: ModelRuntime
 
-    async def too_many(self, pack: PromptPack, *, room: int | None) -> int | None:
+    async def served_tokens_if_over(self, pack: PromptPack, *, room: int | None) -> int | None:
         """The model's tokens of `pack` where they are over `room`; None where it fits, and where nobody can say."""
         if room is None or _bytes(pack) + TEMPLATE_TOKENS <= room:
             return None

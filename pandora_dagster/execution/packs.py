@@ -8,7 +8,7 @@ from pandora_dagster.contracts.calls import CallRequest, InputDocument, Part, Pa
 from pandora_dagster.contracts.compression import CompressionReport
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.execution.budgets import Count, text_of
+from pandora_dagster.execution.budgets import TokenCountFunction, document_text
 
 LONGEST_FEEDBACK = 480
 """Characters of an error that a retry is told; enough for three schema faults, about 120 tokens."""
@@ -16,7 +16,7 @@ SHORT_FEEDBACK = "Your last answer was not accepted. Answer again in the form as
 
 
 @dataclass(frozen=True, slots=True)
-class Packable:
+class PackContents:
     """Everything a pack of one call on one layer is made of, each part within its budget."""
 
     request: CallRequest
@@ -35,7 +35,7 @@ class Packable:
     compressions: tuple[CompressionReport, ...] = ()
 
 
-def part(kind: PartKind, name: str, text: str, count: Count) -> Part:
+def counted_part(kind: PartKind, name: str, text: str, count: TokenCountFunction) -> Part:
     """A part with its tokens, counted as it stands in its message and with the blank line that follows it.
 
     The frame ends in a sign and line breaks and the next one begins with `<`: cl100k never merges across that border, so the
@@ -44,17 +44,17 @@ def part(kind: PartKind, name: str, text: str, count: Count) -> Part:
     return Part(kind, name, text, count(framed(kind, name, text) + "\n\n"))
 
 
-def input_parts(variables: str, documents: Iterable[InputDocument], query: str, count: Count) -> tuple[Part, ...]:
+def input_parts(variables: str, documents: Iterable[InputDocument], query: str, count: TokenCountFunction) -> tuple[Part, ...]:
     """Variables, documents, and the query last (000 section 6)."""
-    parts = [part("variables", "variables", variables, count)] if variables else []
-    parts += [part("document", d.name, text, count) for d in documents if (text := text_of(d))]
-    return (*parts, part("query", "query", query, count))
+    parts = [counted_part("variables", "variables", variables, count)] if variables else []
+    parts += [counted_part("document", d.name, text, count) for d in documents if (text := document_text(d))]
+    return (*parts, counted_part("query", "query", query, count))
 
 
-def pack_of(packable: Packable, call_id: str, feedback: str, count: Count) -> PromptPack:
+def build_pack(packable: PackContents, call_id: str, feedback: str, count: TokenCountFunction) -> PromptPack:
     """The pack of one attempt; `feedback` is the last error, shortened or left out where it does not fit."""
     recipe = packable.loaded.recipe
-    told = _feedback(feedback, packable.feedback_room, count)
+    told = _fitting_feedback(feedback, packable.feedback_room, count)
     return PromptPack(
         call_id=call_id,
         recipe=packable.loaded.name,
@@ -74,18 +74,18 @@ def pack_of(packable: Packable, call_id: str, feedback: str, count: Count) -> Pr
     )
 
 
-def _feedback(error: str, room: int, count: Count) -> Sequence[Part]:
+def _fitting_feedback(error: str, room: int, count: TokenCountFunction) -> Sequence[Part]:
     if not error:
         return ()
     told = error if len(error) <= LONGEST_FEEDBACK else f"{error[: LONGEST_FEEDBACK - 200]} ... {error[-200:]}"
     for text in (f"Your last answer was not accepted: {told}\nAnswer again, completely and in the form asked for.", SHORT_FEEDBACK):
-        candidate = part("feedback", "feedback", text, count)
+        candidate = counted_part("feedback", "feedback", text, count)
         if candidate.tokens <= room:
             return (candidate,)
     return ()
 
 
-def kept_pack(pack: PromptPack) -> str:
+def pack_text(pack: PromptPack) -> str:
     """A pack as the vault keeps it: what was sent, and to which layer; a JSON object of one line a field."""
     sent = {
         "recipe": pack.recipe,

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from pandora_dagster.contracts.recipes import QualityGates
-from pandora_dagster.execution.faults import Fault
+from pandora_dagster.execution.faults import CallFault
 
-AWAY_RETRIES = 4
+UNREACHABLE_RETRIES = 4
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 
 
 @dataclass(slots=True)
-class Patience:
+class RetryBudget:
     """What is left of one call's attempts, over all layers that it is tried on."""
 
     call_id: str
@@ -44,17 +44,17 @@ class Patience:
     @property
     def attempt_ms(self) -> int:
         """Milliseconds for an attempt that begins now; 0 where no time is left for one."""
-        return self._attempt_ms(0.0)
+        return self._attempt_ms_after(0.0)
 
     @property
     def retries(self) -> int:
         return self.answers + self.away
 
-    def pause_before_next(self, fault: Fault) -> float | None:
+    def pause_before_next(self, fault: CallFault) -> float | None:
         """Seconds to wait before the next attempt, which counts from now on; None where there is none."""
-        used, allowed = (self.away, AWAY_RETRIES) if fault.away else (self.answers, self.gates.max_retries)
+        used, allowed = (self.away, UNREACHABLE_RETRIES) if fault.away else (self.answers, self.gates.max_retries)
         pause = max(fault.wait_s, pause_s(self.call_id, self.retries + 1) if fault.wait else 0.0)
-        if not fault.retryable or used >= allowed or not self._attempt_ms(pause):
+        if not fault.retryable or used >= allowed or not self._attempt_ms_after(pause):
             return None
         if fault.away:
             self.away += 1
@@ -63,7 +63,7 @@ class Patience:
         self.spent_s += pause
         return pause
 
-    def _attempt_ms(self, pause: float) -> int:
+    def _attempt_ms_after(self, pause: float) -> int:
         left_ms = round((self.deadline_s - self.spent_s - pause) * 1_000)
         return max(0, min(self.gates.timeout_ms, left_ms))
 

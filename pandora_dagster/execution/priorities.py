@@ -6,7 +6,7 @@ from enum import IntEnum
 from pandora_dagster.contracts.words import ContentType
 
 
-class Priority(IntEnum):
+class CompressionPriority(IntEnum):
     """The lower, the earlier it is compressed."""
 
     LOW = 1
@@ -15,15 +15,15 @@ class Priority(IntEnum):
     CRITICAL = 4
 
 
-PRIORITY_ORDER: tuple[tuple[str, Priority], ...] = (
-    ("section_0", Priority.CRITICAL),
-    ("error", Priority.CRITICAL),
-    ("url", Priority.HIGH),
-    ("price", Priority.HIGH),
-    ("section_N", Priority.MEDIUM),
-    ("claim", Priority.MEDIUM),
-    ("description", Priority.LOW),
-    ("history", Priority.LOW),
+PRIORITY_ORDER: tuple[tuple[str, CompressionPriority], ...] = (
+    ("section_0", CompressionPriority.CRITICAL),
+    ("error", CompressionPriority.CRITICAL),
+    ("url", CompressionPriority.HIGH),
+    ("price", CompressionPriority.HIGH),
+    ("section_N", CompressionPriority.MEDIUM),
+    ("claim", CompressionPriority.MEDIUM),
+    ("description", CompressionPriority.LOW),
+    ("history", CompressionPriority.LOW),
 )
 """What -> its priority. Errors, addresses and prices are facts: the ledger holds on to them wherever they stand."""
 
@@ -40,9 +40,9 @@ _CRITICAL = frozenset({"raw_query", "tools", "command"})
 """Documents that a call can not do without: the person's words, what may be called, what is to be done."""
 
 
-def priority_of(name: str, content_type: ContentType, preserve: Collection[str] = ()) -> Priority:
+def priority_of(name: str, content_type: ContentType, preserve: Collection[str] = ()) -> CompressionPriority:
     """The priority of a whole document; one that its recipe's `compression.preserve` names is never compressed."""
     if name in preserve or name in _CRITICAL:
-        return Priority.CRITICAL
+        return CompressionPriority.CRITICAL
     what = "history" if name in _HISTORY else _KINDS[content_type]
     return dict(PRIORITY_ORDER)[what]

@@ -12,17 +12,17 @@ from jsonschema.validators import validator_for
 from pandora_dagster.contracts.calls import Part, PartKind
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.cookbook import io_schema
-from pandora_dagster.execution.budgets import Count
+from pandora_dagster.execution.budgets import TokenCountFunction
 
 Value = TypeVar("Value")
-REMEMBERED = 128
+MAX_ENTRIES = 128
 """Entries kept; the shipped recipes are about 25, each in a few cases of mode and intent."""
 
 
-class Remembered(Generic[Value]):
+class LruCache(Generic[Value]):
     """The most recently used values by key, no more than `REMEMBERED`."""
 
-    def __init__(self, most: int = REMEMBERED) -> None:
+    def __init__(self, most: int = MAX_ENTRIES) -> None:
         self._most = most
         self._kept: OrderedDict[Hashable, Value] = OrderedDict()
 
@@ -37,7 +37,7 @@ class Remembered(Generic[Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedParts:
     """The parts that stand first in every pack of a recipe, with their tokens and the blank line after them."""
 
     parts: tuple[Part, ...]
@@ -47,27 +47,27 @@ class Shared:
 class RecipeCache:
     """Compiled schemas and shared parts by recipe version."""
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: TokenCountFunction) -> None:
         self._count = count
-        self._shared: Remembered[Shared] = Remembered()
-        self._validators: Remembered[Validator] = Remembered()
+        self._shared: LruCache[SharedParts] = LruCache()
+        self._validators: LruCache[Validator] = LruCache()
 
-    def shared(self, loaded: LoadedRecipe, prompts: tuple[str, ...]) -> Shared:
+    def shared_parts(self, loaded: LoadedRecipe, prompts: tuple[str, ...]) -> SharedParts:
         """Policy, role prompts and IO schema, in this order (000 section 6)."""
-        return self._shared.get((loaded.path, loaded.version, prompts), lambda: self._made(loaded, prompts))
+        return self._shared.get((loaded.path, loaded.version, prompts), lambda: self._build_shared_parts(loaded, prompts))
 
     def validator(self, loaded: LoadedRecipe) -> Validator | None:
         """The compiled output schema, None where the recipe has none."""
         schema = loaded.recipe.output_schema
-        return None if schema is None else self._validators.get((loaded.path, loaded.version), lambda: _compiled(schema))
+        return None if schema is None else self._validators.get((loaded.path, loaded.version), lambda: _compile_schema(schema))
 
-    def _made(self, loaded: LoadedRecipe, prompts: tuple[str, ...]) -> Shared:
+    def _build_shared_parts(self, loaded: LoadedRecipe, prompts: tuple[str, ...]) -> SharedParts:
         texts: list[tuple[PartKind, str, str]] = [("policy", "policy", loaded.policy)]
         texts.extend(("role", "role", text) for text in prompts)
         texts.append(("schema", "schema", io_schema(loaded.recipe)))
         parts = tuple(Part(kind, name, text, self._count(text)) for kind, name, text in texts if text.strip())
-        return Shared(parts, self._count("\n\n".join(part.text for part in parts) + "\n\n") if parts else 0)
+        return SharedParts(parts, self._count("\n\n".join(part.text for part in parts) + "\n\n") if parts else 0)
 
 
-def _compiled(schema: Mapping[str, Any]) -> Validator:
+def _compile_schema(schema: Mapping[str, Any]) -> Validator:
     return validator_for(schema, default=Draft202012Validator)(dict(schema))

@@ -34,7 +34,7 @@ class Factor(BaseModel):
     """Whether the query refers to something that its analysis could not resolve."""
 
     @model_validator(mode="after")
-    def _conditioned(self) -> "Factor":
+    def _require_condition(self) -> "Factor":
         if all(getattr(self, name) is None for name in _CONDITIONS):
             raise ValueError(f"{self.name}: no condition: expected one of {', '.join(_CONDITIONS)}")
         return self
@@ -69,7 +69,7 @@ class Routing(BaseModel):
         return self
 
 
-def routed(routing: Routing | None, request: CallRequest, recipe: str, own: ModelLayer) -> tuple[ModelLayer, tuple[str, ...]]:
+def routed_layer(routing: Routing | None, request: CallRequest, recipe: str, own: ModelLayer) -> tuple[ModelLayer, tuple[str, ...]]:
     """The layer of a call of `recipe`, whose own layer is `own`, and the reasons where the policy chose it."""
     if request.layer is not None or routing is None or recipe not in routing.recipes:
         return request.layer or own, ()

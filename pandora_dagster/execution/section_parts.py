@@ -27,10 +27,10 @@ def section_parts(body: str) -> tuple[SectionPart, ...]:
     parts: list[SectionPart] = []
     at = 0
     for found in _FIXED.finditer(body):
-        parts += [_loose(body[at : found.start()]), SectionPart(found.group(), True)]
+        parts += [_compressible_part(body[at : found.start()]), SectionPart(found.group(), True)]
         at = found.end()
-    return tuple(part for part in (*parts, _loose(body[at:])) if part.text)
+    return tuple(part for part in (*parts, _compressible_part(body[at:])) if part.text)
 
 
-def _loose(text: str) -> SectionPart:
+def _compressible_part(text: str) -> SectionPart:
     return SectionPart(text, not text.strip())

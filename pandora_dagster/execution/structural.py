@@ -7,11 +7,11 @@ from functools import cached_property
 from pandora_dagster.compression.verification import Verification
 from pandora_dagster.contracts.calls import GateVerdict
 from pandora_dagster.execution.compression_log import EMBEDDED
-from pandora_dagster.execution.ladder import Contract, Judged, compression_gates
+from pandora_dagster.execution.ladder import CompressionContract, CompressionJudgement, compression_gates
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class CompressionOutcome:
     """What became of a text. `text` is None where it HALTed; `verification` is None where it fitted and is unchanged."""
 
     text: str | None
@@ -33,25 +33,25 @@ class Outcomes:
         return self.verification.counts if self.verification else {}
 
 
-Structure = Callable[[Contract, int], Awaitable[Outcomes]]
+StructuralCompressor = Callable[[CompressionContract, int], Awaitable[CompressionOutcome]]
 """Shortens what a contract holds, of so many tokens, without a model."""
 
 
-async def here(contract: Contract, tokens: int) -> Outcomes:
+async def compress_in_process(contract: CompressionContract, tokens: int) -> CompressionOutcome:
     """In this process, at once."""
-    return by_structure(contract, tokens)
+    return compress_structurally(contract, tokens)
 
 
-def by_structure(contract: Contract, tokens: int) -> Outcomes:
+def compress_structurally(contract: CompressionContract, tokens: int) -> CompressionOutcome:
     """Verbatim spans of a text of so many tokens, or a HALT with its reason. Raises InputError for a target under 1."""
-    made = contract.spans()
+    made = contract.compress_to_spans()
     if made.text is None or made.check is None:
-        return Outcomes(made.text, made.tokens, tokens, halted=made.halted or "", runtime=EMBEDDED)
-    return proven(Judged(made.text, made.verification, made.check, ()), contract, tokens, runtime=EMBEDDED)
+        return CompressionOutcome(made.text, made.tokens, tokens, halted=made.halted or "", runtime=EMBEDDED)
+    return verified_outcome(CompressionJudgement(made.text, made.verification, made.check, ()), contract, tokens, runtime=EMBEDDED)
 
 
-def proven(judged: Judged, contract: Contract, tokens: int, *, runtime: str, deferred: str = "") -> Outcomes:
+def verified_outcome(judged: CompressionJudgement, contract: CompressionContract, tokens: int, *, runtime: str, deferred: str = "") -> CompressionOutcome:
     """A shortened text with its verdicts and its three checks."""
     after = contract.counter.count(judged.text)
     gates = compression_gates(judged.verification, judged.check, after, contract.target)
-    return Outcomes(judged.text, after, tokens, judged.verification, runtime=runtime, deferred=deferred, gates=gates)
+    return CompressionOutcome(judged.text, after, tokens, judged.verification, runtime=runtime, deferred=deferred, gates=gates)

@@ -7,34 +7,34 @@ from hashlib import sha256
 from itertools import count
 from typing import Protocol
 
-from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, TurnSpent
+from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, TurnUsage
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.interventions import Intervention, Resolved
-from pandora_dagster.contracts.ports import Cookbook
+from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
+from pandora_dagster.contracts.ports import RecipeCatalog
 from pandora_dagster.contracts.recipe_tests import CallCase
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer
 from pandora_dagster.errors import HaltError, InputError
-from pandora_dagster.execution.cases import request_of
-from pandora_dagster.execution.faults import Fault
+from pandora_dagster.execution.cases import replay_request
+from pandora_dagster.execution.faults import CallFault
 
 NOBODY = "nobody"
 """The user of calls that are made on no one's behalf."""
-_ANSWERS = 256
+_MOST_ANSWERS = 256
 """Raw answers held at a time; far more than calls are under way at once."""
 
 
-class Attempts(Protocol):
+class CallExecutor(Protocol):
     """The executor's way of calling that hands a failure back."""
 
-    async def attempt(self, request: CallRequest) -> CallResult | Fault: ...
+    async def attempt(self, request: CallRequest) -> CallResult | CallFault: ...
 
 
 @dataclass(slots=True)
-class Chosen:
+class PinnedRecipeLoader:
     """The Cookbook port of whom a bench asks: one recipe in a chosen version, all others as they are."""
 
-    others: Cookbook
+    others: RecipeCatalog
     chosen: LoadedRecipe | None = None
 
     def load(self, name: str) -> LoadedRecipe:
@@ -55,7 +55,7 @@ class Chosen:
 
 
 @dataclass(slots=True)
-class Aside:
+class CallCapture:
     """CallLog, Vault and Interventions that keep nothing beyond the call that is under way."""
 
     records: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
@@ -66,13 +66,13 @@ class Aside:
     def append(self, record: CallRecord) -> None:
         self.records[record.session_id] = record
 
-    def spent(self, key: TurnKey, revision: int, *, phase: str) -> TurnSpent:
-        return TurnSpent()
+    def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
+        return TurnUsage()
 
-    def settle(self, key: TurnKey, revision: int) -> bool:
+    def index_turn(self, key: TurnKey, revision: int) -> bool:
         return True
 
-    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
+    def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
         return True
 
     def keep(self, user: str, kind: str, text: str) -> str:
@@ -80,7 +80,7 @@ class Aside:
             return ""
         ref = sha256(text.encode(errors="replace")).hexdigest()
         self.answers[ref] = text
-        if len(self.answers) > _ANSWERS:
+        if len(self.answers) > _MOST_ANSWERS:
             del self.answers[next(iter(self.answers))]
         return ref
 
@@ -99,12 +99,12 @@ class Aside:
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
         return ()
 
-    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention:
+    def resolve(self, intervention_id: str, resolution: str, *, how: ResolutionKind = "noted") -> Intervention:
         return self.show(intervention_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class DryRunResult:
     """What became of one call: its record, its raw answer, the parsed one where it passed, and what stopped it."""
 
     record: CallRecord | None
@@ -114,31 +114,31 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class DryRunExecutor:
     """Where versions are tried. One at a time: `on` chooses it."""
 
-    execution: Attempts
-    cookbook: Chosen
-    aside: Aside
+    execution: CallExecutor
+    cookbook: PinnedRecipeLoader
+    aside: CallCapture
     numbers: Iterator[int] = field(default_factory=count)
 
-    def on(self, version: LoadedRecipe) -> None:
+    def select_version(self, version: LoadedRecipe) -> None:
         """The version that calls run from now on."""
         self.cookbook.chosen = version
         self.aside.records.clear()
         self.aside.answers.clear()
 
-    async def tried(self, case: CallCase, *, user: str = NOBODY, layer: ModelLayer | None = None) -> Tried:
+    async def run_case(self, case: CallCase, *, user: str = NOBODY, layer: ModelLayer | None = None) -> DryRunResult:
         """One call of the chosen version; whatever stops it is told, not raised. `layer`: instead of the version's."""
         if self.cookbook.chosen is None:
             raise ValueError("no version is chosen: expected `on` before")
         session = f"try_{next(self.numbers)}"
         try:
-            result = await self.execution.attempt(request_of(case, self.cookbook.chosen.path, user=user, session=session, layer=layer))
+            result = await self.execution.attempt(replay_request(case, self.cookbook.chosen.path, user=user, session=session, layer=layer))
         except HaltError as halt:
-            result = Fault(InterventionType.BUDGET_EXCEEDED, str(halt))
+            result = CallFault(InterventionType.BUDGET_EXCEEDED, str(halt))
         record = self.aside.records.pop(session, None)
         raw = self.aside.read(record.answer_ref) if record else ""
         if isinstance(result, CallResult):
-            return Tried(record, raw, result)
-        return Tried(record, raw, None, f"{result.type}: {result.message}")
+            return DryRunResult(record, raw, result)
+        return DryRunResult(record, raw, None, f"{result.type}: {result.message}")

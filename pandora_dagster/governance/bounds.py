@@ -14,10 +14,10 @@ _OF_TYPE = {
     "array": ("minItems", "maxItems", "uniqueItems"),
     "object": ("minProperties", "maxProperties"),
 }
-_UNSAID = {"minLength": 0, "minItems": 0, "minProperties": 0}
+_DEFAULT_BOUNDS = {"minLength": 0, "minItems": 0, "minProperties": 0}
 
 
-def wider(written: Schema, read: Schema) -> Iterator[str]:
+def wider_bounds(written: Schema, read: Schema) -> Iterator[str]:
     """Where a value may be written beyond a bound of reading, each as `what: what was expected`. Both are of one type at most."""
     bounds = {word: read[word] for word in _OF_TYPE.get(written.get("type") or read.get("type", ""), ()) if word in read}
     if values := [written["const"]] if "const" in written else written.get("enum"):
@@ -27,13 +27,13 @@ def wider(written: Schema, read: Schema) -> Iterator[str]:
         return
     for word, bound in bounds.items():
         same = next((words for words in (_LEAST, _MOST) if word in words), (word,))
-        said = {name: value for name, value in {**_UNSAID, **written}.items() if name in same}
-        if not any(_as_narrow(name, value, word, bound) for name, value in said.items()):
+        said = {name: value for name, value in {**_DEFAULT_BOUNDS, **written}.items() if name in same}
+        if not any(_is_within(name, value, word, bound) for name, value in said.items()):
             told = ", ".join(f"{name} {value}" for name, value in said.items()) or f"no {word}"
             yield f"{told}: expected {word} {bound}"
 
 
-def _as_narrow(name: str, value: Any, word: str, bound: Any) -> bool:
+def _is_within(name: str, value: Any, word: str, bound: Any) -> bool:
     """Whether what is written keeps to what is read; the same number is not enough where reading alone excludes it."""
     if value == bound:
         return name == word or not word.startswith("exclusive")

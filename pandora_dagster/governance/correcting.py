@@ -12,7 +12,7 @@ ANSWER = "response"
 """The phase that wrote what the person sees."""
 
 
-def correct(
+def attribute_correction(
     key: TurnKey,
     manifest: Manifest,
     said: str,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.corrections import Correction
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.governance.figures import Outcome
+from pandora_dagster.governance.figures import TurnOutcome
 
 _EXAMPLES = 5
 _ANSWERS = "response"
@@ -32,7 +32,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Group:
+class FailureGroup:
     """All failures of one recipe version with one cause; a few of them as examples, the newest."""
 
     recipe: str
@@ -46,36 +46,36 @@ class Group:
         self.examples = sorted([*self.examples, failure], key=lambda one: one.at, reverse=True)[:_EXAMPLES]
 
 
-def failures_of(
+def find_failures(
     records: Iterable[CallRecord],
     interventions: Sequence[Intervention],
     corrections: Sequence[Correction],
-    outcome: Callable[[CallRecord], Outcome | None],
+    outcome: Callable[[CallRecord], TurnOutcome | None],
 ) -> Iterator[Failure]:
     """Each failure once: a call that halted a turn is told by its intervention alone. A stream, as long as the records are."""
     halted = {one.call_id for one in interventions if one.call_id}
     yield from (
-        Failure(i.recipe, i.recipe_version, f"halted: {i.type}", i.created_at, i.call_id, _turn(i.user_id, i.turn_id), i.message)
+        Failure(i.recipe, i.recipe_version, f"halted: {i.type}", i.created_at, i.call_id, _turn_name(i.user_id, i.turn_id), i.message)
         for i in interventions
         if i.recipe
     )
-    yield from (Failure(c.recipe, c.recipe_version, "corrected", c.at, c.call_id, _turn(c.user_id, c.turn_id), c.said) for c in corrections)
+    yield from (Failure(c.recipe, c.recipe_version, "corrected", c.at, c.call_id, _turn_name(c.user_id, c.turn_id), c.said) for c in corrections)
     for record in records:
         if record.call_id not in halted:
-            yield from _of_record(record, outcome(record))
+            yield from _record_failures(record, outcome(record))
 
 
-def grouped(failures: Iterable[Failure]) -> tuple[Group, ...]:
+def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
     """By recipe, version and cause, the most frequent first."""
-    groups: dict[tuple[str, str, str], Group] = {}
+    groups: dict[tuple[str, str, str], FailureGroup] = {}
     for one in failures:
         key = (one.recipe, one.version, one.cause)
-        groups.setdefault(key, Group(*key)).add(one)
+        groups.setdefault(key, FailureGroup(*key)).add(one)
     return tuple(sorted(groups.values(), key=lambda group: (-group.count, group.recipe, group.version, group.cause)))
 
 
-def _of_record(record: CallRecord, outcome: Outcome | None) -> Iterator[Failure]:
-    turn = _turn(record.user_id, record.turn_id)
+def _record_failures(record: CallRecord, outcome: TurnOutcome | None) -> Iterator[Failure]:
+    turn = _turn_name(record.user_id, record.turn_id)
 
     def made(cause: str, said: str) -> Failure:
         return Failure(record.recipe, record.recipe_version, cause, record.timestamp, record.call_id, turn, said)
@@ -92,5 +92,5 @@ def _of_record(record: CallRecord, outcome: Outcome | None) -> Iterator[Failure]
         yield made("sent back", "the validator asked for another answer")
 
 
-def _turn(user: str, turn: str) -> str:
+def _turn_name(user: str, turn: str) -> str:
     return f"{user}:{turn}" if turn else ""

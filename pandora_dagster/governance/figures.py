@@ -13,7 +13,7 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """What became of a turn: whether it was saved, sent back by the validator, corrected by its person later."""
 
     saved: bool
@@ -43,14 +43,14 @@ class Share:
 
 
 @dataclass(slots=True)
-class _Bin:
+class _CalibrationBin:
     calls: int = 0
     confidence: float = 0.0
     good: int = 0
 
 
 @dataclass(slots=True)
-class Figures:
+class CallMetrics:
     """Of the calls of one version, or of one layer."""
 
     calls: int = 0
@@ -66,9 +66,9 @@ class Figures:
     longest_ms: float = 0.0
     budget_used: float = 0.0
     most_of_budget: float = 0.0
-    _bins: list[_Bin] = field(default_factory=lambda: [_Bin() for _ in range(_BINS)])
+    _bins: list[_CalibrationBin] = field(default_factory=lambda: [_CalibrationBin() for _ in range(_BINS)])
 
-    def add(self, record: CallRecord, outcome: Outcome | None) -> None:
+    def add(self, record: CallRecord, outcome: TurnOutcome | None) -> None:
         """Take in one call; `outcome` is its turn's, None where that is still open or there is none."""
         self.calls += 1
         self.newest = max(self.newest, record.timestamp)
@@ -93,7 +93,7 @@ class Figures:
         self.budget_used += used
         self.most_of_budget = max(self.most_of_budget, used)
 
-    def _align(self, record: CallRecord, outcome: Outcome) -> None:
+    def _align(self, record: CallRecord, outcome: TurnOutcome) -> None:
         if record.confidence is not None:
             one = self._bins[min(int(record.confidence * _BINS), _BINS - 1)]
             one.calls += 1
@@ -136,11 +136,11 @@ SHARES = ("passed", "first_time", "schema_valid", "citations_valid", "answered",
 of the sources that it was given; its turn came to good."""
 
 
-def figures(
-    records: Iterable[CallRecord], key: Callable[[CallRecord], Key], outcome: Callable[[CallRecord], Outcome | None]
-) -> dict[Key, Figures]:
+def call_metrics(
+    records: Iterable[CallRecord], key: Callable[[CallRecord], Key], outcome: Callable[[CallRecord], TurnOutcome | None]
+) -> dict[Key, CallMetrics]:
     """Figures by key (recipe and version, or layer), from one reading of the records."""
-    found: dict[Key, Figures] = {}
+    found: dict[Key, CallMetrics] = {}
     for record in records:
-        found.setdefault(key(record), Figures()).add(record, outcome(record))
+        found.setdefault(key(record), CallMetrics()).add(record, outcome(record))
     return found

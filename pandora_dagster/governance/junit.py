@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from pandora_dagster.governance.testing import Outcome
+from pandora_dagster.governance.testing import RecipeTestOutcome
 
 
-def junit_xml(outcomes: Sequence[Outcome]) -> str:
+def junit_xml(outcomes: Sequence[RecipeTestOutcome]) -> str:
     """One `testsuite` a recipe, one `testcase` a test, its faults as one `failure`."""
     root = Element("testsuites", tests=str(len(outcomes)), failures=str(sum(not o.passed for o in outcomes)))
     for recipe, of_recipe in groupby(outcomes, key=lambda outcome: outcome.recipe):

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from pandora_dagster.contracts.governance import Change, KeepsVersions, Production
+from pandora_dagster.contracts.governance import ProductionChange, RecipeVersionStore, RecipeProduction
 from pandora_dagster.contracts.ports import Clock
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import ConfigurationError, InputError
-from pandora_dagster.governance.readable import unreadable
-from pandora_dagster.text.dates import stamp
+from pandora_dagster.governance.readable import incompatibilities
+from pandora_dagster.text.dates import format_timestamp
 
 FILE = "file"
 """Names the version that the recipe's file has."""
-Reader = Callable[[str], type[BaseModel] | None]
+AnswerModelLookup = Callable[[str], type[BaseModel] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class ChangeAttribution:
     """Who changes production, and why: stands in the history."""
 
     who: str
@@ -27,79 +27,79 @@ class By:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionDesk:
+class PromotionContext:
     """What a change of production works with."""
 
-    versions: KeepsVersions
+    versions: RecipeVersionStore
     file: Callable[[str], LoadedRecipe]
     """The recipe as its file has it; raises ConfigurationError for a broken one."""
-    reader: Reader
+    reader: AnswerModelLookup
     """What a recipe's answer is read as."""
     clock: Clock
 
 
-def resolved(desk: VersionDesk, recipe: str, version: str) -> LoadedRecipe:
+def resolve_version(ctx: PromotionContext, recipe: str, version: str) -> LoadedRecipe:
     """`file`, `production`, or the first digits of a kept version, on the layer that is assigned to the recipe.
 
     Raises InputError, DocumentError, ConfigurationError.
     """
-    standing = desk.versions.production(recipe)
-    return _named(desk, recipe, version, standing).model_copy(update={"assigned": standing.layer})
+    standing = ctx.versions.production(recipe)
+    return _named_version(ctx, recipe, version, standing).model_copy(update={"assigned": standing.layer})
 
 
-def _named(desk: VersionDesk, recipe: str, version: str, standing: Production) -> LoadedRecipe:
+def _named_version(ctx: PromotionContext, recipe: str, version: str, standing: RecipeProduction) -> LoadedRecipe:
     if version == FILE or (version == "production" and not standing.pinned):
-        return desk.file(recipe)
+        return ctx.file(recipe)
     if version == "production":
-        return desk.versions.version(recipe, standing.pinned)
-    found = _file_or_none(desk, recipe)
-    if found and len(version) >= 4 and found.version.startswith(version) and found.version not in desk.versions.versions(recipe):
+        return ctx.versions.version(recipe, standing.pinned)
+    found = _file_or_none(ctx, recipe)
+    if found and len(version) >= 4 and found.version.startswith(version) and found.version not in ctx.versions.versions(recipe):
         return found
-    return desk.versions.version(recipe, version)
+    return ctx.versions.version(recipe, version)
 
 
-def roll_back(desk: VersionDesk, recipe: str, by: By, *, to: str = "") -> Production:
+def roll_back(ctx: PromotionContext, recipe: str, by: ChangeAttribution, *, to: str = "") -> RecipeProduction:
     """Put a kept version into production, by default the one before the present one; `to="file"` or the version that the file has
     lets the file count again. Raises InputError for one that is unknown, ambiguous, there already, or that nobody could read, and where
     somebody else changed production meanwhile."""
-    standing, file = desk.versions.production(recipe), _file_or_none(desk, recipe)
-    chosen = resolved(desk, recipe, to or _before(desk, recipe, standing, file))
+    standing, file = ctx.versions.production(recipe), _file_or_none(ctx, recipe)
+    chosen = resolve_version(ctx, recipe, to or _previous_version(ctx, recipe, standing, file))
     present = standing.pinned or (file.version if file else "")
     if chosen.version == present and not (standing.pinned and to == FILE):
         raise InputError(f"{recipe}: version {chosen.version} is in production already: expected another one")
-    readable_or_refused(desk, recipe, chosen, file)
+    require_compatible(ctx, recipe, chosen, file)
     released = file is not None and chosen.version == file.version
     if released:
-        desk.versions.keep(chosen)
-    change = Change(
-        at=_now(desk), kind="release" if released else "rollback", version=chosen.version, layer=standing.layer, who=by.who, why=by.why
+        ctx.versions.keep(chosen)
+    change = ProductionChange(
+        at=_now(ctx), kind="release" if released else "rollback", version=chosen.version, layer=standing.layer, who=by.who, why=by.why
     )
-    return desk.versions.change(recipe, change, since=standing, pinned="" if released else chosen.version)
+    return ctx.versions.change(recipe, change, since=standing, pinned="" if released else chosen.version)
 
 
-def assign(desk: VersionDesk, recipe: str, layer: ModelLayer | None, by: By) -> Production:
+def assign(ctx: PromotionContext, recipe: str, layer: ModelLayer | None, by: ChangeAttribution) -> RecipeProduction:
     """Let another layer answer, the text as it is; None for the version's own layer, which may be named too. Raises InputError where
     nothing would change, for a recipe of `compression/`, whose layer is a setting's, and where somebody changed production meanwhile."""
     if recipe.startswith("compression/"):
         raise InputError(f"{recipe}: COMPRESSION_MODEL_LAYER names the layer of all of compression/: expected a recipe of another category")
-    present = resolved(desk, recipe, "production")
-    desk.versions.keep(present)
-    standing = desk.versions.production(recipe)
+    present = resolve_version(ctx, recipe, "production")
+    ctx.versions.keep(present)
+    standing = ctx.versions.production(recipe)
     layer = None if layer is present.recipe.model_layer else layer
     if layer is standing.layer:
         raise InputError(f"{recipe}: {layer or 'its own layer'} answers already: expected another layer")
-    change = Change(at=_now(desk), kind="layer", version=standing.version, layer=layer, who=by.who, why=by.why)
-    return desk.versions.change(recipe, change, since=standing, pinned=standing.pinned)
+    change = ProductionChange(at=_now(ctx), kind="layer", version=standing.version, layer=layer, who=by.who, why=by.why)
+    return ctx.versions.change(recipe, change, since=standing, pinned=standing.pinned)
 
 
-def readable_or_refused(desk: VersionDesk, recipe: str, chosen: LoadedRecipe, file: LoadedRecipe | None) -> None:
+def require_compatible(ctx: PromotionContext, recipe: str, chosen: LoadedRecipe, file: LoadedRecipe | None) -> None:
     """Raises InputError that names each field of a version's answer which what follows can not read."""
-    if faults := unreadable(chosen.recipe, desk.reader(recipe), like=file.recipe if file else None):
+    if faults := incompatibilities(chosen.recipe, ctx.reader(recipe), like=file.recipe if file else None):
         told = "; ".join(faults)
         raise InputError(f"{recipe}@{chosen.version}: what follows can not read its answers: {told}", hint="put another version there")
 
 
-def _before(desk: VersionDesk, recipe: str, standing: Production, file: LoadedRecipe | None) -> str:
+def _previous_version(ctx: PromotionContext, recipe: str, standing: RecipeProduction, file: LoadedRecipe | None) -> str:
     """The version before the present one; where the file was edited and has not run yet, the one that ran last."""
     ran_last = standing.version
     unrun = not standing.pinned and file is not None and file.version != ran_last
@@ -109,13 +109,13 @@ def _before(desk: VersionDesk, recipe: str, standing: Production, file: LoadedRe
     return found
 
 
-def _file_or_none(desk: VersionDesk, recipe: str) -> LoadedRecipe | None:
+def _file_or_none(ctx: PromotionContext, recipe: str) -> LoadedRecipe | None:
     """The file's version; None where the file is broken or gone, which an older version may stand in for."""
     try:
-        return desk.file(recipe)
+        return ctx.file(recipe)
     except ConfigurationError:
         return None
 
 
-def _now(desk: VersionDesk) -> str:
-    return stamp(desk.clock().replace(microsecond=0))
+def _now(ctx: PromotionContext) -> str:
+    return format_timestamp(ctx.clock().replace(microsecond=0))

@@ -7,13 +7,13 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts.recipes import Recipe
 from pandora_dagster.contracts.words import OutputFormat
-from pandora_dagster.governance.bounds import wider
+from pandora_dagster.governance.bounds import wider_bounds
 
 Schema = Mapping[str, Any]
 _VALUES = (OutputFormat.JSON, OutputFormat.YAML)
 
 
-def unreadable(recipe: Recipe, reader: type[BaseModel] | None, *, like: Recipe | None) -> tuple[str, ...]:
+def incompatibilities(recipe: Recipe, reader: type[BaseModel] | None, *, like: Recipe | None) -> tuple[str, ...]:
     """What of the answers of `recipe` its reader can not take, each as `field: what: what was expected`; empty where it can all.
 
     `like`: a version that can be read, whose format the answer must have where no shape is known.
@@ -26,10 +26,10 @@ def unreadable(recipe: Recipe, reader: type[BaseModel] | None, *, like: Recipe |
         return (f"output_format: {recipe.output_format}: expected json, which {reader.__name__} is read from",)
     read = reader.model_json_schema()
     written = recipe.output_schema or {"type": "object"}
-    return tuple(dict.fromkeys(_Comparison(written, read).faults(written, read, "")))
+    return tuple(dict.fromkeys(_SchemaComparison(written, read).faults(written, read, "")))
 
 
-class _Comparison:
+class _SchemaComparison:
     """Walks what may be written beside what is read; references lead into their own schema."""
 
     def __init__(self, written: Schema, read: Schema) -> None:
@@ -37,20 +37,20 @@ class _Comparison:
 
     def faults(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
         """For each way in which a value may be written: the faults against the way of reading that takes it best."""
-        ways = tuple(_ways(read, self._read))
-        for one in _ways(written, self._written):
-            yield from min(([*self._against(one, way, place)] for way in ways), key=len)
+        ways = tuple(_alternatives(read, self._read))
+        for one in _alternatives(written, self._written):
+            yield from min(([*self._compare_alternative(one, way, place)] for way in ways), key=len)
 
-    def _against(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
+    def _compare_alternative(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
         may, takes = _types(written), _types(read)
         if takes and not may:
-            yield f"{_at(place)}: any value: expected {' or '.join(sorted(takes))}"
+            yield f"{_location(place)}: any value: expected {' or '.join(sorted(takes))}"
             return
         if takes and not may <= takes | ({"integer"} if "number" in takes else set[str]()):
-            yield f"{_at(place)}: {' or '.join(sorted(may))}: expected {' or '.join(sorted(takes))}"
+            yield f"{_location(place)}: {' or '.join(sorted(may))}: expected {' or '.join(sorted(takes))}"
             return
-        yield from _words(written, read, place)
-        yield from (f"{_at(place)}: {fault}" for fault in wider(written, read))
+        yield from _keyword_faults(written, read, place)
+        yield from (f"{_location(place)}: {fault}" for fault in wider_bounds(written, read))
         if "object" in may:
             yield from self._fields(written, read, place)
         if "array" in may and "items" in read:
@@ -62,55 +62,55 @@ class _Comparison:
         mapped = _schema(others)
         for name in cast(Sequence[str], read.get("required", ())):
             if name not in written.get("required", ()):
-                yield f"{_at(_below(place, name))}: may be left out: expected it always"
+                yield f"{_location(_child_path(place, name))}: may be left out: expected it always"
         for name, child in may.items():
             if name in known:
-                yield from self.faults(_schema(child), _schema(known[name]), _below(place, name))
+                yield from self.faults(_schema(child), _schema(known[name]), _child_path(place, name))
             elif others is False:
-                yield f"{_at(_below(place, name))}: nobody reads it: expected one of {', '.join(known)}"
+                yield f"{_location(_child_path(place, name))}: nobody reads it: expected one of {', '.join(known)}"
             elif mapped:
-                yield from self.faults(_schema(child), mapped, _below(place, name))
+                yield from self.faults(_schema(child), mapped, _child_path(place, name))
         if others is False and others_may is not False:
-            yield f"{_at(place)}: any other field: expected additionalProperties: false"
+            yield f"{_location(place)}: any other field: expected additionalProperties: false"
         elif mapped and others_may is not False:
-            yield from self.faults(_schema(others_may), mapped, _below(place, "*"))
+            yield from self.faults(_schema(others_may), mapped, _child_path(place, "*"))
 
 
-def _ways(schema: Schema, root: Schema) -> Iterator[Schema]:
+def _alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
     """Each way in which a value may be: choices, references and lists of types taken apart."""
     if isinstance(reference := schema.get("$ref"), str):
-        yield from _ways({**_referred(reference, root), **{word: told for word, told in schema.items() if word != "$ref"}}, root)
+        yield from _alternatives({**_resolve_reference(reference, root), **{word: told for word, told in schema.items() if word != "$ref"}}, root)
         return
     word = next((word for word in ("anyOf", "oneOf") if word in schema), "")
     if word:
         rest = {name: told for name, told in schema.items() if name != word}
         for way in cast(Sequence[Schema], schema[word]):
-            yield from _ways({**rest, **way}, root)
+            yield from _alternatives({**rest, **way}, root)
     elif isinstance(schema.get("type"), Sequence) and not isinstance(schema["type"], str):
         yield from ({**schema, "type": name} for name in cast(Sequence[str], schema["type"]))
     else:
         yield schema
 
 
-def _referred(reference: str, root: Schema) -> Schema:
+def _resolve_reference(reference: str, root: Schema) -> Schema:
     found: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         found = found[step.replace("~1", "/").replace("~0", "~")]
     return cast(Schema, found)
 
 
-def _words(written: Schema, read: Schema, place: str) -> Iterator[str]:
-    takes = _values(read)
+def _keyword_faults(written: Schema, read: Schema, place: str) -> Iterator[str]:
+    takes = _enum_values(read)
     if takes is None:
         return
-    may = _values(written)
+    may = _enum_values(written)
     if may is None:
-        yield f"{_at(place)}: any text: expected one of {', '.join(map(str, takes))}"
+        yield f"{_location(place)}: any text: expected one of {', '.join(map(str, takes))}"
     elif more := [value for value in may if value not in takes]:
-        yield f"{_at(place)}: {', '.join(map(str, more))}: expected one of {', '.join(map(str, takes))}"
+        yield f"{_location(place)}: {', '.join(map(str, more))}: expected one of {', '.join(map(str, takes))}"
 
 
-def _values(schema: Schema) -> list[Any] | None:
+def _enum_values(schema: Schema) -> list[Any] | None:
     if "const" in schema:
         return [schema["const"]]
     return list(cast(Sequence[Any], schema["enum"])) if "enum" in schema else None
@@ -119,7 +119,7 @@ def _values(schema: Schema) -> list[Any] | None:
 def _types(schema: Schema) -> set[str]:
     if named := schema.get("type"):
         return {named}
-    values = _values(schema)
+    values = _enum_values(schema)
     return {_type_of(value) for value in values} if values else set[str]()
 
 
@@ -132,9 +132,9 @@ def _schema(value: object) -> Schema:
     return cast(Schema, value) if isinstance(value, Mapping) else {}
 
 
-def _below(place: str, name: str) -> str:
+def _child_path(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-def _at(place: str) -> str:
+def _location(place: str) -> str:
     return place or "answer"

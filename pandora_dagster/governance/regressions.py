@@ -7,8 +7,8 @@ The test, stated once: Fisher's exact test, one-sided, at 0.01 for each recipe a
 from dataclasses import dataclass
 from typing import Literal
 
-from pandora_dagster.governance.figures import SHARES, Figures
-from pandora_dagster.governance.statistics import chance_of_so_few
+from pandora_dagster.governance.figures import SHARES, CallMetrics
+from pandora_dagster.governance.statistics import fisher_lower_tail
 
 ALPHA = 0.01
 """The chance of calling any share of one equal version worse, at one look."""
@@ -20,7 +20,7 @@ Verdict = Literal["worse", "not worse", "not enough data", "no predecessor"]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ShareComparison:
     """One share of both versions. `chance`: of so few good calls, were the version no worse."""
 
     share: str
@@ -33,17 +33,17 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class VersionComparison:
     """A recipe's version and layer in production beside those before: `version` and `predecessor` name both, as in `3fd9c2 on MIND`."""
 
     recipe: str
     version: str
     predecessor: str
     verdict: Verdict
-    rows: tuple[Compared, ...] = ()
+    rows: tuple[ShareComparison, ...] = ()
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The verdict in one sentence."""
         head = f"{self.recipe}@{self.version}"
         if self.verdict == "worse":
@@ -58,17 +58,17 @@ class Comparison:
         return f"{head}: {self.verdict}: expected {LEAST} calls of it and of {self.predecessor or 'a version before it'}"
 
 
-def compared(recipe: str, version: str, after: Figures, predecessor: str, before: Figures) -> Comparison:
+def compare_versions(recipe: str, version: str, after: CallMetrics, predecessor: str, before: CallMetrics) -> VersionComparison:
     """The verdict on a version, from the figures of both."""
     if not predecessor:
-        return Comparison(recipe, version, "", "no predecessor")
+        return VersionComparison(recipe, version, "", "no predecessor")
     names = [name for name in SHARES if min(before.shares[name].of, after.shares[name].of) >= LEAST]
-    rows = tuple(_row(name, before, after, ALPHA / len(names)) for name in names)
+    rows = tuple(_compare_share(name, before, after, ALPHA / len(names)) for name in names)
     verdict: Verdict = "not enough data" if not rows else "worse" if any(row.worse for row in rows) else "not worse"
-    return Comparison(recipe, version, predecessor, verdict, rows)
+    return VersionComparison(recipe, version, predecessor, verdict, rows)
 
 
-def _row(name: str, before: Figures, after: Figures, alpha: float) -> Compared:
+def _compare_share(name: str, before: CallMetrics, after: CallMetrics, alpha: float) -> ShareComparison:
     was, now = before.shares[name], after.shares[name]
-    chance = chance_of_so_few(was.good, was.of, now.good, now.of)
-    return Compared(name, was.good, was.of, now.good, now.of, chance, chance < alpha)
+    chance = fisher_lower_tail(was.good, was.of, now.good, now.of)
+    return ShareComparison(name, was.good, was.of, now.good, now.of, chance, chance < alpha)

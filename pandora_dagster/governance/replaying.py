@@ -17,9 +17,9 @@ from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.recipe_tests import CallCase
 from pandora_dagster.contracts.words import ModelLayer, OutputFormat
 from pandora_dagster.errors import BadAnswerError, DocumentError
-from pandora_dagster.governance.bench import Bench, Tried
+from pandora_dagster.governance.bench import DryRunExecutor, DryRunResult
 from pandora_dagster.text.answers import read_answer
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.text.credentials import redact
 
 T = TypeVar("T")
 _EXAMPLES = 20
@@ -28,12 +28,12 @@ _READ_AHEAD = 32
 """Inputs that are read before their calls are made: one after the other they take a third of the time that they take between calls."""
 _SHOWN = 400
 """Characters of an answer that are shown."""
-WHOLE = "answer"
+WHOLE_ANSWER = "answer"
 """Stands for the field of an answer that has none."""
 
 
 @dataclass(slots=True)
-class Side:
+class ReplayMetrics:
     """Sums over the calls of one side."""
 
     calls: int = 0
@@ -81,7 +81,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedAnswer:
     """One call whose answer is another now."""
 
     call_id: str
@@ -92,15 +92,15 @@ class Changed:
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayResult:
     """What a replay came to."""
 
-    before: Side = field(default_factory=Side)
-    after: Side = field(default_factory=Side)
+    before: ReplayMetrics = field(default_factory=ReplayMetrics)
+    after: ReplayMetrics = field(default_factory=ReplayMetrics)
     same: int = 0
     changed: Counter[str] = field(default_factory=Counter[str])
     """Field of the answer -> in how many calls it is another."""
-    examples: list[Changed] = field(default_factory=list[Changed])
+    examples: list[ChangedAnswer] = field(default_factory=list[ChangedAnswer])
     left_out: Counter[str] = field(default_factory=Counter[str])
     """Why logged calls could not be made again -> how many."""
 
@@ -109,29 +109,29 @@ class Replayed:
         return self.after.calls
 
 
-async def replayed(
+async def replay_calls(
     records: Iterable[CallRecord],
-    bench: Bench,
+    bench: DryRunExecutor,
     read: Callable[[str], str],
     *,
     layer: ModelLayer | None = None,
     at_once: int = 1,
-    on_call: Callable[[Replayed], None] = lambda so_far: None,
-) -> Replayed:
+    on_call: Callable[[ReplayResult], None] = lambda so_far: None,
+) -> ReplayResult:
     """Each logged call again on the bench's version, at most `at_once` at a time. `read` gives what the vault keeps under a reference."""
-    told = Replayed()
+    told = ReplayResult()
     for batch in _batches(records, _READ_AHEAD):
-        ready = [(record, case) for record in batch if (case := _case(record, read, told))]
+        ready = [(record, case) for record in batch if (case := _call_case(record, read, told))]
         for some in _batches(ready, at_once):
-            calls = [bench.tried(case, user=record.user_id, layer=layer) for record, case in some]
+            calls = [bench.run_case(case, user=record.user_id, layer=layer) for record, case in some]
             made = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
             for (record, _), done in zip(some, made, strict=True):
-                _compare(record, done, done.raw if _is_kept(record, done) else _logged(record, read), told)
+                _compare(record, done, done.raw if _is_unchanged(record, done) else _logged_answer(record, read), told)
                 on_call(told)
     return told
 
 
-def _case(record: CallRecord, read: Callable[[str], str], told: Replayed) -> CallCase | None:
+def _call_case(record: CallRecord, read: Callable[[str], str], told: ReplayResult) -> CallCase | None:
     """What a call was asked with; None where that can not be had, which is counted."""
     if not record.request_ref:
         told.left_out["its inputs were not kept"] += 1
@@ -145,13 +145,13 @@ def _case(record: CallRecord, read: Callable[[str], str], told: Replayed) -> Cal
     return None
 
 
-def _is_kept(record: CallRecord, done: Tried) -> bool:
+def _is_unchanged(record: CallRecord, done: DryRunResult) -> bool:
     """Whether the answer is the logged one: its hash is the name under which that is kept, which need not be read then."""
     made = done.record.answer_ref if done.record else ""
     return bool(made) and record.answer_ref.endswith(f"/{made}")
 
 
-def _logged(record: CallRecord, read: Callable[[str], str]) -> str:
+def _logged_answer(record: CallRecord, read: Callable[[str], str]) -> str:
     """The logged answer, "" where it is gone: then the new one is another."""
     try:
         return read(record.answer_ref) if record.answer_ref else ""
@@ -159,24 +159,24 @@ def _logged(record: CallRecord, read: Callable[[str], str]) -> str:
         return ""
 
 
-def _compare(record: CallRecord, done: Tried, logged: str, told: Replayed) -> None:
+def _compare(record: CallRecord, done: DryRunResult, logged: str, told: ReplayResult) -> None:
     told.before.add(record)
     if done.record:
         told.after.add(done.record)
     else:
         told.after.calls += 1
-    now = done.raw if done.raw == logged else redacted(done.raw)
+    now = done.raw if done.raw == logged else redact(done.raw)
     if now == logged and done.record is not None and done.record.success == record.success:
         told.same += 1
         return
-    fields = tuple(_differing(logged, now)) or (WHOLE,)
+    fields = tuple(_changed_fields(logged, now)) or (WHOLE_ANSWER,)
     told.changed.update(fields)
     if len(told.examples) < _EXAMPLES:
         turn = f"{record.user_id}:{record.turn_id}" if record.turn_id else ""
-        told.examples.append(Changed(record.call_id, turn, fields, _short(logged or record.error), _short(now or done.failure)))
+        told.examples.append(ChangedAnswer(record.call_id, turn, fields, _short(logged or record.error), _short(now or done.failure)))
 
 
-def _differing(before: str, after: str) -> Iterator[str]:
+def _changed_fields(before: str, after: str) -> Iterator[str]:
     """Names of the fields in which two JSON answers differ; nothing for texts."""
     one, other = _parsed(before), _parsed(after)
     if one is None or other is None:

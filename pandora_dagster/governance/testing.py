@@ -10,16 +10,16 @@ from jsonschema import Draft202012Validator
 
 from pandora_dagster.contracts.recipe_tests import Expectation, RecipeTest
 from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.governance.bench import Bench, Tried
+from pandora_dagster.governance.bench import DryRunExecutor, DryRunResult
 from pandora_dagster.text.answers import strings
-from pandora_dagster.text.citations import cited
+from pandora_dagster.text.citations import cited_labels
 
 _STEP = re.compile(r"([A-Za-z_]\w*)|\[(\d+)\]")
 _MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecipeTestOutcome:
     """One test of one version. Passed where `faults` is empty; each fault says what was found and what was expected."""
 
     recipe: str
@@ -33,18 +33,18 @@ class Outcome:
         return not self.faults
 
 
-async def tested(loaded: LoadedRecipe, tests: Sequence[RecipeTest], bench: Bench) -> tuple[Outcome, ...]:
+async def run_recipe_tests(loaded: LoadedRecipe, tests: Sequence[RecipeTest], bench: DryRunExecutor) -> tuple[RecipeTestOutcome, ...]:
     """Each test on this version, in order."""
-    bench.on(loaded)
-    outcomes: list[Outcome] = []
+    bench.select_version(loaded)
+    outcomes: list[RecipeTestOutcome] = []
     for test in tests:
-        done = await bench.tried(test)
+        done = await bench.run_case(test)
         seconds = done.record.latency_ms / 1_000 if done.record else 0.0
-        outcomes.append(Outcome(loaded.path, loaded.version, test.name, tuple(faults_of(test, done)), seconds))
+        outcomes.append(RecipeTestOutcome(loaded.path, loaded.version, test.name, tuple(find_faults(test, done)), seconds))
     return tuple(outcomes)
 
 
-def faults_of(test: RecipeTest, done: Tried) -> Iterator[str]:
+def find_faults(test: RecipeTest, done: DryRunResult) -> Iterator[str]:
     """Why a test fails: what stopped the call, a gate, an expectation that does not hold, a fact that is gone."""
     if done.result is None:
         yield f"the call failed: {done.failure}"
@@ -55,17 +55,17 @@ def faults_of(test: RecipeTest, done: Tried) -> Iterator[str]:
         validator: Any = Draft202012Validator(dict(test.answer_schema))  # half-typed library
         yield from (f"answer_schema: {fault.json_path}: {fault.message}" for fault in validator.iter_errors(parsed))
     for expectation in test.expect:
-        yield from unmet(expectation, parsed)
+        yield from unmet_expectations(expectation, parsed)
     yield from (f"fact {fact!r} is not in the answer: expected it there" for fact in test.facts if fact not in said)
 
 
-def unmet(expectation: Expectation, parsed: object) -> Iterator[str]:
+def unmet_expectations(expectation: Expectation, parsed: object) -> Iterator[str]:
     """Why an expectation does not hold; nothing where it does."""
-    found, where = _at(parsed, expectation.field), expectation.field or "answer"
+    found, where = _value_at(parsed, expectation.field), expectation.field or "answer"
     if found is _MISSING:
-        yield f"{where}: not there: expected {_told(expectation)}"
+        yield f"{where}: not there: expected {_expectation_text(expectation)}"
     elif not _holds(expectation, found):
-        yield f"{where}: {_short(found)}: expected {_told(expectation)}"
+        yield f"{where}: {_short_value(found)}: expected {_expectation_text(expectation)}"
 
 
 def _holds(expectation: Expectation, found: object) -> bool:
@@ -75,18 +75,18 @@ def _holds(expectation: Expectation, found: object) -> bool:
     if word == "one_of":
         return found in wanted
     if word == "contains":
-        return _within(wanted, found)
+        return _contains(wanted, found)
     if word == "lacks":
-        return not _within(wanted, found)
+        return not _contains(wanted, found)
     if word == "matches":
         return isinstance(found, str) and re.search(wanted, found) is not None
     if word == "cites":
-        return isinstance(found, str) and set(wanted) <= set(cited(found))
-    amount = _amount(found)
+        return isinstance(found, str) and set(wanted) <= set(cited_labels(found))
+    amount = _number(found)
     return amount is not None and (amount >= wanted if word == "at_least" else amount <= wanted)
 
 
-def _within(wanted: object, found: object) -> bool:
+def _contains(wanted: object, found: object) -> bool:
     if isinstance(found, str):
         return str(wanted) in found
     if isinstance(found, Mapping):
@@ -94,7 +94,7 @@ def _within(wanted: object, found: object) -> bool:
     return isinstance(found, list) and wanted in cast(list[object], found)
 
 
-def _amount(found: object) -> float | None:
+def _number(found: object) -> float | None:
     if isinstance(found, bool):
         return None
     if isinstance(found, (int, float)):
@@ -102,7 +102,7 @@ def _amount(found: object) -> float | None:
     return float(len(cast(Sequence[object], found))) if isinstance(found, (list, dict, str)) else None
 
 
-def _at(parsed: object, field: str) -> object:
+def _value_at(parsed: object, field: str) -> object:
     """The value at `tasks[0].tool`, or a mark of its own where there is none."""
     value = parsed
     for name, index in _STEP.findall(field):
@@ -115,10 +115,10 @@ def _at(parsed: object, field: str) -> object:
     return value
 
 
-def _told(expectation: Expectation) -> str:
-    return f"{expectation.word} {_short(getattr(expectation, expectation.word))}"
+def _expectation_text(expectation: Expectation) -> str:
+    return f"{expectation.word} {_short_value(getattr(expectation, expectation.word))}"
 
 
-def _short(value: object) -> str:
+def _short_value(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 200 else f"{text[:197]}..."

@@ -7,9 +7,9 @@ from pandora_dagster.contracts.calls import CallResult, InputDocument, Item, Sou
 from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.errors import HaltError
 from pandora_dagster.phases.coordination import NO_TOOLS
-from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
+from pandora_dagster.phases.ctx import PhaseContext, PhaseOutput, parsed_answer, as_json
 from pandora_dagster.selection.whole_answer import whole_answer
-from pandora_dagster.text.citations import references
+from pandora_dagster.text.citations import source_references
 from pandora_dagster.text.sections import ContextDocument
 
 SYNTHESIZER = "pipeline/phase5_synthesizer"
@@ -18,48 +18,48 @@ MOST_REVISIONS = 2
 """How often the answer is written again before a turn HALTs."""
 
 
-async def response(desk: Desk) -> Written:
+async def response(ctx: PhaseContext) -> PhaseOutput:
     """Section 5 and `response.md`: the answer as the person sees it, with citations; whoever listens hears it while it is written."""
-    result = await _synthesize(desk, desk.context, issues=())
-    return Written(sections={5: result.text}, files={"response.md": result.text + "\n"}, verdicts=result.verdicts)
+    result = await _synthesize(ctx, ctx.context_document, issues=())
+    return PhaseOutput(sections={5: result.text}, files={"response.md": result.text + "\n"}, verdicts=result.verdicts)
 
 
-async def validation(desk: Desk) -> Written:
+async def validation(ctx: PhaseContext) -> PhaseOutput:
     """Section 6: APPROVE, or REVISE up to twice; else HALT. The rounds are kept in `validation.json`, with drafts."""
-    context = desk.context.with_section(5, whole_answer(desk.context, desk.turn.files))
+    context = ctx.context_document.with_section(5, whole_answer(ctx.context_document, ctx.turn.files))
     rounds, drafts = list[ValidationVerdict](), list[str]()
     for last in (False,) * MOST_REVISIONS + (True,):
-        result = await desk.ask(VALIDATOR, context=context, sources=turn_sources(context))
-        rounds.append(answer_of(result, ValidationVerdict))
+        result = await ctx.ask(VALIDATOR, context=context, sources=turn_sources(context))
+        rounds.append(parsed_answer(result, ValidationVerdict))
         drafts.append(context.body(5))
-        desk.kept["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
+        ctx.kept["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
         if rounds[-1].decision == "APPROVE":
-            return _approved(desk, context, rounds)
-        desk.withdraw(_why(rounds[-1]))
+            return _approved_output(ctx, context, rounds)
+        ctx.withdraw(_verdict_reason(rounds[-1]))
         if rounds[-1].decision == "FAIL" or last:
             break
-        again = await _synthesize(desk, context, issues=rounds[-1].issues)
+        again = await _synthesize(ctx, context, issues=rounds[-1].issues)
         context = context.with_section(5, again.text)
-    raise _rejected(desk, rounds)
+    raise _rejection(ctx, rounds)
 
 
 def turn_sources(context: ContextDocument) -> tuple[Source, ...]:
     """What an answer of this turn may cite: the references of sections 2 and 4."""
-    found = {s.label: s for number in (4, 2) for s in references(context.body(number))}
+    found = {s.label: s for number in (4, 2) for s in source_references(context.body(number))}
     return tuple(found[label] for label in sorted(found, key=int))
 
 
-async def _synthesize(desk: Desk, context: ContextDocument, *, issues: Sequence[str]) -> CallResult:
+async def _synthesize(ctx: PhaseContext, context: ContextDocument, *, issues: Sequence[str]) -> CallResult:
     documents: list[InputDocument] = []
-    raw = desk.file("toolresults.md")
+    raw = ctx.file("toolresults.md")
     if context.body(4) != NO_TOOLS:
         documents.append(InputDocument("toolresults.md", items=(Item(raw, name="toolresults.md"),)))
     if issues:
         documents.append(InputDocument("revision_notes", "\n".join(f"- {issue}" for issue in issues)))
-    return await desk.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context), aloud=True)
+    return await ctx.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context), aloud=True)
 
 
-def _approved(desk: Desk, context: ContextDocument, rounds: list[ValidationVerdict]) -> Written:
+def _approved_output(ctx: PhaseContext, context: ContextDocument, rounds: list[ValidationVerdict]) -> PhaseOutput:
     verdict = rounds[-1]
     body = f"**Decision:** APPROVE\n**Confidence:** {verdict.confidence:.2f}\n**Revisions:** {len(rounds) - 1}"
     if verdict.checked_citations:
@@ -68,21 +68,21 @@ def _approved(desk: Desk, context: ContextDocument, rounds: list[ValidationVerdi
     if len(rounds) > 1:
         sections[5] = context.body(5)
         files["response.md"] = context.body(5) + "\n"
-    return Written(sections=sections, files=files, facts={"rounds": _table(rounds), "revisions": len(rounds) - 1})
+    return PhaseOutput(sections=sections, files=files, facts={"rounds": _rounds_table(rounds), "revisions": len(rounds) - 1})
 
 
-def _table(rounds: Sequence[ValidationVerdict]) -> list[dict[str, object]]:
+def _rounds_table(rounds: Sequence[ValidationVerdict]) -> list[dict[str, object]]:
     return [
         {"round": n, "decision": r.decision, "confidence": r.confidence, "issues": "; ".join(r.issues)} for n, r in enumerate(rounds, 1)
     ]
 
 
-def _why(verdict: ValidationVerdict) -> str:
+def _verdict_reason(verdict: ValidationVerdict) -> str:
     return "; ".join(verdict.issues) or verdict.reasoning
 
 
-def _rejected(desk: Desk, rounds: Sequence[ValidationVerdict]) -> HaltError:
+def _rejection(ctx: PhaseContext, rounds: Sequence[ValidationVerdict]) -> HaltError:
     verdict, times = rounds[-1], f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
-    message = f"{desk.turn.key}: validation: {verdict.decision} after {times}: {_why(verdict)}"
+    message = f"{ctx.turn.key}: validation: {verdict.decision} after {times}: {_verdict_reason(verdict)}"
     hint = "read the rounds and drafts in validation.json, then resolve the intervention and resume the turn"
-    return desk.halt(InterventionType.MISSING_EVIDENCE, message, hint=hint)
+    return ctx.halt(InterventionType.MISSING_EVIDENCE, message, hint=hint)

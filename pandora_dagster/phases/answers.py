@@ -7,14 +7,14 @@ from typing import Any
 
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.deps import PhaseDependencies
 from pandora_dagster.phases.saving import citations
 from pandora_dagster.selection.whole_answer import whole_answer
 from pandora_dagster.text.sections import ContextDocument
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class TurnAnswer:
     """The answer of a turn; of one that was clarified, its question back; empty for one that halted before it."""
 
     key: TurnKey
@@ -25,21 +25,21 @@ class Answered:
     intervention: str | None
 
 
-def _place(kit: Kit, key: TurnKey, home: Path, path: str) -> str:
+def _cited_file(deps: PhaseDependencies, key: TurnKey, home: Path, path: str) -> str:
     """The file that a cited path leads to: logical ids are resolved by their stores (DECISIONS 20)."""
     if path.startswith("notes/"):
-        return kit.notes.path(key.user, path) or path
+        return deps.notes.path(key.user, path) or path
     if path.startswith(("research_cache/", "webpage_cache/")):
-        return kit.sources.path(key.user, path) or path
+        return deps.sources.path(key.user, path) or path
     return str(home / path)
 
 
-def answered(kit: Kit, key: TurnKey) -> Answered:
+def read_answer(deps: PhaseDependencies, key: TurnKey) -> TurnAnswer:
     """Read a turn's answer and resolve each citation to its document."""
-    turn = kit.turns.load(key)
-    home = Path(kit.turns.path(key)).parent.parent
+    turn = deps.turns.load(key)
+    home = Path(deps.turns.path(key)).parent.parent
     if turn.manifest.revision:
         home = home.parent.parent
-    cited = tuple({**c, "path": _place(kit, key, home, str(c["path"]))} for c in citations(turn))
+    cited = tuple({**c, "path": _cited_file(deps, key, home, str(c["path"]))} for c in citations(turn))
     answer = whole_answer(ContextDocument.parse(turn.context), turn.files)
-    return Answered(key, turn.manifest.state, answer, cited, turn.manifest.intervention)
+    return TurnAnswer(key, turn.manifest.state, answer, cited, turn.manifest.intervention)

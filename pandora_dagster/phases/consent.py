@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.phases.kit import Kit
-from pandora_dagster.text.dates import stamp
+from pandora_dagster.phases.deps import PhaseDependencies
+from pandora_dagster.text.dates import format_timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ConsentStatus:
     """How a person stands to a profile."""
 
     given: bool
@@ -16,27 +16,27 @@ class Standing:
     fact_count: int = 0
 
 
-def standing(kit: Kit, user: UserId) -> Standing:
+def consent_status(deps: PhaseDependencies, user: UserId) -> ConsentStatus:
     """Whether the person consents; raises DocumentError for a damaged profile."""
-    profile = kit.facts.profile(user)
-    return Standing(True, profile.consented_at, len(profile.facts)) if profile else Standing(False)
+    profile = deps.facts.profile(user)
+    return ConsentStatus(True, profile.consented_at, len(profile.facts)) if profile else ConsentStatus(False)
 
 
-def give_consent(kit: Kit, user: UserId) -> None:
+def give_consent(deps: PhaseDependencies, user: UserId) -> None:
     """Facts of later turns are kept across sessions from now on; a consent that stands stays as it is."""
-    kit.facts.consent(user, at=stamp(kit.clock().replace(microsecond=0)), after_turn=_newest(kit, user))
+    deps.facts.consent(user, at=format_timestamp(deps.clock().replace(microsecond=0)), after_turn=_newest_turn(deps, user))
 
 
-def withdraw_consent(kit: Kit, user: UserId) -> int:
+def withdraw_consent(deps: PhaseDependencies, user: UserId) -> int:
     """Delete the profile and its audit; returns how many facts went."""
-    return kit.facts.withdraw(user)
+    return deps.facts.withdraw(user)
 
 
-def erase_facts(kit: Kit, user: UserId, *, sessions: bool = False) -> tuple[int, int]:
+def erase_facts(deps: PhaseDependencies, user: UserId, *, sessions: bool = False) -> tuple[int, int]:
     """Erase the profile's facts, with `sessions` those of all sessions too; returns how many of each went."""
-    return kit.facts.erase_profile(user, after_turn=_newest(kit, user)), kit.facts.erase_sessions(user) if sessions else 0
+    return deps.facts.erase_profile(user, after_turn=_newest_turn(deps, user)), deps.facts.erase_sessions(user) if sessions else 0
 
 
-def _newest(kit: Kit, user: UserId) -> int:
+def _newest_turn(deps: PhaseDependencies, user: UserId) -> int:
     """The number of the person's newest turn, by the documents."""
-    return max((key.number for key in kit.turns.keys(user)), default=0)
+    return max((key.number for key in deps.turns.keys(user)), default=0)

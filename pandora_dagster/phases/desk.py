@@ -10,22 +10,22 @@ from pydantic import BaseModel, ValidationError
 
 from pandora_dagster.contracts.answers import QueryAnalysis
 from pandora_dagster.contracts.calls import CallRequest, CallResult, CallSite, GateVerdict, InputDocument, Source
-from pandora_dagster.contracts.compression import CompressionReport, Shrunk
+from pandora_dagster.contracts.compression import CompressionReport, CompressionResult
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import InterventionType, Priority, TurnState
 from pandora_dagster.errors import BadAnswerError, DocumentError, HaltError
-from pandora_dagster.phases.halting import intervene
-from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.halting import open_intervention
+from pandora_dagster.phases.deps import PhaseDependencies
 from pandora_dagster.text.sections import ContextDocument
 
 Answer = TypeVar("Answer", bound=BaseModel)
 _LINE_END = re.compile("[\x85\u2028\u2029]")
 """What ends a line beside the control characters, which JSON escapes."""
-_COMPARE = "compare the recipe's output_schema with the shipped one: it lets an answer pass that the phase can not read"
+_SCHEMA_HINT = "compare the recipe's output_schema with the shipped one: it lets an answer pass that the phase can not read"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PhaseOutput:
     """What a phase hands back: sections by number, files by name, and what to show of it."""
 
     sections: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -39,12 +39,12 @@ class Written:
 
 
 @dataclass(slots=True)
-class Desk:
+class PhaseContext:
     """One phase's run over one turn. `results` collects its calls in order."""
 
     phase: str
     turn: Turn
-    kit: Kit
+    deps: PhaseDependencies
     results: list[CallResult] = field(default_factory=list[CallResult])
     compressions: list[CompressionReport] = field(default_factory=list[CompressionReport])
     overflows: list[GateVerdict] = field(default_factory=list[GateVerdict])
@@ -56,17 +56,17 @@ class Desk:
         """Who calls: stands in every record of this run."""
         manifest = self.turn.manifest
         answered = manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
-        priority = min(self.kit.priority, Priority.AFTER) if answered else self.kit.priority
+        priority = min(self.deps.priority, Priority.FOLLOW_UP) if answered else self.deps.priority
         return CallSite(self.phase, manifest.user_id, manifest.session_id, self.turn.key, manifest.revision, priority)
 
     @property
-    def context(self) -> ContextDocument:
+    def context_document(self) -> ContextDocument:
         return ContextDocument.parse(self.turn.context)
 
     @property
     def query(self) -> str:
         """The person's words, verbatim."""
-        return self.context.query()
+        return self.context_document.query()
 
     @property
     def mode(self) -> Literal["chat", "code"]:
@@ -84,7 +84,7 @@ class Desk:
     ) -> CallResult:
         """Run the recipe of `recipe` (a stem, taken in the turn's mode) over this turn's documents; `aloud`: the person may listen."""
         manifest = self.turn.manifest
-        whole = (context or self.context).render()
+        whole = (context or self.context_document).render()
         analysis = self.analysis() if "query_analysis.json" in self.turn.files else None
         request = CallRequest(
             recipe=recipe,
@@ -95,22 +95,22 @@ class Desk:
             sources=sources,
             intent=analysis.intent if analysis else "",
             ambiguous=bool(analysis and analysis.reference_resolution.status == "unresolved"),
-            policy=self.kit.policy,
+            policy=self.deps.policy,
             mode=self.mode,
             halt_on_low_confidence=halt_on_low_confidence,
-            listener=self.kit.listener if aloud else None,
+            listener=self.deps.listener if aloud else None,
         )
-        result = await self.kit.execution.call(request)
+        result = await self.deps.execution.call(request)
         self.results.append(result)
         self.compressions += result.compressions
         return result
 
     def withdraw(self, reason: str) -> None:
         """Tell whoever listens that the answer they heard is none."""
-        if self.kit.listener is not None:
-            self.kit.listener.withdrawn(reason)
+        if self.deps.listener is not None:
+            self.deps.listener.on_withdrawal(reason)
 
-    def taken(self, shrunk: Shrunk) -> str:
+    def record_compression(self, shrunk: CompressionResult) -> str:
         """The text of a compression, whose report goes into this run's; one that had to stay too large is told as a verdict."""
         if shrunk.report:
             self.compressions.append(shrunk.report)
@@ -151,22 +151,22 @@ class Desk:
     def halt(self, kind: InterventionType, message: str, *, hint: str) -> HaltError:
         """The HALT of a phase that judges its last call's answer, with its intervention written."""
         call = self.results[-1].record if self.results else None
-        opened = intervene(self.kit, self.phase, self.turn.manifest, kind, message, hint=hint, call=call)
+        opened = open_intervention(self.deps, self.phase, self.turn.manifest, kind, message, hint=hint, call=call)
         return HaltError(message, intervention_id=opened.id, hint=hint)
 
 
-def answer_of(result: CallResult, shape: type[Answer], **filled: Any) -> Answer:
+def parsed_answer(result: CallResult, shape: type[Answer], **filled: Any) -> Answer:
     """The parsed answer of a call as the phase reads it; raises BadAnswerError where a changed recipe schema let another shape pass."""
     where = f"{result.record.recipe}: answer"
     parsed: object = result.parsed
     if not isinstance(parsed, dict):
-        raise BadAnswerError(f"{where}: no object: expected {shape.__name__}", hint=_COMPARE)
+        raise BadAnswerError(f"{where}: no object: expected {shape.__name__}", hint=_SCHEMA_HINT)
     try:
         return shape.model_validate({**cast("dict[str, Any]", parsed), **filled})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         message = f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}: expected {shape.__name__}"
-        raise BadAnswerError(message, hint=_COMPARE) from error
+        raise BadAnswerError(message, hint=_SCHEMA_HINT) from error
 
 
 def as_json(value: BaseModel | Mapping[str, Any]) -> str:
@@ -175,6 +175,6 @@ def as_json(value: BaseModel | Mapping[str, Any]) -> str:
     return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
 
 
-def line(value: Mapping[str, Any]) -> str:
+def json_line(value: Mapping[str, Any]) -> str:
     """One JSON line for a list of headers: also to readers to whom more than a line feed ends a line."""
     return _LINE_END.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))

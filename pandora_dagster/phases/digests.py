@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pandora_dagster.compression.levels.digest import L3DigestBuilder
-from pandora_dagster.compression.levels.soundness import shown_within, sound_digest
-from pandora_dagster.compression.levels.texts import numbered
+from pandora_dagster.compression.levels.soundness import trim_digest, check_level_digest
+from pandora_dagster.compression.levels.texts import number_items
 from pandora_dagster.contracts.calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.contracts.facts import FactLedger
 from pandora_dagster.contracts.ids import UserId
@@ -18,39 +18,39 @@ from pandora_dagster.contracts.levels import (
     LevelOutcome,
     LevelReport,
     LevelRow,
-    MadeBy,
+    TextOrigin,
     NarrativeLink,
     NarrativePart,
     SessionNarrative,
-    Subject,
+    LevelSubject,
     UserDigest,
 )
 from pandora_dagster.contracts.words import InterventionType, Priority
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.digest_facts import with_facts
-from pandora_dagster.phases.levels import LevelDesk, OnRow, each
-from pandora_dagster.selection.levels import digest_edges, digest_id, in_order, merged_parts, unlinked_narratives
+from pandora_dagster.phases.digest_facts import with_stated_facts
+from pandora_dagster.phases.levels import LevelContext, OnRow, run_subjects
+from pandora_dagster.selection.levels import digest_edges, digest_id, sort_parts, merged_parts, unlinked_narratives
 
 PHASE = "user_digests"
 BUILDER = "memory/l3_digest"
-_BUILDER = L3DigestBuilder()
+_DIGEST_BUILDER = L3DigestBuilder()
 
 
-async def digest_users(desk: LevelDesk, which: Iterable[UserId] | None = None, *, on_row: OnRow = lambda row: None) -> LevelReport:
+async def digest_users(ctx: LevelContext, which: Iterable[UserId] | None = None, *, on_row: OnRow = lambda row: None) -> LevelReport:
     """Bring the digests of these users, or of all, up to date with the narratives of their sessions."""
-    users = which if which is not None else desk.kit.turns.users()
-    subjects = tuple(dict.fromkeys(map(Subject, users)))
-    return await each(subjects, lambda subject: _digested(subject, desk), desk, phase=PHASE, on_row=on_row)
+    users = which if which is not None else ctx.deps.turns.users()
+    subjects = tuple(dict.fromkeys(map(LevelSubject, users)))
+    return await run_subjects(subjects, lambda subject: _digest_user(subject, ctx), ctx, phase=PHASE, on_row=on_row)
 
 
-def lost_narratives(desk: LevelDesk, user: UserId) -> tuple[str, ...]:
+def missing_narratives(ctx: LevelContext, user: UserId) -> tuple[str, ...]:
     """What speaks against `no_fact_lost` at this level, a sentence each; summaries that wait for 003's trigger are no loss and not
     told. Raises DocumentError.
     """
-    narratives, digest = tuple(desk.levels.narratives(user)), desk.levels.digest(user)
+    narratives, digest = tuple(ctx.levels.narratives(user)), ctx.levels.digest(user)
     merged = merged_parts(digest, narratives) if digest else frozenset[str]()
     if merged is not None:
-        due, left = _due(merged, narratives, user, desk)
+        due, left = _due_parts(merged, narratives, user, ctx)
         waiting = {n.session_id for n in narratives if any(part in left and part not in due for part in n.parts)}
         narratives = tuple(n for n in narratives if n.session_id not in waiting)
         links = tuple(link for link in digest.narratives if link.session_id not in waiting) if digest else ()
@@ -58,99 +58,99 @@ def lost_narratives(desk: LevelDesk, user: UserId) -> tuple[str, ...]:
     return unlinked_narratives(digest, narratives)
 
 
-async def _digested(subject: Subject, desk: LevelDesk) -> LevelRow:
-    narratives = tuple(desk.levels.narratives(subject.user))
-    digest, reason = _known(subject.user, narratives, desk)
+async def _digest_user(subject: LevelSubject, ctx: LevelContext) -> LevelRow:
+    narratives = tuple(ctx.levels.narratives(subject.user))
+    digest, reason = _stored_digest(subject.user, narratives, ctx)
     known, merged = digest, merged_parts(digest, narratives) if digest else None
-    due, left = _due(merged or frozenset(), narratives, subject.user, desk)
+    due, left = _due_parts(merged or frozenset(), narratives, subject.user, ctx)
     due = left if reason else due
     if not left:
-        return _row(subject, digest, desk, reason=reason, outcome=LevelOutcome.REMOVED if reason else LevelOutcome.UNCHANGED)
+        return _level_row(subject, digest, ctx, reason=reason, outcome=LevelOutcome.REMOVED if reason else LevelOutcome.UNCHANGED)
     waits = (
-        f"{len(left) - len(due)} summaries wait until there are {desk.rules.triggers.l3_trigger_summaries}, or their sessions are at rest"
+        f"{len(left) - len(due)} summaries wait until there are {ctx.rules.triggers.l3_trigger_summaries}, or their sessions are at rest"
     )
     if not due:
-        return _row(subject, digest, desk, reason=waits, outcome=LevelOutcome.WAITING, waiting=len(left))
-    size = max(1, desk.rules.triggers.l3_trigger_summaries)
+        return _level_row(subject, digest, ctx, reason=waits, outcome=LevelOutcome.WAITING, waiting=len(left))
+    size = max(1, ctx.rules.triggers.l3_trigger_summaries)
     refused = 0
     for start in range(0, len(due), size):
-        digest, wrong = await _merged(subject, digest, due[start : start + size], narratives, desk)
-        desk.levels.save_digest(digest)
+        digest, wrong = await _merge_parts(subject, digest, due[start : start + size], narratives, ctx)
+        ctx.levels.save_digest(digest)
         refused += wrong
     waiting = len(left) - len(due)
     reason = reason or (waits if waiting else "")
     added = len(digest.narratives if digest else ()) - len(known.narratives if known else ())
-    return replace(_row(subject, digest, desk, reason=reason, outcome=LevelOutcome.MADE, waiting=waiting), added=added, refused=refused)
+    return replace(_level_row(subject, digest, ctx, reason=reason, outcome=LevelOutcome.MADE, waiting=waiting), added=added, refused=refused)
 
 
-def _known(user: UserId, narratives: Sequence[SessionNarrative], desk: LevelDesk) -> tuple[UserDigest | None, str]:
+def _stored_digest(user: UserId, narratives: Sequence[SessionNarrative], ctx: LevelContext) -> tuple[UserDigest | None, str]:
     """The digest as it stands. A damaged one, and one that tells of what is gone, is deleted and made again: then the reason."""
     try:
-        found = desk.levels.digest(user)
+        found = ctx.levels.digest(user)
     except DocumentError as error:
         found, reason = None, f"made again: {error}"
     else:
         if found is None or merged_parts(found, narratives) is not None:
             return found, ""
         reason = "made again: it told of narratives that are gone or changed"
-    desk.levels.remove_digest(user)
+    ctx.levels.remove_digest(user)
     return None, reason
 
 
-def _due(
-    merged: frozenset[str], narratives: Sequence[SessionNarrative], user: UserId, desk: LevelDesk
+def _due_parts(
+    merged: frozenset[str], narratives: Sequence[SessionNarrative], user: UserId, ctx: LevelContext
 ) -> tuple[tuple[NarrativePart, ...], tuple[NarrativePart, ...]]:
     """The parts that the digest takes up now, and all that it does not hold: those of sessions at rest, to which nothing comes any
     more, and of the others once `l3_trigger_summaries` of them wait (003 "Configuration")."""
-    left = in_order(part for n in narratives for part in n.parts if part.sha not in merged)
-    if not left or len(left) >= desk.rules.triggers.l3_trigger_summaries:
+    left = sort_parts(part for n in narratives for part in n.parts if part.sha not in merged)
+    if not left or len(left) >= ctx.rules.triggers.l3_trigger_summaries:
         return left, left
-    turns = desk.kit.index.sessions(user)
-    resting = {part.sha for n in narratives if desk.at_rest(turns.get(n.session_id, ())) for part in n.parts}
+    turns = ctx.deps.index.sessions(user)
+    resting = {part.sha for n in narratives if ctx.is_quiet(turns.get(n.session_id, ())) for part in n.parts}
     return tuple(part for part in left if part.sha in resting), left
 
 
-async def _merged(
-    subject: Subject, digest: UserDigest | None, parts: Sequence[NarrativePart], narratives: Sequence[SessionNarrative], desk: LevelDesk
+async def _merge_parts(
+    subject: LevelSubject, digest: UserDigest | None, parts: Sequence[NarrativePart], narratives: Sequence[SessionNarrative], ctx: LevelContext
 ) -> tuple[UserDigest, int]:
     """The digest with these parts, and how many items of the answer were refused; raises HaltError where none of it is borne out."""
     session_of = {part.sha: narrative for narrative in narratives for part in narrative.parts}
     texts = [part.text for part in parts]
-    limit = desk.rules.triggers.l3_max_digest_tokens
+    limit = ctx.rules.triggers.l3_max_digest_tokens
     sessions = len({session_of[part.sha].session_id for part in parts})
     days = f"{parts[0].links[0].at[:10]} to {parts[-1].links[-1].at[:10]}"
     request = CallRequest(
         recipe=BUILDER,
         query="",
-        site=CallSite(PHASE, subject.user, priority=Priority.NIGHT),
+        site=CallSite(PHASE, subject.user, priority=Priority.BATCH),
         documents=(
             InputDocument("task_context", f"What one person asked for in {sessions} conversations, {days}."),
-            InputDocument("summaries", numbered(texts)),
+            InputDocument("summaries", number_items(texts)),
         ),
         variables={"max_tokens": str(limit)},
-        policy=desk.kit.policy,
+        policy=ctx.deps.policy,
     )
-    result = await desk.kit.execution.call(request)
-    answer, refused, reasons = sound_digest(result.parsed, texts)
+    result = await ctx.deps.execution.call(request)
+    answer, refused, reasons = check_level_digest(result.parsed, texts)
     if reasons:
         hint = "no narrative is touched; once this is resolved the next night tries again"
-        raise desk.halt(PHASE, subject, InterventionType.FACT_LOSS, f"{BUILDER}: {subject}: {'; '.join(reasons)}", hint=hint, call=result)
-    both = _BUILDER.merge_digests(digest.fields.model_dump(mode="json") if digest else {}, answer)
-    fields = DigestFields.model_validate(shown_within(both, limit, desk.kit.counter.count, _shown))
+        raise ctx.halt(PHASE, subject, InterventionType.FACT_LOSS, f"{BUILDER}: {subject}: {'; '.join(reasons)}", hint=hint, call=result)
+    both = _DIGEST_BUILDER.merge_digests(digest.fields.model_dump(mode="json") if digest else {}, answer)
+    fields = DigestFields.model_validate(trim_digest(both, limit, ctx.deps.counter.count, _fields_json))
     ledger = digest.facts if digest else FactLedger(user_id=subject.user)
-    facts = await with_facts(ledger, [link for part in parts for link in part.links], subject, desk)
-    made = desk.made_by(result)
+    facts = await with_stated_facts(ledger, [link for part in parts for link in part.links], subject, ctx)
+    made = ctx.made_by(result)
     return UserDigest(
         user_id=subject.user,
         fields=fields,
         facts=facts,
-        narratives=_linked(digest.narratives if digest else (), parts, session_of, made),
-        tokens=desk.kit.counter.count(_shown(fields.model_dump(mode="json"))),
+        narratives=_narrative_links(digest.narratives if digest else (), parts, session_of, made),
+        tokens=ctx.deps.counter.count(_fields_json(fields.model_dump(mode="json"))),
     ), len(refused)
 
 
-def _linked(
-    known: Sequence[NarrativeLink], parts: Sequence[NarrativePart], session_of: dict[str, SessionNarrative], made: MadeBy
+def _narrative_links(
+    known: Sequence[NarrativeLink], parts: Sequence[NarrativePart], session_of: dict[str, SessionNarrative], made: TextOrigin
 ) -> tuple[NarrativeLink, ...]:
     links = {link.session_id: link for link in known}
     for part in parts:
@@ -166,13 +166,13 @@ def _linked(
     return tuple(links.values())
 
 
-def _shown(fields: dict[str, object]) -> str:
+def _fields_json(fields: dict[str, object]) -> str:
     return DigestFields.model_validate(fields).model_dump_json()
 
 
-def _row(subject: Subject, digest: UserDigest | None, desk: LevelDesk, *, reason: str, outcome: LevelOutcome, waiting: int = 0) -> LevelRow:
-    if desk.lineage and (digest or outcome is LevelOutcome.REMOVED):
-        desk.lineage.put_rows(digest_id(subject.user), digest_edges(digest) if digest else ())
+def _level_row(subject: LevelSubject, digest: UserDigest | None, ctx: LevelContext, *, reason: str, outcome: LevelOutcome, waiting: int = 0) -> LevelRow:
+    if ctx.lineage and (digest or outcome is LevelOutcome.REMOVED):
+        ctx.lineage.put_rows(digest_id(subject.user), digest_edges(digest) if digest else ())
     return LevelRow(
         subject,
         outcome,

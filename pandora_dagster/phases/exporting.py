@@ -15,7 +15,7 @@ from pandora_dagster.text.sections import ContextDocument
 
 _RESPONSE_FILE = "response.md"
 _ANSWER_SECTION = 5
-DELETED = "originals_deleted"
+DELETED_FIELD = "originals_deleted"
 """Key of a conversation: the turns whose originals were deleted by rule, and which leave by their compressed texts."""
 
 
@@ -27,13 +27,13 @@ class StoredTurns(Protocol):
     def original(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
 
 
-def refuse(fault: DocumentError) -> None:
+def raise_fault(fault: DocumentError) -> None:
     """What becomes of a conversation that can not be read where nobody says otherwise."""
     raise fault
 
 
-def exported(
-    turns: StoredTurns, sessions: Sessions, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] = refuse
+def export_conversations(
+    turns: StoredTurns, sessions: Sessions, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] = raise_fault
 ) -> Iterator[dict[str, Any]]:
     """Conversations as JSON objects: the imported ones, each equal to its line, then live turns by session.
 
@@ -46,37 +46,37 @@ def exported(
         imported.add((record.user_id, record.session_id))
         if record.state == "complete":
             try:
-                conversation = _imported(record, turns)
+                conversation = _imported_conversation(record, turns)
             except DocumentError as error:
                 on_fault(error)
                 continue
             yield conversation
-    yield from _live(turns, imported, user, on_fault)
+    yield from _live_conversations(turns, imported, user, on_fault)
 
 
-def _imported(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
+def _imported_conversation(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
     told = [turns.original(TurnKey(UserId(record.user_id), number), revision=0) for number in record.numbers]
     head = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
-    messages = join_turns(record.preamble, [_messages(turn) for turn in told])
-    return {**head, "messages": [dict(m) for m in messages], **record.extra, **_deleted(told)}
+    messages = join_turns(record.preamble, [_recorded_messages(turn) for turn in told])
+    return {**head, "messages": [dict(m) for m in messages], **record.extra, **_deletion_fields(told)}
 
 
-def _deleted(told: Sequence[Turn]) -> dict[str, Any]:
+def _deletion_fields(told: Sequence[Turn]) -> dict[str, Any]:
     """Which turns of a conversation are told by their compressed documents, as their originals were deleted."""
     compressed = [turn.key.turn_id for turn in told if turn.manifest.archive]
-    return {DELETED: compressed} if compressed else {}
+    return {DELETED_FIELD: compressed} if compressed else {}
 
 
-def _messages(turn: Turn) -> tuple[Any, ...]:
+def _recorded_messages(turn: Turn) -> tuple[Any, ...]:
     text = turn.files.get(MESSAGES_FILE)
     if text is None and turn.manifest.archive:
-        return tuple(_said(turn))
+        return tuple(_turn_messages(turn))
     if text is None:
         raise DocumentError(f"{turn.key}: {MESSAGES_FILE}: missing, expected the messages of a recorded turn", missing=True)
     return read_message_lines(text, where=f"{turn.key}: {MESSAGES_FILE}")
 
 
-def _live(
+def _live_conversations(
     turns: StoredTurns, imported: set[tuple[str, str]], user: UserId | None, on_fault: Callable[[DocumentError], None]
 ) -> Iterator[dict[str, Any]]:
     found: list[tuple[str, str, TurnKey]] = []
@@ -95,12 +95,12 @@ def _live(
             on_fault(error)
             continue
         name = f"{session}.live" if (owner, session) in imported else session
-        messages = [message for turn in loaded for message in _said(turn)]
+        messages = [message for turn in loaded for message in _turn_messages(turn)]
         head = {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at}
-        yield {**head, "messages": messages, **_deleted(loaded)}
+        yield {**head, "messages": messages, **_deletion_fields(loaded)}
 
 
-def _said(turn: Turn) -> list[dict[str, str]]:
+def _turn_messages(turn: Turn) -> list[dict[str, str]]:
     document = ContextDocument.parse(turn.context)
     answer = turn.files.get(_RESPONSE_FILE) or document.body(_ANSWER_SECTION)
     words = [{"role": "user", "content": document.query()}]

@@ -22,18 +22,18 @@ from pandora_dagster.phases import (
     saving,
     understanding,
 )
-from pandora_dagster.phases.boundaries import compression_facts, compression_rows, settled_document, settled_sections
-from pandora_dagster.phases.desk import Desk, Written
-from pandora_dagster.phases.halting import HALTING, close, intervene, kind_of
+from pandora_dagster.phases.boundaries import compression_facts, compression_rows, fit_document, fit_sections
+from pandora_dagster.phases.ctx import PhaseContext, PhaseOutput
+from pandora_dagster.phases.halting import HALTING_ERRORS, close_intervention, open_intervention, intervention_type
 from pandora_dagster.phases.history import open_question
-from pandora_dagster.phases.kit import Kit
-from pandora_dagster.phases.outcome import made_report, manifest_report, worst_verdicts
+from pandora_dagster.phases.deps import PhaseDependencies
+from pandora_dagster.phases.outcome import build_report, manifest_report, worst_verdicts
 from pandora_dagster.phases.report import PhaseReport
-from pandora_dagster.selection.turn_row import row_of
-from pandora_dagster.text.dates import stamp
+from pandora_dagster.selection.turn_row import build_turn_row
+from pandora_dagster.text.dates import format_timestamp
 from pandora_dagster.text.sections import ContextDocument
 
-Body = Callable[[Desk], Awaitable[Written]]
+PhaseFunction = Callable[[PhaseContext], Awaitable[PhaseOutput]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class PhaseSpec:
     """Recipes that the phase may run beside its main one."""
 
 
-async def _turn_request(desk: Desk) -> Written:
-    return Written(shown=desk.query)
+async def _turn_request(ctx: PhaseContext) -> PhaseOutput:
+    return PhaseOutput(shown=ctx.query)
 
 
 PHASES: tuple[PhaseSpec, ...] = (
@@ -143,11 +143,11 @@ PHASES: tuple[PhaseSpec, ...] = (
 
 ORDER: tuple[str, ...] = tuple(spec.name for spec in PHASES)
 SPECS = {spec.name: spec for spec in PHASES}
-_AFTERWARDS = tuple(spec.name for spec in PHASES if spec.needs == ("turn_summary",))
+_FOLLOW_UPS = tuple(spec.name for spec in PHASES if spec.needs == ("turn_summary",))
 """What a saved turn is followed by, each by itself: none needs another, and one that HALTs stops none."""
 SECTION_OF = {spec.name: spec.section for spec in PHASES if spec.section}
 """Phase -> the section of context.md that it writes."""
-_BODIES: dict[str, Body] = {
+_FUNCTIONS: dict[str, PhaseFunction] = {
     "turn_request": _turn_request,
     "query_analysis": understanding.query_analysis,
     "reflection": understanding.reflection,
@@ -166,44 +166,44 @@ _BODIES: dict[str, Body] = {
 }
 
 
-def start_turn(kit: Kit, query: str, *, user: UserId, session: SessionId, mode: str = "chat", number: int | None = None) -> TurnKey:
+def start_turn(deps: PhaseDependencies, query: str, *, user: UserId, session: SessionId, mode: str = "chat", number: int | None = None) -> TurnKey:
     """Open a turn with the person's words in section 0; `number`: one that was allocated. Raises InputError for an empty query."""
     if not query.strip():
         raise InputError("query: empty; expected the words of a question or request")
-    asked = open_question(kit, user, session)
-    turn = kit.turns.start(user, query, session=session, mode=mode, now=kit.clock(), replies_to=asked, number=number)
-    kit.index.put([row_of(turn.manifest, turn.context, turn.files)])
+    asked = open_question(deps, user, session)
+    turn = deps.turns.start(user, query, session=session, mode=mode, now=deps.clock(), replies_to=asked, number=number)
+    deps.index.put([build_turn_row(turn.manifest, turn.context, turn.files)])
     return turn.key
 
 
-async def run_phase(name: str, key: TurnKey, kit: Kit, *, again: bool = True) -> PhaseReport:
+async def run_phase(name: str, key: TurnKey, deps: PhaseDependencies, *, again: bool = True) -> PhaseReport:
     """Run one phase of one turn and commit what it wrote. A HALT comes back in the report, after it is written down.
 
     A finished phase runs again, a saved turn's in a revision beside it; with `again=False` it is skipped.
     """
     spec = SPECS[name]
-    with kit.turns.lock(key):
+    with deps.turns.lock(key):
         try:
-            turn = kit.turns.load(key)
+            turn = deps.turns.load(key)
         except DocumentError as error:
-            return _unreadable(spec, key, kit, error)
-        if not _taken(spec, turn) or not (again or name in left_to_do(turn.manifest)):
+            return _report_unreadable(spec, key, deps, error)
+        if not _is_on_path(spec, turn) or not (again or name in remaining_phases(turn.manifest)):
             return PhaseReport(name, key, turn.manifest, skipped=True)
         if missing := next((need for need in spec.needs if not turn.manifest.finished(need)), ""):
             raise InputError(f"{key}: {name}: {missing} has not finished; run it first, or the whole turn")
-        report = await _run(spec, _reopened(spec, turn, kit), kit)
-        close(kit, turn.manifest.intervention, report.manifest)
+        report = await _run_spec(spec, _reopen(spec, turn, deps), deps)
+        close_intervention(deps, turn.manifest.intervention, report.manifest)
         return report
 
 
-async def run_turn(key: TurnKey, kit: Kit, *, on_report: Callable[[PhaseReport], None] = lambda _: None) -> PhaseReport:
+async def run_turn(key: TurnKey, deps: PhaseDependencies, *, on_report: Callable[[PhaseReport], None] = lambda _: None) -> PhaseReport:
     """Run what is left of a turn, phase after phase; stops at a HALT. Returns the last phase's report.
 
     Raises InputError where nothing is left. What another process finishes meanwhile is not done twice.
     """
     last: PhaseReport | None = None
-    for name in unfinished(key, kit):
-        report = await run_phase(name, key, kit, again=False)
+    for name in unfinished_phases(key, deps):
+        report = await run_phase(name, key, deps, again=False)
         if report.skipped:
             continue
         last = report
@@ -211,131 +211,131 @@ async def run_turn(key: TurnKey, kit: Kit, *, on_report: Callable[[PhaseReport],
         if report.halt or report.manifest.state is TurnState.CLARIFY:
             break
     if last is None:
-        raise InputError(f"{key}: nothing is left to do; the turn is {kit.turns.manifest(key).state}")
+        raise InputError(f"{key}: nothing is left to do; the turn is {deps.turns.manifest(key).state}")
     return last
 
 
-def unfinished(key: TurnKey, kit: Kit) -> tuple[str, ...]:
+def unfinished_phases(key: TurnKey, deps: PhaseDependencies) -> tuple[str, ...]:
     """The phases of a stored turn that have not finished. One that is done is held against its index row, which a crash may have
     kept back."""
-    manifest = kit.turns.manifest(key)
-    if not (left := left_to_do(manifest)):
-        indexing.mend(kit, manifest)
+    manifest = deps.turns.manifest(key)
+    if not (left := remaining_phases(manifest)):
+        indexing.repair_row(deps, manifest)
     return left
 
 
-def left_to_do(manifest: Manifest) -> tuple[str, ...]:
+def remaining_phases(manifest: Manifest) -> tuple[str, ...]:
     """The phases that have not finished, in order; none for a turn that is clarified, archived, abandoned or recorded."""
     if manifest.recorded or manifest.state in (TurnState.CLARIFY, TurnState.ARCHIVED, TurnState.ABANDONED):
         return ()
-    last = max((ORDER.index(p.phase) for p in manifest.phases if p.phase in SPECS and p.phase not in _AFTERWARDS), default=-1)
+    last = max((ORDER.index(p.phase) for p in manifest.phases if p.phase in SPECS and p.phase not in _FOLLOW_UPS), default=-1)
     return tuple(name for name in ORDER[last + 1 :] if not manifest.finished(name))
 
 
-async def _run(spec: PhaseSpec, turn: Turn, kit: Kit) -> PhaseReport:
-    desk = Desk(spec.name, turn, kit)
+async def _run_spec(spec: PhaseSpec, turn: Turn, deps: PhaseDependencies) -> PhaseReport:
+    ctx = PhaseContext(spec.name, turn, deps)
     try:
-        written = await settled_sections(desk, await _BODIES[spec.name](desk))
+        written = await fit_sections(ctx, await _FUNCTIONS[spec.name](ctx))
     except HaltError as halt:
-        return _halted(desk, kit.interventions.show(halt.intervention_id))
-    except HALTING as error:
-        return _halted(desk, intervene(kit, spec.name, turn.manifest, kind_of(error), str(error), hint=error.hint, call=_last_call(desk)))
-    report = _committed(desk, written)
+        return _record_halt(ctx, deps.interventions.show(halt.intervention_id))
+    except HALTING_ERRORS as error:
+        return _record_halt(ctx, open_intervention(deps, spec.name, turn.manifest, intervention_type(error), str(error), hint=error.hint, call=_last_call(ctx)))
+    report = _commit(ctx, written)
     try:
-        return await _bounded(desk, written, report)
+        return await _fit_committed(ctx, written, report)
     except HaltError as halt:
-        return _halted(desk, kit.interventions.show(halt.intervention_id))
+        return _record_halt(ctx, deps.interventions.show(halt.intervention_id))
 
 
-async def _bounded(desk: Desk, written: Written, report: PhaseReport) -> PhaseReport:
+async def _fit_committed(ctx: PhaseContext, written: PhaseOutput, report: PhaseReport) -> PhaseReport:
     """The committed phase's report; context.md is back under its limit before the next phase begins (000 section 25, level 2)."""
     if not written.sections:
         return report
-    before = len(desk.compressions), len(desk.overflows)
-    turn = await settled_document(desk, written.sections, SECTION_OF)
-    if (len(desk.compressions), len(desk.overflows)) == before:
+    before = len(ctx.compressions), len(ctx.overflows)
+    turn = await fit_document(ctx, written.sections, SECTION_OF)
+    if (len(ctx.compressions), len(ctx.overflows)) == before:
         return report
-    verdicts = worst_verdicts([*report.verdicts, *desk.compression_verdicts])
-    return replace(report, manifest=turn.manifest, verdicts=verdicts, facts={**report.facts, **compression_facts(desk.compressions)})
+    verdicts = worst_verdicts([*report.verdicts, *ctx.compression_verdicts])
+    return replace(report, manifest=turn.manifest, verdicts=verdicts, facts={**report.facts, **compression_facts(ctx.compressions)})
 
 
-def _committed(desk: Desk, written: Written) -> PhaseReport:
-    context = ContextDocument.parse(desk.turn.context)
+def _commit(ctx: PhaseContext, written: PhaseOutput) -> PhaseReport:
+    context = ContextDocument.parse(ctx.turn.context)
     for number, body in sorted(written.sections.items()):
         context = context.with_section(number, body)
-    verdicts = worst_verdicts([v for r in desk.results for v in r.verdicts] + [*written.verdicts, *desk.compression_verdicts])
+    verdicts = worst_verdicts([v for r in ctx.results for v in r.verdicts] + [*written.verdicts, *ctx.compression_verdicts])
     record = PhaseRecord(
-        phase=desk.phase,
-        finished_at=stamp(desk.kit.clock().replace(microsecond=0)),
-        recipes={r.record.recipe: r.record.recipe_version for r in desk.results},
-        runtimes=tuple(dict.fromkeys(r.record.runtime for r in desk.results)),
-        report=manifest_report(desk.results, verdicts, {**written.facts, **compression_rows(desk.compressions)}),
+        phase=ctx.phase,
+        finished_at=format_timestamp(ctx.deps.clock().replace(microsecond=0)),
+        recipes={r.record.recipe: r.record.recipe_version for r in ctx.results},
+        runtimes=tuple(dict.fromkeys(r.record.runtime for r in ctx.results)),
+        report=manifest_report(ctx.results, verdicts, {**written.facts, **compression_rows(ctx.compressions)}),
     )
-    turn = desk.kit.turns.commit(
-        desk.turn,
+    turn = ctx.deps.turns.commit(
+        ctx.turn,
         phase=record,
         context=context.render() if written.sections else None,
         files=written.files,
         state=written.state,
-        **{"runtime": desk.kit.runtime, "intervention": _halt_beside(desk), **_activity(desk), **written.manifest},
+        **{"runtime": ctx.deps.runtime, "intervention": _other_halt(ctx), **_activity_fields(ctx), **written.manifest},
     )
-    desk.turn = turn
+    ctx.turn = turn
     # A saved turn is done once what follows it is: the answer does not wait for the index (DECISIONS 16).
-    if not left_to_do(turn.manifest):
-        indexing.index(desk.kit, turn)
-    shown = replace(written, facts={**written.facts, **compression_facts(desk.compressions)})
-    return made_report(desk, turn, shown, verdicts)
+    if not remaining_phases(turn.manifest):
+        indexing.index_turn(ctx.deps, turn)
+    shown = replace(written, facts={**written.facts, **compression_facts(ctx.compressions)})
+    return build_report(ctx, turn, shown, verdicts)
 
 
-def _activity(desk: Desk) -> dict[str, str]:
+def _activity_fields(ctx: PhaseContext) -> dict[str, str]:
     """What a commit says of the turn's last activity; nothing where it is one."""
-    return {"last_activity": desk.turn.manifest.last_activity} if desk.kit.at_rest else {}
+    return {"last_activity": ctx.turn.manifest.last_activity} if ctx.deps.at_rest else {}
 
 
-def _halt_beside(desk: Desk) -> str | None:
+def _other_halt(ctx: PhaseContext) -> str | None:
     """The intervention of another phase that follows the saved turn and is still left to do: finishing this one does not mend it."""
-    manifest = desk.turn.manifest
-    if not manifest.intervention or desk.phase not in _AFTERWARDS:
+    manifest = ctx.turn.manifest
+    if not manifest.intervention or ctx.phase not in _FOLLOW_UPS:
         return None
     try:
-        halted = desk.kit.interventions.show(manifest.intervention).phase
+        halted = ctx.deps.interventions.show(manifest.intervention).phase
     except (InputError, DocumentError):
         return None
-    return manifest.intervention if halted != desk.phase and halted in left_to_do(manifest) else None
+    return manifest.intervention if halted != ctx.phase and halted in remaining_phases(manifest) else None
 
 
-def _halted(desk: Desk, intervention: Intervention) -> PhaseReport:
+def _record_halt(ctx: PhaseContext, intervention: Intervention) -> PhaseReport:
     """Write down that the turn stopped. What follows a saved turn can not unsave it (DECISIONS 16)."""
-    saved = desk.turn.manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
-    state = desk.turn.manifest.state if saved else TurnState.HALTED
-    turn = desk.kit.turns.commit(desk.turn, phase=None, files=desk.kept, state=state, intervention=intervention.id, **_activity(desk))
-    indexing.index(desk.kit, turn)
-    return made_report(desk, turn, Written(), worst_verdicts([v for r in desk.results for v in r.verdicts]), halt=intervention)
+    saved = ctx.turn.manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
+    state = ctx.turn.manifest.state if saved else TurnState.HALTED
+    turn = ctx.deps.turns.commit(ctx.turn, phase=None, files=ctx.kept, state=state, intervention=intervention.id, **_activity_fields(ctx))
+    indexing.index_turn(ctx.deps, turn)
+    return build_report(ctx, turn, PhaseOutput(), worst_verdicts([v for r in ctx.results for v in r.verdicts]), halt=intervention)
 
 
-def _unreadable(spec: PhaseSpec, key: TurnKey, kit: Kit, error: DocumentError) -> PhaseReport:
+def _report_unreadable(spec: PhaseSpec, key: TurnKey, deps: PhaseDependencies, error: DocumentError) -> PhaseReport:
     """A turn whose documents are damaged: nothing of it is touched, the intervention names the fault."""
-    manifest = kit.turns.manifest(key)
-    return PhaseReport(spec.name, key, manifest, halt=intervene(kit, spec.name, manifest, kind_of(error), str(error), hint=error.hint))
+    manifest = deps.turns.manifest(key)
+    return PhaseReport(spec.name, key, manifest, halt=open_intervention(deps, spec.name, manifest, intervention_type(error), str(error), hint=error.hint))
 
 
-def _reopened(spec: PhaseSpec, turn: Turn, kit: Kit) -> Turn:
+def _reopen(spec: PhaseSpec, turn: Turn, deps: PhaseDependencies) -> Turn:
     """The turn made ready for the phase; a new revision is in the index from its start, as every open turn is."""
-    order = [name for name in ORDER if name == spec.name or name not in _AFTERWARDS] if spec.name in _AFTERWARDS else ORDER
-    indexing.unsettle(kit, turn.manifest, redone=spec.name not in left_to_do(turn.manifest))
-    ready = kit.turns.reopen(turn, phase=spec.name, order=order)
+    order = [name for name in ORDER if name == spec.name or name not in _FOLLOW_UPS] if spec.name in _FOLLOW_UPS else ORDER
+    indexing.reopen_row(deps, turn.manifest, redone=spec.name not in remaining_phases(turn.manifest))
+    ready = deps.turns.reopen(turn, phase=spec.name, order=order)
     if ready.manifest.revision != turn.manifest.revision:
-        if kit.lineage:
-            kit.lineage.put([(ready.manifest, ready)])
-        kit.index.put([row_of(ready.manifest, ready.context, ready.files).model_copy(update={"state": TurnState.OPEN})])
+        if deps.lineage:
+            deps.lineage.put([(ready.manifest, ready)])
+        deps.index.put([build_turn_row(ready.manifest, ready.context, ready.files).model_copy(update={"state": TurnState.OPEN})])
     return ready
 
 
-def _last_call(desk: Desk) -> CallRecord | None:
-    return desk.results[-1].record if desk.results else None
+def _last_call(ctx: PhaseContext) -> CallRecord | None:
+    return ctx.results[-1].record if ctx.results else None
 
 
-def _taken(spec: PhaseSpec, turn: Turn) -> bool:
+def _is_on_path(spec: PhaseSpec, turn: Turn) -> bool:
     """Whether the turn goes this way: the branch is read from the parsed answer of the phase before."""
     if not spec.branch:
         return True

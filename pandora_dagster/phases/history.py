@@ -9,26 +9,26 @@ from pandora_dagster.contracts.calls import InputDocument, Item
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.phases.desk import Desk, line
-from pandora_dagster.phases.indexing import current
-from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.ctx import PhaseContext, json_line
+from pandora_dagster.phases.indexing import current_row
+from pandora_dagster.phases.deps import PhaseDependencies
 from pandora_dagster.phases.looking_back import crosses_sessions
 from pandora_dagster.text.said_days import days_line
 from pandora_dagster.text.sections import ContextDocument
 
 RECENT_TURNS = 20
 """How many turn summaries are offered by age alone (004 section 4.1)."""
-_FIRST = 1e12
+_QUESTION_WORTH = 1e12
 """Above what any score is worth: the question that the turn answers stays, whatever else must go."""
-TOLD = 200
+MOST_LISTED = 200
 """Of how many of a session's newest turns a phase says how they went."""
-_NEVER_DROPPED = 1e9
-CONVERSATION = "summary of the conversation"
+_PROTECTED_WORTH = 1e9
+CONVERSATION_ITEM = "summary of the conversation"
 """The name of the item that stands for all turns that are rolled up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TurnInclusion:
     """How an earlier turn of the session went into a call, and why."""
 
     number: int
@@ -37,22 +37,22 @@ class Told:
     why: str
 
 
-def recent(desk: Desk) -> tuple[TurnRow, ...]:
+def recent_turns(ctx: PhaseContext) -> tuple[TurnRow, ...]:
     """The person's turns before this one, newest last."""
-    key = desk.turn.key
-    session = None if crosses_sessions(desk) else desk.turn.manifest.session_id
-    rows = desk.kit.index.rows(key.user, session=session, before=key.number, limit=RECENT_TURNS)
-    return tuple(r for row in rows if (r := current(desk.kit, row)).summary)
+    key = ctx.turn.key
+    session = None if crosses_sessions(ctx) else ctx.turn.manifest.session_id
+    rows = ctx.deps.index.rows(key.user, session=session, before=key.number, limit=RECENT_TURNS)
+    return tuple(r for row in rows if (r := current_row(ctx.deps, row)).summary)
 
 
-def of_session(desk: Desk, *, limit: int | None = TOLD) -> tuple[TurnRow, ...]:
+def session_turns(ctx: PhaseContext, *, limit: int | None = MOST_LISTED) -> tuple[TurnRow, ...]:
     """The session's turns before this one, newest last; an unfinished turn has nothing to remember yet."""
-    key, session = desk.turn.key, desk.turn.manifest.session_id
-    rows = desk.kit.index.rows(key.user, session=session, before=key.number, limit=limit)
-    return tuple(r for row in rows if (r := current(desk.kit, row)).summary)
+    key, session = ctx.turn.key, ctx.turn.manifest.session_id
+    rows = ctx.deps.index.rows(key.user, session=session, before=key.number, limit=limit)
+    return tuple(r for row in rows if (r := current_row(ctx.deps, row)).summary)
 
 
-def summaries(
+def summaries_document(
     rows: Iterable[TurnRow],
     *,
     session: str,
@@ -68,50 +68,50 @@ def summaries(
     items: list[Item] = []
     for place, row in enumerate(sorted(rows, key=lambda r: r.number)):
         worth = known.get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
-        worth += _NEVER_DROPPED if row.number in protected else 0.0
-        items.append(Item(_header(row), worth, f"turn {row.number}"))
+        worth += _PROTECTED_WORTH if row.number in protected else 0.0
+        items.append(Item(_summary_line(row), worth, f"turn {row.number}"))
     return InputDocument("turn_summaries", items=tuple(items), header=days_line(days))
 
 
-def window_facts(told: Sequence[Told], left_out: Collection[str]) -> dict[str, Any]:
+def window_facts(told: Sequence[TurnInclusion], left_out: Collection[str]) -> dict[str, Any]:
     """The table `window` of a phase: turns of the session, neighbours of one kind in one row.
 
     `left_out`: items the call had no room for.
     """
     names = item_names(told)
-    seen = [Told(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in told]
+    seen = [TurnInclusion(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in told]
     groups = [(how, why, [t.number for t in group]) for (how, why), group in groupby(seen, key=lambda t: (t.how, t.why))]
-    rows = [{"turn": ranges(numbers), "how": how, "why": why} for how, why, numbers in groups]
+    rows = [{"turn": number_ranges(numbers), "how": how, "why": why} for how, why, numbers in groups]
     return {"window": rows} if rows else {}
 
 
-def item_names(told: Sequence[Told]) -> dict[int, str]:
+def item_names(told: Sequence[TurnInclusion]) -> dict[int, str]:
     """Turn of the window -> the name of the item that carries it in a call."""
-    return {t.number: CONVERSATION if t.how == "rolled up" else f"turn {t.number}" for t in told}
+    return {t.number: CONVERSATION_ITEM if t.how == "rolled up" else f"turn {t.number}" for t in told}
 
 
 def summary_facts(rows: Iterable[TurnRow], offered: InputDocument, left_out: Collection[str]) -> dict[str, Any]:
     """`window_facts` of a call that sees summaries alone: of the session's `rows` those in `offered`."""
     names = {item.name for item in offered.items}
-    told = [_told(row.number, f"turn {row.number}" in names) for row in rows]
+    told = [_inclusion(row.number, f"turn {row.number}" in names) for row in rows]
     return window_facts(told, left_out)
 
 
-def earlier(desk: Desk) -> tuple[int, ...]:
+def earlier_turns(ctx: PhaseContext) -> tuple[int, ...]:
     """The session's earlier turns, ascending and at most the newest `TOLD`, as an earlier phase of this turn wrote them down."""
-    reports = (phase.report.get("facts", {}).get("window", ()) for phase in desk.turn.manifest.phases)
+    reports = (phase.report.get("facts", {}).get("window", ()) for phase in ctx.turn.manifest.phases)
     rows = next((rows for rows in reports if rows), ())
-    return tuple(sorted(number for row in rows for number in _numbers(str(row["turn"]))))
+    return tuple(sorted(number for row in rows for number in _parse_ranges(str(row["turn"]))))
 
 
-def _numbers(text: str) -> Iterable[int]:
+def _parse_ranges(text: str) -> Iterable[int]:
     """What `ranges` wrote, as numbers."""
     for run in text.split(", "):
         first, _, last = run.partition("-")
         yield from range(int(first), int(last or first) + 1)
 
 
-def ranges(numbers: Sequence[int]) -> str:
+def number_ranges(numbers: Sequence[int]) -> str:
     """`1-3, 7` for 1, 2, 3, 7."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -122,16 +122,16 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
-def _told(number: int, is_offered: bool) -> Told:
+def _inclusion(number: int, is_offered: bool) -> TurnInclusion:
     return (
-        Told(number, "summary", "among the turns offered")
+        TurnInclusion(number, "summary", "among the turns offered")
         if is_offered
-        else Told(number, "left out", "older, and not among the best matches")
+        else TurnInclusion(number, "left out", "older, and not among the best matches")
     )
 
 
-def _header(row: TurnRow) -> str:
-    return line(
+def _summary_line(row: TurnRow) -> str:
+    return json_line(
         {
             "turn_id": row.number,
             "timestamp": row.created_at,
@@ -143,18 +143,18 @@ def _header(row: TurnRow) -> str:
     )
 
 
-def open_question(kit: Kit, user: str, session: str) -> str | None:
+def open_question(deps: PhaseDependencies, user: str, session: str) -> str | None:
     """The turn id of the session's last turn where that one asked the person back (DECISIONS 11)."""
-    last = [current(kit, row) for row in kit.index.rows(user, session=session, limit=1)]
+    last = [current_row(deps, row) for row in deps.index.rows(user, session=session, limit=1)]
     return last[0].turn_id if last and last[0].state is TurnState.CLARIFY else None
 
 
-def with_question(offered: InputDocument, desk: Desk) -> InputDocument:
+def with_open_question(offered: InputDocument, ctx: PhaseContext) -> InputDocument:
     """The offered summaries, and last among them the exchange that this turn replies to: what was asked, and asked back (DECISIONS 11)."""
-    asked = desk.turn.manifest.replies_to
+    asked = ctx.turn.manifest.replies_to
     if asked is None:
         return offered
     number = int(asked.removeprefix("turn_"))
-    context = ContextDocument.parse(desk.kit.turns.load(TurnKey(desk.turn.key.user, number)).context)
-    told = line({"turn_id": number, "query": context.query(), "asked_back": context.body(5), "state": TurnState.CLARIFY.value})
-    return replace(offered, items=(*offered.items, Item(told, _FIRST, f"question of turn {number}")))
+    context = ContextDocument.parse(ctx.deps.turns.load(TurnKey(ctx.turn.key.user, number)).context)
+    told = json_line({"turn_id": number, "query": context.query(), "asked_back": context.body(5), "state": TurnState.CLARIFY.value})
+    return replace(offered, items=(*offered.items, Item(told, _QUESTION_WORTH, f"question of turn {number}")))

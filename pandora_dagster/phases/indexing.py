@@ -7,14 +7,14 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.kit import Kit
-from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.phases.deps import PhaseDependencies
+from pandora_dagster.selection.turn_row import build_turn_row
 
-UNSETTLED = (TurnState.OPEN, TurnState.HALTED)
+UNSETTLED_STATES = (TurnState.OPEN, TurnState.HALTED)
 """States of a row that may be behind its documents: a process that dies after its last commit leaves them."""
 
 
-def index(kit: Kit, turn: Turn) -> TurnRow:
+def index_turn(deps: PhaseDependencies, turn: Turn) -> TurnRow:
     """Take the turn's call records into their index, write its lineage, put its row: they lose no turn. Raises StoreError for its row.
 
     The row comes last of what must be there: one that says that the turn is done is not looked at again. Where an index was held too long
@@ -22,16 +22,16 @@ def index(kit: Kit, turn: Turn) -> TurnRow:
     turn only: its answer is out by now (DECISIONS 16), and nobody waits at an unsettled row for a model. A rebuild makes those that
     are not there.
     """
-    taken = kit.calls.settle(turn.key, turn.manifest.revision)
-    linked = kit.lineage.put([(turn.manifest, turn)]) if kit.lineage else True
-    row = row_of(turn.manifest, turn.context, turn.files)
-    kit.index.put([row if taken and linked else row.model_copy(update={"state": TurnState.OPEN})])
-    if kit.vectors and turn.manifest.state is TurnState.SAVED:
-        kit.vectors.put([row])
+    taken = deps.calls.index_turn(turn.key, turn.manifest.revision)
+    linked = deps.lineage.put([(turn.manifest, turn)]) if deps.lineage else True
+    row = build_turn_row(turn.manifest, turn.context, turn.files)
+    deps.index.put([row if taken and linked else row.model_copy(update={"state": TurnState.OPEN})])
+    if deps.vectors and turn.manifest.state is TurnState.SAVED:
+        deps.vectors.put([row])
     return row
 
 
-def unsettle(kit: Kit, manifest: Manifest, *, redone: bool) -> None:
+def reopen_row(deps: PhaseDependencies, manifest: Manifest, *, redone: bool) -> None:
     """Before a phase changes a turn that is done: a process that dies from here on leaves a row that is looked at again.
 
     `redone`: the phase had finished, so that a new revision begins; the calls of the one before it are taken in first.
@@ -39,27 +39,27 @@ def unsettle(kit: Kit, manifest: Manifest, *, redone: bool) -> None:
     if manifest.state not in (TurnState.SAVED, TurnState.CLARIFY):
         return
     if redone:
-        kit.calls.settle(manifest.key, manifest.revision)
+        deps.calls.index_turn(manifest.key, manifest.revision)
     opened = manifest.model_copy(update={"state": TurnState.OPEN})
-    if kit.index.behind([opened]):
-        kit.index.restate([opened])
+    if deps.index.outdated([opened]):
+        deps.index.update_states([opened])
 
 
-def mend(kit: Kit, manifest: Manifest) -> None:
+def repair_row(deps: PhaseDependencies, manifest: Manifest) -> None:
     """Put the row of a turn that is done once more where it does not say what the manifest says. A damaged turn keeps the row it has."""
     done = manifest.state in (TurnState.SAVED, TurnState.CLARIFY, TurnState.ABANDONED) and not manifest.recorded
     with suppress(DocumentError):
-        if done and kit.index.behind([manifest]):
-            index(kit, kit.turns.load(manifest.key))
+        if done and deps.index.outdated([manifest]):
+            index_turn(deps, deps.turns.load(manifest.key))
 
 
-def current(kit: Kit, row: TurnRow) -> TurnRow:
+def current_row(deps: PhaseDependencies, row: TurnRow) -> TurnRow:
     """`row` as the documents have it; one that a crash left behind is put again. A damaged turn keeps the row it has."""
     key = TurnKey(UserId(row.user_id), row.number)
     try:
-        manifest = kit.turns.manifest(key)
-        if row.state not in UNSETTLED or manifest.state is row.state:
+        manifest = deps.turns.manifest(key)
+        if row.state not in UNSETTLED_STATES or manifest.state is row.state:
             return row
-        return index(kit, replace(kit.turns.original(key), manifest=manifest))
+        return index_turn(deps, replace(deps.turns.original(key), manifest=manifest))
     except DocumentError:
         return row

@@ -3,43 +3,43 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pandora_dagster.contracts.lineage import KeepsLineage
-from pandora_dagster.contracts.listening import Listens
+from pandora_dagster.contracts.lineage import LineageWriter
+from pandora_dagster.contracts.listening import AnswerListener
 from pandora_dagster.contracts.ports import (
     CallLog,
     Clock,
-    Cookbook,
-    CountsTokens,
-    Executes,
+    RecipeCatalog,
+    TokenMeasure,
+    RecipeExecutor,
     Interventions,
-    KeepsVectors,
-    Summarizes,
+    VectorIndex,
+    BudgetCompressor,
     TurnIndex,
     TurnStore,
 )
-from pandora_dagster.contracts.remembered import ConversationSummaries, FactBook, MemoryStore, NoteStore, SourceStore
+from pandora_dagster.contracts.remembered import ConversationSummaries, FactStore, MemoryStore, NoteStore, SourceStore
 from pandora_dagster.contracts.tools import Tool
 from pandora_dagster.contracts.words import Priority
-from pandora_dagster.selection.excerpts import Scores
+from pandora_dagster.selection.excerpts import TextScorer
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class PhaseDependencies:
     """The ports a phase works with."""
 
-    cookbook: Cookbook
-    execution: Executes
+    cookbook: RecipeCatalog
+    execution: RecipeExecutor
     turns: TurnStore
     index: TurnIndex
     calls: CallLog
     memory: MemoryStore
     conversations: ConversationSummaries
     interventions: Interventions
-    counter: CountsTokens
+    counter: TokenMeasure
     clock: Clock
     tools: Mapping[str, Tool]
     """Tools that exist, by name."""
-    scores: Scores
+    scores: TextScorer
     """How much each text says about a query."""
     runtime: str
     """Name of the runtime in use: `extractive` or `sglang`."""
@@ -50,17 +50,17 @@ class Kit:
     notes: NoteStore = field(kw_only=True)
     stage: str = ""
     """The policy's stage that a conversation is in; "" for the intent of each query."""
-    facts: FactBook = field(kw_only=True)
+    facts: FactStore = field(kw_only=True)
     """Notable facts of sessions, and with consent the person's profile."""
-    vectors: KeepsVectors | None = None
+    vectors: VectorIndex | None = None
     """Keeps the vectors of turns for the search; None where embeddings are off."""
-    priority: Priority = Priority.LIVE
+    priority: Priority = Priority.INTERACTIVE
     """Of the calls of a turn until its answer is out; NIGHT for a batch, for which nobody waits."""
     at_rest: bool = False
     """True where what phases commit is nobody's activity: the turn's `last_activity` stays as it is."""
-    summarizer: Summarizes | None = None
+    summarizer: BudgetCompressor | None = None
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""
-    lineage: KeepsLineage | None = None
+    lineage: LineageWriter | None = None
     """Writes what documents were made from, as turns come to rest."""
-    listener: Listens | None = None
+    listener: AnswerListener | None = None
     """Told the turn's answer while it is written; None where nobody listens."""

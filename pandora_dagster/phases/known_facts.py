@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pandora_dagster.contracts.calls import InputDocument, Item, Source
 from pandora_dagster.contracts.facts import NotableFact
 from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
-from pandora_dagster.phases.desk import Desk
-from pandora_dagster.text.known_facts import FACTS, PREFERENCES, compact, shown_line
+from pandora_dagster.phases.ctx import PhaseContext
+from pandora_dagster.text.known_facts import FACTS_HEADING, PREFERENCES_HEADING, facts_block, shown_line
 
 NAME, MEMORY = "conversation_context", "session_memory"
 SESSION = "===== SESSION MEMORY - USER PREFERENCES ====="
@@ -29,21 +29,21 @@ class KnownFacts:
     session: tuple[NotableFact, ...] = ()
 
     @property
-    def every(self) -> tuple[NotableFact, ...]:
+    def all_facts(self) -> tuple[NotableFact, ...]:
         return (*self.person, *self.session)
 
 
-def known_facts(desk: Desk) -> KnownFacts:
+def known_facts(ctx: PhaseContext) -> KnownFacts:
     """The facts of this session, and with consent those of the person, that say most about the query; of equals the newest.
 
     Raises DocumentError for a damaged ledger.
     """
-    user, session = desk.turn.key.user, desk.turn.manifest.session_id
-    own = tuple(f for f in desk.kit.facts.session(user, SessionId(session)).facts if f.turn < desk.turn.key.number)
-    profile = desk.kit.facts.profile(user)
+    user, session = ctx.turn.key.user, ctx.turn.manifest.session_id
+    own = tuple(f for f in ctx.deps.facts.session(user, SessionId(session)).facts if f.turn < ctx.turn.key.number)
+    profile = ctx.deps.facts.profile(user)
     said = {f.fact for f in own}
     others = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in said] if profile else []
-    return KnownFacts(_chosen(desk, others), _chosen(desk, own))
+    return KnownFacts(_relevant_facts(ctx, others), _relevant_facts(ctx, own))
 
 
 def conversation_context(
@@ -57,32 +57,32 @@ def conversation_context(
     labels = {s.turn_id: s.label for s in sources if s.turn_id}
     first = max((int(s.label) for s in sources), default=0) + 1
     added: dict[str, Source] = {}
-    for fact in known.every:
+    for fact in known.all_facts:
         turn_id = TurnKey(user_id(user), fact.turn).turn_id
         if turn_id not in labels:
             label = labels[turn_id] = str(first + len(added))
             added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
-    person, session = compact(PREFERENCES, _lines(known.person, labels)), compact(FACTS, _lines(known.session, labels))
+    person, session = facts_block(PREFERENCES_HEADING, _fact_lines(known.person, labels)), facts_block(FACTS_HEADING, _fact_lines(known.session, labels))
     documents = (
-        InputDocument(NAME, items=_item(person, "what is known of the person", _WORTH), header=f"Turn {turn_count}" if person else ""),
-        InputDocument(MEMORY, items=_item(session, "notable facts", _WORTH - 1), header=SESSION if session else ""),
+        InputDocument(NAME, items=_fact_item(person, "what is known of the person", _WORTH), header=f"Turn {turn_count}" if person else ""),
+        InputDocument(MEMORY, items=_fact_item(session, "notable facts", _WORTH - 1), header=SESSION if session else ""),
     )
     return documents, tuple(added.values())
 
 
-def _item(text: str, name: str, worth: float) -> tuple[Item, ...]:
+def _fact_item(text: str, name: str, worth: float) -> tuple[Item, ...]:
     return (Item(text, worth, name),) if text else ()
 
 
-def _lines(facts: Sequence[NotableFact], labels: Mapping[str, str]) -> list[str]:
+def _fact_lines(facts: Sequence[NotableFact], labels: Mapping[str, str]) -> list[str]:
     return [shown_line(f, labels[f"turn_{f.turn:06d}"]) for f in facts]
 
 
-def _chosen(desk: Desk, facts: Sequence[NotableFact]) -> tuple[NotableFact, ...]:
+def _relevant_facts(ctx: PhaseContext, facts: Sequence[NotableFact]) -> tuple[NotableFact, ...]:
     """At most `MOST_SHOWN` that hold, each with what held before it, in the order in which they were stated."""
     holding = [f for f in facts if f.current]
     if len(holding) > MOST_SHOWN:
-        scores = desk.kit.scores(desk.analysis().resolved_query, [f.fact for f in holding])
+        scores = ctx.deps.scores(ctx.analysis().resolved_query, [f.fact for f in holding])
         ranked = sorted(zip(scores, holding, strict=True), key=lambda pair: (-pair[0], -pair[1].turn))
         holding = [fact for _, fact in ranked[:MOST_SHOWN]]
     shown = {f.id for f in holding}

@@ -13,19 +13,19 @@ from time import monotonic
 from zoneinfo import ZoneInfo
 
 from pandora_dagster.compression.levels.config import SummarizationConfig
-from pandora_dagster.contracts.archive import Stands
+from pandora_dagster.contracts.archive import TurnActivity
 from pandora_dagster.contracts.calls import CallResult
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.levels import LevelOutcome, LevelReport, LevelRow, LevelStore, MadeBy, Subject
-from pandora_dagster.contracts.lineage import KeepsLineage
+from pandora_dagster.contracts.levels import LevelOutcome, LevelReport, LevelRow, LevelStore, TextOrigin, LevelSubject
+from pandora_dagster.contracts.lineage import LineageWriter
 from pandora_dagster.contracts.words import InterventionType, Priority
 from pandora_dagster.errors import HaltError, InputError, PandoraError, StoreError
-from pandora_dagster.phases.halting import HALTING, kind_of
-from pandora_dagster.phases.kit import Kit
-from pandora_dagster.selection.due import day_of, last_due_day
-from pandora_dagster.text.dates import stamp
+from pandora_dagster.phases.halting import HALTING_ERRORS, intervention_type
+from pandora_dagster.phases.deps import PhaseDependencies
+from pandora_dagster.selection.due import local_day, last_due_day
+from pandora_dagster.text.dates import format_timestamp
 
-_DOWN = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
+_FATAL_INTERVENTIONS = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
 """What no other subject would be spared of."""
 OnRow = Callable[[LevelRow], None]
 
@@ -42,111 +42,111 @@ class LevelRules:
 
 
 @dataclass(frozen=True, slots=True)
-class LevelDesk:
+class LevelContext:
     """What the levels are made with. `lineage`: told of the links of each level that is made; None where nobody listens."""
 
-    kit: Kit
+    deps: PhaseDependencies
     levels: LevelStore
     rules: LevelRules
-    lineage: KeepsLineage | None = None
+    lineage: LineageWriter | None = None
     run_id: str = ""
 
     @property
-    def night(self) -> Kit:
+    def background(self) -> PhaseDependencies:
         """The kit of calls for which nobody waits."""
-        return replace(self.kit, priority=Priority.NIGHT, at_rest=True)
+        return replace(self.deps, priority=Priority.BATCH, at_rest=True)
 
-    def made_by(self, result: CallResult) -> MadeBy:
+    def made_by(self, result: CallResult) -> TextOrigin:
         record = result.record
-        return MadeBy(
+        return TextOrigin(
             recipe=record.recipe,
             recipe_version=record.recipe_version,
             prompt_version=record.prompt_version,
             runtime=record.runtime,
             model=record.model,
             call_id=record.call_id,
-            at=stamp(self.kit.clock().replace(microsecond=0)),
+            at=format_timestamp(self.deps.clock().replace(microsecond=0)),
             run_id=self.run_id,
         )
 
-    def at_rest(self, turns: Sequence[Stands]) -> bool:
+    def is_quiet(self, turns: Sequence[TurnActivity]) -> bool:
         """Whether none of these turns was active within the quiet days, so that little is to come. A day that can not be read is past."""
-        last = last_due_day(self.kit.clock(), self.rules.zone, self.rules.quiet_days)
-        return all(_day(turn, self.rules.zone) <= last for turn in turns)
+        last = last_due_day(self.deps.clock(), self.rules.zone, self.rules.quiet_days)
+        return all(_activity_day(turn, self.rules.zone) <= last for turn in turns)
 
-    def halt(self, phase: str, subject: Subject, kind: InterventionType, message: str, *, hint: str, call: CallResult) -> HaltError:
+    def halt(self, phase: str, subject: LevelSubject, kind: InterventionType, message: str, *, hint: str, call: CallResult) -> HaltError:
         """The HALT of a level that judges a call's answer, with its intervention written."""
         names = ("recipe", "recipe_version", "call_id", "pack_ref", "answer_ref")
         judged = {name: str(getattr(call.record, name)) for name in names}
-        opened = self.kit.interventions.open(kind, message, hint=hint, **_fields(phase, subject), **judged)
+        opened = self.deps.interventions.open(kind, message, hint=hint, **_intervention_fields(phase, subject), **judged)
         return HaltError(message, intervention_id=opened.id, hint=hint)
 
 
-Work = Callable[[Subject], Awaitable[LevelRow]]
+LevelWork = Callable[[LevelSubject], Awaitable[LevelRow]]
 
 
-async def each(subjects: Sequence[Subject], work: Work, desk: LevelDesk, *, phase: str, on_row: OnRow) -> LevelReport:
+async def run_subjects(subjects: Sequence[LevelSubject], work: LevelWork, ctx: LevelContext, *, phase: str, on_row: OnRow) -> LevelReport:
     """`work` on each subject under its lock, a few at a time; `on_row` is told of each as it is done. Never raises for one subject.
 
     One that another process works on is tried again in the end. One that an open intervention of `phase` names stays until that is
     resolved. A disk that refuses or a model that is down ends the run; the next one finishes it.
     """
-    run = _Run(desk, phase, work, on_row, _named(desk, phase, by_session=any(s.session for s in subjects)))
+    run = _LevelRun(ctx, phase, work, on_row, _open_interventions(ctx, phase, by_session=any(s.session for s in subjects)))
     for wait_s, waiting in ((0.0, subjects), (None, run.busy)):
-        for start in range(0, len(waiting), desk.rules.concurrency):
+        for start in range(0, len(waiting), ctx.rules.concurrency):
             if not run.report.stopped:
-                await asyncio.gather(*(run.one(subject, wait_s) for subject in waiting[start : start + desk.rules.concurrency]))
+                await asyncio.gather(*(run.run_subject(subject, wait_s) for subject in waiting[start : start + ctx.rules.concurrency]))
     return run.report
 
 
-class _Run:
+class _LevelRun:
     """One run: what it told so far."""
 
-    def __init__(self, desk: LevelDesk, phase: str, work: Work, on_row: OnRow, named: Mapping[Subject, str]) -> None:
-        self._desk, self._phase, self._work, self._on_row, self._named = desk, phase, work, on_row, named
+    def __init__(self, ctx: LevelContext, phase: str, work: LevelWork, on_row: OnRow, named: Mapping[LevelSubject, str]) -> None:
+        self._desk, self._phase, self._work, self._on_row, self._named = ctx, phase, work, on_row, named
         self.report = LevelReport()
-        self.busy: list[Subject] = []
+        self.busy: list[LevelSubject] = []
 
-    async def one(self, subject: Subject, wait_s: float | None) -> None:
+    async def run_subject(self, subject: LevelSubject, wait_s: float | None) -> None:
         if self.report.stopped:
             return
         if intervention := self._named.get(subject):
-            self._tell(LevelRow(subject, LevelOutcome.KEPT, reason=f"intervention {intervention} is open: expected it resolved"))
+            self._add_row(LevelRow(subject, LevelOutcome.KEPT, reason=f"intervention {intervention} is open: expected it resolved"))
             return
         with ExitStack() as locks:
             try:
                 locks.enter_context(self._desk.levels.lock(subject, wait_s=wait_s))
             except StoreError as error:
                 if wait_s is None:
-                    self._tell(LevelRow(subject, LevelOutcome.KEPT, reason=str(error)))
+                    self._add_row(LevelRow(subject, LevelOutcome.KEPT, reason=str(error)))
                 else:
                     self.busy.append(subject)
                 return
-            await self._locked(subject)
+            await self._run_locked(subject)
 
-    async def _locked(self, subject: Subject) -> None:
+    async def _run_locked(self, subject: LevelSubject) -> None:
         began = monotonic()
         try:
-            self._tell(replace(await self._work(subject), seconds=monotonic() - began))
+            self._add_row(replace(await self._work(subject), seconds=monotonic() - began))
         except HaltError as halt:
-            self._halted(subject, halt)
-        except (*HALTING, InputError) as error:
-            self._failed(subject, error)
+            self._record_halt(subject, halt)
+        except (*HALTING_ERRORS, InputError) as error:
+            self._record_failure(subject, error)
         except StoreError as error:
             self.report = replace(self.report, stopped=str(error), hint=error.hint)
 
-    def _halted(self, subject: Subject, halt: HaltError) -> None:
-        self._tell(LevelRow(subject, LevelOutcome.FAILED, reason=str(halt), intervention=halt.intervention_id))
-        if self._desk.kit.interventions.show(halt.intervention_id).type in _DOWN:
+    def _record_halt(self, subject: LevelSubject, halt: HaltError) -> None:
+        self._add_row(LevelRow(subject, LevelOutcome.FAILED, reason=str(halt), intervention=halt.intervention_id))
+        if self._desk.deps.interventions.show(halt.intervention_id).type in _FATAL_INTERVENTIONS:
             self.report = replace(self.report, stopped=str(halt), hint=halt.hint)
 
-    def _failed(self, subject: Subject, error: PandoraError) -> None:
+    def _record_failure(self, subject: LevelSubject, error: PandoraError) -> None:
         message = f"{subject}: {error}"
-        kind = kind_of(error) if isinstance(error, HALTING) else InterventionType.CORRUPT_DOCUMENT
-        opened = self._desk.kit.interventions.open(kind, message, hint=error.hint, **_fields(self._phase, subject))
-        self._tell(LevelRow(subject, LevelOutcome.FAILED, reason=str(error), intervention=opened.id))
+        kind = intervention_type(error) if isinstance(error, HALTING_ERRORS) else InterventionType.CORRUPT_DOCUMENT
+        opened = self._desk.deps.interventions.open(kind, message, hint=error.hint, **_intervention_fields(self._phase, subject))
+        self._add_row(LevelRow(subject, LevelOutcome.FAILED, reason=str(error), intervention=opened.id))
 
-    def _tell(self, row: LevelRow) -> None:
+    def _add_row(self, row: LevelRow) -> None:
         counts = Counter(self.report.counts)
         counts[row.outcome] += 1
         failed = (*self.report.failed, row) if row.outcome is LevelOutcome.FAILED else self.report.failed
@@ -154,18 +154,18 @@ class _Run:
         self._on_row(row)
 
 
-def _named(desk: LevelDesk, phase: str, *, by_session: bool) -> dict[Subject, str]:
+def _open_interventions(ctx: LevelContext, phase: str, *, by_session: bool) -> dict[LevelSubject, str]:
     """The subjects that open interventions name; one about a model that was down keeps nothing from a second try."""
-    found = (i for i in desk.kit.interventions.list(state="open") if i.phase == phase and i.type not in _DOWN)
-    return {Subject(UserId(i.user_id), i.session_id if by_session else ""): i.id for i in found}
+    found = (i for i in ctx.deps.interventions.list(state="open") if i.phase == phase and i.type not in _FATAL_INTERVENTIONS)
+    return {LevelSubject(UserId(i.user_id), i.session_id if by_session else ""): i.id for i in found}
 
 
-def _fields(phase: str, subject: Subject) -> dict[str, str]:
+def _intervention_fields(phase: str, subject: LevelSubject) -> dict[str, str]:
     return {"user_id": subject.user, "session_id": subject.session, "phase": phase}
 
 
-def _day(turn: Stands, zone: ZoneInfo) -> date:
+def _activity_day(turn: TurnActivity, zone: ZoneInfo) -> date:
     try:
-        return day_of(turn.last_activity, zone)
+        return local_day(turn.last_activity, zone)
     except ValueError:
         return date.min

@@ -7,24 +7,24 @@ taken out. Knows which text stands where; `text.html_page` knows markup.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pandora_dagster.compression import Outcome, Rank, Verification, detect_content_type, take_ledger, verify
-from pandora_dagster.compression.compressor import reference_to
-from pandora_dagster.contracts.lineage import DocumentId, Edge, Relation, Texts
+from pandora_dagster.compression import Outcome, Rank, Verification, detect_content_type, build_ledger, verify
+from pandora_dagster.compression.compressor import reference_line
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation, DocumentTexts
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.phases.proving import text_with
+from pandora_dagster.phases.proving import text_by_hash
 from pandora_dagster.selection.lineage_tree import Branch
-from pandora_dagster.selection.lineage_words import drawn, told
+from pandora_dagster.selection.lineage_words import draw_tree, describe_branch
 from pandora_dagster.selection.turn_lineage import CONTEXT, cited_document
-from pandora_dagster.text.citations import cited_places, references
-from pandora_dagster.text.credentials import redacted
-from pandora_dagster.text.html_page import Mark, escaped, link, marked, page, table, tagged
+from pandora_dagster.text.citations import citation_spans, source_references
+from pandora_dagster.text.credentials import redact
+from pandora_dagster.text.html_page import Mark, escape, link, highlight, page, table, element
 from pandora_dagster.text.sections import ContextDocument
 
 MOST_TEXTS = 200
-LONGEST = 200_000
+LONGEST_TEXT = 200_000
 """Texts that a page shows, and characters of one."""
 _MOST_ROWS = 200
-_MAKING = (Relation.COMPRESSED, Relation.SUMMARISED, Relation.DIGESTED)
+_DERIVATIONS = (Relation.COMPRESSED, Relation.SUMMARISED, Relation.DIGESTED)
 _LEGEND = {
     Outcome.KEPT: "kept: it stands there as it was",
     Outcome.EQUAL: "equal: it stands there in other words",
@@ -36,7 +36,7 @@ _LEGEND = {
 }
 
 
-def lineage_page(branches: Sequence[Branch], rows: Mapping[str, tuple[Edge, ...]], texts: Texts) -> str:
+def lineage_page(branches: Sequence[Branch], rows: Mapping[str, tuple[LineageEdge, ...]], texts: DocumentTexts) -> str:
     """The page of a tree and the rows that it was made of, the document itself first."""
     shown = _Page(rows, texts)
     for branch in branches:
@@ -45,19 +45,19 @@ def lineage_page(branches: Sequence[Branch], rows: Mapping[str, tuple[Edge, ...]
     root = branches[0].document
     left_out = sum("#" not in d for d in shown.anchors) - len(shown.done)
     note = f"{left_out} documents of the tree are not shown here: a page shows {MOST_TEXTS} texts." if left_out > 0 else ""
-    legend = "".join(tagged("li", tagged("mark", escaped(text), class_=outcome.value)) for outcome, text in _LEGEND.items())
-    legend += tagged("li", tagged("mark", "a passage that is cited", class_="span")) + tagged("li", "a line below: a critical fact")
-    head = tagged("h1", escaped(f"Lineage of {root}")) + (tagged("p", escaped(note), class_="told") if note else "")
+    legend = "".join(element("li", element("mark", escape(text), class_=outcome.value)) for outcome, text in _LEGEND.items())
+    legend += element("li", element("mark", "a passage that is cited", class_="span")) + element("li", "a line below: a critical fact")
+    head = element("h1", escape(f"Lineage of {root}")) + (element("p", escape(note), class_="told") if note else "")
     return page(
         f"Lineage of {root}",
-        head + shown.tree(branches) + tagged("h3", "Facts of an original") + f'<ul class="legend">{legend}</ul>' + blocks,
+        head + shown.tree(branches) + element("h3", "Facts of an original") + f'<ul class="legend">{legend}</ul>' + blocks,
     )
 
 
 @dataclass(slots=True)
 class _Page:
-    rows: Mapping[str, tuple[Edge, ...]]
-    texts: Texts
+    rows: Mapping[str, tuple[LineageEdge, ...]]
+    texts: DocumentTexts
     anchors: dict[str, str] = field(default_factory=dict[str, str])
     """Document -> the id of its place on the page."""
     done: set[str] = field(default_factory=set[str])
@@ -68,39 +68,39 @@ class _Page:
     def tree(self, branches: Sequence[Branch]) -> str:
         """The tree, each document a link to its place; one that has none below has it here."""
         lines: list[str] = []
-        for before, branch in drawn(branches):
+        for before, branch in draw_tree(branches):
             anchor = self.anchors[branch.document]
             here = "" if anchor in self.placed else anchor
             self.placed.add(anchor)
-            name = tagged("span", escaped(branch.document), id=here) if here else link(anchor, branch.document)
-            lines.append(f"{escaped(before)}{name}  {escaped(told(branch))}")
-        return tagged("pre", "\n" + "\n".join(lines), class_="tree")
+            name = element("span", escape(branch.document), id=here) if here else link(anchor, branch.document)
+            lines.append(f"{escape(before)}{name}  {escape(describe_branch(branch))}")
+        return element("pre", "\n" + "\n".join(lines), class_="tree")
 
     def block(self, document: str) -> Iterator[str]:
         """A document's part of the page: beside what it was made from, or alone; nothing where it stands there already."""
-        made_from = [e for e in self.rows.get(document, ()) if e.relation in _MAKING]
+        made_from = [e for e in self.rows.get(document, ()) if e.relation in _DERIVATIONS]
         if "#" in document and not made_from:
             return
         if document in self.done and not made_from:
             return
         sha = next((e.child_sha for e in self.rows.get(document, ())), "") or self._linked_sha(document)
-        heading = tagged("h2", escaped(document))
+        heading = element("h2", escape(document))
         if not made_from:
-            yield heading + tagged("div", self._pane(document, sha), class_="pane") if self._has_room() else ""
+            yield heading + element("div", self._pane(document, sha), class_="pane") if self._has_room() else ""
             return
         text = self._text(document, sha)
         for place, edge in enumerate(made_from):
             if not self._has_room():
                 return
             before = self._text(edge.parent, edge.parent_sha)
-            judged = _judged(edge, before, text) if before is not None and text is not None else None
-            left = tagged("h3", escaped(f"from {edge.parent}")) + self._pane(edge.parent, edge.parent_sha, judged)
-            right = tagged("h3", escaped(f"{edge.relation} to {document}"))
-            right += self._pane(document, sha) if place == 0 else tagged("p", link(self.anchors[document], document))
-            yield (heading if place == 0 else "") + tagged(
-                "p", escaped(told(Branch(1, edge.parent, edge.parent_sha, (edge,)))), class_="told"
+            judged = _verdicts(edge, before, text) if before is not None and text is not None else None
+            left = element("h3", escape(f"from {edge.parent}")) + self._pane(edge.parent, edge.parent_sha, judged)
+            right = element("h3", escape(f"{edge.relation} to {document}"))
+            right += self._pane(document, sha) if place == 0 else element("p", link(self.anchors[document], document))
+            yield (heading if place == 0 else "") + element(
+                "p", escape(describe_branch(Branch(1, edge.parent, edge.parent_sha, (edge,)))), class_="told"
             )
-            yield tagged("div", tagged("div", left) + tagged("div", right), class_="sides") + (_facts(judged) if judged else "")
+            yield element("div", element("div", left) + element("div", right), class_="sides") + (_facts(judged) if judged else "")
 
     def _has_room(self) -> bool:
         return len(self.done) < MOST_TEXTS
@@ -108,17 +108,17 @@ class _Page:
     def _pane(self, document: str, sha: str, judged: Verification | None = None) -> str:
         """A document's text with its marks, once; the second time a link to it. Why it can not be shown, where it can not."""
         if document in self.done:
-            return tagged("p", link(self.anchors[document], f"{document}, shown above"))
+            return element("p", link(self.anchors[document], f"{document}, shown above"))
         self.done.add(document)
-        text, wrong = text_with(document, sha, self.texts)
+        text, wrong = text_by_hash(document, sha, self.texts)
         if text is None:
-            return tagged("p", escaped(wrong), id=self._place(document), class_="told")
-        plain = redacted(text)
+            return element("p", escape(wrong), id=self._place(document), class_="told")
+        plain = redact(text)
         marks = [Mark(0, 0, anchor=self._place(document)), *self._cited_marks(document, text, plain), *self._links(document, plain)]
         marks += [*self._section_marks(document, plain), *(_fact_marks(judged) if judged else ())]
-        cut = plain[:LONGEST]
-        more = tagged("p", escaped(f"{len(plain) - LONGEST:,} characters more"), class_="told") if len(plain) > LONGEST else ""
-        return marked(cut, marks) + more
+        cut = plain[:LONGEST_TEXT]
+        more = element("p", escape(f"{len(plain) - LONGEST_TEXT:,} characters more"), class_="told") if len(plain) > LONGEST_TEXT else ""
+        return highlight(cut, marks) + more
 
     def _place(self, document: str) -> str:
         anchor = self.anchors.get(document, "")
@@ -128,7 +128,7 @@ class _Page:
         return anchor
 
     def _text(self, document: str, sha: str) -> str | None:
-        return text_with(document, sha, self.texts)[0]
+        return text_by_hash(document, sha, self.texts)[0]
 
     def _linked_sha(self, document: str) -> str:
         """The hash that a link to the document has."""
@@ -147,8 +147,8 @@ class _Page:
         if place.turn is None or place.turn.name != CONTEXT:
             return
         parsed = ContextDocument.parse(plain)
-        paths = {s.label: s.path for number in (4, 2) for s in references(parsed.body(number))}
-        for start, end, label in cited_places(plain):
+        paths = {s.label: s.path for number in (4, 2) for s in source_references(parsed.body(number))}
+        for start, end, label in citation_spans(plain):
             found = cited_document(place.user, paths[label]) if label in paths else None
             if found is not None:
                 yield Mark(start, end, href=self.anchors.get(str(found), ""))
@@ -163,14 +163,14 @@ class _Page:
             start += len(section.text)
 
 
-def _judged(edge: Edge, before: str, after: str) -> Verification | None:
+def _verdicts(edge: LineageEdge, before: str, after: str) -> Verification | None:
     """What became of each fact; None of what was not held to a ledger, or stands whole."""
     if edge.relation is not Relation.COMPRESSED or before == after:
         return None
     place = DocumentId.parse(edge.parent).turn
     name = place.name if place else ""
     kind = ContentType.CONTEXT_DOC if name == CONTEXT else detect_content_type(name, before)
-    return verify(take_ledger(before, kind), redacted(before), after, reference=reference_to(name, kind))
+    return verify(build_ledger(before, kind), redact(before), after, reference=reference_line(name, kind))
 
 
 def _fact_marks(judged: Verification) -> Iterator[Mark]:
@@ -188,7 +188,7 @@ def _facts(judged: Verification) -> str:
     rows = [
         (v.outcome.value, v.fact.rank.value if v.fact else "", v.fact.kind.value if v.fact else "", v.text[:300], v.reason) for v in other
     ]
-    summary = tagged("summary", escaped(f"{judged.counts['total']} facts: {counts}"))
-    more = tagged("p", escaped(f"{len(rows) - _MOST_ROWS} more")) if len(rows) > _MOST_ROWS else ""
+    summary = element("summary", escape(f"{judged.counts['total']} facts: {counts}"))
+    more = element("p", escape(f"{len(rows) - _MOST_ROWS} more")) if len(rows) > _MOST_ROWS else ""
     shown = table(("Verdict", "Rank", "Kind", "Fact", "Reason"), rows[:_MOST_ROWS]) + more if rows else ""
-    return tagged("details", summary + shown)
+    return element("details", summary + shown)

@@ -8,69 +8,69 @@ from dataclasses import dataclass, field, replace
 from pandora_dagster.contracts.calls import CallRequest, CallResult
 from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.ports import Cookbook, Executes
+from pandora_dagster.contracts.ports import RecipeCatalog, RecipeExecutor
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases import indexing
-from pandora_dagster.phases.flow import left_to_do
-from pandora_dagster.phases.kit import Kit
+from pandora_dagster.phases.flow import remaining_phases
+from pandora_dagster.phases.deps import PhaseDependencies
 
 
 @dataclass(slots=True)
-class AnsweredByHand:
+class ManualAnswerExecutor:
     """The Executes port, in which the first call of the halted phase and recipe has a person's answer."""
 
-    execution: Executes
-    cookbook: Cookbook
+    execution: RecipeExecutor
+    cookbook: RecipeCatalog
     intervention: Intervention
     answer: str
     given: bool = field(default=False)
 
     async def call(self, request: CallRequest) -> CallResult:
-        if not self.given and self._is_meant(request):
+        if not self.given and self._is_target(request):
             self.given = True
             request = replace(request, by_hand=self.answer)
         return await self.execution.call(request)
 
-    def _is_meant(self, request: CallRequest) -> bool:
+    def _is_target(self, request: CallRequest) -> bool:
         if request.site.phase != self.intervention.phase:
             return False
         return self.cookbook.get(request.recipe, request.mode).name == self.intervention.recipe
 
 
-def refuse_past(intervention: Intervention) -> None:
+def require_open(intervention: Intervention) -> None:
     """Raises InputError for an intervention about which something was done."""
-    if intervention.over:
-        raise InputError(f"{intervention.over}: expected an open one", hint="pandora interventions list names those that are")
+    if intervention.resolution_notice:
+        raise InputError(f"{intervention.resolution_notice}: expected an open one", hint="pandora interventions list names those that are")
 
 
-def with_answer(kit: Kit, intervention: Intervention, answer: str) -> tuple[Kit, AnsweredByHand]:
+def with_manual_answer(deps: PhaseDependencies, intervention: Intervention, answer: str) -> tuple[PhaseDependencies, ManualAnswerExecutor]:
     """The kit with which the halted turn goes on with a person's answer, and what tells whether it was given.
 
     Raises InputError where no call halted it, and where the phase that halted is done.
     """
-    refuse_past(intervention)
+    require_open(intervention)
     if not intervention.recipe or not intervention.call_id:
         told = f"intervention {intervention.id}: {intervention.type}: no call of a recipe halted it"
         raise InputError(f"{told}: expected one that an answer can mend", hint="mend what its message names, then --retry")
-    manifest = kit.turns.manifest(TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id)))
-    if intervention.phase not in left_to_do(manifest):
+    manifest = deps.turns.manifest(TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id)))
+    if intervention.phase not in remaining_phases(manifest):
         raise InputError(f"intervention {intervention.id}: {intervention.phase} is done since: expected one that is left to do")
     if not answer.strip():
         raise InputError("answer: empty: expected what the model should have answered")
-    given = AnsweredByHand(kit.execution, kit.cookbook, intervention, answer)
-    return replace(kit, execution=given), given
+    given = ManualAnswerExecutor(deps.execution, deps.cookbook, intervention, answer)
+    return replace(deps, execution=given), given
 
 
-def abandon(key: TurnKey, kit: Kit) -> Manifest:
+def abandon_turn(key: TurnKey, deps: PhaseDependencies) -> Manifest:
     """End a halted turn without an answer. Raises InputError for one that did not halt: an answer that stands is not taken back."""
-    with kit.turns.lock(key):
-        turn = kit.turns.load(key)
+    with deps.turns.lock(key):
+        turn = deps.turns.load(key)
         if turn.manifest.state is TurnState.ABANDONED:
             return turn.manifest
         if turn.manifest.state is not TurnState.HALTED:
             raise InputError(f"{key}: the turn is {turn.manifest.state}: expected one that halted")
-        ended = kit.turns.commit(turn, phase=None, state=TurnState.ABANDONED)
-        indexing.index(kit, ended)
+        ended = deps.turns.commit(turn, phase=None, state=TurnState.ABANDONED)
+        indexing.index_turn(deps, ended)
         return ended.manifest

@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from pandora_dagster.compression.levels.soundness import sound_narrative
-from pandora_dagster.compression.levels.texts import numbered
-from pandora_dagster.contracts.archive import Stands
+from pandora_dagster.compression.levels.soundness import check_narrative
+from pandora_dagster.compression.levels.texts import number_items
+from pandora_dagster.contracts.archive import TurnActivity
 from pandora_dagster.contracts.calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.levels import LevelOutcome, LevelReport, LevelRow, NarrativePart, SessionNarrative, Subject
-from pandora_dagster.contracts.lineage import Edge
+from pandora_dagster.contracts.levels import LevelOutcome, LevelReport, LevelRow, NarrativePart, SessionNarrative, LevelSubject
+from pandora_dagster.contracts.lineage import LineageEdge
 from pandora_dagster.contracts.words import InterventionType, Priority, TurnState
 from pandora_dagster.errors import DocumentError, UnknownTurnError
-from pandora_dagster.phases.levels import LevelDesk, OnRow, each
+from pandora_dagster.phases.levels import LevelContext, OnRow, run_subjects
 from pandora_dagster.selection.levels import (
-    Batches,
-    Entry,
+    BatchRule,
+    LevelEntry,
     batches_due,
-    in_batches,
-    in_order,
+    split_batches,
+    sort_parts,
     narrative_edges,
     narrative_id,
-    standing_parts,
+    valid_parts,
     unlinked_turns,
 )
 
@@ -34,64 +34,64 @@ SUMMARIZER = "memory/l2_summary"
 
 
 async def summarise_sessions(
-    desk: LevelDesk, which: Iterable[tuple[UserId, str]] | None = None, *, on_row: OnRow = lambda row: None
+    ctx: LevelContext, which: Iterable[tuple[UserId, str]] | None = None, *, on_row: OnRow = lambda row: None
 ) -> LevelReport:
     """Bring the narratives of sessions up to date: `which` (user, session id), or all that have archived turns or a narrative.
 
     Also the way to take an erased turn out: with the turn gone, its part is made again without it.
     """
-    subjects = tuple(dict.fromkeys(Subject(user, session) for user, session in which)) if which is not None else tuple(_every(desk))
-    of_user = of_one_user(desk)
-    return await each(
+    subjects = tuple(dict.fromkeys(LevelSubject(user, session) for user, session in which)) if which is not None else tuple(_subjects(ctx))
+    of_user = user_sessions(ctx)
+    return await run_subjects(
         subjects,
-        lambda subject: _summarised(subject, of_user(subject.user).get(subject.session, ()), desk),
-        desk,
+        lambda subject: _summarize_session(subject, of_user(subject.user).get(subject.session, ()), ctx),
+        ctx,
         phase=PHASE,
         on_row=on_row,
     )
 
 
-def of_one_user(desk: LevelDesk) -> Callable[[str], Mapping[str, tuple[Stands, ...]]]:
+def user_sessions(ctx: LevelContext) -> Callable[[str], Mapping[str, tuple[TurnActivity, ...]]]:
     """A user's sessions, read once while the same user is asked for: subjects come user by user; a user's rows are a few words a turn."""
-    return lru_cache(maxsize=1)(desk.kit.index.sessions)
+    return lru_cache(maxsize=1)(ctx.deps.index.sessions)
 
 
-def lost_turns(desk: LevelDesk, subject: Subject, stands: Sequence[Stands]) -> tuple[str, ...]:
+def missing_turns(ctx: LevelContext, subject: LevelSubject, stands: Sequence[TurnActivity]) -> tuple[str, ...]:
     """What speaks against `no_fact_lost` at this level, a sentence each: archived turns without a link, links that lead nowhere or to
     another text. Turns that wait for 003's triggers are no loss and not told. `stands`: the session's turns. Raises DocumentError.
     """
     user, session = subject.user, subject.session
-    narrative = desk.levels.narrative(user, SessionId(session))
-    entries = _entries(desk, user, session, stands, narrative)
-    waiting = _waiting(desk, narrative, entries, stands)
+    narrative = ctx.levels.narrative(user, SessionId(session))
+    entries = _entries(ctx, user, session, stands, narrative)
+    waiting = _waiting_turns(ctx, narrative, entries, stands)
     return unlinked_turns(narrative, [e for e in entries if e.turn not in waiting])
 
 
-def _every(desk: LevelDesk) -> Iterator[Subject]:
-    for user in desk.kit.turns.users():
-        sessions = desk.kit.index.sessions(user)
-        yield from (Subject(user, s) for s, turns in sessions.items() if any(t.state == TurnState.ARCHIVED for t in turns))
-        yield from (Subject(user, session) for session in desk.levels.sessions(user) if session not in sessions)
+def _subjects(ctx: LevelContext) -> Iterator[LevelSubject]:
+    for user in ctx.deps.turns.users():
+        sessions = ctx.deps.index.sessions(user)
+        yield from (LevelSubject(user, s) for s, turns in sessions.items() if any(t.state == TurnState.ARCHIVED for t in turns))
+        yield from (LevelSubject(user, session) for session in ctx.levels.sessions(user) if session not in sessions)
 
 
-async def _summarised(subject: Subject, stands: Sequence[Stands], desk: LevelDesk) -> LevelRow:
+async def _summarize_session(subject: LevelSubject, stands: Sequence[TurnActivity], ctx: LevelContext) -> LevelRow:
     user, session = subject.user, subject.session
-    known, reason = _known(subject, desk)
-    entries = _entries(desk, user, session, stands, known)
-    kept = standing_parts(known, {e.turn: e for e in entries})
+    known, reason = _stored_narrative(subject, ctx)
+    entries = _entries(ctx, user, session, stands, known)
+    kept = valid_parts(known, {e.turn: e for e in entries})
     linked = {link.turn for part in kept for link in part.links}
     freed = {link.turn for link in known.links} - linked if known else set[int]()
-    batches, waiting = _due(desk, [e for e in entries if e.turn not in linked | freed], stands)
-    batches = (*in_batches([e for e in entries if e.turn in freed], desk.rules.triggers.l2_batch_size), *batches)
+    batches, waiting = _due_batches(ctx, [e for e in entries if e.turn not in linked | freed], stands)
+    batches = (*split_batches([e for e in entries if e.turn in freed], ctx.rules.triggers.l2_batch_size), *batches)
     if known and len(kept) < len(known.parts):
         reason = f"{len(known.parts) - len(kept)} parts told of turns that are gone or changed"
-        _saved(subject, kept, desk)
+        _save_parts(subject, kept, ctx)
     for batch in batches:
-        kept = in_order((*kept, await _part(batch, subject, desk)))
-        _saved(subject, kept, desk)
-    row = _row(subject, kept, desk)
+        kept = sort_parts((*kept, await _narrative_part(batch, subject, ctx)))
+        _save_parts(subject, kept, ctx)
+    row = _level_row(subject, kept, ctx)
     if kept or known or reason:
-        _told(kept, subject, entries, desk)
+        _put_lineage(kept, subject, entries, ctx)
     if known and kept == known.parts:
         outcome = LevelOutcome.WAITING if waiting else LevelOutcome.UNCHANGED
     elif kept:
@@ -102,67 +102,67 @@ async def _summarised(subject: Subject, stands: Sequence[Stands], desk: LevelDes
     return replace(row, outcome=outcome, added=sum(map(len, batches)), waiting=waiting, reason=reason)
 
 
-def _known(subject: Subject, desk: LevelDesk) -> tuple[SessionNarrative | None, str]:
+def _stored_narrative(subject: LevelSubject, ctx: LevelContext) -> tuple[SessionNarrative | None, str]:
     """The narrative as it stands; a damaged one is made again from the turns."""
     try:
-        return desk.levels.narrative(subject.user, SessionId(subject.session)), ""
+        return ctx.levels.narrative(subject.user, SessionId(subject.session)), ""
     except DocumentError as error:
-        desk.levels.remove_narrative(subject.user, SessionId(subject.session))
+        ctx.levels.remove_narrative(subject.user, SessionId(subject.session))
         return None, f"made again: {error}"
 
 
 def _entries(
-    desk: LevelDesk, user: UserId, session: str, stands: Iterable[Stands], narrative: SessionNarrative | None
-) -> tuple[Entry, ...]:
+    ctx: LevelContext, user: UserId, session: str, stands: Iterable[TurnActivity], narrative: SessionNarrative | None
+) -> tuple[LevelEntry, ...]:
     """The entries of archived turns, and of those that the narrative links, by what their manifests say. Raises DocumentError."""
     numbers = {t.key.number for t in stands if t.state == TurnState.ARCHIVED}
     numbers |= {link.turn for link in narrative.links} if narrative else set()
-    found: list[Entry] = []
+    found: list[LevelEntry] = []
     for number in sorted(numbers):
         try:
-            manifest = desk.kit.turns.manifest(TurnKey(user, number))
+            manifest = ctx.deps.turns.manifest(TurnKey(user, number))
         except UnknownTurnError:
             continue
         if manifest.session_id == session:
-            found.append(Entry.of(manifest))
+            found.append(LevelEntry.of(manifest))
     return tuple(found)
 
 
-def _due(desk: LevelDesk, free: Sequence[Entry], stands: Sequence[Stands]) -> tuple[tuple[tuple[Entry, ...], ...], int]:
+def _due_batches(ctx: LevelContext, free: Sequence[LevelEntry], stands: Sequence[TurnActivity]) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
     newest = [t.key.number for t in sorted(stands, key=lambda t: (t.last_activity, t.key.number))]
-    given = desk.rules.triggers
-    rule = Batches(given.l2_trigger_entries, given.l2_batch_size, given.preserve_recent_n)
-    return batches_due(free, newest, rule, at_rest=desk.at_rest(stands))
+    given = ctx.rules.triggers
+    rule = BatchRule(given.l2_trigger_entries, given.l2_batch_size, given.preserve_recent_n)
+    return batches_due(free, newest, rule, at_rest=ctx.is_quiet(stands))
 
 
-def _waiting(desk: LevelDesk, narrative: SessionNarrative | None, entries: Sequence[Entry], stands: Sequence[Stands]) -> frozenset[int]:
+def _waiting_turns(ctx: LevelContext, narrative: SessionNarrative | None, entries: Sequence[LevelEntry], stands: Sequence[TurnActivity]) -> frozenset[int]:
     """The turns that a run would not take up now."""
     linked = {link.turn for link in narrative.links} if narrative else set[int]()
     free = [e for e in entries if e.is_archived and e.turn not in linked]
-    batches, _ = _due(desk, free, stands)
+    batches, _ = _due_batches(ctx, free, stands)
     return frozenset(e.turn for e in free) - {e.turn for batch in batches for e in batch}
 
 
-async def _part(batch: Sequence[Entry], subject: Subject, desk: LevelDesk) -> NarrativePart:
+async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ctx: LevelContext) -> NarrativePart:
     """One batch as a narrative that its entries bear out; raises HaltError where nothing of the answer is."""
-    limit, count = desk.rules.triggers.l2_max_summary_tokens, desk.kit.counter.count
+    limit, count = ctx.rules.triggers.l2_max_summary_tokens, ctx.deps.counter.count
     texts = [entry.text for entry in batch]
     request = CallRequest(
         recipe=SUMMARIZER,
         query="",
-        site=CallSite(PHASE, subject.user, subject.session, priority=Priority.NIGHT),
-        documents=(InputDocument("entries", numbered(texts)),),
+        site=CallSite(PHASE, subject.user, subject.session, priority=Priority.BATCH),
+        documents=(InputDocument("entries", number_items(texts)),),
         variables={"max_tokens": str(limit)},
-        policy=desk.kit.policy,
+        policy=ctx.deps.policy,
     )
-    result = await desk.kit.execution.call(request)
+    result = await ctx.deps.execution.call(request)
     heads = [entry.head for entry in batch]
-    made = sound_narrative(result.text, texts, heads=heads, max_tokens=limit, counter=desk.kit.counter)
+    made = check_narrative(result.text, texts, heads=heads, max_tokens=limit, counter=ctx.deps.counter)
     if made.reasons:
         turns = f"turns {batch[0].turn} to {batch[-1].turn}"
         message = f"{SUMMARIZER}: {subject}: {turns}: {'; '.join((*made.reasons, *made.refused[:3]))}"
         hint = "no turn is touched; once this is resolved the next night tries again"
-        raise desk.halt(PHASE, subject, InterventionType.FACT_LOSS, message, hint=hint, call=result)
+        raise ctx.halt(PHASE, subject, InterventionType.FACT_LOSS, message, hint=hint, call=result)
     return NarrativePart(
         links=tuple(entry.link for entry in batch),
         text=made.text,
@@ -170,28 +170,28 @@ async def _part(batch: Sequence[Entry], subject: Subject, desk: LevelDesk) -> Na
         tokens=count(made.text),
         refused=made.refused,
         left_out=made.left_out,
-        made=desk.made_by(result),
+        made=ctx.made_by(result),
     )
 
 
-def _saved(subject: Subject, parts: tuple[NarrativePart, ...], desk: LevelDesk) -> None:
+def _save_parts(subject: LevelSubject, parts: tuple[NarrativePart, ...], ctx: LevelContext) -> None:
     if parts:
-        desk.levels.save_narrative(SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts))
+        ctx.levels.save_narrative(SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts))
     else:
-        desk.levels.remove_narrative(subject.user, SessionId(subject.session))
+        ctx.levels.remove_narrative(subject.user, SessionId(subject.session))
 
 
-def _told(parts: tuple[NarrativePart, ...], subject: Subject, entries: Sequence[Entry], desk: LevelDesk) -> None:
-    if not desk.lineage:
+def _put_lineage(parts: tuple[NarrativePart, ...], subject: LevelSubject, entries: Sequence[LevelEntry], ctx: LevelContext) -> None:
+    if not ctx.lineage:
         return
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[LineageEdge, ...] = ()
     if parts:
-        tokens = {entry.turn: desk.kit.counter.count(entry.text) for entry in entries}
+        tokens = {entry.turn: ctx.deps.counter.count(entry.text) for entry in entries}
         edges = narrative_edges(SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts), entry_tokens=tokens)
-    desk.lineage.put_rows(narrative_id(subject.user, subject.session), edges)
+    ctx.lineage.put_rows(narrative_id(subject.user, subject.session), edges)
 
 
-def _row(subject: Subject, parts: tuple[NarrativePart, ...], desk: LevelDesk) -> LevelRow:
+def _level_row(subject: LevelSubject, parts: tuple[NarrativePart, ...], ctx: LevelContext) -> LevelRow:
     return LevelRow(
         subject,
         LevelOutcome.UNCHANGED,

@@ -10,7 +10,7 @@ from typing import Any
 from pandora_dagster.contracts.calls import InputDocument, Item
 from pandora_dagster.contracts.sources import NoteListing, ResearchRow, VisitRow
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.desk import Desk, line
+from pandora_dagster.phases.ctx import PhaseContext, json_line
 from pandora_dagster.selection.freshness import age_hours, is_expired
 from pandora_dagster.text.passages import passages
 from pandora_dagster.text.tables import cell
@@ -26,11 +26,11 @@ _REFERRED = 2.0
 """What a page has that the query refers to: more than any that only shares its words, which has at most 1."""
 _PASSAGE_CHARS = 240
 """Of a note's passage, what its header shows."""
-_MOST_SAID = 8
+_MOST_MATCHES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class SourceHeaders:
     """The header documents, the names that had no room among their kind, and what could not be offered at all."""
 
     documents: tuple[InputDocument, ...]
@@ -45,47 +45,47 @@ class _Header:
     score: float
 
 
-def offered_sources(desk: Desk) -> Offered:
+def list_source_headers(ctx: PhaseContext) -> SourceHeaders:
     """Headers of everything but turns, of this turn's person alone."""
-    user, kit = desk.turn.key.user, desk.kit
-    analysis = desk.analysis()
+    user, deps = ctx.turn.key.user, ctx.deps
+    analysis = ctx.analysis()
     title = analysis.content_reference.title if analysis.content_reference else ""
-    query = " ".join((desk.query, analysis.resolved_query, *analysis.entities, title))
-    research = _newest_by_topic(kit.sources.research_rows(user))
-    listing = kit.notes.listing(user, query)
+    query = " ".join((ctx.query, analysis.resolved_query, *analysis.entities, title))
+    research = _newest_by_topic(deps.sources.research_rows(user))
+    listing = deps.notes.listing(user, query)
     kinds = {
-        "memory_headers": _memory(desk, query),
-        "research_headers": _research(desk, query, research),
-        "visit_headers": _visits(desk, query, kit.sources.visit_rows(user), research),
-        "note_headers": _notes(desk, query, listing),
+        "memory_headers": _memory_headers(ctx, query),
+        "research_headers": _research_headers(ctx, query, research),
+        "visit_headers": _visit_headers(ctx, query, deps.sources.visit_rows(user), research),
+        "note_headers": _note_headers(ctx, query, listing),
     }
     documents: list[InputDocument] = []
     left_out: list[str] = []
     for name, headers in kinds.items():
-        document, left = _within(desk, name, headers)
+        document, left = _headers_within_budget(ctx, name, headers)
         documents.append(document)
         left_out += left
-    return Offered(tuple(documents), tuple(left_out), listing.notices)
+    return SourceHeaders(tuple(documents), tuple(left_out), listing.notices)
 
 
-def _within(desk: Desk, name: str, headers: Sequence[_Header]) -> tuple[InputDocument, tuple[str, ...]]:
+def _headers_within_budget(ctx: PhaseContext, name: str, headers: Sequence[_Header]) -> tuple[InputDocument, tuple[str, ...]]:
     """As many whole headers as their kind may take, best first, shown in the given order; and the names of the others."""
     room, kept, left = HEADER_TOKENS[name], set[int](), list[str]()
     for place in sorted(range(len(headers)), key=lambda i: (-headers[i].score, i)):
-        cost = desk.kit.counter.count(line(headers[place].values) + "\n")
+        cost = ctx.deps.counter.count(json_line(headers[place].values) + "\n")
         if cost <= room and len(kept) < MOST_OFFERED:
             room -= cost
             kept.add(place)
         else:
             left.append(headers[place].name)
     chosen = [h for i, h in enumerate(headers) if i in kept]
-    items = tuple(Item(line(h.values), (_RELEVANT if h.score > 0 else 0.0) + h.score, h.name) for h in chosen)
+    items = tuple(Item(json_line(h.values), (_RELEVANT if h.score > 0 else 0.0) + h.score, h.name) for h in chosen)
     return InputDocument(name, items=items), tuple(left)
 
 
-def _memory(desk: Desk, query: str) -> list[_Header]:
-    entries = desk.kit.memory.entries(desk.turn.key.user)
-    scores = desk.kit.scores(query, [f"{e.key.replace('_', ' ')} {cell(e.value)}" for e in entries])
+def _memory_headers(ctx: PhaseContext, query: str) -> list[_Header]:
+    entries = ctx.deps.memory.entries(ctx.turn.key.user)
+    scores = ctx.deps.scores(query, [f"{e.key.replace('_', ' ')} {cell(e.value)}" for e in entries])
     return [
         _Header(
             f"memory {e.key}",
@@ -96,9 +96,9 @@ def _memory(desk: Desk, query: str) -> list[_Header]:
     ]
 
 
-def _research(desk: Desk, query: str, rows: Sequence[ResearchRow]) -> list[_Header]:
-    now = desk.kit.clock()
-    scores = desk.kit.scores(query, [f"{_words(r.topic)} {_words(r.cache_key)} {r.summary}" for r in rows])
+def _research_headers(ctx: PhaseContext, query: str, rows: Sequence[ResearchRow]) -> list[_Header]:
+    now = ctx.deps.clock()
+    scores = ctx.deps.scores(query, [f"{_words(r.topic)} {_words(r.cache_key)} {r.summary}" for r in rows])
     return [
         _Header(
             f"research {row.topic}",
@@ -108,7 +108,7 @@ def _research(desk: Desk, query: str, rows: Sequence[ResearchRow]) -> list[_Head
                 "age_hours": age_hours(row.created_at, now),
                 "quality_score": row.quality_score,
             }
-            | _says(desk, query, _told(desk, row))
+            | _query_matches(ctx, query, _research_text(ctx, row))
             | ({"expired": True} if is_expired(row.expires_at, now) else {})
             | ({"visits": list(row.webpage_cache[:5])} if row.webpage_cache else {}),
             score,
@@ -117,27 +117,27 @@ def _research(desk: Desk, query: str, rows: Sequence[ResearchRow]) -> list[_Head
     ]
 
 
-def _told(desk: Desk, row: ResearchRow) -> str:
+def _research_text(ctx: PhaseContext, row: ResearchRow) -> str:
     """What a topic's research tells; a record that can not be read is offered by its summary alone: nothing named it yet."""
     try:
-        claims = desk.kit.sources.research(desk.turn.key.user, row.topic).claims
+        claims = ctx.deps.sources.research(ctx.turn.key.user, row.topic).claims
     except DocumentError:
         claims = ()
     return " ".join((row.summary, *(c.claim for c in claims)))
 
 
-def _says(desk: Desk, query: str, text: str) -> dict[str, Any]:
+def _query_matches(ctx: PhaseContext, query: str, text: str) -> dict[str, Any]:
     """The words of the query that the text behind a header says, so that it can be chosen by what it holds; {} where it has none."""
     words = dict.fromkeys(_words(query).split())
-    said = [w for w in words if desk.kit.scores(w, [text])[0] > 0][:_MOST_SAID]
+    said = [w for w in words if ctx.deps.scores(w, [text])[0] > 0][:_MOST_MATCHES]
     return {"says": said} if said else {}
 
 
-def _visits(desk: Desk, query: str, rows: Sequence[VisitRow], research: Sequence[ResearchRow]) -> list[_Header]:
+def _visit_headers(ctx: PhaseContext, query: str, rows: Sequence[VisitRow], research: Sequence[ResearchRow]) -> list[_Header]:
     """A page of the turn that the query refers to, or of that turn's research, counts as named by it (004 section 6.2)."""
-    now, referred = desk.kit.clock(), _referred_turn(desk)
+    now, referred = ctx.deps.clock(), _referred_turn(ctx)
     topics = {visit: row for row in reversed(research) for visit in row.webpage_cache}
-    scores = desk.kit.scores(query, [f"{r.title} {_words(r.url)} {r.page_type} {' '.join(r.fields)}" for r in rows])
+    scores = ctx.deps.scores(query, [f"{r.title} {_words(r.url)} {r.page_type} {' '.join(r.fields)}" for r in rows])
     headers: list[_Header] = []
     for row, score in zip(rows, scores, strict=True):
         topic = topics.get(row.visit_id)
@@ -159,16 +159,16 @@ def _visits(desk: Desk, query: str, rows: Sequence[VisitRow], research: Sequence
     return headers
 
 
-def _referred_turn(desk: Desk) -> tuple[int, str | None] | None:
+def _referred_turn(ctx: PhaseContext) -> tuple[int, str | None] | None:
     """The turn that the query refers to, and the topic that it researched."""
-    reference = desk.analysis().content_reference
+    reference = ctx.analysis().content_reference
     if reference is None or reference.source_turn is None:
         return None
-    rows = desk.kit.index.rows(desk.turn.key.user, before=reference.source_turn + 1, limit=1)
+    rows = ctx.deps.index.rows(ctx.turn.key.user, before=reference.source_turn + 1, limit=1)
     return reference.source_turn, next((r.research_topic for r in rows if r.number == reference.source_turn), None)
 
 
-def _notes(desk: Desk, query: str, listing: NoteListing) -> list[_Header]:
+def _note_headers(ctx: PhaseContext, query: str, listing: NoteListing) -> list[_Header]:
     """The notes that the query leads to, with the passage that does, or that one of them links to; all of them where they are few."""
     own = {match.name: match for match in listing.matches}
     lent: dict[str, float] = {}
@@ -180,17 +180,17 @@ def _notes(desk: Desk, query: str, listing: NoteListing) -> list[_Header]:
         match = own.get(header.name)
         score = max(match.score if match else 0.0, lent.get(_stem(header.name), 0.0))
         if score > 0 or len(listing.headers) <= MOST_OFFERED:
-            told = _telling(desk, query, match.passage) if match else ""
+            told = _best_excerpt(ctx, query, match.passage) if match else ""
             values = {"note": header.name, "title": header.title, "tags": list(header.tags)}
             values |= {"passage": told} if told.lstrip("# ") not in ("", header.title) else {}
             found.append(_Header(f"note {header.name}", values, score))
     return found
 
 
-def _telling(desk: Desk, query: str, passage: str) -> str:
+def _best_excerpt(ctx: PhaseContext, query: str, passage: str) -> str:
     """The part of a passage that says most about the query, as one line: it is offered here and loaded later."""
     parts = [passage[start:stop] for start, stop in passages(passage, longest=_PASSAGE_CHARS)]
-    scores = desk.kit.scores(query, parts)
+    scores = ctx.deps.scores(query, parts)
     return " ".join(parts[max(range(len(parts)), key=lambda i: (scores[i], -i))].split()) if parts else ""
 
 

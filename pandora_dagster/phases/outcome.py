@@ -8,7 +8,7 @@ from pandora_dagster.contracts.calls import CallResult, GateVerdict, token_alarm
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import InterventionType
-from pandora_dagster.phases.desk import Desk, Written
+from pandora_dagster.phases.ctx import PhaseContext, PhaseOutput
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.text.sections import ContextDocument
 
@@ -37,26 +37,26 @@ def _rank(verdict: GateVerdict) -> tuple[bool, float]:
     return (verdict.passed, verdict.value if verdict.value is not None else 1.0)
 
 
-def made_report(
-    desk: Desk, turn: Turn, written: Written, verdicts: tuple[GateVerdict, ...], *, halt: Intervention | None = None
+def build_report(
+    ctx: PhaseContext, turn: Turn, written: PhaseOutput, verdicts: tuple[GateVerdict, ...], *, halt: Intervention | None = None
 ) -> PhaseReport:
     """The report of a phase that ran, halted or not."""
     if halt and (gate := _GATE_OF.get(halt.type)):
         verdicts = worst_verdicts([*verdicts, GateVerdict(gate, False, halt.message)])  # pyright: ignore[reportArgumentType] - the table holds gate names only
     shown = "\n\n".join(ContextDocument.parse(turn.context).body(n) for n in sorted(written.sections)) or written.shown
-    calls = tuple(r.record for r in desk.results)
-    facts = {**written.facts, **(_turn_facts(desk) if calls else {})}
-    return PhaseReport(desk.phase, turn.key, turn.manifest, shown, calls, verdicts, facts, halt=halt)
+    calls = tuple(r.record for r in ctx.results)
+    facts = {**written.facts, **(_turn_usage(ctx) if calls else {})}
+    return PhaseReport(ctx.phase, turn.key, turn.manifest, shown, calls, verdicts, facts, halt=halt)
 
 
-def _turn_facts(desk: Desk) -> dict[str, Any]:
+def _turn_usage(ctx: PhaseContext) -> dict[str, Any]:
     """What the turn took so far, compressions included, and the alarm where that is over what is expected of one."""
-    spent = desk.kit.calls.spent(desk.turn.key, desk.turn.manifest.revision, phase=desk.phase)
+    spent = ctx.deps.calls.usage(ctx.turn.key, ctx.turn.manifest.revision, phase=ctx.phase)
     facts: dict[str, Any] = {"turn_tokens": spent.tokens, **({"turn_cost": spent.cost} if spent.cost else {})}
     if alarm := token_alarm(spent.tokens):
         facts["turn_tokens_alarm"] = alarm
         if not token_alarm(spent.earlier):
-            _log.warning("%s: %s: %s", desk.turn.key, desk.phase, alarm)
+            _log.warning("%s: %s: %s", ctx.turn.key, ctx.phase, alarm)
     return facts
 
 

@@ -7,36 +7,36 @@ from pandora_dagster.contracts.answers import TaskPlan
 from pandora_dagster.contracts.calls import InputDocument
 from pandora_dagster.contracts.tools import Tool
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json, line
-from pandora_dagster.text.meta import metas
+from pandora_dagster.phases.ctx import PhaseContext, PhaseOutput, parsed_answer, as_json, json_line
+from pandora_dagster.text.meta import subsection_metas
 
 PLANNER = "pipeline/phase3_planner"
 _GATHER_AGAIN = "ask again: section 2 is then gathered anew; this turn's own stays for looking at (`pandora show TURN --section 2`)"
 CACHED_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assessment"
 
 
-async def task_plan(desk: Desk) -> Written:
+async def task_plan(ctx: PhaseContext) -> PhaseOutput:
     """Section 3 and `ticket.md`: the next step and the tasks."""
-    known = known_of(desk.context.body(2))
-    result = await desk.ask(PLANNER, [tools_document(offered_tools(desk, PLANNER))])
-    plan = answer_of(result, TaskPlan)
+    known = section2_meta(ctx.context_document.body(2))
+    result = await ctx.ask(PLANNER, [tools_document(offered_tools(ctx, PLANNER))])
+    plan = parsed_answer(result, TaskPlan)
     body = render_plan(plan)
-    ticket = f"# Ticket {desk.turn.key.turn_id}\n\n{body}\n"
-    return Written(
+    ticket = f"# Ticket {ctx.turn.key.turn_id}\n\n{body}\n"
+    return PhaseOutput(
         sections={3: body},
         files={"task_plan.json": as_json(plan), "ticket.md": ticket},
         facts={"next_step": plan.next_step, "tasks": len(plan.tasks), **known},
     )
 
 
-def known_of(section2: str) -> dict[str, Any]:
+def section2_meta(section2: str) -> dict[str, Any]:
     """What section 2's `_meta` blocks tell the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole.
 
     The Planner reads these blocks where they stand in its section 2; they are parsed before its call, so that it never plans on data
     that can not be read back: raises DocumentError.
     """
     try:
-        blocks = metas(section2)
+        blocks = subsection_metas(section2)
     except DocumentError as error:
         raise DocumentError(f"context.md: section 2: {error}", hint=_GATHER_AGAIN) from error
     cached, assessment = blocks.get(CACHED_TITLE, {}), blocks.get(ASSESSMENT_TITLE, {})
@@ -45,15 +45,15 @@ def known_of(section2: str) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, [])}
 
 
-def offered_tools(desk: Desk, stem: str) -> tuple[Tool, ...]:
+def offered_tools(ctx: PhaseContext, stem: str) -> tuple[Tool, ...]:
     """The tools that the recipe names and that exist (DECISIONS 23)."""
-    named = desk.kit.cookbook.get(stem, desk.mode).recipe.tools_available
-    return tuple(desk.kit.tools[name] for name in named if name in desk.kit.tools)
+    named = ctx.deps.cookbook.get(stem, ctx.mode).recipe.tools_available
+    return tuple(ctx.deps.tools[name] for name in named if name in ctx.deps.tools)
 
 
 def tools_document(tools: Iterable[Tool]) -> InputDocument:
     """The document `tools`: one JSON line per tool."""
-    lines = [line({"name": t.name, "description": t.description, "parameters": dict(t.parameters), "writes": t.writes}) for t in tools]
+    lines = [json_line({"name": t.name, "description": t.description, "parameters": dict(t.parameters), "writes": t.writes}) for t in tools]
     return InputDocument("tools", "\n".join(lines))
 
 
@@ -65,7 +65,7 @@ def render_plan(plan: TaskPlan) -> str:
     if plan.question:
         lines.append(f"**Question:** {plan.question}")
     tasks = [
-        f"{n}. {' '.join(t.description.split())}" + (f" (`{t.tool}` {line(t.arguments)})" if t.tool else "")
+        f"{n}. {' '.join(t.description.split())}" + (f" (`{t.tool}` {json_line(t.arguments)})" if t.tool else "")
         for n, t in enumerate(plan.tasks, 1)
     ]
     return "\n".join(lines) + ("\n\n" + "\n".join(tasks) if tasks else "")

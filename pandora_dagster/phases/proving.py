@@ -4,37 +4,37 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from pandora_dagster.contracts.lineage import DocumentId, Edge, Relation, Texts
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation, DocumentTexts
 from pandora_dagster.errors import PandoraError
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkCheck:
     """A link that was looked at. `fault` says what is wrong with it, "" where both of its texts have the hashes of the row; `is_open`:
     the source is there, and its owner may change it at any time, so that no hash is kept of it."""
 
-    edge: Edge
+    edge: LineageEdge
     fault: str = ""
     is_open: bool = False
     is_deleted: bool = False
     """One of its texts was an original that was deleted by rule."""
 
 
-def proved(edges: Iterable[Edge], texts: Texts) -> Iterator[Link]:
+def check_links(edges: Iterable[LineageEdge], texts: DocumentTexts) -> Iterator[LinkCheck]:
     """Each link with what became of it. Never raises for one text."""
     for edge in edges:
-        fault = _fault(edge, texts)
+        fault = _link_fault(edge, texts)
         if fault and any(texts.is_deleted(DocumentId.parse(end)) for end in (edge.child, edge.parent)):
-            yield Link(edge, is_deleted=True)
+            yield LinkCheck(edge, is_deleted=True)
             continue
-        yield Link(edge, fault and f"{edge.relation}: {edge.child} from {edge.parent}: {fault}", is_open=not fault and not edge.parent_sha)
+        yield LinkCheck(edge, fault and f"{edge.relation}: {edge.child} from {edge.parent}: {fault}", is_open=not fault and not edge.parent_sha)
 
 
-def _fault(edge: Edge, texts: Texts) -> str:
-    child, wrong = text_with(edge.child, edge.child_sha, texts)
+def _link_fault(edge: LineageEdge, texts: DocumentTexts) -> str:
+    child, wrong = text_by_hash(edge.child, edge.child_sha, texts)
     if child is None:
         return f"{edge.child}: {wrong}"
-    parent, wrong = text_with(edge.parent, edge.parent_sha, texts)
+    parent, wrong = text_by_hash(edge.parent, edge.parent_sha, texts)
     if parent is None:
         return f"{edge.parent}: {wrong}"
     if edge.span is None:
@@ -48,7 +48,7 @@ def _fault(edge: Edge, texts: Texts) -> str:
     return ""
 
 
-def text_with(document: str, sha: str, texts: Texts) -> tuple[str | None, str]:
+def text_by_hash(document: str, sha: str, texts: DocumentTexts) -> tuple[str | None, str]:
     """The text that has the hash; None, and what is wrong, where none has. Without a hash any text that is there will do."""
     found: list[str] = []
     try:
@@ -58,9 +58,9 @@ def text_with(document: str, sha: str, texts: Texts) -> tuple[str | None, str]:
                 return text, ""
             found.append(digest)
     except PandoraError as error:
-        return None, "; ".join([*(_changed(digest, sha) for digest in found[:1]), str(error)])
-    return None, _changed(found[0], sha) if found else "gone: expected the text that was linked"
+        return None, "; ".join([*(_hash_fault(digest, sha) for digest in found[:1]), str(error)])
+    return None, _hash_fault(found[0], sha) if found else "gone: expected the text that was linked"
 
 
-def _changed(digest: str, sha: str) -> str:
+def _hash_fault(digest: str, sha: str) -> str:
     return f"changed since it was linked, sha256 {digest[:12]}: expected {sha[:12]}"

@@ -20,7 +20,7 @@ from pandora_dagster.contracts.conversations import ConversationDigest
 from pandora_dagster.contracts.facts import FactsDiff
 from pandora_dagster.phases import answering, conversation, coordination, gathering, planning, remembering, saving, understanding
 
-READERS: Mapping[str, type[BaseModel]] = MappingProxyType(
+ANSWER_MODELS: Mapping[str, type[BaseModel]] = MappingProxyType(
     {
         understanding.ANALYZER: QueryAnalysis,
         understanding.REFLECTION: Reflection,
@@ -39,6 +39,6 @@ READERS: Mapping[str, type[BaseModel]] = MappingProxyType(
 """Recipe, or its stem where it has one for each mode -> what a phase reads its answer as."""
 
 
-def reader_of(recipe: str) -> type[BaseModel] | None:
+def answer_model(recipe: str) -> type[BaseModel] | None:
     """What `{category}/{name}` is read as; None where its answer is a text, or nobody's of a turn."""
-    return READERS.get(recipe) or READERS.get(recipe.removesuffix("_chat").removesuffix("_code"))
+    return ANSWER_MODELS.get(recipe) or ANSWER_MODELS.get(recipe.removesuffix("_chat").removesuffix("_code"))

@@ -8,8 +8,8 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.selection.recorded_summary import summarise, summary_fields
-from pandora_dagster.text.conversations import message_lines, said_at, words_of
-from pandora_dagster.text.recorded_context import answer_of, context_of
+from pandora_dagster.text.conversations import message_lines, message_time, message_text
+from pandora_dagster.text.recorded_context import recorded_answer, render_recorded_context
 from pandora_dagster.text.words import TermReader
 
 RECORDED_RUNTIME = "recorded"
@@ -18,7 +18,7 @@ MESSAGES_FILE = "messages.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class TurnDraft:
     """One turn of a conversation, ready for the store."""
 
     key: TurnKey
@@ -36,15 +36,15 @@ class Draft:
         return {CONTEXT_FILE: self.context, MESSAGES_FILE: self.messages}
 
 
-def draft(conversation: Conversation, turn: RecordedTurn, number: int, preamble: Sequence[Message], reader: TermReader) -> Draft:
+def draft_turn(conversation: Conversation, turn: RecordedTurn, number: int, preamble: Sequence[Message], reader: TermReader) -> TurnDraft:
     """The documents of one recorded turn; the first one of a conversation also shows what was said before it."""
     before = preamble if turn.first_index == len(preamble) else ()
-    summary = summarise(words_of(turn.messages[0]), answer_of(turn.messages), _tools(turn.messages), reader=reader)
-    return Draft(
+    summary = summarise(message_text(turn.messages[0]), recorded_answer(turn.messages), _tools(turn.messages), reader=reader)
+    return TurnDraft(
         key=TurnKey(UserId(conversation.user_id), number),
         session=conversation.id,
-        created_at=said_at(turn.messages[0], conversation.created_at),
-        context=context_of(turn.messages, preamble=before),
+        created_at=message_time(turn.messages[0], conversation.created_at),
+        context=render_recorded_context(turn.messages, preamble=before),
         messages=message_lines(turn.messages),
         summary=summary_fields(summary),
         first_message=turn.first_index,
@@ -52,7 +52,7 @@ def draft(conversation: Conversation, turn: RecordedTurn, number: int, preamble:
     )
 
 
-def manifest_of(item: Draft) -> Manifest:
+def recorded_manifest(item: TurnDraft) -> Manifest:
     """The manifest of a recorded turn: always saved, its last activity is when it happened (DECISIONS 30).
 
     Hashes, tokens and the owner of its documents are the store's to fill in.

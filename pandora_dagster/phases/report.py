@@ -31,9 +31,9 @@ class PhaseReport:
     halt: Intervention | None = None
 
     @property
-    def answers(self) -> bool:
+    def has_answer(self) -> bool:
         """Whether the turn's answer, or its question back, is there with this phase."""
-        return self.phase in _ANSWERING and not self.skipped and self.halt is None
+        return self.phase in _ANSWER_PHASES and not self.skipped and self.halt is None
 
 
-_ANSWERING = ("saved_turn", "clarification", "plan_clarification")
+_ANSWER_PHASES = ("saved_turn", "clarification", "plan_clarification")

@@ -5,34 +5,34 @@ from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.answering import turn_sources
-from pandora_dagster.phases.desk import Desk, Written, answer_of, as_json
-from pandora_dagster.phases.found import store_found
+from pandora_dagster.phases.ctx import PhaseContext, PhaseOutput, parsed_answer, as_json
+from pandora_dagster.phases.found import store_findings
 from pandora_dagster.selection.whole_answer import whole_answer
-from pandora_dagster.text.citations import cited
+from pandora_dagster.text.citations import cited_labels
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.tables import table
 
 SUMMARIZER = "pipeline/phase7_summarizer"
-_EXPECTED = ("query_analysis.json", "reflection.json", "task_plan.json", "toolresults.md", "response.md", "validation.json")
+_EXPECTED_FILES = ("query_analysis.json", "reflection.json", "task_plan.json", "toolresults.md", "response.md", "validation.json")
 
 
-async def saved_turn(desk: Desk) -> Written:
+async def saved_turn(ctx: PhaseContext) -> PhaseOutput:
     """Check that the turn is whole, and mark it saved."""
-    missing = [name for name in _EXPECTED if name not in desk.turn.files]
-    missing += [f"section {n}" for n in range(7) if desk.context.section(n) is None]
+    missing = [name for name in _EXPECTED_FILES if name not in ctx.turn.files]
+    missing += [f"section {n}" for n in range(7) if ctx.context_document.section(n) is None]
     if missing:
-        raise DocumentError(f"{desk.turn.key}: {', '.join(missing)}: missing; a saved turn has them all", missing=True)
-    rows = [(name, desk.kit.counter.count(text)) for name, text in (("context.md", desk.turn.context), *desk.turn.files.items())]
+        raise DocumentError(f"{ctx.turn.key}: {', '.join(missing)}: missing; a saved turn has them all", missing=True)
+    rows = [(name, ctx.deps.counter.count(text)) for name, text in (("context.md", ctx.turn.context), *ctx.turn.files.items())]
     shown = table(("Document", "Tokens"), rows)
-    return Written(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(desk.turn)})
+    return PhaseOutput(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(ctx.turn)})
 
 
-async def turn_summary(desk: Desk) -> Written:
+async def turn_summary(ctx: PhaseContext) -> PhaseOutput:
     """The summary for the turn index (004 section 11.2); what the turn researched is stored first, so that no summary delays it."""
-    stored = store_found(desk)
-    result = await desk.ask(SUMMARIZER)
-    summary = answer_of(result, TurnSummary)
-    return Written(
+    stored = store_findings(ctx)
+    result = await ctx.ask(SUMMARIZER)
+    summary = parsed_answer(result, TurnSummary)
+    return PhaseOutput(
         files={"turn_summary.json": as_json(summary)},
         manifest={"summary": summary.model_dump(mode="json")},
         facts={"topics": list(summary.topics), "intent": summary.intent, **({"sources_stored": stored} if stored else {})},
@@ -46,6 +46,6 @@ def citations(turn: Turn) -> list[dict[str, object]]:
     known = {s.label: s for s in turn_sources(document)}
     return [
         {"label": label, "path": known[label].path, "turn_id": known[label].turn_id or ""}
-        for label in cited(whole_answer(document, turn.files))
+        for label in cited_labels(whole_answer(document, turn.files))
         if label in known
     ]

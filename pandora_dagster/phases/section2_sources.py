@@ -12,7 +12,7 @@ from pandora_dagster.contracts.answers import CachedResearch, GatheredContext, K
 from pandora_dagster.contracts.sources import Research, Visit
 from pandora_dagster.phases.loading import LoadedSources
 from pandora_dagster.selection.freshness import age_hours, freshness_score, hours_left, is_expired
-from pandora_dagster.text.citations import uncited
+from pandora_dagster.text.citations import escape_citations
 from pandora_dagster.text.meta import meta_block
 from pandora_dagster.text.research_page import flat_fields
 from pandora_dagster.text.tables import table
@@ -24,7 +24,7 @@ _MOST_COLUMNS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedItem:
     """What had no room in section 2: one item of a source, or the source with all of its own where `item` is empty."""
 
     source: str
@@ -45,13 +45,13 @@ class SourceParts:
     confidences: tuple[float, ...] = ()
 
 
-def source_parts(gathered: GatheredContext, loaded: LoadedSources, now: datetime) -> SourceParts:
+def source_subsections(gathered: GatheredContext, loaded: LoadedSources, now: datetime) -> SourceParts:
     """Cached research, visits and notes as they stand in section 2."""
     labels = {s.path: f"[{s.label}]" for s in loaded.sources}
     parts = [
-        _research(gathered.cached_research, loaded.research, labels, now),
-        _visits(gathered.visit_data, loaded.visits, labels, now),
-        _knowledge(gathered.forever_knowledge, loaded, labels),
+        _research_part(gathered.cached_research, loaded.research, labels, now),
+        _visits_part(gathered.visit_data, loaded.visits, labels, now),
+        _notes_part(gathered.forever_knowledge, loaded, labels),
     ]
     return SourceParts(
         text=tuple(text for p in parts for text in p.text),
@@ -63,28 +63,28 @@ def source_parts(gathered: GatheredContext, loaded: LoadedSources, now: datetime
     )
 
 
-def less_of_sources(gathered: GatheredContext, left: list[LeftOut]) -> GatheredContext | None:
+def drop_last_source_item(gathered: GatheredContext, left: list[OmittedItem]) -> GatheredContext | None:
     """The gathered context less its last note, then its last page, then its last result; None where nothing is left to give."""
     if gathered.forever_knowledge:
-        left.append(LeftOut(f"note {told(gathered.forever_knowledge[-1].note)}"))
+        left.append(OmittedItem(f"note {one_line(gathered.forever_knowledge[-1].note)}"))
         return gathered.model_copy(update={"forever_knowledge": gathered.forever_knowledge[:-1]})
     if gathered.visit_data:
-        left.append(LeftOut(f"page {told(gathered.visit_data[-1].url)[:80]}"))
+        left.append(OmittedItem(f"page {one_line(gathered.visit_data[-1].url)[:80]}"))
         return gathered.model_copy(update={"visit_data": gathered.visit_data[:-1]})
     research = gathered.cached_research
     if research and research.top_results:
-        left.append(LeftOut(f"research {research.topic}", item=told(next(iter(research.top_results[-1].values()), ""))))
+        left.append(OmittedItem(f"research {research.topic}", item=one_line(next(iter(research.top_results[-1].values()), ""))))
         return gathered.model_copy(update={"cached_research": research.model_copy(update={"top_results": research.top_results[:-1]})})
     return None
 
 
-def _research(gathered: CachedResearch | None, record: Research | None, labels: Mapping[str, str], now: datetime) -> SourceParts:
+def _research_part(gathered: CachedResearch | None, record: Research | None, labels: Mapping[str, str], now: datetime) -> SourceParts:
     if gathered is None:
         return SourceParts()
     if record is None or gathered.topic != record.topic:
         block = meta_block({"type": "research_cache", "topic": gathered.topic, "linked": False})
-        said = f"### Cached Research Intelligence\n\n{block}\n\n**Topic:** {told(gathered.topic)} {UNLINKED}"
-        return SourceParts((said,), unlinked=(f"research {told(gathered.topic)} is not among the loaded sources",))
+        said = f"### Cached Research Intelligence\n\n{block}\n\n**Topic:** {one_line(gathered.topic)} {UNLINKED}"
+        return SourceParts((said,), unlinked=(f"research {one_line(gathered.topic)} is not among the loaded sources",))
     label, age = labels.get(record.logical_id, UNLINKED), age_hours(record.created_at, now)
     left, stale = hours_left(record.expires_at, now), is_expired(record.expires_at, now)
     meta: dict[str, Any] = {
@@ -96,7 +96,7 @@ def _research(gathered: CachedResearch | None, record: Research | None, labels: 
         "expires_hours": left,
         "source_count": len({c.source for c in record.claims}),
     } | ({"stale": True, "recommendation": "refresh"} if stale else {})
-    rows, unlinked = _results(gathered.top_results, record, label, age)
+    rows, unlinked = _result_table(gathered.top_results, record, label, age)
     lines = [
         f"**Topic:** {record.topic} {label}",
         f"**Quality Score:** {record.quality_score:.2f} ({_word(record.quality_score)} confidence)",
@@ -104,7 +104,7 @@ def _research(gathered: CachedResearch | None, record: Research | None, labels: 
         f"**Expires:** {left} hours" if not stale else f"**Expired:** {-left} hours ago; refresh recommended",
     ]
     parts = ["### Cached Research Intelligence", meta_block(meta), "\n".join(lines)]
-    parts += [f"**Summary:** {told(gathered.summary)} {label}"] if gathered.summary.strip() else []
+    parts += [f"**Summary:** {one_line(gathered.summary)} {label}"] if gathered.summary.strip() else []
     parts += [f"**Top Results:**\n\n{rows}"] if rows else []
     return SourceParts(
         ("\n\n".join(parts),),
@@ -116,7 +116,7 @@ def _research(gathered: CachedResearch | None, record: Research | None, labels: 
     )
 
 
-def _results(results: Sequence[Mapping[str, Any]], record: Research, label: str, age: float) -> tuple[str, tuple[str, ...]]:
+def _result_table(results: Sequence[Mapping[str, Any]], record: Research, label: str, age: float) -> tuple[str, tuple[str, ...]]:
     """The table of top results, and those whose source is none of the record's."""
     if not results:
         return "", ()
@@ -125,30 +125,30 @@ def _results(results: Sequence[Mapping[str, Any]], record: Research, label: str,
     rows: list[list[str]] = []
     unlinked: list[str] = []
     for result in results:
-        values = [told(result.get(name, "")) for name in columns]
-        source = told(result.get("source", ""))
-        if source not in {told(k) for k in known}:
+        values = [one_line(result.get(name, "")) for name in columns]
+        source = one_line(result.get("source", ""))
+        if source not in {one_line(k) for k in known}:
             unlinked.append(f"research result {(values or [source])[0][:60]} has no source that was loaded")
             source = f"{source} {UNLINKED}".strip()
         rows.append([f"{(values or [''])[0]} {label}".strip(), *values[1:], source, f"{age}h ago"])
-    heads = [told(name).replace("_", " ").title() for name in columns] or ["Result"]
+    heads = [one_line(name).replace("_", " ").title() for name in columns] or ["Result"]
     return table([*heads, "Source", "Last Verified"], rows), tuple(unlinked)
 
 
-def _visits(gathered: Sequence[VisitData], records: Sequence[Visit], labels: Mapping[str, str], now: datetime) -> SourceParts:
+def _visits_part(gathered: Sequence[VisitData], records: Sequence[Visit], labels: Mapping[str, str], now: datetime) -> SourceParts:
     if not gathered:
         return SourceParts()
     rows: list[tuple[str, ...]] = []
     unlinked: list[str] = []
     known: dict[str, Visit] = {}
     for data in gathered:
-        record = visit_of(data, records)
+        record = matching_visit(data, records)
         known |= {record.visit_id: record} if record else {}
         label = labels.get(record.logical_id, UNLINKED) if record else UNLINKED
         age = f"{age_hours(record.visited_at, now)}h" if record else ""
-        unlinked += [] if record else [f"page {told(data.url)[:80]} is not among the loaded sources"]
+        unlinked += [] if record else [f"page {one_line(data.url)[:80]} is not among the loaded sources"]
         rows += [
-            (f"{_bare(record.url if record else data.url)} {label}", told(name), told(value), age)
+            (f"{_bare_address(record.url if record else data.url)} {label}", one_line(name), one_line(value), age)
             for name, value in flat_fields(dict(data.extracted))
             if value
         ]
@@ -163,18 +163,18 @@ def _visits(gathered: Sequence[VisitData], records: Sequence[Visit], labels: Map
         (text,),
         used=frozenset(v.logical_id for v in used),
         unlinked=tuple(unlinked),
-        recommendations=tuple(f"verify {_bare(v.url)} where price or stock matters: seen {age} hours ago" for v, age in old),
+        recommendations=tuple(f"verify {_bare_address(v.url)} where price or stock matters: seen {age} hours ago" for v, age in old),
         confidences=tuple(v.extraction_quality for v in used),
     )
 
 
-def visit_of(data: VisitData, records: Sequence[Visit]) -> Visit | None:
+def matching_visit(data: VisitData, records: Sequence[Visit]) -> Visit | None:
     """The loaded record that gathered data is of: the one whose id it says. Without an id, the only one of its address."""
     found = [v for v in records if (v.visit_id == data.visit_id if data.visit_id else v.url == data.url)]
     return found[0] if len(found) == 1 else None
 
 
-def _knowledge(gathered: Sequence[Knowledge], loaded: LoadedSources, labels: Mapping[str, str]) -> SourceParts:
+def _notes_part(gathered: Sequence[Knowledge], loaded: LoadedSources, labels: Mapping[str, str]) -> SourceParts:
     if not gathered:
         return SourceParts()
     known = {n.header.name: n.logical_id for n in loaded.notes}
@@ -182,8 +182,8 @@ def _knowledge(gathered: Sequence[Knowledge], loaded: LoadedSources, labels: Map
     unlinked: list[str] = []
     for knowledge in gathered:
         label = labels.get(known.get(knowledge.note, ""), UNLINKED)
-        unlinked += [f"note {told(knowledge.note)[:80]} is not among the loaded sources"] if label == UNLINKED else []
-        lines.append(f"- {told(knowledge.content)} {label}")
+        unlinked += [f"note {one_line(knowledge.note)[:80]} is not among the loaded sources"] if label == UNLINKED else []
+        lines.append(f"- {one_line(knowledge.content)} {label}")
     names = list(dict.fromkeys(k.note for k in gathered))
     meta = {"type": "forever_memory", "note_count": len(names), "notes": names}
     return SourceParts(
@@ -198,12 +198,12 @@ def _word(share: float) -> str:
     return "High" if share >= 0.8 else "Medium" if share >= 0.5 else "Low"
 
 
-def _bare(url: str) -> str:
+def _bare_address(url: str) -> str:
     """An address as people write it: without scheme and `www`."""
-    return told(url).removeprefix("https://").removeprefix("http://").removeprefix("www.")
+    return one_line(url).removeprefix("https://").removeprefix("http://").removeprefix("www.")
 
 
-def told(value: object) -> str:
+def one_line(value: object) -> str:
     """What was gathered, as one line: it begins no heading, no row and no list of sources, and cites none. The value itself stays."""
     text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - any list prints
-    return uncited(" ".join(text.split()))
+    return escape_citations(" ".join(text.split()))

@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import date
 
 from pandora_dagster.contracts.turns import FoundMessage
-from pandora_dagster.selection.places import number_of
-from pandora_dagster.selection.question import Question, asked
-from pandora_dagster.text.dates import date_terms, relative_dates
-from pandora_dagster.text.nothing_found import only_nothing_found
+from pandora_dagster.selection.places import turn_number
+from pandora_dagster.selection.question import SearchQuestion, read_question
+from pandora_dagster.text.dates import date_terms, relative_date_terms
+from pandora_dagster.text.nothing_found import is_no_result
 from pandora_dagster.text.words import TermReader, prefix_of
 
 _FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
@@ -32,26 +32,26 @@ _STATES = re.compile(r"[.!:;]\s")
 """What a message that only asks does not have."""
 
 
-def bearing(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
+def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
     """The found messages that bear on `query`, in their order; `today` is the day on which it is asked."""
-    question = asked(query, reader, speakers={m.speaker for m in found}, today=today)
+    question = read_question(query, reader, speakers={m.speaker for m in found}, today=today)
     dated = {m.place: len(_dates(m).intersection((*question.dates, *question.said))) for m in found}
     most = max(dated.values(), default=0)
     matching = {m.place for m in found if _matches(question, m, reader) or 0 < most == dated[m.place]}
-    turns = {number_of(place) for place in matching}
-    kept = [m for m in found if _is_talk(m) or m.place in matching or (number_of(m.place) in turns and not _is_long(m.text))]
+    turns = {turn_number(place) for place in matching}
+    kept = [m for m in found if _is_talk(m) or m.place in matching or (turn_number(m.place) in turns and not _is_long(m.text))]
     said = [m for m in kept if not _echoes(m, kept, reader)]
     telling = [m for m in said if not _is_empty(m, said)] or said
     return [m if _is_talk(m) else replace(m, text=_lines(question, m.text, reader)) for m in telling]
 
 
-def beside(found: Sequence[FoundMessage], kept: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
+def neighbouring_messages(found: Sequence[FoundMessage], kept: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
     """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may stand there in
     other words. For what is left of a budget."""
     good = [m for m in kept if m.score >= _GOOD * kept[0].score]
-    turns = {(number_of(m.place) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}
+    turns = {(turn_number(m.place) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}
     there = {m.place for m in kept}
-    near = [m for m in found if m.place not in there and (number_of(m.place), m.created_at[:10]) in turns and not _is_long(m.text)]
+    near = [m for m in found if m.place not in there and (turn_number(m.place), m.created_at[:10]) in turns and not _is_long(m.text)]
     return [m for m in near if not _echoes(m, found, reader) and not _is_empty(m, found)]
 
 
@@ -60,7 +60,7 @@ def _is_talk(message: FoundMessage) -> bool:
     return message.speaker not in _ROLES
 
 
-def _matches(question: Question, message: FoundMessage, reader: TermReader) -> bool:
+def _matches(question: SearchQuestion, message: FoundMessage, reader: TermReader) -> bool:
     """Whether a message shares a word with the question, or the beginning of one."""
     counts = reader.counts(message.text)
     heads = {prefix_of(term) for term in counts} & question.prefixes.keys()
@@ -69,25 +69,25 @@ def _matches(question: Question, message: FoundMessage, reader: TermReader) -> b
 
 def _dates(message: FoundMessage) -> set[str]:
     """The days of a message: its own, and those that its words mean."""
-    return {*date_terms(message.created_at), *relative_dates(message.text.lower(), message.created_at)}
+    return {*date_terms(message.created_at), *relative_date_terms(message.text.lower(), message.created_at)}
 
 
 def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:
     """Whether a message tells nothing: an answer that nothing was found, or a question that nobody answers in its turn."""
     if message.speaker == "assistant":
-        return only_nothing_found(message.text)
+        return is_no_result(message.text)
     text = message.text.strip()
     if message.speaker != "user" or not text.endswith("?") or _STATES.search(text):
         return False
-    turn = number_of(message.place)
-    return not any(o.place > message.place and number_of(o.place) == turn and not only_nothing_found(o.text) for o in others)
+    turn = turn_number(message.place)
+    return not any(o.place > message.place and turn_number(o.place) == turn and not is_no_result(o.text) for o in others)
 
 
 def _is_long(text: str) -> bool:
     return len([line for line in text.splitlines() if line.strip()]) > MOST_LINES
 
 
-def _lines(question: Question, text: str, reader: TermReader) -> str:
+def _lines(question: SearchQuestion, text: str, reader: TermReader) -> str:
     """All of a short message; of a long one the lines that share a word with the question, or all where only the whole does."""
     if not _is_long(text):
         return text
@@ -100,6 +100,6 @@ def _echoes(message: FoundMessage, others: Sequence[FoundMessage], reader: TermR
     if _is_talk(message):
         return False
     terms = reader.counts(message.text).keys()
-    turn = number_of(message.place)
-    before = (o for o in others if o.place < message.place and number_of(o.place) == turn and o.speaker != message.speaker)
+    turn = turn_number(message.place)
+    before = (o for o in others if o.place < message.place and turn_number(o.place) == turn and o.speaker != message.speaker)
     return not terms or any(terms - _ACKNOWLEDGING <= reader.counts(o.text).keys() for o in before)

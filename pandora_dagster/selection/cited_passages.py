@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pandora_dagster.text.citations import REFERENCES_TITLE, cited
+from pandora_dagster.text.citations import REFERENCES_TITLE, cited_labels
 from pandora_dagster.text.passages import passages
 
 _PIECE = re.compile(r"\s*(?<!\\)\|\s*|;\s+|(?<=[.!?])\s+(?=[A-Z(\"'\d-])|\n")
@@ -17,7 +17,7 @@ Span = tuple[int, int]
 def claims_of(body: str, labels: Iterable[str]) -> tuple[str, ...]:
     """The sentences and cells that stand in the lines which cite one of `labels`; the list of references says nothing itself."""
     wanted = set(labels)
-    lines = (line for line in body.split(f"### {REFERENCES_TITLE}")[0].split("\n") if wanted & set(cited(f" {line}")))
+    lines = (line for line in body.split(f"### {REFERENCES_TITLE}")[0].split("\n") if wanted & set(cited_labels(f" {line}")))
     found = (_OPENING.sub("", _LABELS.sub("", piece).strip()) for line in lines for piece in _PIECE.split(line) if piece)
     return tuple(dict.fromkeys(piece.replace("\\|", "|") for piece in found if len(piece) >= _FEWEST_LETTERS))
 

@@ -68,7 +68,7 @@ def depth_policy(name: str) -> DepthPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class RetrievalScope:
     """How retrieval looks for one query, and why."""
 
     depth: Depth
@@ -83,17 +83,17 @@ class Looking:
         return OFFERED[self.depth]
 
 
-def looking(policy: DepthPolicy, kind: str, referred: Reference | None, *, consents: bool) -> Looking:
+def retrieval_scope(policy: DepthPolicy, kind: str, referred: Reference | None, *, consents: bool) -> RetrievalScope:
     """How to look for a query of stage or intent `kind`. A reference to earlier conversation looks fully, except where the kind
     allows no recall at all; it lifts no consent."""
     depth, why = policy.depths.get(kind, policy.other_depth), kind
     if referred and depth != "none":
         depth, why = "full", f"the query refers back: {referred.words}"
     crosses = policy.other_sessions == "own" or consents
-    return Looking(depth, why, policy.thresholds.get(kind, 0.0), crosses, policy.linked_weight)
+    return RetrievalScope(depth, why, policy.thresholds.get(kind, 0.0), crosses, policy.linked_weight)
 
 
-def narrowed(found: Sequence[Candidate], how: Looking, *, session: str, linked: frozenset[str]) -> tuple[Candidate, ...]:
+def filter_candidates(found: Sequence[Candidate], how: RetrievalScope, *, session: str, linked: frozenset[str]) -> tuple[Candidate, ...]:
     """The candidates that are offered, best first: of allowed sessions, linked ones weighted, over the threshold, as deep as `how`."""
     allowed = [c for c in found if how.crosses or c.row.session_id == session]
     weighted = [Candidate(c.row, c.score * (how.linked_weight if c.row.session_id in linked else 1.0)) for c in allowed]

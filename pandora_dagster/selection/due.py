@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from pandora_dagster.contracts.archive import Due, Hold, Kept, NotDue, Stands
+from pandora_dagster.contracts.archive import DueTurn, Hold, NotDueReason, NotDueTurn, TurnActivity
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.words import TurnState
 
@@ -20,7 +20,7 @@ EARLIEST = date(2000, 1, 1)
 _FINISHED = (TurnState.SAVED, TurnState.CLARIFY)
 
 
-def day_of(moment: str, zone: ZoneInfo) -> date:
+def local_day(moment: str, zone: ZoneInfo) -> date:
     """The local date of an ISO 8601 moment with its offset, not before EARLIEST; raises ValueError."""
     parsed = datetime.fromisoformat(moment)
     if parsed.tzinfo is None:
@@ -31,7 +31,7 @@ def day_of(moment: str, zone: ZoneInfo) -> date:
         raise ValueError(f"{moment!r}: beyond the calendar") from error
 
 
-def texts_between(first: date, last: date) -> tuple[str, str]:
+def timestamp_bounds(first: date, last: date) -> tuple[str, str]:
     """From which text on, and before which, every moment is written whose day in some time zone is one of these: an offset moves a
     moment's date by less than two days."""
     earliest = "" if first <= EARLIEST else str(first - timedelta(days=2))
@@ -46,7 +46,7 @@ def last_due_day(now: datetime, zone: ZoneInfo, after_days: int) -> date:
         raise ValueError(f"{after_days} days before {now.date()}: before the calendar begins") from error
 
 
-def spans(due: Collection[date], settled: Collection[date]) -> tuple[tuple[date, date], ...]:
+def date_ranges(due: Collection[date], settled: Collection[date]) -> tuple[tuple[date, date], ...]:
     """Ranges of days, first to last, that hold every due day and no settled one: what one run each makes up, oldest first."""
     found: list[tuple[date, date]] = []
     breaks = sorted(set(settled) - set(due))
@@ -59,7 +59,7 @@ def spans(due: Collection[date], settled: Collection[date]) -> tuple[tuple[date,
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class EligibilityRule:
     """What a selection goes by. `interventions`: the open ones by the turn they name."""
 
     now: datetime
@@ -67,30 +67,30 @@ class Selection:
     after_days: int
     interventions: Mapping[TurnKey, str]
 
-    def judge(self, turn: Stands, hold: Hold | None = None) -> Due | NotDue:
+    def decide(self, turn: TurnActivity, hold: Hold | None = None) -> DueTurn | NotDueTurn:
         """Due, or why it stays. State and age first, then what a person has to decide: an intervention, a hold."""
         if turn.state == TurnState.ARCHIVED:
-            return NotDue(turn.key, None, Kept.ARCHIVED, "it is archived already")
-        if turn.state == Kept.UNREADABLE:
-            return NotDue(turn.key, None, Kept.UNREADABLE, turn.last_activity)
+            return NotDueTurn(turn.key, None, NotDueReason.ARCHIVED, "it is archived already")
+        if turn.state == NotDueReason.UNREADABLE:
+            return NotDueTurn(turn.key, None, NotDueReason.UNREADABLE, turn.last_activity)
         try:
-            day = day_of(turn.last_activity, self.zone)
+            day = local_day(turn.last_activity, self.zone)
         except ValueError as error:
-            return NotDue(turn.key, None, Kept.UNREADABLE, f"last_activity: {error}")
+            return NotDueTurn(turn.key, None, NotDueReason.UNREADABLE, f"last_activity: {error}")
         if day > (last := last_due_day(self.now, self.zone, self.after_days)):
-            return NotDue(turn.key, day, Kept.YOUNG, f"its day is {day}: due are days up to {last}")
+            return NotDueTurn(turn.key, day, NotDueReason.YOUNG, f"its day is {day}: due are days up to {last}")
         if intervention := self.interventions.get(turn.key):
-            return NotDue(turn.key, day, Kept.INTERVENTION, f"intervention {intervention} is open: expected it resolved")
+            return NotDueTurn(turn.key, day, NotDueReason.INTERVENTION, f"intervention {intervention} is open: expected it resolved")
         if turn.state == TurnState.ABANDONED:
-            return NotDue(turn.key, day, Kept.HALTED, "it is abandoned: it has no answer to archive")
+            return NotDueTurn(turn.key, day, NotDueReason.HALTED, "it is abandoned: it has no answer to archive")
         if turn.state not in _FINISHED:
-            kept = Kept.HALTED if turn.state == TurnState.HALTED else Kept.OPEN
-            return NotDue(turn.key, day, kept, f"it is {turn.state}: go on with it: pandora resume {turn.key}")
-        if hold and (reason := self.held(hold)):
-            return NotDue(turn.key, day, Kept.HELD, reason)
-        return Due(turn.key, day)
+            kept = NotDueReason.HALTED if turn.state == TurnState.HALTED else NotDueReason.OPEN
+            return NotDueTurn(turn.key, day, kept, f"it is {turn.state}: go on with it: pandora resume {turn.key}")
+        if hold and (reason := self.hold_reason(hold)):
+            return NotDueTurn(turn.key, day, NotDueReason.HELD, reason)
+        return DueTurn(turn.key, day)
 
-    def held(self, hold: Hold) -> str:
+    def hold_reason(self, hold: Hold) -> str:
         """Why a hold is in force; "" once it is over. An end that can not be read does not end it."""
         why = f" ({hold.why})" if hold.why else ""
         if hold.until is None:

@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import SECTION_TITLES
-from pandora_dagster.selection.speakers import named, speakers
-from pandora_dagster.selection.turn_row import told
+from pandora_dagster.selection.speakers import with_speaker_names, speakers
+from pandora_dagster.selection.turn_row import informative_sections
 from pandora_dagster.text.meta import subsections
-from pandora_dagster.text.quoting import quoted
+from pandora_dagster.text.quoting import escape_pack_lines
 from pandora_dagster.text.sections import ContextDocument
 
 PER_TURN_LIMIT = 1_500
@@ -19,7 +19,7 @@ _PARAGRAPH = re.compile(r"\n{2,}")
 _OFTEN_ASKED = {0: 2.0, 5: 1.0}
 """Section -> bonus: the words of the person and the answer say what the turn was about."""
 
-Scores = Callable[[str, Sequence[str]], Sequence[float]]
+TextScorer = Callable[[str, Sequence[str]], Sequence[float]]
 """(query, texts) -> one score a text; higher matters more, scores lie in 0..1 or so."""
 
 
@@ -43,12 +43,12 @@ class _Piece:
         return f"{self.section}. {SECTION_TITLES[self.section]}: "
 
 
-def all_told(turn: Turn) -> str:
+def full_excerpt(turn: Turn) -> str:
     """All that a turn tells, as an excerpt without limit."""
     return _head(turn) + _joined(_told(turn))
 
 
-def excerpt(turn: Turn, query: str, *, limit: int, counter: CountsTokens, scores: Scores) -> Excerpt:
+def excerpt(turn: Turn, query: str, *, limit: int, counter: TokenMeasure, scores: TextScorer) -> Excerpt:
     """Whole pieces of what a turn tells within `limit` tokens: all of it where it fits, else the best for `query`.
 
     Where its messages carry names, the first line is `Speakers: Ann, Ben`, and `Ann: ` stands before what Ann said. Lines of what was
@@ -79,7 +79,7 @@ def _joined(pieces: Sequence[_Piece]) -> str:
 
 
 def _told(turn: Turn) -> list[_Piece]:
-    return _pieces(named(turn, told(turn.manifest, ContextDocument.parse(turn.context), turn.files)))
+    return _pieces(with_speaker_names(turn, informative_sections(turn.manifest, ContextDocument.parse(turn.context), turn.files)))
 
 
 def _within(limit: int, values: Sequence[float], costs: Sequence[int]) -> set[int]:
@@ -96,7 +96,7 @@ def _pieces(sections: Mapping[int, str]) -> list[_Piece]:
     for number, body in sections.items():
         title = f"{number}. {SECTION_TITLES[number]}"
         for place, text in enumerate(_split(number, body), 1):
-            found.append(_Piece(f"{title}, piece {place}", quoted(text), number))
+            found.append(_Piece(f"{title}, piece {place}", escape_pack_lines(text), number))
     return found
 
 

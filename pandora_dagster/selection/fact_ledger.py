@@ -14,7 +14,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class ChangeOrigin:
     """When and by what a ledger changes."""
 
     turn_id: str
@@ -29,7 +29,7 @@ class Occasion:
 @dataclass(slots=True)
 class _Changing(Generic[L]):
     ledger: L
-    occasion: Occasion
+    occasion: ChangeOrigin
     prefix: str
     facts: dict[str, NotableFact] = field(default_factory=dict[str, NotableFact])
     audit: list[FactChange] = field(default_factory=list[FactChange])
@@ -65,12 +65,12 @@ class _Changing(Generic[L]):
         return self.ledger.model_copy(update=changed), tuple(self.audit)
 
 
-def _changing(ledger: L, occasion: Occasion) -> _Changing[L]:
+def _changing(ledger: L, occasion: ChangeOrigin) -> _Changing[L]:
     prefix = "p" if isinstance(ledger, Profile) else "f"
     return _Changing(ledger, occasion, prefix, {f.id: f for f in ledger.facts}, [], ledger.next_id)
 
 
-def applied(ledger: L, diff: FactsDiff, occasion: Occasion, *, most: int, refused: Sequence[str] = ()) -> tuple[L, tuple[FactChange, ...]]:
+def apply_diff(ledger: L, diff: FactsDiff, occasion: ChangeOrigin, *, most: int, refused: Sequence[str] = ()) -> tuple[L, tuple[FactChange, ...]]:
     """The ledger after a diff, and what the audit says of it; the same diff again changes nothing more.
 
     Over `most` facts those that no longer hold go first, then the oldest. `refused`: reasons for what was not let into the diff.
@@ -120,7 +120,7 @@ def _limit(changing: _Changing[L], most: int) -> None:
         changing.remove("leave_out", fact.id, f"over {most} facts")
 
 
-def merged(profile: Profile, session: SessionFacts, replaced: dict[str, str], occasion: Occasion) -> tuple[Profile, tuple[FactChange, ...]]:
+def merge_session_facts(profile: Profile, session: SessionFacts, replaced: dict[str, str], occasion: ChangeOrigin) -> tuple[Profile, tuple[FactChange, ...]]:
     """The profile with what the session's turn stated (002 section 4, simple merge): new facts added, changed ones changed.
 
     Facts of other turns are left alone: one that a consolidation left out does not come back. `replaced`: words of a new fact ->
@@ -147,7 +147,7 @@ def merged(profile: Profile, session: SessionFacts, replaced: dict[str, str], oc
     return changing.result()
 
 
-def taken_back(profile: Profile, ids: Sequence[str], origins: Sequence[str], occasion: Occasion) -> tuple[Profile, tuple[FactChange, ...]]:
+def remove_facts(profile: Profile, ids: Sequence[str], origins: Sequence[str], occasion: ChangeOrigin) -> tuple[Profile, tuple[FactChange, ...]]:
     """The profile without facts of these ids, and without those that came from facts of these origins."""
     changing = _changing(profile, occasion)
     for fact in profile.facts:
@@ -156,7 +156,7 @@ def taken_back(profile: Profile, ids: Sequence[str], origins: Sequence[str], occ
     return changing.result()
 
 
-def by_date(ledger: L) -> L:
+def resolve_by_date(ledger: L) -> L:
     """The ledger where of two facts that contradict each other the newer is current, in whatever order they were added."""
     known = {f.id: f for f in ledger.facts}
     for fact in ledger.facts:

@@ -7,7 +7,7 @@ from pandora_dagster.text.dates import MONTHS, WEEKDAYS
 from pandora_dagster.text.stopwords import STOP_WORDS
 from pandora_dagster.text.words import TermReader
 
-_WORD = re.compile(r"[^\W_]+(?:[.,:'’-]?[^\W_]+)*")
+_VALUE_WORD = re.compile(r"[^\W_]+(?:[.,:'’-]?[^\W_]+)*")
 _DENIES = re.compile(r"\b(?:not?|never|none|nobody|nothing|neither|nor|cannot|without|stopped|quit)\b|n['’]t\b", re.IGNORECASE)
 _DEGREE = re.compile(r"\b(?:hardly|rarely|seldom|barely|scarcely|almost|sometimes|only)\b")
 _NUMBERS = """
@@ -31,19 +31,19 @@ def changes_value(old: str, new: str, reader: TermReader) -> bool:
 def _figures(text: str, reader: TermReader) -> frozenset[str]:
     """Everything with a digit, figures in plain form, numbers in words, and the names of days and months."""
     lower = text.lower()
-    worded = {word for word in _WORD.findall(lower) if word in _COUNTS or word in _CALENDAR}
+    worded = {word for word in _VALUE_WORD.findall(lower) if word in _COUNTS or word in _CALENDAR}
     return frozenset({term for term in reader.counts(text) if any(c.isdigit() for c in term)} | worded)
 
 
 def _unshared(text: str, others: set[str], reader: TermReader) -> list[str]:
     """Capitalised words of `text` that the other wording does not hold in any case or form."""
-    named = [word for word in _WORD.findall(text) if word[0].isupper() and reader.stem(word.lower()) not in STOP_WORDS]
+    named = [word for word in _VALUE_WORD.findall(text) if word[0].isupper() and reader.stem(word.lower()) not in STOP_WORDS]
     return [word for word in named if not set(reader.counts(word)) <= others]
 
 
 def _swaps(old: str, new: str, reader: TermReader) -> bool:
     """Whether telling words stand in the place of others in the same sentence, however many, or go with what stands there."""
-    before, after = _WORD.findall(old.lower()), _WORD.findall(new.lower())
+    before, after = _VALUE_WORD.findall(old.lower()), _VALUE_WORD.findall(new.lower())
     everywhere_before, everywhere_after = set(reader.counts(" ".join(before))), set(reader.counts(" ".join(after)))
     for kind, i, i_end, j, j_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         one, other = set(reader.counts(" ".join(before[i:i_end]))), set(reader.counts(" ".join(after[j:j_end])))

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.levels import NarrativeLink, NarrativePart, SessionNarrative, Subject, TurnLink, UserDigest
-from pandora_dagster.contracts.lineage import Edge, Relation
+from pandora_dagster.contracts.levels import NarrativeLink, NarrativePart, SessionNarrative, LevelSubject, TurnLink, UserDigest
+from pandora_dagster.contracts.lineage import LineageEdge, Relation
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.selection.entries import entry_of, entry_sha, head_of
+from pandora_dagster.selection.entries import turn_entry, entry_sha, entry_head
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class BatchRule:
     """003's "Configuration" for level L2: when a session that may go on is taken up, how much at once, what stays out of it."""
 
     trigger: int
@@ -21,7 +21,7 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LevelEntry:
     """A turn at level L1."""
 
     turn: int
@@ -34,31 +34,31 @@ class Entry:
     """Only archived turns are taken up; one that was restored stays where it is linked."""
 
     @classmethod
-    def of(cls, manifest: Manifest) -> "Entry":
+    def of(cls, manifest: Manifest) -> "LevelEntry":
         """The entry of a turn, from its manifest alone."""
-        key, text = manifest.key, entry_of(manifest)
+        key, text = manifest.key, turn_entry(manifest)
         is_archived = manifest.state is TurnState.ARCHIVED
-        return cls(key.number, manifest.created_at, head_of(manifest), text, is_archived)
+        return cls(key.number, manifest.created_at, entry_head(manifest), text, is_archived)
 
     @property
     def link(self) -> TurnLink:
         return TurnLink(turn=self.turn, at=self.at, sha=entry_sha(self.text))
 
 
-def standing_parts(narrative: SessionNarrative | None, entries: Mapping[int, Entry]) -> tuple[NarrativePart, ...]:
+def valid_parts(narrative: SessionNarrative | None, entries: Mapping[int, LevelEntry]) -> tuple[NarrativePart, ...]:
     """The parts whose every turn is there and says what it said; the turns of others are free to be taken up again."""
     parts = narrative.parts if narrative else ()
     return tuple(p for p in parts if all((e := entries.get(link.turn)) is not None and e.link == link for link in p.links))
 
 
-def in_order(parts: Iterable[NarrativePart]) -> tuple[NarrativePart, ...]:
+def sort_parts(parts: Iterable[NarrativePart]) -> tuple[NarrativePart, ...]:
     """Parts by their first turn."""
     return tuple(sorted(parts, key=lambda p: (p.links[0].at, p.links[0].turn)))
 
 
 def batches_due(
-    entries: Iterable[Entry], newest: Sequence[int], rule: Batches, *, at_rest: bool
-) -> tuple[tuple[tuple[Entry, ...], ...], int]:
+    entries: Iterable[LevelEntry], newest: Sequence[int], rule: BatchRule, *, at_rest: bool
+) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
     """The batches of `entries` that a narrative takes up now, oldest first, and how many archived ones wait.
 
     A session that may go on keeps its newest turns out of it, begins at `trigger` entries, and takes whole batches. One at rest, to
@@ -69,10 +69,10 @@ def batches_due(
     free, size = [entry for entry in waiting if entry.turn not in kept], max(1, rule.size)
     if not at_rest:
         free = free[: len(free) - len(free) % size] if len(waiting) >= rule.trigger else []
-    return in_batches(free, size), len(waiting) - len(free)
+    return split_batches(free, size), len(waiting) - len(free)
 
 
-def in_batches(entries: Iterable[Entry], size: int) -> tuple[tuple[Entry, ...], ...]:
+def split_batches(entries: Iterable[LevelEntry], size: int) -> tuple[tuple[LevelEntry, ...], ...]:
     """Entries by time, `size` at a time, at least one."""
     ordered, step = sorted(entries, key=lambda e: (e.at, e.turn)), max(1, size)
     return tuple(tuple(ordered[at : at + step]) for at in range(0, len(ordered), step))
@@ -86,7 +86,7 @@ def merged_parts(digest: UserDigest, narratives: Iterable[SessionNarrative]) -> 
     return frozenset(sha for link in digest.narratives for sha in link.parts)
 
 
-def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[Entry]) -> tuple[str, ...]:
+def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[LevelEntry]) -> tuple[str, ...]:
     """What speaks against `no_fact_lost` at level L2: archived turns that no narrative links, and links with another hash."""
     known = {entry.turn: entry for entry in entries}
     links = {link.turn: link for link in narrative.links} if narrative else {}
@@ -112,12 +112,12 @@ def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionN
     return (*lost, *gone, *other)
 
 
-def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, int]) -> tuple[Edge, ...]:
+def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, int]) -> tuple[LineageEdge, ...]:
     """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where it is not known. The links from
     turns to their summaries are the turns' own (`selection.turn_lineage`)."""
     child, user = narrative_id(narrative.user_id, narrative.session_id), UserId(narrative.user_id)
     return tuple(
-        Edge(
+        LineageEdge(
             user_id=user,
             parent=summary_id(TurnKey(user, link.turn)),
             child=child,
@@ -140,13 +140,13 @@ def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, i
     )
 
 
-def digest_edges(digest: UserDigest) -> tuple[Edge, ...]:
+def digest_edges(digest: UserDigest) -> tuple[LineageEdge, ...]:
     """A link from each narrative to the digest."""
     return tuple(_digest_edge(digest, link) for link in digest.narratives)
 
 
-def _digest_edge(digest: UserDigest, link: NarrativeLink) -> Edge:
-    return Edge(
+def _digest_edge(digest: UserDigest, link: NarrativeLink) -> LineageEdge:
+    return LineageEdge(
         user_id=digest.user_id,
         parent=narrative_id(digest.user_id, link.session_id),
         child=digest_id(digest.user_id),
@@ -179,6 +179,6 @@ def digest_id(user: str) -> str:
     return f"{user}:digest"
 
 
-def level_id(subject: Subject) -> str:
+def level_id(subject: LevelSubject) -> str:
     """The document that a level makes of a session, or of a person."""
     return narrative_id(subject.user, subject.session) if subject.session else digest_id(subject.user)

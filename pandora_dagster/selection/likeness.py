@@ -7,15 +7,15 @@ from the others looked at, in standard deviations. Less like than the mean count
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
-from pandora_dagster.selection.ranking import WINDOW, Neighbourhood, Signal, Unit
+from pandora_dagster.selection.ranking import WINDOW, Neighbourhood, Signal, MessageUnit
 
-LIKENESS_WEIGHT = 1.0
+SIMILARITY_WEIGHT = 1.0
 """As much as the words."""
 _FULL = 4.0
 """Standard deviations that earn the whole weight."""
 
 
-def likeness_signal(units: Sequence[Unit], cosines: Mapping[int, float]) -> Signal:
+def similarity_signal(units: Sequence[MessageUnit], cosines: Mapping[int, float]) -> Signal:
     """A message stands out as far as itself or its window does, whichever is farther; `cosines`: document -> cosine with the
     question, -1 to 1.
 
@@ -27,7 +27,7 @@ def likeness_signal(units: Sequence[Unit], cosines: Mapping[int, float]) -> Sign
     lent = around.windowed(own, WINDOW)
     alone, window = _standing_out(own), _standing_out({doc: lent[doc] / weights[doc] for doc in own})
     farther = {doc: max(alone.get(doc, 0.0), window.get(doc, 0.0)) for doc in own if doc in alone or doc in window}
-    return Signal(LIKENESS_WEIGHT, farther, _FULL)
+    return Signal(SIMILARITY_WEIGHT, farther, _FULL)
 
 
 def _standing_out(values: Mapping[int, float]) -> dict[int, float]:

@@ -6,10 +6,10 @@ What stands in it twice (two narratives of one turn, turns that cite each other)
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.lineage import Edge, Relation
+from pandora_dagster.contracts.lineage import LineageEdge, Relation
 
 _FIRST = (Relation.DIGESTED, Relation.SUMMARISED, Relation.COMPRESSED, Relation.SECTION, Relation.CITED)
-Parents = Callable[[Collection[str]], Sequence[Edge]]
+Parents = Callable[[Collection[str]], Sequence[LineageEdge]]
 """All rows whose child is one of these documents."""
 
 
@@ -20,7 +20,7 @@ class Branch:
     level: int
     document: str
     sha: str
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[LineageEdge, ...] = ()
     is_again: bool = False
     """It is told above, with what it came from."""
     hidden: int = 0
@@ -29,12 +29,12 @@ class Branch:
     """No other source of the document above follows."""
 
 
-def rows_under(root: str, parents: Parents, *, depth: int | None = None) -> dict[str, tuple[Edge, ...]]:
+def rows_under(root: str, parents: Parents, *, depth: int | None = None) -> dict[str, tuple[LineageEdge, ...]]:
     """The rows of every document from `root` down, by child; each document is asked for once, a level at a time."""
-    found: dict[str, tuple[Edge, ...]] = {}
+    found: dict[str, tuple[LineageEdge, ...]] = {}
     frontier, level = [root], 0
     while frontier and (depth is None or level <= depth):
-        rows: dict[str, list[Edge]] = {document: [] for document in frontier}
+        rows: dict[str, list[LineageEdge]] = {document: [] for document in frontier}
         for edge in parents(frontier):
             rows[edge.child].append(edge)
         found |= {document: tuple(sorted(edges, key=_order)) for document, edges in rows.items()}
@@ -43,7 +43,7 @@ def rows_under(root: str, parents: Parents, *, depth: int | None = None) -> dict
     return found
 
 
-def tree(root: str, rows: dict[str, tuple[Edge, ...]], *, depth: int | None = None) -> Iterator[Branch]:
+def tree(root: str, rows: dict[str, tuple[LineageEdge, ...]], *, depth: int | None = None) -> Iterator[Branch]:
     """The lines in order: a document, then what it came from."""
     told: set[str] = set()
     shas = {end: sha for edges in rows.values() for e in edges for end, sha in ((e.parent, e.parent_sha), (e.child, e.child_sha))}
@@ -67,15 +67,15 @@ def tree(root: str, rows: dict[str, tuple[Edge, ...]], *, depth: int | None = No
             ]
 
 
-def _merged(edges: Sequence[Edge]) -> list[tuple[Edge, ...]]:
+def _merged(edges: Sequence[LineageEdge]) -> list[tuple[LineageEdge, ...]]:
     """The rows of one document by source and relation: a source with several passages is one line."""
-    groups: dict[tuple[str, Relation], list[Edge]] = {}
+    groups: dict[tuple[str, Relation], list[LineageEdge]] = {}
     for edge in edges:
         groups.setdefault((edge.parent, edge.relation), []).append(edge)
     return [tuple(group) for group in groups.values()]
 
 
-def _order(edge: Edge) -> tuple[object, ...]:
+def _order(edge: LineageEdge) -> tuple[object, ...]:
     return (
         _FIRST.index(edge.relation),
         edge.span or (0, 0) if edge.relation is Relation.SECTION else (0, 0),

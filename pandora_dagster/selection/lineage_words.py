@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from pandora_dagster.contracts.lineage import Edge, Relation
+from pandora_dagster.contracts.lineage import LineageEdge, Relation
 from pandora_dagster.selection.lineage_tree import Branch
 
 _DEEPEST = 40
@@ -11,7 +11,7 @@ _TOLD = ("kept", "equal", "recoverable")
 _NOT_TOLD = ("dropped_by_rule", "missing", "mutated", "invented")
 
 
-def drawn(branches: Iterable[Branch]) -> Iterator[tuple[str, Branch]]:
+def draw_tree(branches: Iterable[Branch]) -> Iterator[tuple[str, Branch]]:
     """Each branch with the lines that stand before it."""
     going_on: list[bool] = []
     for branch in branches:
@@ -25,7 +25,7 @@ def drawn(branches: Iterable[Branch]) -> Iterator[tuple[str, Branch]]:
             going_on += [False] * (branch.level - 1 - len(going_on)) + [not branch.is_last]
 
 
-def told(branch: Branch) -> str:
+def describe_branch(branch: Branch) -> str:
     """What a line says of a document beside its name: its hash, and how the one above came from it."""
     parts = [branch.sha[:12]] if branch.sha else []
     if branch.edges:
@@ -37,7 +37,7 @@ def told(branch: Branch) -> str:
     return " · ".join(parts)
 
 
-def _relation(edges: tuple[Edge, ...]) -> str:
+def _relation(edges: tuple[LineageEdge, ...]) -> str:
     spans = [f"{edge.span[0]}-{edge.span[1]}" for edge in edges if edge.span]
     where = f" characters {', '.join(spans)}" if spans else ""
     if edges[0].relation is Relation.COMPRESSED and not edges[0].verdicts.get("total") and edges[0].parent_sha == edges[0].child_sha:
@@ -45,7 +45,7 @@ def _relation(edges: tuple[Edge, ...]) -> str:
     return f"{edges[0].relation}{where}"
 
 
-def _maker(edge: Edge) -> Iterator[str]:
+def _maker(edge: LineageEdge) -> Iterator[str]:
     if edge.recipe:
         yield edge.recipe + (f"@{edge.recipe_version}" if edge.recipe_version else "")
     if edge.prompt_hash:

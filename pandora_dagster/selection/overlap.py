@@ -12,7 +12,7 @@ _SATURATION = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class TermOverlap:
     """Scores texts against a query: rare shared terms count most; the best text scores 1."""
 
     reader: TermReader

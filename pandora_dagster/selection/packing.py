@@ -23,7 +23,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PieceSelection:
     """What went in, in reading order; `left_out` names the rest, best first."""
 
     text: str
@@ -32,7 +32,7 @@ class Packed:
     left_out: tuple[str, ...]
 
 
-def packed(pieces: Sequence[Piece], *, budget: int, count: Callable[[str], int]) -> Packed:
+def pack_pieces(pieces: Sequence[Piece], *, budget: int, count: Callable[[str], int]) -> PieceSelection:
     """As many whole pieces as `budget` tokens hold, by score; `count` gives the tokens of a text."""
     by_score = sorted(pieces, key=lambda p: (-p.score, p.place))
     chosen = _chosen(by_score, budget, count)
@@ -41,7 +41,7 @@ def packed(pieces: Sequence[Piece], *, budget: int, count: Callable[[str], int])
     inside = {p.name for p in chosen}
     in_order = tuple(sorted(chosen, key=lambda p: p.place))
     text = rendered(chosen)
-    return Packed(text, count(text), in_order, tuple(p.name for p in by_score if p.name not in inside))
+    return PieceSelection(text, count(text), in_order, tuple(p.name for p in by_score if p.name not in inside))
 
 
 def rendered(pieces: Sequence[Piece]) -> str:

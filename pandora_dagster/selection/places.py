@@ -6,12 +6,12 @@ The turn's number stands above the message's place in the turn; place 0 is the t
 PLACE_BITS, NUMBER_BITS = 20, 24
 
 
-def doc_of(number: int, place: int = 0) -> int:
+def document_number(number: int, place: int = 0) -> int:
     """The document that is a turn (place 0) or one of its messages (counted from 1)."""
     return (number << PLACE_BITS) + place
 
 
-def number_of(doc: int) -> int:
+def turn_number(doc: int) -> int:
     """The number of the turn that a document belongs to."""
     return doc >> PLACE_BITS
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from pandora_dagster.text.dates import MONTHS, asked_dates
-from pandora_dagster.text.said_days import said_days
+from pandora_dagster.text.dates import MONTHS, query_date_terms
+from pandora_dagster.text.said_days import relative_day_terms
 from pandora_dagster.text.words import MONEY, TermReader, prefix_of
 
 _PRICE_WORDS = ("cost", "price", "pay", "spend", "amount", "expens", "cheap", "charg", "total", "fee", "refund")
@@ -20,7 +20,7 @@ _OWNING = re.compile(rf"({_NAME.pattern})(?:['’]s\b)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SearchQuestion:
     """Terms with their weights, by what they are matched against."""
 
     words: Mapping[str, float]
@@ -44,16 +44,16 @@ class Question:
         return tuple(dict.fromkeys((*self.words, *self.prefixes, *self.prefixes.values(), *self.dates, *self.said)))
 
 
-def asked(query: str, reader: TermReader, *, speakers: Iterable[str] = (), today: date | None = None) -> Question:
+def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (), today: date | None = None) -> SearchQuestion:
     """Read a question; names of the user's speakers are no search words, as every other message carries them.
 
     `today` is the day on which it is asked; None: `yesterday` and the like stay words.
     """
     named = _named(query, speakers)
     names = {term for name in named for term in reader.terms(" ".join((name, *named[name])))}
-    dates = asked_dates(query)
+    dates = query_date_terms(query)
     weights: dict[str, float] = defaultdict(float)
-    for word in reader.spelled(query):
+    for word in reader.words(query):
         for term in word if names.isdisjoint(word) else ():
             weights[term] += 1 / len(word)
     words = tuple(weights)
@@ -63,10 +63,10 @@ def asked(query: str, reader: TermReader, *, speakers: Iterable[str] = (), today
         if term[1:] in MONTHS:
             weights.setdefault(reader.stem(term[1:]), 1.0)
     prefixes = {prefix: prefix[1:] for word in words if (prefix := prefix_of(word) or _as_prefix(word))}
-    return Question(weights, prefixes, dates, tuple(named), bool(_WHEN.search(query)), said_days(query, today) if today else ())
+    return SearchQuestion(weights, prefixes, dates, tuple(named), bool(_WHEN.search(query)), relative_day_terms(query, today) if today else ())
 
 
-def without_names(query: str, speakers: Iterable[str]) -> str:
+def strip_names(query: str, speakers: Iterable[str]) -> str:
     """The query without the words that name the user's speakers: what it asks, whoever it is asked of."""
     names = {word for words in _named(query, speakers).values() for word in words}
     return " ".join(_OWNING.sub(lambda found: "" if found[1].lower() in names else found[0], query).split())

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 
-from pandora_dagster.selection.places import is_turn, number_of
-from pandora_dagster.selection.question import Question
+from pandora_dagster.selection.places import is_turn, turn_number
+from pandora_dagster.selection.question import SearchQuestion
 
 WINDOW = {0: 1.0, -1: 0.5, 1: 0.4, -2: 0.3, 2: 0.25, -3: 0.15, 3: 0.12}
 """Distance in the session -> how much of a neighbour's words counts as the message's own."""
@@ -30,7 +30,7 @@ _DATE_CAP = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class MessageUnit:
     """One message, or (place 0) what a turn holds besides its messages."""
 
     doc: int
@@ -46,7 +46,7 @@ class Unit:
 
     @property
     def number(self) -> int:
-        return number_of(self.doc)
+        return turn_number(self.doc)
 
     @property
     def is_turn(self) -> bool:
@@ -54,7 +54,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class TermMatches:
     """Where the terms of a question stand: term -> document -> how often. `rarity` is each term's idf."""
 
     places: Mapping[str, Mapping[int, int]]
@@ -72,10 +72,10 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredMessage:
     """A unit with its score."""
 
-    unit: Unit
+    unit: MessageUnit
     score: float
 
 
@@ -83,12 +83,12 @@ class Scored:
 class Neighbourhood:
     """Units by document, the messages of each session in order, and each message's place there."""
 
-    units: Mapping[int, Unit]
+    units: Mapping[int, MessageUnit]
     sessions: Mapping[str, Sequence[int]]
     seats: Mapping[int, int] = field(default_factory=dict[int, int])
 
     @classmethod
-    def of(cls, units: Iterable[Unit]) -> "Neighbourhood":
+    def of(cls, units: Iterable[MessageUnit]) -> "Neighbourhood":
         by_doc = {unit.doc: unit for unit in sorted(units, key=lambda u: u.doc)}
         sessions: dict[str, list[int]] = defaultdict(list)
         seats: dict[int, int] = {}
@@ -122,7 +122,7 @@ _DIGITS = 9
 """Of a score: sums of the same numbers in another order differ behind them, and equals must stay equals."""
 
 
-def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches, signals: Sequence[Signal] = ()) -> tuple[Scored, ...]:
+def rank_messages(question: SearchQuestion, units: Sequence[MessageUnit], matches: TermMatches, signals: Sequence[Signal] = ()) -> tuple[ScoredMessage, ...]:
     """Units that share something with the question, stand beside one that does, or are of a person whom it names: best first.
 
     Among equals the newer stands first. `signals` are fused in: each is divided by what it calls full, else by its greatest
@@ -144,11 +144,11 @@ def ranked_messages(question: Question, units: Sequence[Unit], matches: Matches,
             total[doc] += SESSION_WEIGHT * score
     found = {doc for doc, value in total.items() if value > 0}
     found |= {doc for doc, unit in around.units.items() if unit.speaker in question.named}
-    scored = (Scored(around.units[doc], round(total.get(doc, 0.0) + _manner(around.units[doc], question), _DIGITS)) for doc in found)
+    scored = (ScoredMessage(around.units[doc], round(total.get(doc, 0.0) + _manner(around.units[doc], question), _DIGITS)) for doc in found)
     return tuple(sorted(scored, key=lambda s: (-s.score, -s.unit.doc)))
 
 
-def _manner(unit: Unit, question: Question) -> float:
+def _manner(unit: MessageUnit, question: SearchQuestion) -> float:
     value = QUESTION_WEIGHT if unit.asks else 0.0
     if question.asks_when and unit.tells_time:
         value += TIME_WEIGHT
@@ -164,7 +164,7 @@ def _add(total: dict[int, float], part: Signal) -> None:
             total[doc] += part.weight * value / best
 
 
-def _word_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[int, float]:
+def _word_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
     lengths = around.windowed({doc: float(u.length) for doc, u in around.units.items()}, WINDOW)
     norms = _norms(lengths, K1, B)
     scores: dict[int, float] = defaultdict(float)
@@ -180,11 +180,11 @@ def _word_scores(question: Question, around: Neighbourhood, matches: Matches) ->
 
 def _lend_turn_words(counts: dict[int, float], around: Neighbourhood) -> None:
     """Messages of a turn whose summary has the term get a part of it, unless they have it themselves."""
-    turns = {number_of(doc): count for doc, count in counts.items() if around.units[doc].is_turn}
+    turns = {turn_number(doc): count for doc, count in counts.items() if around.units[doc].is_turn}
     if not turns:
         return
     for doc in around.seats:
-        count = turns.get(number_of(doc))
+        count = turns.get(turn_number(doc))
         if count and doc not in counts:
             counts[doc] = TURN_WORDS * count
 
@@ -194,7 +194,7 @@ def _norms(lengths: Mapping[int, float], k1: float, b: float) -> dict[int, float
     return {doc: k1 * (1 - b + b * length / mean) for doc, length in lengths.items()}
 
 
-def _prefix_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[int, float]:
+def _prefix_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
     scores: dict[int, float] = defaultdict(float)
     for prefix, letters in question.prefixes.items():
         counts: dict[int, float] = defaultdict(float)
@@ -208,26 +208,26 @@ def _prefix_scores(question: Question, around: Neighbourhood, matches: Matches) 
     return scores
 
 
-def _date_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[int, float]:
+def _date_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
     """A turn's date holds for all its messages; what a message itself points to (`last week`) counts once more."""
     scores: dict[int, float] = defaultdict(float)
     for term in question.dates:
         found = matches.places.get(term, {})
-        turns = {number_of(doc) for doc in found if is_turn(doc)}
+        turns = {turn_number(doc) for doc in found if is_turn(doc)}
         for doc in around.units:
-            count = (1.0 if number_of(doc) in turns else 0.0) + (_DATE_CAP if doc in found and doc in around.seats else 0.0)
+            count = (1.0 if turn_number(doc) in turns else 0.0) + (_DATE_CAP if doc in found and doc in around.seats else 0.0)
             if count:
                 scores[doc] += matches.rarity.get(term, 0.0) * min(count, _DATE_CAP)
     return scores
 
 
-def _said_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[int, float]:
+def _said_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[int, float]:
     """1 for all messages of the turns of the days that the question names."""
-    turns = {number_of(doc) for term in question.said for doc in matches.places.get(term, {}) if is_turn(doc)}
-    return {doc: 1.0 for doc in around.units if number_of(doc) in turns}
+    turns = {turn_number(doc) for term in question.said for doc in matches.places.get(term, {}) if is_turn(doc)}
+    return {doc: 1.0 for doc in around.units if turn_number(doc) in turns}
 
 
-def _session_scores(question: Question, around: Neighbourhood, matches: Matches) -> dict[str, float]:
+def _session_scores(question: SearchQuestion, around: Neighbourhood, matches: TermMatches) -> dict[str, float]:
     """Each session as one document, divided by the best."""
     lengths = {s: float(sum(around.units[d].length for d in docs)) for s, docs in around.sessions.items()}
     mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0

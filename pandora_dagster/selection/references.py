@@ -62,7 +62,7 @@ _KINDS: tuple[tuple[ReferenceKind, re.Pattern[str]], ...] = (
 """In order: an agreement also refers to what was said."""
 
 
-def reference(query: str) -> Reference | None:
+def find_reference(query: str) -> Reference | None:
     """The first reference to earlier conversation in a person's own words, None where there is none."""
     for kind, pattern in _KINDS:
         if found := pattern.search(query):

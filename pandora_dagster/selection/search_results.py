@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.turns import FoundMessage
-from pandora_dagster.selection.packing import Packed, Piece, packed
-from pandora_dagster.text.dates import shown_date
+from pandora_dagster.selection.packing import PieceSelection, Piece, pack_pieces
+from pandora_dagster.text.dates import display_date
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ def search_results(
     ranks = {m.place: rank for rank, m in enumerate((*found, *beside))}
     every = sorted((*found, *beside), key=lambda m: -m.score)
     pieces = [_piece(m, -ranks[m.place]) for m in every if m.text.strip()]
-    chosen = packed(pieces, budget=budget, count=count)
+    chosen = pack_pieces(pieces, budget=budget, count=count)
     results = _listed(chosen, every, count)
     while results and _together(results, count) > budget:
         worst = min(chosen.pieces, key=lambda p: p.score)
         inside = {piece.name for piece in chosen.pieces} - {worst.name}
-        chosen = packed([piece for piece in pieces if piece.name in inside], budget=budget, count=count)
+        chosen = pack_pieces([piece for piece in pieces if piece.name in inside], budget=budget, count=count)
         results = _listed(chosen, every, count)
     least = 0 if results or not pieces else _least(max(pieces, key=lambda p: p.score), count)
     return SearchResults(query, _together(results, count), results, chosen.text, least)
@@ -56,7 +56,7 @@ def search_results(
 
 def _piece(message: FoundMessage, score: float) -> Piece:
     text = f"{message.speaker}: {message.text.strip()}"
-    return Piece(str(message.place), text, score, (message.place,), shown_date(message.created_at))
+    return Piece(str(message.place), text, score, (message.place,), display_date(message.created_at))
 
 
 def _least(piece: Piece, count: Callable[[str], int]) -> int:
@@ -68,12 +68,12 @@ def _dated(piece: Piece) -> str:
     return f"{piece.group}\n{piece.text}"
 
 
-def _kept(chosen: Packed, found: Sequence[FoundMessage]) -> list[FoundMessage]:
+def _kept(chosen: PieceSelection, found: Sequence[FoundMessage]) -> list[FoundMessage]:
     names = {piece.name for piece in chosen.pieces}
     return [m for m in found if str(m.place) in names]
 
 
-def _listed(chosen: Packed, found: Sequence[FoundMessage], count: Callable[[str], int]) -> tuple[SearchResult, ...]:
+def _listed(chosen: PieceSelection, found: Sequence[FoundMessage], count: Callable[[str], int]) -> tuple[SearchResult, ...]:
     texts = {piece.name: piece for piece in chosen.pieces}
     dated: set[str] = set()
     results: list[SearchResult] = []

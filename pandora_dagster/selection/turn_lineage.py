@@ -10,14 +10,14 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, cast
 
-from pandora_dagster.contracts.lineage import SUMMARY, DocumentId, Edge, Relation, document_id
+from pandora_dagster.contracts.lineage import SUMMARY, DocumentId, LineageEdge, Relation, document_id
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import BadIdError
 from pandora_dagster.selection.cited_passages import cited_spans, claims_of
-from pandora_dagster.selection.entries import entry_of
-from pandora_dagster.selection.whole_answer import ANSWER, RESPONSE
-from pandora_dagster.text.citations import cited, references
+from pandora_dagster.selection.entries import turn_entry
+from pandora_dagster.selection.whole_answer import ANSWER_SECTION, RESPONSE_FILE
+from pandora_dagster.text.citations import cited_labels, source_references
 from pandora_dagster.text.sections import ContextDocument
 
 CONTEXT = "context.md"
@@ -27,13 +27,13 @@ _WRITTEN = ("saved_turn", "clarification", "plan_clarification", "recorded")
 """Phases with which a turn is written; what follows them changes no document of it."""
 _SUMMARISED = "turn_summary"
 _OUTCOMES = ("kept", "equal", "recoverable", "dropped_by_rule", "mutated", "missing", "invented")
-_CITING = (2, 4, ANSWER)
+_CITING = (2, 4, ANSWER_SECTION)
 Count = Callable[[str], int]
 Look = Callable[[DocumentId, str], str | None]
 """`look(document, at)`: the text of a turn's document as one read it then; None where it can not be read."""
 
 
-def edges_of_turn(manifest: Manifest, original: Turn, *, count: Count, look: Look) -> tuple[Edge, ...]:
+def turn_edges(manifest: Manifest, original: Turn, *, count: Count, look: Look) -> tuple[LineageEdge, ...]:
     """The rows of a turn; none of one that is not done. `original`: its documents before any archival, `manifest`: as it stands."""
     if manifest.state not in _LINKED or (manifest.recorded and manifest.archive is None):
         return ()
@@ -41,13 +41,13 @@ def edges_of_turn(manifest: Manifest, original: Turn, *, count: Count, look: Loo
     return (*archival_edges(manifest), *made.sections(), *made.compressions(), *made.summary(), *made.citations())
 
 
-def archival_edges(manifest: Manifest) -> tuple[Edge, ...]:
+def archival_edges(manifest: Manifest) -> tuple[LineageEdge, ...]:
     """What an archival made of the originals: the manifest alone tells it."""
     record, key = manifest.archive, manifest.key
     if record is None:
         return ()
     return tuple(
-        Edge(
+        LineageEdge(
             user_id=manifest.user_id,
             parent=document_id(key, document.name, cold=True),
             child=document_id(key, document.name),
@@ -100,7 +100,7 @@ class _Turn:
     def id(self, name: str, section: int | None = None) -> str:
         return document_id(self.manifest.key, name, cold=self.manifest.archive is not None, section=section)
 
-    def sections(self) -> Iterator[Edge]:
+    def sections(self) -> Iterator[LineageEdge]:
         """What context.md is put together from."""
         whole, start = _sha(self.original.context), len(self.document.preamble)
         for section in self.document.sections:
@@ -117,14 +117,14 @@ class _Turn:
             )
             start = end
 
-    def compressions(self) -> Iterator[Edge]:
+    def compressions(self) -> Iterator[LineageEdge]:
         """Sections that were compressed while the turn was written, each from the document that keeps its whole text."""
         rows: dict[str, list[Mapping[str, Any]]] = {}
         for phase in self.manifest.phases:
             for row in _rows(phase, "facts", "compressions"):
                 rows.setdefault(str(row.get("document", "")), []).append(row)
         for number, section in ((s.number, s) for s in self.document.sections):
-            wholes = {4: (RESULTS,), ANSWER: (RESPONSE,)}.get(number, ())
+            wholes = {4: (RESULTS,), ANSWER_SECTION: (RESPONSE_FILE,)}.get(number, ())
             for name in (*wholes, f"section_{number}_whole.md"):
                 if name in rows and (text := self.original.files.get(name)) is not None:
                     yield self._edge(
@@ -136,12 +136,12 @@ class _Turn:
                         **_figures(rows[name]),
                     )
 
-    def summary(self) -> Iterator[Edge]:
+    def summary(self) -> Iterator[LineageEdge]:
         """The turn's entry of level L1."""
         if self.manifest.summary is None:
             return
         phase = next((p for p in self.manifest.phases if p.phase == _SUMMARISED), None)
-        text = entry_of(self.manifest)
+        text = turn_entry(self.manifest)
         yield self._edge(
             Relation.SUMMARISED,
             parent=self.id(CONTEXT),
@@ -153,21 +153,21 @@ class _Turn:
             **(_made_by(phase) if phase else {"runtime": str(self.manifest.summary.get("runtime", ""))}),
         )
 
-    def citations(self) -> Iterator[Edge]:
+    def citations(self) -> Iterator[LineageEdge]:
         """What the turn's sections name as their sources, with the passages where they can be told."""
         if self.manifest.recorded:
             return
-        sources = {s.label: s.path for number in (4, 2) for s in references(self.document.body(number))}
+        sources = {s.label: s.path for number in (4, 2) for s in source_references(self.document.body(number))}
         for number in _CITING:
             section, body = self.document.section(number), self.document.body(number)
             linked: dict[str, list[str]] = {}
-            for label in cited(body) if section else ():
+            for label in cited_labels(body) if section else ():
                 if (found := cited_document(self.manifest.user_id, sources.get(label, ""))) is not None:
                     linked.setdefault(str(found), []).append(label)
             for parent, labels in linked.items():
                 yield from self._cited(DocumentId.parse(parent), number, _sha(section.text if section else ""), claims_of(body, labels))
 
-    def _cited(self, parent: DocumentId, number: int, child_sha: str, claims: tuple[str, ...]) -> Iterator[Edge]:
+    def _cited(self, parent: DocumentId, number: int, child_sha: str, claims: tuple[str, ...]) -> Iterator[LineageEdge]:
         text = self.look(parent, self.written_at) if parent.turn else None
         spans = cited_spans(claims, text) if text is not None else ()
         for span in spans or (None,):
@@ -180,8 +180,8 @@ class _Turn:
                 span=span,
             )
 
-    def _edge(self, relation: Relation, **fields: Any) -> Edge:  # fields of an Edge: str, int, a span, verdicts
-        return Edge.model_validate({"user_id": self.manifest.user_id, "relation": relation, "at": self.written_at, **fields})
+    def _edge(self, relation: Relation, **fields: Any) -> LineageEdge:  # fields of an Edge: str, int, a span, verdicts
+        return LineageEdge.model_validate({"user_id": self.manifest.user_id, "relation": relation, "at": self.written_at, **fields})
 
 
 def _made_by(phase: PhaseRecord) -> dict[str, str]:

@@ -6,8 +6,8 @@ from typing import Any
 from pandora_dagster.contracts.conversations import Message
 from pandora_dagster.contracts.turns import IndexedMessage, Manifest, TurnRow
 from pandora_dagster.selection.whole_answer import whole_answer
-from pandora_dagster.text.citations import REFERENCES_TITLE, cited, references
-from pandora_dagster.text.conversations import calls_of, read_message_lines, said_at, words_of
+from pandora_dagster.text.citations import REFERENCES_TITLE, cited_labels, source_references
+from pandora_dagster.text.conversations import tool_call_lines, read_message_lines, message_time, message_text
 from pandora_dagster.text.meta import subsections
 from pandora_dagster.text.sections import ContextDocument
 
@@ -22,12 +22,12 @@ _QUOTING = "extractive"
 """The runtime whose answers are verbatim spans, each with its citation, under fixed sentences (DECISIONS 25)."""
 
 
-def row_of(manifest: Manifest, context: str, files: Mapping[str, str] | None = None, *, preamble: Sequence[Message] = ()) -> TurnRow:
+def build_turn_row(manifest: Manifest, context: str, files: Mapping[str, str] | None = None, *, preamble: Sequence[Message] = ()) -> TurnRow:
     """The row of a turn (004 section 3.3) from its manifest, its context.md and its other documents.
 
     `preamble` is what stood before the first turn of a recorded conversation, given for that turn only.
     """
-    bodies = told(manifest, ContextDocument.parse(context), files or {})
+    bodies = informative_sections(manifest, ContextDocument.parse(context), files or {})
     lines = (files or {}).get(MESSAGES, "")
     as_they_came = manifest.recorded and (lines or not manifest.archive)  # an archived turn whose originals are gone has no lines
     messages = _recorded(manifest, lines, preamble) if as_they_came else _live(manifest, bodies)
@@ -68,12 +68,12 @@ def _indexed(message: Message, index: int, created_at: str) -> IndexedMessage:
         id=own_id if isinstance(own_id, str) and own_id else f"m{index}",
         role=message["role"],
         name=name if isinstance(name, str) else "",
-        text="\n".join(part for part in (words_of(message), *calls_of(message)) if part),
-        created_at=said_at(message, created_at),
+        text="\n".join(part for part in (message_text(message), *tool_call_lines(message)) if part),
+        created_at=message_time(message, created_at),
     )
 
 
-def told(manifest: Manifest, document: ContextDocument, files: Mapping[str, str]) -> dict[int, str]:
+def informative_sections(manifest: Manifest, document: ContextDocument, files: Mapping[str, str]) -> dict[int, str]:
     """What later turns learn from a turn: section -> text, without what only repeats an older source.
 
     A recorded turn tells all it holds. A live turn's sections 1 to 3 and 6 tell of its own work; a result that leads to
@@ -94,8 +94,8 @@ def told(manifest: Manifest, document: ContextDocument, files: Mapping[str, str]
 
 def _new_results(body: str) -> str:
     """The results of section 4 that tell something no earlier turn holds."""
-    elsewhere = {s.label for s in references(body) if not s.path.startswith("turns/")}
-    kept = [f"### {title}\n\n{text}" for title, text in subsections(body).items() if elsewhere.intersection(cited(text))]
+    elsewhere = {s.label for s in source_references(body) if not s.path.startswith("turns/")}
+    kept = [f"### {title}\n\n{text}" for title, text in subsections(body).items() if elsewhere.intersection(cited_labels(text))]
     return "\n\n".join(part for part in kept if not part.startswith(f"### {REFERENCES_TITLE}"))
 
 

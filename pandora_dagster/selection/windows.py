@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.errors import InputError
 
 AVOID_RECALL, STAGE_ENFORCEMENT = "avoid_recall", "stage_enforcement"
@@ -102,7 +102,7 @@ class WindowPolicy:
         return min(self.protected_turns, self.reach(kind, has_summary=has_summary))
 
 
-POLICIES: Mapping[str, WindowPolicy] = MappingProxyType(
+WINDOW_POLICIES: Mapping[str, WindowPolicy] = MappingProxyType(
     {
         "assistant": WindowPolicy("assistant", cross_session=None, current_session=None, pre_session=None),
         "mediation": WindowPolicy("mediation", buffers=MappingProxyType(_MEDIATION)),
@@ -111,12 +111,12 @@ POLICIES: Mapping[str, WindowPolicy] = MappingProxyType(
 """The shipped policies (DECISIONS 27). `assistant` bounds retrieved turns by their tokens alone: they are short."""
 
 
-def policy_named(name: str) -> WindowPolicy:
+def window_policy(name: str) -> WindowPolicy:
     """A shipped policy; raises InputError."""
     try:
-        return POLICIES[name]
+        return WINDOW_POLICIES[name]
     except KeyError:
-        raise InputError(f"policy {name!r}: expected one of {', '.join(POLICIES)}") from None
+        raise InputError(f"policy {name!r}: expected one of {', '.join(WINDOW_POLICIES)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class SessionTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ContextWindow:
     """Every given turn in exactly one of four, each oldest first, and why."""
 
     whole: tuple[int, ...]
@@ -147,7 +147,7 @@ class Window:
     over: int = 0
     """Tokens by which the smallest forms of the protected turns alone exceed the budget: they are never dropped."""
 
-    def how(self, number: int) -> str:
+    def form_of(self, number: int) -> str:
         """`whole`, `summary`, `rolled up` or `left out`."""
         ways = {"whole": self.whole, "summary": self.summarised, "rolled up": self.rolled_up}
         return next((how for how, numbers in ways.items() if number in numbers), "left out")
@@ -157,7 +157,7 @@ class Window:
 class _Making:
     """A window being made: number -> form, and what it costs so far."""
 
-    counter: CountsTokens
+    counter: TokenMeasure
     forms: dict[int, str] = field(default_factory=dict[int, str])
     reasons: dict[int, str] = field(default_factory=dict[int, str])
     tokens: int = 0
@@ -173,16 +173,16 @@ class _Making:
         return self.counter.count(f"{text}\n\n") if text and not turn.chosen else 0
 
 
-def window(
+def choose_window(
     turns: Sequence[SessionTurn],
     *,
     policy: WindowPolicy,
     kind: str,
     budget_tokens: int,
-    counter: CountsTokens,
+    counter: TokenMeasure,
     summary_tokens: int = 0,
     retrieved_tokens: int = 0,
-) -> Window:
+) -> ContextWindow:
     """How each earlier turn of a session goes; `turns` oldest first, `kind` the stage or intent, `retrieved_tokens` what retrieval asks.
 
     Protected turns come first, each at least in its smaller form; then the rolling summary of `summary_tokens`, 0 for none, for the
@@ -238,7 +238,7 @@ def _offer(making: _Making, turn: SessionTurn, form: str, why: str, room: int) -
         making.reasons[turn.number] = "protected; no room for it whole" if known else "no room"
 
 
-def _window(turns: Sequence[SessionTurn], making: _Making, far: Mapping[int, str], over: int) -> Window:
+def _window(turns: Sequence[SessionTurn], making: _Making, far: Mapping[int, str], over: int) -> ContextWindow:
     for turn in turns:
         if turn.chosen and turn.number not in making.forms:
             making.put(turn, "whole", "chosen for the query")
@@ -247,10 +247,10 @@ def _window(turns: Sequence[SessionTurn], making: _Making, far: Mapping[int, str
         for form in ("whole", "summary", "rolled up", "left out")
     }
     reasons = {t.number: making.reasons.get(t.number) or far.get(t.number, "no form of it is known") for t in turns}
-    return Window(of["whole"], of["summary"], of["rolled up"], of["left out"], reasons, making.tokens, over)
+    return ContextWindow(of["whole"], of["summary"], of["rolled up"], of["left out"], reasons, making.tokens, over)
 
 
-def within_limits(
+def limit_turns(
     policy: WindowPolicy, numbers: Sequence[int], *, here: frozenset[int], first: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Retrieved turns within the policy's limits, best first, and those left out. `here`: turns of this session, `first` its first."""

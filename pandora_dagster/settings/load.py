@@ -13,7 +13,7 @@ from pandora_dagster.shipped import shipped_folder
 _PREFIX = "PANDORA_"
 _CREDENTIAL = "_KEY"
 """Names ending so are credentials that a runtime file refers to, not settings."""
-_PLACES = ("root", "runtime_file", "cookbook_root", "dagster_home")
+_PATH_FIELDS = ("root", "runtime_file", "cookbook_root", "dagster_home")
 
 
 def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shipped: Path | None = None) -> Settings:
@@ -25,7 +25,7 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shippe
     known = variables()
     given = {field: environ[v.name] for field, v in known.items() if environ.get(v.name)}
     faults = list(_unknown(environ, known.values()))
-    values, misplaced = _placed(given, cwd or Path.cwd(), shipped or shipped_folder())
+    values, misplaced = _with_paths(given, cwd or Path.cwd(), shipped or shipped_folder())
     faults += [_fault(known[field], given.get(field, str(values[field]))) for field in misplaced]
     try:
         settings = Settings.model_validate(values)
@@ -52,7 +52,7 @@ def _unknown(environ: Mapping[str, str], known: Iterable[Variable]) -> Iterable[
             yield f"{name}: not a setting: expected {expected}"
 
 
-def _placed(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[str, object], list[str]]:
+def _with_paths(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[str, object], list[str]]:
     """Values with every path absolute and defaulted, and the fields whose path can not serve."""
     root = _absolute(given.get("root", "data/panda-system-docs"), cwd)
     own = root / "runtime.yaml"
@@ -62,7 +62,7 @@ def _placed(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[st
         "cookbook_root": shipped,
         "dagster_home": root / "dagster",
     }
-    places = {field: _absolute(given[field], cwd) if field in given else defaults[field] for field in _PLACES}
+    places = {field: _absolute(given[field], cwd) if field in given else defaults[field] for field in _PATH_FIELDS}
     if "notes" in given:
         places["notes"] = _absolute(given["notes"], cwd)
     good_root = _may_be_folder(places["root"])

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import BadIdError
-from pandora_dagster.selection.windows import POLICIES
+from pandora_dagster.selection.windows import WINDOW_POLICIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Settings(BaseModel):
         "assistant", description="Which turns of a session a call sees: by the intent of the query, or by the stages of a mediation."
     )
     stage: Annotated[
-        str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(POLICIES["mediation"].buffers), "none")
+        str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(WINDOW_POLICIES["mediation"].buffers), "none")
     ] = Field("", description="The stage that a mediation is in: it decides how many of its turns go whole.")
     embeddings: Annotated[Literal["off", "local", "runtime"], Variable("PANDORA_EMBEDDINGS", "off, local or runtime")] = Field(
         "off",
@@ -188,7 +188,7 @@ class Settings(BaseModel):
     @field_validator("stage")
     @classmethod
     def _of_its_policy(cls, stage: str, info: ValidationInfo) -> str:
-        if stage and (info.data.get("policy") != "mediation" or stage not in POLICIES["mediation"].buffers):
+        if stage and (info.data.get("policy") != "mediation" or stage not in WINDOW_POLICIES["mediation"].buffers):
             raise ValueError(f"{stage} is no stage of {info.data.get('policy')}")
         return stage
 

@@ -16,16 +16,16 @@ from pathlib import Path, PurePosixPath
 from pandora_dagster.contracts.archive import ArchiveRecord
 from pandora_dagster.contracts.archive_ports import ColdStorage
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.stores.cold import revision_prefix
 from pandora_dagster.stores.commits import check_query, context_fields
 from pandora_dagster.stores.directory import newest_revision
-from pandora_dagster.stores.files import MAX_DOCUMENT_BYTES, disk_errors, encoded, inside, is_stray, make_folder, sha, sync, write_open
+from pandora_dagster.stores.files import MAX_DOCUMENT_BYTES, disk_errors, encode_text, path_inside, is_stray, make_folder, sha, sync, write_open
 from pandora_dagster.stores.layout import CALLS, CONTEXT, HOLD, KEPT, LOCK, MANIFEST, Layout
-from pandora_dagster.stores.manifests import read_manifest, rendered, settled
+from pandora_dagster.stores.manifests import read_manifest, render_manifest, updated_manifest
 from pandora_dagster.stores.replacing import keep_replaced, release_replaced
 from pandora_dagster.stores.verify import TurnFolder, named_files
 
@@ -36,12 +36,12 @@ _OPEN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivedFolders:
+class TurnArchiveFolders:
     """The ArchivesTurns port below one store root. The caller holds the turns' locks."""
 
     root: Path
     cold: ColdStorage
-    counter: CountsTokens
+    counter: TokenMeasure
 
     def size(self, key: TurnKey) -> int:
         """Bytes of what `originals` would read, by what the disk says of them; 0 for a turn that is not there. Never raises."""
@@ -67,13 +67,13 @@ class ArchivedFolders:
                 continue
             newest = TurnFolder(self.root, folder, key, number).turn()
             for name, text in ((CONTEXT, newest.context), *newest.files.items()):
-                found[revision_prefix(number) + name] = encoded(f"{folder / name}", text)
+                found[revision_prefix(number) + name] = encode_text(f"{folder / name}", text)
         found |= {name: _bytes_of(path) for name, path in _files(base) if name not in found}
         if newest is None:
             raise DocumentError(f"{base}: empty: expected a turn")
         return newest, found
 
-    def archived(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
+    def archived_turn(self, turn: Turn, texts: Mapping[str, str], record: ArchiveRecord) -> Turn:
         """The turn as it will stand: `texts` are its documents, context.md among them. Raises DocumentError where section 0 differs."""
         where = f"turn {turn.key}: {CONTEXT} as archived"
         context = texts[CONTEXT]
@@ -83,29 +83,29 @@ class ArchivedFolders:
             for phase in turn.manifest.phases
         )
         fields = {"state": TurnState.ARCHIVED, "archive": record, "phases": phases}
-        manifest = settled(turn.manifest, {**fields, **context_fields(context, where=where, counter=self.counter)})
+        manifest = updated_manifest(turn.manifest, {**fields, **context_fields(context, where=where, counter=self.counter)})
         check_query(turn.manifest, manifest, where)
         return Turn(turn.key, manifest, context, files)
 
-    def switch(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
+    def commit(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
         """Each turn as it stands and as it is archived. Its documents first, `turn.json` last; raises StoreError."""
         kept: list[tuple[Path, bytes]] = []
         documents: list[tuple[Path, bytes]] = []
         manifests: list[tuple[Path, bytes]] = []
         for before, after in turns:
-            folder = inside(self.root, Layout(self.root).turn(after.key, after.manifest.revision))
+            folder = path_inside(self.root, Layout(self.root).turn(after.key, after.manifest.revision))
             old = {CONTEXT: before.context, **before.files}
             for name, text in ((CONTEXT, after.context), *after.files.items()):
                 if text != old[name]:
-                    kept.append((folder / KEPT / sha(old[name]), encoded(f"{folder / name}", old[name])))
-                    documents.append((folder / name, encoded(f"{folder / name}", text)))
-            manifests.append((folder / MANIFEST, rendered(after.manifest).encode()))
+                    kept.append((folder / KEPT / sha(old[name]), encode_text(f"{folder / name}", old[name])))
+                    documents.append((folder / name, encode_text(f"{folder / name}", text)))
+            manifests.append((folder / MANIFEST, render_manifest(after.manifest).encode()))
         with disk_errors(self.root):
             _write(kept, new_folders=True)
             _write(documents)
             _write(manifests)
 
-    def tidy(self, manifests: Iterable[Manifest]) -> None:
+    def remove_unnamed(self, manifests: Iterable[Manifest]) -> None:
         """Take away what archived turns no longer name: their other documents, their older revisions. Raises StoreError."""
         for manifest in manifests:
             base = self._base(manifest.key)
@@ -114,17 +114,17 @@ class ArchivedFolders:
             with disk_errors(base, "cannot clean up"):
                 _remove_others(base, named, keep=Layout(self.root).turn(manifest.key, manifest.revision))
 
-    def settle(self, key: TurnKey) -> None:
+    def reconcile(self, key: TurnKey) -> None:
         """Bring an archived turn's folder to what its manifest says, whatever an archival or a restoring that was cut off left in it.
 
         Raises DocumentError where its documents are damaged, StoreError.
         """
         folder, manifest = self._newest(key)
         turn = TurnFolder(self.root, folder, key, manifest.revision).turn()  # what was about to be replaced is read where it was kept
-        documents = {name: encoded(f"{folder / name}", text) for name, text in ((CONTEXT, turn.context), *turn.files.items())}
+        documents = {name: encode_text(f"{folder / name}", text) for name, text in ((CONTEXT, turn.context), *turn.files.items())}
         with disk_errors(folder):
             _write([(folder / name, data) for name, data in documents.items() if _on_disk(folder / name) != data])
-        self.tidy([manifest])
+        self.remove_unnamed([manifest])
 
     def restore(self, key: TurnKey) -> Turn:
         """The originals back, byte for byte, the newest revision's `turn.json` last. Raises DocumentError, StoreError.
@@ -140,7 +140,7 @@ class ArchivedFolders:
         if last not in files:
             raise DocumentError(f"{manifest.archive.cold}: {last}: missing: expected the manifest of the newest revision", missing=True)
         base = self._base(key)
-        targets = {name: inside(self.root, _target(base, name)) for name in files}
+        targets = {name: path_inside(self.root, _target(base, name)) for name in files}
         keep_replaced(folder, _replaced(archived, files, revision_prefix(manifest.revision)))
         with disk_errors(base):
             _write([(targets[name], data) for name, data in files.items() if name != last], new_folders=True)
@@ -149,7 +149,7 @@ class ArchivedFolders:
         release_replaced(folder)
         return TurnFolder(self.root, folder, key, manifest.revision).turn()
 
-    def clear(self, key: TurnKey) -> None:
+    def clear_leftovers(self, key: TurnKey) -> None:
         """Take away what a restoring that was cut off after its switch left, where the documents are whole. Raises DocumentError."""
         folder, manifest = self._newest(key)
         turn = TurnFolder(self.root, folder, key, manifest.revision).turn()
@@ -163,12 +163,12 @@ class ArchivedFolders:
             raise UnknownTurnError(f"turn {key}: there is no {base}: expected a turn that exists")
         if base.is_symlink():
             raise DocumentError(f"{base}: a link: expected the folder of a turn", hint="remove the link")
-        return inside(self.root, base)
+        return path_inside(self.root, base)
 
     def _newest(self, key: TurnKey) -> tuple[Path, Manifest]:
         number = newest_revision(self._base(key))
         folder = Layout(self.root).turn(key, number)
-        return folder, read_manifest(inside(self.root, folder / MANIFEST), key, number)
+        return folder, read_manifest(path_inside(self.root, folder / MANIFEST), key, number)
 
 
 def _files(base: Path) -> Iterator[tuple[str, Path]]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pandora_dagster.contracts.calls import CallRecord, token_alarm
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 
 _COLUMNS = {
     "call_id": "VARCHAR",
@@ -135,13 +135,13 @@ class CompressionTotals:
 class DuckCallIndex:
     """The `calls` table in one DuckDB file. Every method opens, works and closes; raises StoreError."""
 
-    file: DuckFile
+    file: DuckDBFile
 
     @classmethod
     def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckCallIndex":
-        return cls(DuckFile(path, SCHEMA, wait_s))
+        return cls(DuckDBFile(path, SCHEMA, wait_s))
 
-    def absorb(self, paths: Iterable[Path], *, report: Callable[[str], None] | None = None) -> int:
+    def index_files(self, paths: Iterable[Path], *, report: Callable[[str], None] | None = None) -> int:
         """Read what is new in files of call records; returns the calls added. A half-written last line waits for its end.
 
         A line that is no record is told to `report` and passed over; without `report` it raises StoreError.
@@ -150,8 +150,8 @@ class DuckCallIndex:
         if not given:
             return 0
         with self.file.writing() as db:  # one opening for both
-            before = dict(_marks(db, list(given)))
-            news = [new for name, path in given.items() if (new := _news(path, before.get(name, 0), report))]
+            before = dict(_read_positions(db, list(given)))
+            news = [new for name, path in given.items() if (new := _new_lines(path, before.get(name, 0), report))]
             if not news:
                 return 0
             records = list({record.call_id: record for new in news for record in new.records}.values())
@@ -202,7 +202,7 @@ class DuckCallIndex:
             found = db.execute(f"SELECT {', '.join([*columns, whole.format(over)])} FROM calls").fetchone()  # noqa: S608 - fixed words
         return CompressionTotals(*found) if found else CompressionTotals()
 
-    def marks(self) -> dict[str, int]:
+    def read_positions(self) -> dict[str, int]:
         """How far each file was read: path -> bytes."""
         with self.file.reading() as db:
             return dict(db.execute("SELECT path, bytes_read FROM files_read").fetchall())
@@ -241,18 +241,18 @@ class DuckCallIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class _News:
+class _NewLines:
     path: str
     read: int
     records: tuple[CallRecord, ...]
 
 
-def _marks(db: duckdb.DuckDBPyConnection, paths: list[str]) -> list[tuple[str, int]]:
+def _read_positions(db: duckdb.DuckDBPyConnection, paths: list[str]) -> list[tuple[str, int]]:
     """How far each of these files was read."""
     return db.execute("SELECT path, bytes_read FROM files_read WHERE path IN (SELECT unnest(?::VARCHAR[]))", [paths]).fetchall()
 
 
-def _news(path: Path, start: int, report: Callable[[str], None] | None) -> _News | None:
+def _new_lines(path: Path, start: int, report: Callable[[str], None] | None) -> _NewLines | None:
     """The whole lines of `path` after byte `start`; None where there are none."""
     try:
         with path.open("rb") as file:
@@ -266,10 +266,10 @@ def _news(path: Path, start: int, report: Callable[[str], None] | None) -> _News
     whole = data[: data.rfind(b"\n") + 1]
     if not whole:
         return None
-    return _News(str(path), begin + len(whole), tuple(_taken(whole, path, report)))
+    return _NewLines(str(path), begin + len(whole), tuple(_parsed_records(whole, path, report)))
 
 
-def _taken(whole: bytes, path: Path, report: Callable[[str], None] | None) -> Iterator[CallRecord]:
+def _parsed_records(whole: bytes, path: Path, report: Callable[[str], None] | None) -> Iterator[CallRecord]:
     for line in whole.splitlines():
         try:
             if line.strip():

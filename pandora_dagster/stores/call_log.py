@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number, user_id
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.directory import keys, users
-from pandora_dagster.stores.files import disk_errors, inside
+from pandora_dagster.stores.directory import turn_keys, user_ids
+from pandora_dagster.stores.files import disk_errors, path_inside
 from pandora_dagster.stores.layout import CALLS, REVISIONS, Layout
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.text.credentials import redact
 
 
 class CallFiles:
@@ -23,9 +23,9 @@ class CallFiles:
 
     def append(self, record: CallRecord) -> None:
         """Add one line, credentials taken out of its error and its thinking; raises StoreError. Several processes may append at once."""
-        path = inside(self.layout.root, self._path(record))
+        path = path_inside(self.layout.root, self._path(record))
         line = (
-            record.model_copy(update={"error": redacted(record.error), "thinking": redacted(record.thinking)}).model_dump_json().encode()
+            record.model_copy(update={"error": redact(record.error), "thinking": redact(record.thinking)}).model_dump_json().encode()
             + b"\n"
         )
         with disk_errors(path):
@@ -37,7 +37,7 @@ class CallFiles:
 
     def path_of(self, key: TurnKey, revision: int) -> Path:
         """The file of one revision of a turn; it need not exist."""
-        return inside(self.layout.root, self.layout.turn(key, revision) / CALLS)
+        return path_inside(self.layout.root, self.layout.turn(key, revision) / CALLS)
 
     def read(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[CallRecord]:
         """All records of a user, file by file as `paths` gives them. `report` is told of each line that is no record."""
@@ -47,7 +47,7 @@ class CallFiles:
     def paths(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[Path]:
         """Files of call records: those of turns and their revisions first, those without a turn after them. `report` is told of each
         link out of the store, which is not followed."""
-        for key in keys(self.layout, user):
+        for key in turn_keys(self.layout, user):
             yield from self.paths_of(key, report=report)
         yield from self.days(user, report=report)
 
@@ -63,12 +63,12 @@ class CallFiles:
 
     def users(self) -> tuple[UserId, ...]:
         """Users that have a folder."""
-        return users(self.layout)
+        return user_ids(self.layout)
 
     def _inside(self, paths: Iterable[Path], report: Callable[[str], None]) -> Iterator[Path]:
         for path in paths:
             try:
-                yield inside(self.layout.root, path)
+                yield path_inside(self.layout.root, path)
             except StoreError as error:
                 report(error.with_hint)
 

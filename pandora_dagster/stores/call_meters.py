@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from pandora_dagster.contracts.calls import CallRecord
-from pandora_dagster.contracts.ports import Meters
+from pandora_dagster.contracts.ports import Metrics
 
 
-def metering(meters: Meters) -> Callable[[CallRecord], None]:
+def metrics_listener(meters: Metrics) -> Callable[[CallRecord], None]:
     """What counts every record that is written, failed calls included."""
 
     def count(record: CallRecord) -> None:

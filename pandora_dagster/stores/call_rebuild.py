@@ -11,8 +11,8 @@ from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles, records_in
-from pandora_dagster.stores.directory import keys
-from pandora_dagster.stores.duck import DuckFile
+from pandora_dagster.stores.directory import turn_keys
+from pandora_dagster.stores.duck import DuckDBFile
 
 _BATCH = 500
 """Files that are read together."""
@@ -24,12 +24,12 @@ def rebuild_calls(files: CallFiles, index: DuckCallIndex, *, report: Callable[[s
     `report` is told of each line that is no record. What was written meanwhile is taken in afterwards. Raises StoreError.
     """
     file = index.file
-    fresh = DuckCallIndex(DuckFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s))
+    fresh = DuckCallIndex(DuckDBFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s))
     with fresh.file.locked():
         fresh.file.discard()
     taken = _absorbed(fresh, files, report)
     fresh.file.make()
-    aside = file.take(fresh.file)
+    aside = file.replace_with(fresh.file)
     return taken + _absorbed(index, files, lambda _: None), aside
 
 
@@ -41,7 +41,7 @@ def verify_calls(files: CallFiles, index: DuckCallIndex, manifest: Callable[[Tur
     """
     faults: list[str] = []
     there = {record.call_id: record for record in index.records()}
-    for path, upto in _read(files, index.marks(), manifest, faults.append):
+    for path, upto in _read(files, index.read_positions(), manifest, faults.append):
         for record in records_in(path, faults.append, upto=upto):
             faults += _differences(record, there.pop(record.call_id, None), path)
     every = {record.call_id for user in files.users() for record in files.read(user, report=lambda _: None)} if there else set[str]()
@@ -54,13 +54,13 @@ def _read(
 ) -> Iterator[tuple[Path, int | None]]:
     """Files with how many bytes of them must be in the index; None for all."""
     for user in files.users():
-        for key in keys(files.layout, user):
-            rests = _rests(key, manifest)
+        for key in turn_keys(files.layout, user):
+            rests = _is_completed(key, manifest)
             yield from ((path, None if rests else marks.get(str(path), 0)) for path in files.paths_of(key, report=report))
         yield from ((path, marks.get(str(path), 0)) for path in files.days(user, report=report))
 
 
-def _rests(key: TurnKey, manifest: Callable[[TurnKey], Manifest]) -> bool:
+def _is_completed(key: TurnKey, manifest: Callable[[TurnKey], Manifest]) -> bool:
     try:
         return manifest(key).state is not TurnState.OPEN
     except (DocumentError, UnknownTurnError):
@@ -76,7 +76,7 @@ def _differences(record: CallRecord, there: CallRecord | None, path: Path) -> It
 
 def _absorbed(index: DuckCallIndex, files: CallFiles, report: Callable[[str], None]) -> int:
     every = (path for user in files.users() for path in files.paths(user, report=report))
-    return sum(index.absorb(batch, report=report) for batch in _batches(every))
+    return sum(index.index_files(batch, report=report) for batch in _batches(every))
 
 
 def _batches(paths: Iterable[Path]) -> Iterator[list[Path]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pandora_dagster.contracts.calls import CallRecord, TurnSpent
+from pandora_dagster.contracts.calls import CallRecord, TurnUsage
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.errors import DamagedIndexError, StoreError
 from pandora_dagster.stores.call_index import CallTotals, DuckCallIndex, SumBy
@@ -12,7 +12,7 @@ from pandora_dagster.stores.call_log import CallFiles, records_in
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class IndexedCallLog:
     """The CallLog port. The lines are the truth; `settle` may be called any number of times."""
 
     files: CallFiles
@@ -34,26 +34,26 @@ class Calls:
             for hear in self.listeners:
                 hear(record)
 
-    def spent(self, key: TurnKey, revision: int, *, phase: str) -> TurnSpent:
+    def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
         """What a revision of a turn took so far, and how much of it before `phase`; nothing where its records can not be read."""
         try:
             records = tuple(records_in(self.files.path_of(key, revision), lambda fault: None))
         except StoreError:
-            return TurnSpent()
+            return TurnUsage()
         tokens = sum(record.used_tokens for record in records)
-        return TurnSpent(
+        return TurnUsage(
             tokens,
             sum(record.cost for record in records),
             sum(record.used_tokens for record in records if record.phase != phase),
             sum(record.latency_ms for record in records),
         )
 
-    def settle(self, key: TurnKey, revision: int) -> bool:
+    def index_turn(self, key: TurnKey, revision: int) -> bool:
         """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,
         what it still owes comes with the next one, and the index can be made again. False where another try may do."""
-        return self.settle_all([(key, revision)])
+        return self.index_turns([(key, revision)])
 
-    def settle_all(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
+    def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
         """`settle` for many revisions, in one opening of the index."""
         paths = [self.files.path_of(key, revision) for key, revision in turns]
         self.owed.update(paths)
@@ -62,7 +62,7 @@ class Calls:
                 records = tuple(records_in(path, self.report))
                 for hear in self.settled:
                     hear(records)
-            self.index.absorb(sorted(self.owed), report=self.report)
+            self.index.index_files(sorted(self.owed), report=self.report)
             self.owed.clear()
         except StoreError as error:
             named = ", ".join(str(key) for key, _ in turns[:3]) + (" ..." if len(turns) > 3 else "")
@@ -72,12 +72,12 @@ class Calls:
 
     def totals(self, key: TurnKey, revision: int) -> CallTotals:
         """What one revision of a turn took, its newest calls included; raises StoreError."""
-        self.index.absorb([self.files.path_of(key, revision)], report=self.report)
+        self.index.index_files([self.files.path_of(key, revision)], report=self.report)
         return self.index.totals(key, revision=revision)
 
     def of_turn(self, key: TurnKey, revision: int) -> tuple[CallRecord, ...]:
         """The calls of one revision of a turn, oldest first; raises StoreError."""
-        self.index.absorb([self.files.path_of(key, revision)], report=self.report)
+        self.index.index_files([self.files.path_of(key, revision)], report=self.report)
         return self.index.records(key, revision=revision)
 
     def newest(self, recipe: str, *, version: str = "", layer: str = "", limit: int) -> Iterator[CallRecord]:
@@ -88,11 +88,11 @@ class Calls:
 
     def between(self, begin: str, end: str) -> Iterator[CallRecord]:
         """All calls of a time, those without a turn too, oldest first, page by page. Raises StoreError."""
-        self.index.absorb([path for one in self.files.users() for path in self.files.days(one, report=self.report)], report=self.report)
+        self.index.index_files([path for one in self.files.users() for path in self.files.days(one, report=self.report)], report=self.report)
         return self.index.between(begin, end)
 
     def sums(self, by: SumBy, *, user: UserId | None, since: str) -> tuple[tuple[str, CallTotals], ...]:
         """Sums over the calls of all turns that came to rest, and of those without a turn; raises StoreError."""
         whose = [user] if user else self.files.users()
-        self.index.absorb([path for one in whose for path in self.files.days(one, report=self.report)], report=self.report)
+        self.index.index_files([path for one in whose for path in self.files.days(one, report=self.report)], report=self.report)
         return self.index.sums(by, user=user or "", since=since)

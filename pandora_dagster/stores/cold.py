@@ -20,15 +20,15 @@ from pathlib import Path
 
 import zstandard
 
-from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdPlace
+from pandora_dagster.contracts.archive import ArchiveRecord, ColdObject, ColdLocation
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.retention import Tombstone
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, OriginalsDeletedError, StoreError, UnknownTurnError
-from pandora_dagster.stores.files import disk_errors, inside, make_folder, remove_strays, sync, write_open, write_whole
+from pandora_dagster.stores.files import disk_errors, path_inside, make_folder, remove_strays, sync, write_open, write_atomic
 from pandora_dagster.stores.layout import CONTEXT, MANIFEST, REVISIONS, Layout
 from pandora_dagster.stores.manifests import parse_manifest
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.model_files import find_json_record
 from pandora_dagster.stores.verify import named_files
 
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
@@ -39,7 +39,7 @@ LEVEL = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Packed:
+class _PackedObject:
     """An object ready to be written."""
 
     path: Path
@@ -59,14 +59,14 @@ class ColdFiles:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layout", Layout(self.root))
 
-    def put(self, objects: Sequence[ColdObject]) -> tuple[ColdPlace, ...]:
+    def put(self, objects: Sequence[ColdObject]) -> tuple[ColdLocation, ...]:
         """Each object on the disk, read back and compared byte by byte when this returns.
 
         The bytes of all are written first and waited for together. An object that stands there whole stays; a damaged one is
         written anew. Raises StoreError (also where what comes back is not what was written), DocumentError for a link on the way.
         """
         packed = [self._packed(item) for item in objects]
-        standing = [one for one in packed if self._stands(one)]
+        standing = [one for one in packed if self._is_stored(one)]
         self._write([one for one in packed if one not in standing])
         with disk_errors(self.layout.cold):  # a run that was cut off may have left them unsynced
             for path in dict.fromkeys(p for one in standing for p in (one.path, one.path.parent)):
@@ -77,14 +77,14 @@ class ColdFiles:
         for one in packed:
             if _tar_of(one.path) != one.tar:
                 raise StoreError(f"{one.path}: other bytes came back than were written: expected the same", hint="check the disk")
-        return tuple(ColdPlace(str(p.path.relative_to(self.root)), p.sha256, p.path.stat().st_size) for p in packed)
+        return tuple(ColdLocation(str(p.path.relative_to(self.root)), p.sha256, p.path.stat().st_size) for p in packed)
 
     def read(self, record: ArchiveRecord) -> Mapping[str, bytes]:
         """The originals, each held against its hash; raises OriginalsDeletedError where a tombstone says so, DocumentError (`missing`
         where the object is gone without one)."""
-        path = self._path(record.place)
+        path = self._path(record.location)
         if gone := self.tombstone(record):
-            raise OriginalsDeletedError(f"{gone.turn}: its originals were {gone.said}", missing=True, hint="the compressed documents stand")
+            raise OriginalsDeletedError(f"{gone.turn}: its originals were {gone.description}", missing=True, hint="the compressed documents stand")
         files = _unpacked(path, record.sha256)
         for name in sorted({*files, *record.files}):
             if name not in record.files or name not in files:
@@ -106,19 +106,19 @@ class ColdFiles:
 
     def tombstone(self, record: ArchiveRecord) -> Tombstone | None:
         """What says that the originals were deleted by rule; raises DocumentError for one that is damaged or contradicts the record."""
-        path = _tombstone(self._path(record.place))
-        found = find_model(path, Tombstone, expected="a tombstone", hint="it is no proof that the originals may be gone")
+        path = _tombstone(self._path(record.location))
+        found = find_json_record(path, Tombstone, expected="a tombstone", hint="it is no proof that the originals may be gone")
         if found is None:
             return None
         if found.sha256 != record.sha256 or {n: f.sha256 for n, f in found.files.items()} != dict(record.files) or found.day != record.day:
             raise DocumentError(f"{path}: it tells of other originals than {MANIFEST}: expected the same hashes and the same day")
         return found
 
-    def bury(self, place: ColdPlace, tombstone: Tombstone) -> None:
+    def write_tombstone(self, place: ColdLocation, tombstone: Tombstone) -> None:
         """The tombstone on the disk: from now on the originals count as deleted. Raises StoreError."""
-        write_whole(_tombstone(self._path(place)), (tombstone.model_dump_json(indent=1) + "\n").encode())
+        write_atomic(_tombstone(self._path(place)), (tombstone.model_dump_json(indent=1) + "\n").encode())
 
-    def discard(self, place: ColdPlace) -> None:
+    def delete(self, place: ColdLocation) -> None:
         """The object gone, whose tombstone stands. Raises StoreError."""
         path = self._path(place)
         if not _tombstone(path).is_file():
@@ -127,19 +127,19 @@ class ColdFiles:
             path.unlink(missing_ok=True)
             sync(path.parent)
 
-    def is_there(self, record: ArchiveRecord) -> bool:
+    def exists(self, record: ArchiveRecord) -> bool:
         """Whether there is an object, whatever it holds."""
-        return os.path.lexists(self._path(record.place))
+        return os.path.lexists(self._path(record.location))
 
-    def standing(self, *, before: datetime) -> Iterator[ColdPlace]:
+    def objects(self, *, before: datetime) -> Iterator[ColdLocation]:
         """Every object that was written before then, whether a turn names it or not; what can not be reached is passed over."""
         for path in sorted(self.layout.cold.glob(f"*/*/*/*{_SUFFIX}")):
             with suppress(OSError, DocumentError):
-                about = inside(self.root, path).lstat()
+                about = path_inside(self.root, path).lstat()
                 if stat.S_ISREG(about.st_mode) and about.st_mtime < before.timestamp():
-                    yield ColdPlace(path.relative_to(self.root).as_posix(), path.name.removesuffix(_SUFFIX), about.st_size)
+                    yield ColdLocation(path.relative_to(self.root).as_posix(), path.name.removesuffix(_SUFFIX), about.st_size)
 
-    def told(self, place: ColdPlace) -> tuple[TurnKey, Mapping[str, bytes]]:
+    def unpack(self, place: ColdLocation) -> tuple[TurnKey, Mapping[str, bytes]]:
         """Whose originals an object holds by its own word, and what they are; raises DocumentError."""
         path = self._path(place)
         files = _unpacked(path, place.sha256)
@@ -148,15 +148,15 @@ class ColdFiles:
             raise DocumentError(f"{path}: it holds {key}: expected it below {self.layout.cold.name}/{key.user}/")
         return key, files
 
-    def sweep(self) -> int:
+    def remove_partial_objects(self) -> int:
         """Delete half-written objects that nobody writes any more, and say how many; what can not be reached stays."""
         swept = 0
         for folder in self.layout.cold.glob("*/*/*"):
             with suppress(StoreError):
-                swept += remove_strays(inside(self.root, folder), now=time.time())
+                swept += remove_strays(path_inside(self.root, folder), now=time.time())
         return swept
 
-    def _packed(self, item: ColdObject) -> _Packed:
+    def _packed(self, item: ColdObject) -> _PackedObject:
         tar = packed_tar(item.files)
         if len(tar) > MAX_OBJECT_BYTES:
             raise DocumentError(f"turn {item.key}: {len(tar):,} bytes of originals: expected at most {MAX_OBJECT_BYTES:,}")
@@ -164,18 +164,18 @@ class ColdFiles:
         year, month, _ = item.day.split("-")
         path = self.layout.cold / user_id(item.key.user) / year / month / f"{name}{_SUFFIX}"
         within = path.parent.relative_to(self.root)
-        if os.path.realpath(path.parent) != str(Path(os.path.realpath(inside(self.root, self.layout.cold))).parent / within):
+        if os.path.realpath(path.parent) != str(Path(os.path.realpath(path_inside(self.root, self.layout.cold))).parent / within):
             raise DocumentError(f"{path.parent}: a link on the way: expected folders of cold storage", hint="remove the link")
-        return _Packed(path, name, tar, zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(tar))
+        return _PackedObject(path, name, tar, zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(tar))
 
-    def _stands(self, one: _Packed) -> bool:
+    def _is_stored(self, one: _PackedObject) -> bool:
         try:
             return _tar_of(one.path) == one.tar
         except DocumentError:
             return False
 
-    def _write(self, packed: Sequence[_Packed]) -> None:
-        written: list[tuple[Path, _Packed]] = []
+    def _write(self, packed: Sequence[_PackedObject]) -> None:
+        written: list[tuple[Path, _PackedObject]] = []
         opened: list[int] = []
         with disk_errors(self.layout.cold):
             try:
@@ -197,14 +197,14 @@ class ColdFiles:
                     with suppress(OSError):
                         part.unlink(missing_ok=True)
 
-    def _path(self, place: ColdPlace) -> Path:
+    def _path(self, place: ColdLocation) -> Path:
         path = self.root / place.path
         parts = Path(place.path).parts
         if parts[:1] != (self.layout.cold.name,) or ".." in parts or path.name != f"{place.sha256}{_SUFFIX}":
             raise DocumentError(
                 f"{MANIFEST}: cold {place.path[:200]!r}: expected a path below {self.layout.cold.name}/ named by its sha256"
             )
-        return inside(self.root, path)
+        return path_inside(self.root, path)
 
 
 def _tombstone(path: Path) -> Path:

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.stores.files import encoded, sha
+from pandora_dagster.stores.files import encode_text, sha
 from pandora_dagster.stores.layout import CONTEXT, document_name
-from pandora_dagster.stores.manifests import settled
+from pandora_dagster.stores.manifests import updated_manifest
 from pandora_dagster.stores.verify import section_hashes
-from pandora_dagster.text.sections import ContextDocument, checked
+from pandora_dagster.text.sections import ContextDocument, parse_context
 
 _NEXT: Mapping[TurnState, frozenset[TurnState]] = {
     TurnState.OPEN: frozenset({TurnState.HALTED, TurnState.CLARIFY, TurnState.SAVED}),
@@ -25,7 +25,7 @@ _CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PreparedCommit:
     """A commit, ready to be written: the turn as it will stand, its new documents, and what they replace."""
 
     turn: Turn
@@ -36,7 +36,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CommitRequest:
     """What the caller of a commit wants changed."""
 
     phase: PhaseRecord | None
@@ -47,7 +47,7 @@ class Request:
     """Manifest fields by name; their values are those of Manifest."""
 
 
-def change(turn: Turn, wanted: Request, *, where: str, now: datetime, counter: CountsTokens) -> Change:
+def prepare_commit(turn: Turn, wanted: CommitRequest, *, where: str, now: datetime, counter: TokenMeasure) -> PreparedCommit:
     """The commit that `wanted` makes of `turn`; raises DocumentError or StoreError before anything is written."""
     _check_fields(wanted.fields)
     check_active(turn.manifest, where)
@@ -55,13 +55,13 @@ def change(turn: Turn, wanted: Request, *, where: str, now: datetime, counter: C
     context = turn.context if wanted.context is None else wanted.context
     fields: dict[str, object] = {"last_activity": iso(now), **wanted.fields, "state": _state(turn.manifest, wanted.state, where)}
     fields["phases"] = _phases(turn, wanted.phase, wanted.files, where)
-    documents = {name: encoded(f"{where}/{name}", text) for name, text in files.items()}
+    documents = {name: encode_text(f"{where}/{name}", text) for name, text in files.items()}
     if context != turn.context:
-        documents[CONTEXT] = encoded(f"{where}/{CONTEXT}", context)
+        documents[CONTEXT] = encode_text(f"{where}/{CONTEXT}", context)
         fields |= context_fields(context, where=f"{where}/{CONTEXT}", counter=counter)
-    after = Turn(turn.key, settled(turn.manifest, fields), context, {**turn.files, **files})
+    after = Turn(turn.key, updated_manifest(turn.manifest, fields), context, {**turn.files, **files})
     check_query(turn.manifest, after.manifest, f"{where}/{CONTEXT}")
-    return Change(after, documents, _replaced(turn, after))
+    return PreparedCommit(after, documents, _replaced(turn, after))
 
 
 def check_active(manifest: Manifest, where: str) -> None:
@@ -71,10 +71,10 @@ def check_active(manifest: Manifest, where: str) -> None:
         raise StoreError(what, hint=f"its originals come back with: pandora restore {manifest.user_id}:{manifest.turn_id}")
 
 
-def context_fields(context: str, *, where: str, counter: CountsTokens) -> dict[str, object]:
+def context_fields(context: str, *, where: str, counter: TokenMeasure) -> dict[str, object]:
     """The manifest fields that describe a context.md: hashes and tokens. Raises DocumentError where it is not sound."""
-    encoded(where, context)
-    document = checked(context, where=where)
+    encode_text(where, context)
+    document = parse_context(context, where=where)
     return {"sections": section_hashes(document), "context_sha": sha(context), "tokens": counter.count(context)}
 
 

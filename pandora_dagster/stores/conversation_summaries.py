@@ -5,10 +5,10 @@ from pathlib import Path
 from pandora_dagster.contracts.conversations import ConversationSummary
 from pandora_dagster.contracts.ids import SessionId, UserId, session_id, user_id
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import encoded, inside, write_whole
+from pandora_dagster.stores.files import encode_text, path_inside, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.model_files import find_json_record
 from pandora_dagster.stores.sessions import session_folder
 
 _NAME = "conversation_summary.json"
@@ -24,7 +24,7 @@ class ConversationSummaryFiles:
     def find(self, user: UserId, session: SessionId) -> ConversationSummary | None:
         """The session's summary, None where there is none yet; raises DocumentError for a damaged one or another's."""
         path = self._folder(user, session) / _NAME
-        found = find_model(path, ConversationSummary, expected="a conversation summary")
+        found = find_json_record(path, ConversationSummary, expected="a conversation summary")
         if found is None:
             return None
         if (found.user_id, found.session_id) != (user, session):
@@ -38,12 +38,12 @@ class ConversationSummaryFiles:
         stands there now. Raises StoreError, DocumentError for a damaged one."""
         user, session = user_id(summary.user_id), session_id(summary.session_id)
         folder = self._folder(user, session)
-        with held(folder / ".summary.lock", what=f"the summary of session {session}", seconds=self._lock_seconds):
+        with file_lock(folder / ".summary.lock", what=f"the summary of session {session}", seconds=self._lock_seconds):
             known = self.find(user, session)
             if known and known.last > summary.last:
                 return known
-            write_whole(folder / _NAME, encoded(_NAME, summary.model_dump_json(indent=1) + "\n"))
+            write_atomic(folder / _NAME, encode_text(_NAME, summary.model_dump_json(indent=1) + "\n"))
         return summary
 
     def _folder(self, user: UserId, session: SessionId) -> Path:
-        return inside(self._layout.root, self._layout.session(user, session_folder(session)))
+        return path_inside(self._layout.root, self._layout.session(user, session_folder(session)))

@@ -10,11 +10,11 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports import Clock
 from pandora_dagster.errors import UnknownTurnError
 from pandora_dagster.stores.commits import iso
-from pandora_dagster.stores.erasures import Erasures
-from pandora_dagster.stores.files import encoded, inside, write_whole
+from pandora_dagster.stores.erasures import ErasureIntents
+from pandora_dagster.stores.files import encode_text, path_inside, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.model_files import read_model
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.stores.model_files import read_json_record
+from pandora_dagster.text.credentials import redact
 
 _NAME = re.compile(r"cor_[0-9]{8}_[0-9]{6}_[0-9a-f]{8}\.json")
 
@@ -39,20 +39,20 @@ class CorrectionFiles:
             recipe=recipe,
             recipe_version=recipe_version,
             call_id=call_id,
-            said=redacted(said),
+            said=redact(said),
             at=iso(now),
         )
-        with Erasures(self.root).beginning(key.user):
-            if not inside(self.root, Layout(self.root).turn(key)).is_dir():
+        with ErasureIntents(self.root).beginning(key.user):
+            if not path_inside(self.root, Layout(self.root).turn(key)).is_dir():
                 raise UnknownTurnError(f"{key}: the turn is gone: expected one that is there")
-            path = inside(self.root, self._folder(key.user) / f"{number}.json")
-            write_whole(path, encoded(path.name, made.model_dump_json(indent=1) + "\n"))
+            path = path_inside(self.root, self._folder(key.user) / f"{number}.json")
+            write_atomic(path, encode_text(path.name, made.model_dump_json(indent=1) + "\n"))
         return made
 
     def of_user(self, user: UserId) -> tuple[Correction, ...]:
-        folder = inside(self.root, self._folder(user))
+        folder = path_inside(self.root, self._folder(user))
         paths = sorted(p for p in folder.iterdir() if _NAME.fullmatch(p.name)) if folder.is_dir() else []
-        return tuple(read_model(inside(self.root, path), Correction, expected="a correction") for path in paths)
+        return tuple(read_json_record(path_inside(self.root, path), Correction, expected="a correction") for path in paths)
 
     def _folder(self, user: UserId) -> Path:
         return Layout(self.root).user(user) / "corrections"

@@ -7,10 +7,10 @@ from pandora_dagster.contracts.ids import HIGHEST_TURN, TurnKey, UserId, turn_nu
 from pandora_dagster.errors import BadIdError, UnknownTurnError
 from pandora_dagster.stores.files import disk_errors
 from pandora_dagster.stores.layout import REVISIONS, Layout
-from pandora_dagster.stores.numbering import numbers
+from pandora_dagster.stores.numbering import turn_numbers
 
 
-def users(layout: Layout) -> tuple[UserId, ...]:
+def user_ids(layout: Layout) -> tuple[UserId, ...]:
     """Users that have a folder, by name."""
     if not layout.users.is_dir():
         return ()
@@ -18,18 +18,18 @@ def users(layout: Layout) -> tuple[UserId, ...]:
         return tuple(sorted(user for entry in layout.users.iterdir() if (user := _user(entry)) is not None))
 
 
-def keys(layout: Layout, user: UserId | None) -> Iterator[TurnKey]:
+def turn_keys(layout: Layout, user: UserId | None) -> Iterator[TurnKey]:
     """Turns by user and number."""
-    for owner in users(layout) if user is None else (user_id(user),):
-        for number in sorted(numbers(layout.turns(owner))):
+    for owner in user_ids(layout) if user is None else (user_id(user),):
+        for number in sorted(turn_numbers(layout.turns(owner))):
             yield TurnKey(owner, number)
 
 
-def resolve(layout: Layout, text: str) -> TurnKey:
+def resolve_turn(layout: Layout, text: str) -> TurnKey:
     """The turn that a person means; raises BadIdError, or UnknownTurnError where none or several fit."""
     owner, colon, short = text.strip().rpartition(":")
     number = _short_number(short)
-    candidates = (user_id(owner),) if colon else users(layout)
+    candidates = (user_id(owner),) if colon else user_ids(layout)
     fitting = [key for user in candidates if layout.turn(key := TurnKey(user, number)).is_dir()]
     if len(fitting) == 1:
         return fitting[0]

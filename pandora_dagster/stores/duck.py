@@ -13,7 +13,7 @@ import duckdb
 from filelock import FileLock, Timeout
 
 from pandora_dagster.errors import DamagedIndexError, StoreError
-from pandora_dagster.stores.duck_attached import attached
+from pandora_dagster.stores.duck_attached import attached_connection
 from pandora_dagster.stores.files import disk_errors
 
 _POLL_S = 0.005
@@ -31,7 +31,7 @@ class Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class DuckFile:
+class DuckDBFile:
     """A DuckDB file with its lock file beside it. `wait_s` bounds how long another process is waited for."""
 
     path: Path
@@ -99,10 +99,10 @@ class DuckFile:
         with self.locked():
             self._made()
 
-    def take(self, fresh: "DuckFile") -> Path | None:
+    def replace_with(self, fresh: "DuckDBFile") -> Path | None:
         """Put `fresh` in the place of this file; a damaged one is kept aside and its new path returned."""
         with self.locked():
-            aside = self.set_aside() if self._wrong() else None
+            aside = self.set_aside() if self._current_fault() else None
             _log_of(self.path).unlink(missing_ok=True)
             fresh.path.replace(self.path)
             return aside
@@ -113,11 +113,11 @@ class DuckFile:
             return None
         try:
             with self.locked():
-                return self._wrong()
+                return self._current_fault()
         except StoreError as error:
             return error
 
-    def _wrong(self) -> StoreError | None:
+    def _current_fault(self) -> StoreError | None:
         try:
             if self.path.exists():
                 with self._opened(read_only=True):
@@ -139,7 +139,7 @@ class DuckFile:
         for left in (fresh, _log_of(fresh), _log_of(self.path)):
             left.unlink(missing_ok=True)
         try:
-            with attached(fresh, read_only=False) as connection:
+            with attached_connection(fresh, read_only=False) as connection:
                 for statement in (*self.schema.statements, _VERSION_TABLE):
                     connection.execute(statement)
                 connection.execute("INSERT INTO schema_version VALUES (?)", [self.schema.version])
@@ -150,7 +150,7 @@ class DuckFile:
     @contextmanager
     def _opened(self, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
         try:
-            with attached(self.path, read_only=read_only) as connection:
+            with attached_connection(self.path, read_only=read_only) as connection:
                 self._check(connection)
                 yield connection
         except duckdb.Error as error:

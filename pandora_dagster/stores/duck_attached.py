@@ -39,7 +39,7 @@ _lock = Lock()
 
 
 @contextmanager
-def attached(path: Path, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
+def attached_connection(path: Path, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
     """A connection whose tables are those of the file at `path`, made where it is not there; what was begun and not committed is undone at
     the end, and the file is closed. Raises duckdb.Error."""
     folder, name = path.absolute().parent, f"file{next(_numbers)}"

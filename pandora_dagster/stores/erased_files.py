@@ -11,10 +11,10 @@ from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.files import disk_errors, make_folder, sync
 from pandora_dagster.stores.layout import LOCK, Layout
 from pandora_dagster.stores.levels import level_locks
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.numbering import numbers
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.numbering import turn_numbers
 
-RETIRED = ".erasing"
+RETIRED_SUFFIX = ".erasing"
 """Folder below the user's for turns that are no longer any: one rename each, under the turn's lock."""
 
 
@@ -33,16 +33,16 @@ def retire_turns(layout: Layout, user: UserId, *, wait_s: float) -> int:
         return 0
     retired = 0
     with disk_errors(base, "cannot erase"):
-        for number in sorted(numbers(turns)):
+        for number in sorted(turn_numbers(turns)):
             folder = layout.turn(TurnKey(user, number))
             if _is_link(folder):
                 continue
-            make_folder(base / RETIRED)
-            with held(folder / LOCK, what=f"turn {user}:{folder.name}", seconds=wait_s):
-                folder.rename(_free(base / RETIRED / folder.name))
+            make_folder(base / RETIRED_SUFFIX)
+            with file_lock(folder / LOCK, what=f"turn {user}:{folder.name}", seconds=wait_s):
+                folder.rename(_free(base / RETIRED_SUFFIX / folder.name))
             retired += 1
         if retired:
-            sync(base / RETIRED)
+            sync(base / RETIRED_SUFFIX)
             sync(turns)
     return retired
 
@@ -57,11 +57,11 @@ def await_levels(layout: Layout, user: UserId, *, wait_s: float) -> None:
         return
     for path in level_locks(layout, user):
         if path.is_file() and not _is_link(path) and not _is_link(path.parent):
-            with held(path, what=f"{path.parent.name}/{path.name}", seconds=wait_s):
+            with file_lock(path, what=f"{path.parent.name}/{path.name}", seconds=wait_s):
                 pass
 
 
-def displace(folder: Path, aside: Path) -> None:
+def replace_with_file(folder: Path, aside: Path) -> None:
     """Bring a folder aside and put an empty file in its place: who still means to write there is refused by the disk, and makes none anew.
 
     What is no folder goes. Raises StoreError.
@@ -91,7 +91,7 @@ def remove(path: Path) -> None:
         except FileNotFoundError:
             return
         if stat.S_ISDIR(mode):
-            _open_up(path)
+            _make_writable(path)
             shutil.rmtree(path)
         else:
             path.unlink()
@@ -124,7 +124,7 @@ def _below(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _open_up(folder: Path) -> None:
+def _make_writable(folder: Path) -> None:
     """Folders that their owner may not write could not be emptied."""
     for base, _, _ in os.walk(folder):
         mode = os.lstat(base).st_mode

@@ -11,12 +11,12 @@ from pathlib import Path
 import duckdb
 
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 from pandora_dagster.stores.erased_files import files_below
 from pandora_dagster.stores.files import disk_errors, sync
-from pandora_dagster.stores.turn_tables import base_of, user_of
+from pandora_dagster.stores.turn_tables import user_base, user_of
 
-_NOBODYS = frozenset({"schema_version", "model", "whole"})
+_TABLES_WITHOUT_USERS = frozenset({"schema_version", "model", "whole"})
 """Tables that tell of no user."""
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
@@ -35,19 +35,19 @@ def index_files(root: Path) -> tuple[Path, ...]:
 def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
     """The file without the user's rows, all others in their order; False for a damaged one, which is taken away: an index can be made
     again. Raises StoreError where another process holds it."""
-    file = DuckFile(path, Schema(0, ()), wait_s)
+    file = DuckDBFile(path, Schema(0, ()), wait_s)
     fresh = path.with_name(path.name + ".making")
     with file.locked(), disk_errors(path, "cannot erase"):
-        _away(fresh)
+        _remove_file(fresh)
         try:
             _copied(path, fresh, user)
         except duckdb.Error as error:
-            _away(fresh)
+            _remove_file(fresh)
             if "lock" in str(error).lower():
                 raise StoreError(
                     f"{path}: open in another program: expected it to be free", hint="end that program, then run it again"
                 ) from error
-            _away(path)
+            _remove_file(path)
             return False
         sync(fresh)
         path.with_name(path.name + ".wal").unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def remove_leftovers(root: Path, *, wait_s: float) -> int:
     gone = 0
     with disk_errors(folder, "cannot erase"), ExitStack() as locks:
         for path in sorted(folder.glob(f"*{_LOCK}")):
-            locks.enter_context(DuckFile(path.with_name(path.name.removesuffix(_LOCK)), Schema(0, ()), wait_s).locked())
+            locks.enter_context(DuckDBFile(path.with_name(path.name.removesuffix(_LOCK)), Schema(0, ()), wait_s).locked())
         for path in files_below(folder):
             is_kept = not path.lstat().st_size if path.parent != folder else path.name.endswith((_ENDING, _LOCK, f"{_ENDING}.wal"))
             if not is_kept:
@@ -79,7 +79,7 @@ def remove_leftovers(root: Path, *, wait_s: float) -> int:
 def _copied(path: Path, fresh: Path, user: str) -> None:
     with duckdb.connect(path, config=_CONFIG) as old:  # what its log still holds goes into the file
         old.execute("CHECKPOINT")
-        base = base_of(old, user) if _has_numbers(old) else None
+        base = user_base(old, user) if _has_numbers(old) else None
     with duckdb.connect(fresh, config=_CONFIG) as db:
         db.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS old (READ_ONLY)")
         tables = db.execute("SELECT table_name, sql FROM duckdb_tables() WHERE database_name = 'old' ORDER BY table_oid").fetchall()
@@ -104,7 +104,7 @@ def _kept(path: Path, table: str, columns: Sequence[str], user: str, base: int |
         return "user_id IS DISTINCT FROM ?", [user]
     if table == "files_read":
         return "NOT contains('/' || path, ?)", [f"/users/{user}/"]
-    if table in _NOBODYS:
+    if table in _TABLES_WITHOUT_USERS:
         return "TRUE", []
     number = -1 if base is None else user_of(base)
     if "doc" in columns:
@@ -116,6 +116,6 @@ def _kept(path: Path, table: str, columns: Sequence[str], user: str, base: int |
     )
 
 
-def _away(path: Path) -> None:
+def _remove_file(path: Path) -> None:
     for file in (path, path.with_name(path.name + ".wal")):
         file.unlink(missing_ok=True)

@@ -14,14 +14,14 @@ from pathlib import Path
 from pandora_dagster.contracts.erasure import ErasureIntent
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.stores.files import disk_errors, inside, is_stray, make_folder, read_text, sync, write_whole
-from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.files import disk_errors, path_inside, is_stray, make_folder, read_text, sync, write_atomic
+from pandora_dagster.stores.locks import file_lock
 
 FOLDER = "erasing"
 _BEGIN, _ONE = ".begin.lock", ".lock"
 
 
-class Erasures:
+class ErasureIntents:
     """The intents of one store. `wait_s`: how long another erasure, or turns that are being written, are waited for."""
 
     def __init__(self, root: Path, *, wait_s: float = 10.0) -> None:
@@ -37,23 +37,23 @@ class Erasures:
 
     def refuse(self, user: UserId) -> None:
         """Raises StoreError while the user is being erased."""
-        if self.is_intended(user):
+        if self.has_intent(user):
             raise StoreError(f"user {user}: is being erased: expected a user who is not", hint=f"finish it with: pandora forget {user}")
 
     @contextmanager
     def one_at_a_time(self) -> Generator[None]:
         """Held by one erasure; raises StoreError where another runs."""
-        with held(self.folder / _ONE, what="the erasure of a user", seconds=self._wait_s):
+        with file_lock(self.folder / _ONE, what="the erasure of a user", seconds=self._wait_s):
             yield
 
-    def intend(self, intent: ErasureIntent) -> None:
+    def write_intent(self, intent: ErasureIntent) -> None:
         """The intent on the disk, in the place of one that was cut off; no turn of the user begins from now on. Raises StoreError."""
         with self._begin(fcntl.LOCK_EX):
             with disk_errors(self.folder, "cannot clean up"):
                 for path in self.folder.iterdir():
                     if is_stray(path.name):  # of a write that was cut off, with facts in it
                         path.unlink()
-            write_whole(self._path(user_id(intent.user_id)), (intent.model_dump_json() + "\n").encode())
+            write_atomic(self._path(user_id(intent.user_id)), (intent.model_dump_json() + "\n").encode())
 
     def facts(self, user: UserId) -> tuple[str, ...]:
         """What an erasure that was cut off, or whose proof found something, has to look for. Raises StoreError."""
@@ -67,14 +67,14 @@ class Erasures:
                 f"{path}: cannot be read: expected an erasure's intent", hint="take it away: then no more than what is left is looked for"
             ) from error
 
-    def is_intended(self, user: UserId) -> bool:
+    def has_intent(self, user: UserId) -> bool:
         return self._path(user).exists()
 
-    def aside(self, user: UserId) -> Path:
+    def set_aside_path(self, user: UserId) -> Path:
         """Where the user's folder is brought before it is emptied."""
-        return inside(self._root, self.folder / f"{user_id(user)}.folder")
+        return path_inside(self._root, self.folder / f"{user_id(user)}.folder")
 
-    def done(self, user: UserId) -> None:
+    def remove_intent(self, user: UserId) -> None:
         """The intent away; raises StoreError."""
         path = self._path(user)
         with disk_errors(path, "cannot remove"):
@@ -82,7 +82,7 @@ class Erasures:
             sync(self.folder)
 
     def _path(self, user: UserId) -> Path:
-        return inside(self._root, self.folder / f"{user_id(user)}.json")
+        return path_inside(self._root, self.folder / f"{user_id(user)}.json")
 
     @contextmanager
     def _begin(self, kind: int) -> Generator[None]:

@@ -10,12 +10,12 @@ from typing import BinaryIO, TypeVar
 
 from pandora_dagster.contracts.facts import FactLedger, Profile, SessionFacts
 from pandora_dagster.contracts.ids import SessionId, UserId
-from pandora_dagster.contracts.remembered import Change
+from pandora_dagster.contracts.remembered import LedgerChange
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import disk_errors, encoded, inside, sync, write_whole
+from pandora_dagster.stores.files import disk_errors, encode_text, path_inside, sync, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.model_files import find_json_record
 from pandora_dagster.stores.sessions import session_folder
 
 L = TypeVar("L", bound=FactLedger)
@@ -40,7 +40,7 @@ class FactFiles:
             )
         return found or SessionFacts(user_id=user, session_id=session)
 
-    def change_session(self, user: UserId, session: SessionId, change: Change[SessionFacts]) -> SessionFacts:
+    def change_session(self, user: UserId, session: SessionId, change: LedgerChange[SessionFacts]) -> SessionFacts:
         """The session's ledger after `change`; raises StoreError or DocumentError."""
         path = self._session(user, session)
         with self._held(path, f"the facts of session {session}"):
@@ -54,7 +54,7 @@ class FactFiles:
             raise DocumentError(f"{path}: it holds {found.user_id[:80]}: expected {user}")
         return found
 
-    def change_profile(self, user: UserId, change: Change[Profile]) -> Profile | None:
+    def change_profile(self, user: UserId, change: LedgerChange[Profile]) -> Profile | None:
         """The profile after `change`, None without consent; raises StoreError or DocumentError."""
         path = self._profile(user)
         with self._held(path, f"the profile of {user}"):
@@ -83,29 +83,29 @@ class FactFiles:
         """Delete the profile and its audit, also a damaged one; returns how many facts went."""
         path = self._profile(user)
         with self._held(path, f"the profile of {user}"):
-            return _gone(path, Profile)
+            return _count_facts(path, Profile)
 
     def erase_sessions(self, user: UserId) -> int:
         """Delete the ledgers and audits of all sessions, also damaged ones; returns how many facts went."""
-        folder = inside(self._layout.root, self._layout.user(user) / "sessions")
+        folder = path_inside(self._layout.root, self._layout.user(user) / "sessions")
         if not folder.is_dir():
             return 0
         count = 0
         with disk_errors(folder, "cannot list"):
             ledgers = sorted({p.with_name(f"{_SESSION}.json") for p in folder.glob(f"*/{_SESSION}*.json*")})
         for path in ledgers:
-            with self._held(inside(self._layout.root, path), f"the facts in {path.parent.name}"):
-                count += _gone(path, SessionFacts)
+            with self._held(path_inside(self._layout.root, path), f"the facts in {path.parent.name}"):
+                count += _count_facts(path, SessionFacts)
         return count
 
     def _held(self, path: Path, what: str) -> AbstractContextManager[None]:
-        return held(path.with_name(f".{path.name}.lock"), what=what, seconds=self._lock_seconds)
+        return file_lock(path.with_name(f".{path.name}.lock"), what=what, seconds=self._lock_seconds)
 
     def _session(self, user: UserId, session: SessionId) -> Path:
-        return inside(self._layout.root, self._layout.session(user, session_folder(session)) / f"{_SESSION}.json")
+        return path_inside(self._layout.root, self._layout.session(user, session_folder(session)) / f"{_SESSION}.json")
 
     def _profile(self, user: UserId) -> Path:
-        return inside(self._layout.root, self._layout.user(user) / f"{_PROFILE}.json")
+        return path_inside(self._layout.root, self._layout.user(user) / f"{_PROFILE}.json")
 
 
 def _audit(path: Path) -> Path:
@@ -113,7 +113,7 @@ def _audit(path: Path) -> Path:
 
 
 def _read(path: Path, shape: type[L]) -> L | None:
-    found = find_model(path, shape, expected="a ledger of facts", hint=_REMEDY)
+    found = find_json_record(path, shape, expected="a ledger of facts", hint=_REMEDY)
     if found is None:
         return None
     ids = [f.id for f in found.facts]
@@ -122,7 +122,7 @@ def _read(path: Path, shape: type[L]) -> L | None:
     return found
 
 
-def _changed(path: Path, ledger: L, change: Change[L]) -> L:
+def _changed(path: Path, ledger: L, change: LedgerChange[L]) -> L:
     """The changed ledger, written after its audit: lines over the ledger's `changes` have not happened."""
     after, audit = change(ledger)
     if after == ledger:
@@ -135,7 +135,7 @@ def _changed(path: Path, ledger: L, change: Change[L]) -> L:
 
 
 def _written(path: Path, ledger: L) -> L:
-    write_whole(path, encoded(path.name, ledger.model_dump_json(indent=1) + "\n"))
+    write_atomic(path, encode_text(path.name, ledger.model_dump_json(indent=1) + "\n"))
     return ledger
 
 
@@ -144,7 +144,7 @@ def _append(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
         with path.open("a+b") as file:
-            file.write(_after_cut_off(file) + encoded(path.name, text))
+            file.write(_after_cut_off(file) + encode_text(path.name, text))
             file.flush()
             os.fsync(file.fileno())
         if is_new:
@@ -159,7 +159,7 @@ def _after_cut_off(file: BinaryIO) -> bytes:
     return b"" if file.read(1) == b"\n" else b"\n"
 
 
-def _gone(path: Path, shape: type[FactLedger]) -> int:
+def _count_facts(path: Path, shape: type[FactLedger]) -> int:
     try:
         found = _read(path, shape)
     except DocumentError:

@@ -45,7 +45,7 @@ def disk_errors(path: Path, doing: str = "cannot write") -> Generator[None]:
         raise StoreError(f"{error.filename or path}: {doing}: {reason}", hint=hint) from error
 
 
-def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Write one file all-or-nothing: whoever reads `path` finds the old bytes or the new ones, also after a power cut.
 
     `durable=False` leaves out the waiting for the disk; the file is still never seen half written. Raises StoreError.
@@ -136,7 +136,7 @@ def read_text(path: Path, *, limit: int = MAX_DOCUMENT_BYTES, may_be_empty: bool
         raise DocumentError(f"{path}: byte {error.start}: not UTF-8: expected UTF-8 text") from error
 
 
-def encoded(name: str, text: str) -> bytes:
+def encode_text(name: str, text: str) -> bytes:
     """A document's bytes as they go to the disk; raises DocumentError where it could not be read back."""
     try:
         data = text.encode()
@@ -147,7 +147,7 @@ def encoded(name: str, text: str) -> bytes:
     return data
 
 
-def inside(root: Path, path: Path) -> Path:
+def path_inside(root: Path, path: Path) -> Path:
     """`path`, unless a link on the way leads out of `root`: then StoreError."""
     if not _may_leave(str(root), str(path)):
         return path
@@ -157,10 +157,10 @@ def inside(root: Path, path: Path) -> Path:
     return path
 
 
-def document_inside(root: Path, path: Path) -> Path:
+def document_path_inside(root: Path, path: Path) -> Path:
     """The same for what belongs to one document: DocumentError, for what is wrong with this one is wrong with no other."""
     try:
-        return inside(root, path)
+        return path_inside(root, path)
     except StoreError as error:
         raise DocumentError(str(error), hint=error.hint) from error
 

@@ -8,8 +8,8 @@ from datetime import date
 from pathlib import Path
 
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import encoded, read_text, write_whole
-from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.files import encode_text, read_text, write_atomic
+from pandora_dagster.stores.locks import file_lock
 
 _FILE = "first_day"
 
@@ -31,8 +31,8 @@ class FirstDay:
         """Note `day` where it is before `known`, the setting's, and before what is noted; True where it was. Raises StoreError."""
         if day >= known or ((noted := self.read()) and day >= noted):
             return False
-        with held(self._root / f".{_FILE}.lock", what="the first day of the store", seconds=self._lock_seconds):
+        with file_lock(self._root / f".{_FILE}.lock", what="the first day of the store", seconds=self._lock_seconds):
             if (noted := self.read()) and day >= noted:
                 return False
-            write_whole(self._root / _FILE, encoded(_FILE, f"{day.isoformat()}\n"))
+            write_atomic(self._root / _FILE, encode_text(_FILE, f"{day.isoformat()}\n"))
         return True

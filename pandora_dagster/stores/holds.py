@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pandora_dagster.contracts.archive import Hold
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.stores.files import disk_errors, inside, sync, write_whole
+from pandora_dagster.stores.files import disk_errors, path_inside, sync, write_atomic
 from pandora_dagster.stores.layout import HOLD, Layout
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.model_files import find_json_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class HoldFiles:
 
     def find(self, key: TurnKey) -> Hold | None:
         """Raises DocumentError for a damaged one: it may be a pin."""
-        return find_model(self._path(key), Hold, expected="a hold", hint="remove the file to let the turn be archived")
+        return find_json_record(self._path(key), Hold, expected="a hold", hint="remove the file to let the turn be archived")
 
     def put(self, key: TurnKey, hold: Hold) -> None:
         """In the place of an older one, on the disk when this returns; raises StoreError."""
-        write_whole(self._path(key), (hold.model_dump_json(indent=1) + "\n").encode())
+        write_atomic(self._path(key), (hold.model_dump_json(indent=1) + "\n").encode())
 
     def remove(self, key: TurnKey) -> bool:
         """True where there was one; raises StoreError."""
@@ -35,4 +35,4 @@ class HoldFiles:
         return True
 
     def _path(self, key: TurnKey) -> Path:
-        return inside(self.root, Layout(self.root).turn(key) / HOLD)
+        return path_inside(self.root, Layout(self.root).turn(key) / HOLD)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pandora_dagster.contracts.batches import RejectedLine
 from pandora_dagster.errors import InputError
-from pandora_dagster.stores.files import disk_errors, inside, make_folder, sync, write_whole
+from pandora_dagster.stores.files import disk_errors, path_inside, make_folder, sync, write_atomic
 
 LARGEST = 256 * 1024 * 1024
 """Bytes of a file of queries."""
@@ -19,7 +19,7 @@ _SUFFIX, _REJECTED = ".jsonl", ".rejected.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingFile:
     """A file in the inbox as one look finds it."""
 
     name: str
@@ -27,7 +27,7 @@ class Waiting:
     modified_ns: int
 
     @property
-    def stamp(self) -> str:
+    def fingerprint(self) -> str:
         """What stays the same while nobody writes."""
         return f"{self.size}:{self.modified_ns}"
 
@@ -38,27 +38,27 @@ class Inbox:
     def __init__(self, root: Path) -> None:
         self._root, self.folder = root, root / "inbox"
 
-    def files(self) -> tuple[Waiting, ...]:
+    def files(self) -> tuple[WaitingFile, ...]:
         """What waits there, by name; links are left alone."""
         if not self.folder.is_dir():
             return ()
         with disk_errors(self.folder, "cannot list"):
             paths = sorted(path for path in self.folder.iterdir() if _is_queries(path))
             looks = [(path.name, path.stat()) for path in paths if path.is_file() and not path.is_symlink()]
-        return tuple(Waiting(name, look.st_size, look.st_mtime_ns) for name, look in looks)
+        return tuple(WaitingFile(name, look.st_size, look.st_mtime_ns) for name, look in looks)
 
     def path(self, name: str) -> Path:
         """A file that waits there; raises InputError for any other name."""
         if name not in {waiting.name for waiting in self.files()}:
             raise InputError(f"{self.folder}: {name[:100]!r}: expected the name of a .jsonl file that waits there")
-        return inside(self._root, self.folder / name)
+        return path_inside(self._root, self.folder / name)
 
     def finish(self, name: str, day: str, digest: str, rejected: Sequence[RejectedLine] = ()) -> Path | None:
         """Move a file to `done/<day>/`, where its rejected lines lie before it does: cut off in between, the file still waits, and its
         batch writes them again. One of that name that lies there already keeps its own. Returns where the rejected lines are."""
         source, folder = self.path(name), self.folder / "done" / day
         with disk_errors(folder):
-            make_folder(inside(self._root, folder))
+            make_folder(path_inside(self._root, folder))
             target = folder / name
             if target.exists():
                 target = folder / f"{name.removesuffix(_SUFFIX)}.{digest[:12]}{_SUFFIX}"
@@ -92,7 +92,7 @@ def keep_rejected(path: Path, rejected: Sequence[RejectedLine]) -> Path | None:
         return None
     beside = path.with_name(path.name.removesuffix(_SUFFIX) + _REJECTED)
     rows: list[Mapping[str, object]] = [line.model_dump() for line in rejected]
-    write_whole(beside, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(errors="replace"))
+    write_atomic(beside, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(errors="replace"))
     return beside
 
 

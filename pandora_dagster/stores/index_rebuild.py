@@ -14,14 +14,14 @@ from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.ports import Sessions
 from pandora_dagster.contracts.turns import IndexedMessage, Manifest, Turn, TurnRow
 from pandora_dagster.errors import ConversationError, DocumentError, UnknownTurnError
-from pandora_dagster.selection.turn_row import row_of
-from pandora_dagster.stores.duck import DuckFile
+from pandora_dagster.selection.turn_row import build_turn_row
+from pandora_dagster.stores.duck import DuckDBFile
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 
 _BATCH = 500
 
 
-class Documents(Protocol):
+class TurnDocuments(Protocol):
     """What a rebuild reads; the turn store offers it."""
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
@@ -66,8 +66,8 @@ class RebuildReport:
     lineage_aside: Path | None = None
 
 
-def rebuild(
-    documents: Documents,
+def rebuild_turns(
+    documents: TurnDocuments,
     index: DuckTurnIndex,
     preambles: Preambles = Preambles(),
     *,
@@ -78,7 +78,7 @@ def rebuild(
     Turns that were saved while it was being made are taken in afterwards, so nobody waits. Raises StoreError.
     """
     file = index.file
-    fresh = DuckTurnIndex(DuckFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s), index.reader)
+    fresh = DuckTurnIndex(DuckDBFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s), index.reader)
     with fresh.file.locked():
         fresh.file.discard()
     faults: list[str] = []
@@ -88,12 +88,12 @@ def rebuild(
         turns += len(rows)
         progress(turns)
     fresh.file.make()
-    aside = file.take(fresh.file)
+    aside = file.replace_with(fresh.file)
     index.put(list(_rows(documents, preambles, _changed(documents, index), [])))
     return RebuildReport(turns, tuple(faults), aside)
 
 
-def verify(documents: Documents, index: DuckTurnIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:
+def verify_turns(documents: TurnDocuments, index: DuckTurnIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:
     """Every difference between documents and index, each as one sentence; empty where they agree. Raises StoreError."""
     faults: list[str] = []
     rows = {(row.user_id, row.number): row for row in index.rows()}
@@ -102,7 +102,7 @@ def verify(documents: Documents, index: DuckTurnIndex, preambles: Preambles = Pr
     user = ""
     for row in _rows(documents, preambles, documents.keys(), faults, broken):
         if row.user_id != user:
-            user, said = row.user_id, index.said(row.user_id)
+            user, said = row.user_id, index.messages_by_turn(row.user_id)
         there = rows.pop((row.user_id, row.number), None)
         faults += _differences(row, there and there.model_copy(update={"messages": said.get(row.number, ())}))
     gone = [(user, number) for user, number in rows if TurnKey(UserId(user), number) not in broken]
@@ -110,7 +110,7 @@ def verify(documents: Documents, index: DuckTurnIndex, preambles: Preambles = Pr
     return tuple(faults)
 
 
-def document_rows(documents: Documents, preambles: Preambles = Preambles()) -> Iterator[TurnRow]:
+def document_rows(documents: TurnDocuments, preambles: Preambles = Preambles()) -> Iterator[TurnRow]:
     """The rows of all turns that can be read, as their documents have them."""
     return _rows(documents, preambles, documents.keys(), [])
 
@@ -125,7 +125,7 @@ def _differences(row: TurnRow, there: TurnRow | None) -> Iterator[str]:
         if name == "messages":
             yield from _other_message(where, row.messages, there.messages)
         elif wanted != found:
-            yield f"{where}: {name}: the index says {_shown(found)}, the documents say {_shown(wanted)}"
+            yield f"{where}: {name}: the index says {_short_repr(found)}, the documents say {_short_repr(wanted)}"
 
 
 def _other_message(where: str, wanted: Sequence[IndexedMessage], found: Sequence[IndexedMessage]) -> Iterator[str]:
@@ -134,18 +134,18 @@ def _other_message(where: str, wanted: Sequence[IndexedMessage], found: Sequence
         yield f"{where}: messages: the index has {len(found)}, the documents have {len(wanted)}"
     for right, there in zip(wanted, found, strict=False):
         if right != there:
-            yield f"{where}: message {right.id}: the index says {_shown(there.text)}, the documents say {_shown(right.text)}"
+            yield f"{where}: message {right.id}: the index says {_short_repr(there.text)}, the documents say {_short_repr(right.text)}"
             return
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     text = repr(str(value) if isinstance(value, StrEnum) else value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _changed(documents: Documents, index: DuckTurnIndex) -> Iterator[TurnKey]:
+def _changed(documents: TurnDocuments, index: DuckTurnIndex) -> Iterator[TurnKey]:
     """Turns whose manifest and row no longer tell the same: what happened during a rebuild."""
-    known = {(row.user_id, row.number): _mark(row.context_sha, row.state, row.last_activity, row.summary) for row in index.rows()}
+    known = {(row.user_id, row.number): _comparison_key(row.context_sha, row.state, row.last_activity, row.summary) for row in index.rows()}
     every: Iterable[TurnKey] = documents.keys()
     for key in every:
         try:
@@ -153,22 +153,22 @@ def _changed(documents: Documents, index: DuckTurnIndex) -> Iterator[TurnKey]:
         except (DocumentError, UnknownTurnError):
             continue
         said = str((manifest.summary or {}).get("summary", ""))
-        if known.get((key.user, key.number)) != _mark(manifest.context_sha, manifest.state, manifest.last_activity, said):
+        if known.get((key.user, key.number)) != _comparison_key(manifest.context_sha, manifest.state, manifest.last_activity, said):
             yield key
 
 
-def _mark(*values: object) -> tuple[str, ...]:
+def _comparison_key(*values: object) -> tuple[str, ...]:
     return tuple(str(value) for value in values)
 
 
 def _rows(
-    documents: Documents, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str], broken: set[TurnKey] | None = None
+    documents: TurnDocuments, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str], broken: set[TurnKey] | None = None
 ) -> Iterator[TurnRow]:
     """The rows of the turns that can be read; the others are told in `faults` and kept in `broken`."""
     for key in keys:
         try:
             manifest, told = documents.manifest(key), _original(documents, key, faults if broken is None else None)
-            row = row_of(manifest, told.context, told.files, preamble=preambles.before(manifest))
+            row = build_turn_row(manifest, told.context, told.files, preamble=preambles.before(manifest))
         except (DocumentError, UnknownTurnError, ConversationError) as error:
             faults.append(f"{key}: {error}")
             if broken is not None:
@@ -177,7 +177,7 @@ def _rows(
         yield row
 
 
-def _original(documents: Documents, key: TurnKey, faults: list[str] | None) -> Turn:
+def _original(documents: TurnDocuments, key: TurnKey, faults: list[str] | None) -> Turn:
     """What the turn tells: its originals, so that an archived one is found as before. Where they can not be read, that is one of
     `faults`, and what stands in their place is told; without `faults` it raises DocumentError."""
     try:

@@ -4,16 +4,16 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from pandora_dagster.contracts.interventions import Intervention, Resolved
+from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
 from pandora_dagster.contracts.ports import Clock
 from pandora_dagster.contracts.words import InterventionType
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.stores.commits import iso
-from pandora_dagster.stores.files import encoded, inside, write_whole
+from pandora_dagster.stores.files import encode_text, path_inside, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.model_files import read_model
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.model_files import read_json_record
+from pandora_dagster.text.credentials import redact
 
 _ID = re.compile(r"int_[0-9]{8}_[0-9]{6}_[0-9a-f]{4,12}")
 
@@ -29,10 +29,10 @@ class InterventionFiles:
     def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
         """Write a new intervention, on the disk when this returns; its message is kept without credentials."""
         now = self._clock()
-        with held(self._layout.interventions / ".lock", what="interventions", seconds=10.0):
+        with file_lock(self._layout.interventions / ".lock", what="interventions", seconds=10.0):
             number = self._free(f"int_{now.strftime('%Y%m%d_%H%M%S')}")
             new = Intervention.model_validate(
-                {**fields, "id": number, "type": type, "message": redacted(message), "created_at": iso(now)},
+                {**fields, "id": number, "type": type, "message": redact(message), "created_at": iso(now)},
             )
             self._write(new)
         return new
@@ -49,19 +49,19 @@ class InterventionFiles:
 
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
         """Oldest first; raises DocumentError naming a damaged file, since a halt must not be overlooked."""
-        folder = inside(self._layout.root, self._layout.interventions)
+        folder = path_inside(self._layout.root, self._layout.interventions)
         paths = sorted(folder.glob("int_*.json")) if folder.is_dir() else []
         found = tuple(self._read(path) for path in paths)
         return tuple(i for i in found if state in (None, i.state) and user in (None, i.user_id))
 
-    def resolve(self, intervention_id: str, resolution: str, *, how: Resolved = "noted") -> Intervention:
+    def resolve(self, intervention_id: str, resolution: str, *, how: ResolutionKind = "noted") -> Intervention:
         """Close an intervention with what a person decided, beside what was noted of it before; raises InputError where anything was
         done about it already: that stands. What a person decided takes the place of that the turn went on."""
-        with held(self._layout.interventions / ".lock", what="interventions", seconds=10.0):
+        with file_lock(self._layout.interventions / ".lock", what="interventions", seconds=10.0):
             known = self.show(intervention_id)
-            if known.over and known.how != "went_on":
-                raise InputError(f"{known.over}: expected an open one", hint="pandora interventions list names those that are")
-            told = "; ".join(text for text in (known.resolution, redacted(resolution)) if text)
+            if known.resolution_notice and known.how != "went_on":
+                raise InputError(f"{known.resolution_notice}: expected an open one", hint="pandora interventions list names those that are")
+            told = "; ".join(text for text in (known.resolution, redact(resolution)) if text)
             fields = {"state": "resolved", "resolution": told, "how": how, "resolved_at": iso(self._clock())}
             changed = known.model_copy(update=fields)
             self._write(changed)
@@ -76,14 +76,14 @@ class InterventionFiles:
     def _path(self, intervention_id: str) -> Path:
         if not _ID.fullmatch(intervention_id):
             raise InputError(f"intervention {intervention_id[:60]!r}: expected an id like int_20260104_143000_1a2b")
-        return inside(self._layout.root, self._layout.interventions / f"{intervention_id}.json")
+        return path_inside(self._layout.root, self._layout.interventions / f"{intervention_id}.json")
 
     def _read(self, path: Path) -> Intervention:
-        found = read_model(inside(self._layout.root, path), Intervention, expected="an intervention")
+        found = read_json_record(path_inside(self._layout.root, path), Intervention, expected="an intervention")
         if found.id != path.stem:
             raise DocumentError(f"{path}: it holds intervention {found.id}: expected {path.stem}")
         return found
 
     def _write(self, intervention: Intervention) -> None:
         path = self._path(intervention.id)
-        write_whole(path, encoded(path.name, intervention.model_dump_json(indent=1) + "\n"))
+        write_atomic(path, encode_text(path.name, intervention.model_dump_json(indent=1) + "\n"))

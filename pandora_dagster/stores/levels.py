@@ -5,13 +5,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import SessionId, UserId
-from pandora_dagster.contracts.levels import SessionNarrative, Subject, UserDigest
+from pandora_dagster.contracts.levels import SessionNarrative, LevelSubject, UserDigest
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.stores.erasures import Erasures
-from pandora_dagster.stores.files import disk_errors, encoded, inside, sync, write_whole
+from pandora_dagster.stores.erasures import ErasureIntents
+from pandora_dagster.stores.files import disk_errors, encode_text, path_inside, sync, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.model_files import find_json_record
 from pandora_dagster.stores.sessions import session_folder
 
 _NARRATIVE, _DIGEST = "narrative.json", "digest.json"
@@ -24,7 +24,7 @@ class LevelFiles:
     def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
         self._layout = Layout(root)
         self._lock_seconds = lock_seconds
-        self._erasures = Erasures(root)
+        self._erasures = ErasureIntents(root)
 
     def narrative(self, user: UserId, session: SessionId) -> SessionNarrative | None:
         """The session's narrative, None where there is none; raises DocumentError for a damaged one or another's."""
@@ -53,7 +53,7 @@ class LevelFiles:
 
     def save_narrative(self, narrative: SessionNarrative) -> None:
         path = self._narrative(UserId(narrative.user_id), SessionId(narrative.session_id))
-        write_whole(path, encoded(_NARRATIVE, narrative.model_dump_json(indent=1) + "\n"))
+        write_atomic(path, encode_text(_NARRATIVE, narrative.model_dump_json(indent=1) + "\n"))
 
     def remove_narrative(self, user: UserId, session: SessionId) -> None:
         _delete(self._narrative(user, session))
@@ -61,7 +61,7 @@ class LevelFiles:
     def digest(self, user: UserId) -> UserDigest | None:
         """The person's digest, None where there is none; raises DocumentError for a damaged one or another's."""
         path = self._digest(user)
-        found = find_model(path, UserDigest, expected="a digest", hint=_REMEDY)
+        found = find_json_record(path, UserDigest, expected="a digest", hint=_REMEDY)
         if found is None:
             return None
         if found.user_id != user or found.facts.user_id != user:
@@ -71,7 +71,7 @@ class LevelFiles:
         return found
 
     def save_digest(self, digest: UserDigest) -> None:
-        write_whole(self._digest(UserId(digest.user_id)), encoded(_DIGEST, digest.model_dump_json(indent=1) + "\n"))
+        write_atomic(self._digest(UserId(digest.user_id)), encode_text(_DIGEST, digest.model_dump_json(indent=1) + "\n"))
 
     def remove_digest(self, user: UserId) -> None:
         _delete(self._digest(user))
@@ -84,28 +84,28 @@ class LevelFiles:
         return len(paths)
 
     @contextmanager
-    def lock(self, subject: Subject, *, wait_s: float | None = None) -> Generator[None]:
+    def lock(self, subject: LevelSubject, *, wait_s: float | None = None) -> Generator[None]:
         """Held while one process makes this level; raises StoreError, also for a user who is gone or being erased."""
         if not self._layout.user(subject.user).is_dir():
             raise StoreError(f"user {subject.user}: has no folder: expected a user who has one")
         path = self._narrative(subject.user, SessionId(subject.session)) if subject.session else self._digest(subject.user)
         seconds = self._lock_seconds if wait_s is None else wait_s
-        with held(_lock_of(path), what=f"the {path.stem} of {subject}", seconds=seconds):
+        with file_lock(_lock_of(path), what=f"the {path.stem} of {subject}", seconds=seconds):
             self._erasures.refuse(subject.user)  # whose intent is on the disk before the lock is waited for
             yield
 
     def _narratives(self, user: UserId) -> list[Path]:
-        folder = inside(self._layout.root, self._layout.user(user) / "sessions")
+        folder = path_inside(self._layout.root, self._layout.user(user) / "sessions")
         if not folder.is_dir():
             return []
         with disk_errors(folder, "cannot list"):
-            return [inside(self._layout.root, path) for path in sorted(folder.glob(f"*/{_NARRATIVE}"))]
+            return [path_inside(self._layout.root, path) for path in sorted(folder.glob(f"*/{_NARRATIVE}"))]
 
     def _narrative(self, user: UserId, session: SessionId) -> Path:
-        return inside(self._layout.root, self._layout.session(user, session_folder(session)) / _NARRATIVE)
+        return path_inside(self._layout.root, self._layout.session(user, session_folder(session)) / _NARRATIVE)
 
     def _digest(self, user: UserId) -> Path:
-        return inside(self._layout.root, self._layout.user(user) / _DIGEST)
+        return path_inside(self._layout.root, self._layout.user(user) / _DIGEST)
 
 
 def level_locks(layout: Layout, user: UserId) -> list[Path]:
@@ -119,7 +119,7 @@ def _lock_of(path: Path) -> Path:
 
 
 def _narrative_in(path: Path, user: UserId) -> SessionNarrative | None:
-    found = find_model(path, SessionNarrative, expected="the narrative of a session", hint=_REMEDY)
+    found = find_json_record(path, SessionNarrative, expected="the narrative of a session", hint=_REMEDY)
     if found is None:
         return None
     if found.user_id != user:

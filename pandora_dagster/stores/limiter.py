@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandora_dagster.compression.rate import LimiterState
 from pandora_dagster.contracts.ids import SessionId, UserId
-from pandora_dagster.stores.files import encoded, inside, write_whole
+from pandora_dagster.stores.files import encode_text, path_inside, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.model_files import find_json_record
 from pandora_dagster.stores.sessions import session_folder
 
 _FILE = "limiter.json"
@@ -39,21 +39,21 @@ class LimiterFiles:
 
     def load(self, user: UserId, session: SessionId) -> LimiterState | None:
         """What was saved last, None where nothing was; raises DocumentError for a damaged file: a limit is not forgotten in silence."""
-        record = find_model(self._path(user, session), _Record, expected="a limiter's state", hint="delete it to start anew")
+        record = find_json_record(self._path(user, session), _Record, expected="a limiter's state", hint="delete it to start anew")
         return record and LimiterState(**{name: getattr(record, name) for name in _Record.model_fields})
 
     def save(self, user: UserId, session: SessionId, state: LimiterState) -> None:
         """Replace what was saved; raises StoreError."""
         path = self._path(user, session)
-        write_whole(path, encoded(_FILE, _Record.model_validate(state).model_dump_json(indent=1) + "\n"))
+        write_atomic(path, encode_text(_FILE, _Record.model_validate(state).model_dump_json(indent=1) + "\n"))
 
     def update(self, user: UserId, session: SessionId, change: Callable[[LimiterState | None], LimiterState]) -> LimiterState:
         """Save what `change` makes of the saved state, while no other process does; returns it. Raises StoreError or DocumentError."""
         lock = self._path(user, session).with_name(f".{_FILE}.lock")
-        with held(lock, what=f"the limiter of session {session}", seconds=self._lock_seconds):
+        with file_lock(lock, what=f"the limiter of session {session}", seconds=self._lock_seconds):
             state = change(self.load(user, session))
             self.save(user, session, state)
         return state
 
     def _path(self, user: UserId, session: SessionId) -> Path:
-        return inside(self._layout.root, self._layout.session(user, session_folder(session)) / _FILE)
+        return path_inside(self._layout.root, self._layout.session(user, session_folder(session)) / _FILE)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pandora_dagster.contracts.lineage import DocumentId, Edge
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
 from pandora_dagster.errors import DamagedIndexError
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 
 _COLUMNS: dict[str, str] = {
     "user_id": "VARCHAR",
@@ -51,13 +51,13 @@ _ORDER = "ORDER BY owner, child, relation, parent, span_start NULLS FIRST, span_
 class DuckLineageIndex:
     """`LineageIndex`. Every method opens, works and closes; raises StoreError."""
 
-    file: DuckFile
+    file: DuckDBFile
 
     @classmethod
     def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckLineageIndex":
-        return cls(DuckFile(path, SCHEMA, wait_s))
+        return cls(DuckDBFile(path, SCHEMA, wait_s))
 
-    def put(self, edges: Sequence[Edge], *, owners: Collection[str] = ()) -> None:
+    def put(self, edges: Sequence[LineageEdge], *, owners: Collection[str] = ()) -> None:
         """Store rows in the place of all rows of the same children, and of all rows of `owners`; all of them or none."""
         if not edges and not owners:
             return
@@ -72,25 +72,25 @@ class DuckLineageIndex:
             if edges:
                 db.execute(_INSERT, columns)
 
-    def forget(self, user: str) -> None:
+    def remove_user(self, user: str) -> None:
         """Take away every row of a user."""
         if self.file.path.exists():
             with self.file.writing() as db:
                 db.execute("DELETE FROM lineage WHERE user_id = ?", [user])
 
-    def parents(self, user: str, documents: Collection[str]) -> tuple[Edge, ...]:
+    def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
         """What these documents were made from."""
         return self._rows("user_id = ? AND child IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
 
-    def children(self, user: str, documents: Collection[str]) -> tuple[Edge, ...]:
+    def children(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
         """What was made from these documents."""
         return self._rows("user_id = ? AND parent IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
 
-    def made_of_turn(self, user: str, turn: str) -> tuple[Edge, ...]:
+    def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
         """What was made from any document of a turn, `<user>:<turn>`."""
         return self._rows("user_id = ? AND starts_with(parent, ?)", [user, f"{turn}/"])
 
-    def of(self, user: str, owners: Collection[str]) -> tuple[Edge, ...]:
+    def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]:
         """The rows of these turns, narratives and digests."""
         return self._rows("user_id = ? AND owner IN (SELECT unnest(?::VARCHAR[]))", [user, list(owners)])
 
@@ -102,19 +102,19 @@ class DuckLineageIndex:
             found = db.execute("SELECT DISTINCT user_id, owner FROM lineage WHERE ? IS NULL OR user_id = ? ORDER BY ALL", [user, user])
             return tuple((str(who), str(owner)) for who, owner in found.fetchall())
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the rows were once made of the whole store; rows alone do not tell what stood in the store before them."""
         if not self.file.path.exists():
             return False
         with self.file.reading() as db:
             return db.execute("SELECT 1 FROM whole LIMIT 1").fetchone() is not None
 
-    def call_whole(self, at: str) -> None:
+    def mark_complete(self, at: str) -> None:
         """Say that the rows are of the whole store."""
         with self.file.writing() as db:
             db.execute("INSERT INTO whole VALUES (?)", [at])
 
-    def _rows(self, where: str, values: list[Any]) -> tuple[Edge, ...]:
+    def _rows(self, where: str, values: list[Any]) -> tuple[LineageEdge, ...]:
         if not self.file.path.exists():
             return ()
         with self.file.reading() as db:
@@ -126,7 +126,7 @@ class DuckLineageIndex:
             raise DamagedIndexError(told, hint="run `pandora index rebuild`: it makes the index again from the documents") from error
 
 
-def _stored(edge: Edge, name: str) -> Any:  # a DuckDB parameter: str, int or None
+def _stored(edge: LineageEdge, name: str) -> Any:  # a DuckDB parameter: str, int or None
     if name in ("span_start", "span_end"):
         return edge.span[name == "span_end"] if edge.span else None
     if name == "verdicts":
@@ -134,8 +134,8 @@ def _stored(edge: Edge, name: str) -> Any:  # a DuckDB parameter: str, int or No
     return str(edge.relation) if name == "relation" else getattr(edge, "at" if name == "made_at" else name)
 
 
-def _edge(values: tuple[Any, ...]) -> Edge:
+def _edge(values: tuple[Any, ...]) -> LineageEdge:
     row = dict(zip(_COLUMNS, values, strict=True))
     span = None if row["span_start"] is None else (row["span_start"], row["span_end"])
     told = {name: row[name] for name in _PLAIN}
-    return Edge.model_validate({**told, "at": row["made_at"], "span": span, "verdicts": json.loads(row["verdicts"])})
+    return LineageEdge.model_validate({**told, "at": row["made_at"], "span": span, "verdicts": json.loads(row["verdicts"])})

@@ -14,8 +14,8 @@ from pandora_dagster.contracts.lineage import SUMMARY, DocumentId, TurnDocument
 from pandora_dagster.contracts.ports import TurnStore
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, OriginalsDeletedError, PandoraError
-from pandora_dagster.selection.entries import entry_of
-from pandora_dagster.stores.files import inside, read_text
+from pandora_dagster.selection.entries import turn_entry
+from pandora_dagster.stores.files import path_inside, read_text
 from pandora_dagster.stores.layout import CONTEXT, document_name
 from pandora_dagster.text.sections import ContextDocument
 
@@ -27,7 +27,7 @@ ReadsSource = Callable[[UserId, str], Iterable[str]]
 
 
 @dataclass(slots=True)
-class _Read:
+class _TurnTexts:
     """What was read of a turn: the revisions as they lie and as they were before an archival, or why they can not be read."""
 
     lying: dict[int, Turn | PandoraError] = field(default_factory=dict[int, "Turn | PandoraError"])
@@ -36,14 +36,14 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTexts:
+class StoredDocumentTexts:
     """The Texts port over one store. `sources` reads what belongs to no turn, by the first part of its path. For one thread and one
     walk: what it has read it does not read again."""
 
     root: Path
     turns: TurnStore
     sources: Mapping[str, ReadsSource]
-    _known: OrderedDict[TurnKey, _Read] = field(default_factory=OrderedDict[TurnKey, _Read])
+    _known: OrderedDict[TurnKey, _TurnTexts] = field(default_factory=OrderedDict[TurnKey, _TurnTexts])
 
     def cited(self, document: DocumentId, *, at: str) -> str | None:
         """The turn's document as one read it at `at`, before any archival; None where it can not be read."""
@@ -104,27 +104,27 @@ class StoredTexts:
     def _whole(self, place: TurnDocument) -> Iterator[str]:
         manifest = self.manifest(place.key)
         if place.name == SUMMARY:
-            yield entry_of(manifest)
+            yield turn_entry(manifest)
             return
         newest = manifest.revision if place.revision is None else place.revision
         if manifest.archive is None:
-            yield self._lying(place, newest)
+            yield self._stored_text(place, newest)
             for number in range(newest - 1, -1, -1) if place.revision is None else ():
-                yield self._lying(place, number)
+                yield self._stored_text(place, number)
             return
         if not place.cold:
-            yield self._lying(place, manifest.revision)
+            yield self._stored_text(place, manifest.revision)
         for number in range(newest, -1, -1) if place.revision is None else (newest,):
             yield _document_of(self._original(place.key, number), place.name)
 
-    def _lying(self, place: TurnDocument, number: int) -> str:
+    def _stored_text(self, place: TurnDocument, number: int) -> str:
         """A document in the turn's folder; where the turn contradicts its manifest, as it lies."""
         turn = self._once(self._of(place.key).lying, number, lambda: self.turns.load(place.key, revision=number))
         if isinstance(turn, Turn):
             return _document_of(turn, place.name)
         name = place.name if place.name == CONTEXT else document_name(place.name)
         try:
-            return read_text(inside(self.root, Path(self.turns.path(place.key, revision=number)) / name), may_be_empty=True)
+            return read_text(path_inside(self.root, Path(self.turns.path(place.key, revision=number)) / name), may_be_empty=True)
         except DocumentError:
             raise
         except PandoraError as error:
@@ -141,11 +141,11 @@ class StoredTexts:
             raise OriginalsDeletedError(f"{key}: its originals were deleted by rule: expected them where PANDORA_COLD_KEEP_DAYS keeps them")
         return found
 
-    def _of(self, key: TurnKey) -> _Read:
+    def _of(self, key: TurnKey) -> _TurnTexts:
         if key in self._known:
             self._known.move_to_end(key)
         else:
-            self._known[key] = _Read()
+            self._known[key] = _TurnTexts()
             if len(self._known) > _MOST:
                 self._known.popitem(last=False)
         return self._known[key]

@@ -11,7 +11,7 @@ from pandora_dagster.stores.files import disk_errors
 
 
 @contextmanager
-def held(path: Path, *, what: str, seconds: float) -> Generator[None]:
+def file_lock(path: Path, *, what: str, seconds: float) -> Generator[None]:
     """Hold the lock file at `path`; raises StoreError where another process holds it longer than `seconds`."""
     lock = FileLock(path, timeout=seconds, poll_interval=0.01)
     with disk_errors(path, "cannot lock"):

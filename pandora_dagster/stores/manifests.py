@@ -40,12 +40,12 @@ def parse_manifest(text: str, *, where: str) -> Manifest:
         raise DocumentError(f"{where}: {faults}") from error
 
 
-def rendered(manifest: Manifest) -> str:
+def render_manifest(manifest: Manifest) -> str:
     """The manifest as it stands in `turn.json`."""
     return manifest.model_dump_json(indent=1) + "\n"
 
 
-def settled(manifest: Manifest, changes: Mapping[str, object]) -> Manifest:
+def updated_manifest(manifest: Manifest, changes: Mapping[str, object]) -> Manifest:
     """A changed copy, checked, with values exactly as they will be read back (tuples in reports become lists)."""
     try:
         changed = Manifest.model_validate({**{name: getattr(manifest, name) for name in Manifest.model_fields}, **changes})

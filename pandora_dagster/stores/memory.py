@@ -8,11 +8,11 @@ from pathlib import Path
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.remembered import EarlierValue, MemoryEntry
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import encoded, inside, read_text, write_whole
+from pandora_dagster.stores.files import encode_text, path_inside, read_text, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.memory_page import entries, with_entries
-from pandora_dagster.text.dates import moment
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.memory_page import page_entries, page_with_entries
+from pandora_dagster.text.dates import parse_timestamp
 
 MOST_EARLIER = 10
 """Earlier values that a key keeps."""
@@ -60,29 +60,29 @@ class MemoryFiles:
         return found
 
     def _held(self, user: UserId) -> AbstractContextManager[None]:
-        folder = inside(self._layout.root, self._layout.user(user))
-        return held(folder / ".memory.lock", what=f"the memory of {user}", seconds=self._lock_seconds)
+        folder = path_inside(self._layout.root, self._layout.user(user))
+        return file_lock(folder / ".memory.lock", what=f"the memory of {user}", seconds=self._lock_seconds)
 
     def _write(self, user: UserId, kind: str, page: str, records: tuple[MemoryEntry, ...], *, about: str) -> None:
         path = self._path(user, kind)
-        text = with_entries(page, records, kind=kind, where=str(path))
+        text = page_with_entries(page, records, kind=kind, where=str(path))
         # Read back before it is written: a value that would come back otherwise must not replace a sound page.
-        if entries(text, kind=kind, where=str(path)) != records:
+        if page_entries(text, kind=kind, where=str(path)) != records:
             raise DocumentError(f"{path}: {about}: it would not read back as it is: expected plain text, numbers and lists")
-        write_whole(path, encoded(str(path), text))
+        write_atomic(path, encode_text(str(path), text))
 
     def _page(self, user: UserId, kind: str) -> tuple[str, tuple[MemoryEntry, ...]]:
         path = self._path(user, kind)
         try:
             page = read_text(path, may_be_empty=True)
-            return page, entries(page, kind=kind, where=str(path))
+            return page, page_entries(page, kind=kind, where=str(path))
         except DocumentError as error:
             if error.missing:
                 return "", ()
             raise DocumentError(str(error), hint=_MEND.format(path.name)) from error
 
     def _path(self, user: UserId, kind: str) -> Path:
-        return inside(self._layout.root, self._layout.user(user) / _PAGES[kind])
+        return path_inside(self._layout.root, self._layout.user(user) / _PAGES[kind])
 
 
 def _current(new: MemoryEntry, known: MemoryEntry | None) -> MemoryEntry:
@@ -102,7 +102,7 @@ def _as_earlier(entry: MemoryEntry) -> EarlierValue:
 def _date(value: EarlierValue) -> float:
     """For ordering; what has no readable date is older than what has one."""
     try:
-        return moment(value.last_updated).timestamp()
+        return parse_timestamp(value.last_updated).timestamp()
     except ValueError:
         return float("-inf")
 

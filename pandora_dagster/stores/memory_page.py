@@ -39,14 +39,14 @@ class _Record(_Value):
     earlier: tuple[_Value, ...] = ()
 
 
-class _Words(SafeConstructor):
+class _StringDateConstructor(SafeConstructor):
     """Dates stay the words that stand there."""
 
 
-_Words.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)  # pyright: ignore[reportUnknownMemberType]
+_StringDateConstructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)  # pyright: ignore[reportUnknownMemberType]
 
 
-def entries(page: str, *, kind: str, where: str) -> tuple[MemoryEntry, ...]:
+def page_entries(page: str, *, kind: str, where: str) -> tuple[MemoryEntry, ...]:
     """The records of a page, in order; raises DocumentError with the line."""
     block = _block(page, where)
     if block is None:
@@ -55,7 +55,7 @@ def entries(page: str, *, kind: str, where: str) -> tuple[MemoryEntry, ...]:
     return tuple(_entry(key, value, kind, where) for key, value in raw.items())
 
 
-def with_entries(page: str, records: Iterable[MemoryEntry], *, kind: str, where: str) -> str:
+def page_with_entries(page: str, records: Iterable[MemoryEntry], *, kind: str, where: str) -> str:
     """The page with `records` in its block; a page without block gets one at its end, an empty page its introduction too."""
     text = f"```yaml\n{_dumped(records)}```"
     block = _block(page, where)
@@ -78,7 +78,7 @@ def _block(page: str, where: str) -> re.Match[str] | None:
 
 def _mapping(text: str, where: str, first: int) -> dict[object, object]:
     yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _Words
+    yaml.Constructor = _StringDateConstructor
     try:
         raw: object = yaml.load(text)  # pyright: ignore[reportUnknownMemberType]
     except YAMLError as error:

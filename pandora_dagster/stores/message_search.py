@@ -13,12 +13,12 @@ from typing import Any
 import duckdb
 
 from pandora_dagster.contracts.turns import FoundMessage, SearchFilters
-from pandora_dagster.selection.likeness import likeness_signal
-from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, is_turn, number_of
-from pandora_dagster.selection.question import Question, asked
-from pandora_dagster.selection.ranking import DATE_WEIGHT, K1, PREFIX_WEIGHT, B, Matches, Scored, Unit, idf, ranked_messages
+from pandora_dagster.selection.likeness import similarity_signal
+from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, is_turn, turn_number
+from pandora_dagster.selection.question import SearchQuestion, read_question
+from pandora_dagster.selection.ranking import DATE_WEIGHT, K1, PREFIX_WEIGHT, B, TermMatches, ScoredMessage, MessageUnit, idf, rank_messages
 from pandora_dagster.stores.postings import ASKS, OWN_WORDS, TELLS_TIME
-from pandora_dagster.stores.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS, KEY, TIERS, after
+from pandora_dagster.stores.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS, KEY, TIERS, end_of
 from pandora_dagster.text.said_days import yearless_days
 from pandora_dagster.text.words import TermReader
 
@@ -81,31 +81,31 @@ class MessageSearch:
     today: date | None = None
     """The day on which the question is asked; None: `yesterday` and the like stay words."""
 
-    def ranked(self, query: str) -> tuple[Scored, ...]:
+    def ranked(self, query: str) -> tuple[ScoredMessage, ...]:
         """Messages and turns that share something with the query or stand beside one that does, best first."""
         speakers, messages, length = speakers_of(self.db, self.base)
-        question = asked(query, self.reader, speakers=speakers, today=self.today)
+        question = read_question(query, self.reader, speakers=speakers, today=self.today)
         question = replace(question, said=(*question.said, *self._latest(query)))
         terms = question.terms()
         if not messages or not (terms or question.named or self.likeness):
             return ()
-        self.db.execute(_HITS, [self.base, list(terms), len(terms), self.base, after(self.base), self.end])
+        self.db.execute(_HITS, [self.base, list(terms), len(terms), self.base, end_of(self.base), self.end])
         rarity = self._rarity(terms, messages)
         pool = self._pool(question, terms, rarity, length / messages or 1.0)
-        near = sorted({(number_of(doc) + away) << PLACE_BITS for doc in pool for away in range(-_AROUND, _AROUND + 1)})
+        near = sorted({(turn_number(doc) + away) << PLACE_BITS for doc in pool for away in range(-_AROUND, _AROUND + 1)})
         units = self._units(near)
-        signal = likeness_signal(units, self.likeness)
-        scored = ranked_messages(question, units, self._matches(terms, rarity, near), (signal,))
-        return self._within(scored, {number_of(doc) for doc in pool})
+        signal = similarity_signal(units, self.likeness)
+        scored = rank_messages(question, units, self._matches(terms, rarity, near), (signal,))
+        return self._filtered(scored, {turn_number(doc) for doc in pool})
 
-    def texts(self, scored: Sequence[Scored]) -> tuple[FoundMessage, ...]:
+    def texts(self, scored: Sequence[ScoredMessage]) -> tuple[FoundMessage, ...]:
         """What the messages say, in the same order."""
         docs = [self.base + s.unit.doc for s in scored]
         told: dict[int, tuple[str, str, str, str, str]] = {}
         for table in (f"messages{tier}" for tier in TIERS):  # by row: a text is read only where it stands
             rows = self.db.execute(_TEXTS.format(table=table), [docs]).fetchall()
             told |= {row[0] - self.base: row[1:] for row in rows}
-        return tuple(_found(s, *told[s.unit.doc]) for s in scored)
+        return tuple(_found_message(s, *told[s.unit.doc]) for s in scored)
 
     def _latest(self, query: str) -> list[str]:
         """The date terms of the latest days on which the user has turns, not after today, that the query names without a year."""
@@ -121,7 +121,7 @@ class MessageSearch:
         counts = dict(self.db.execute("SELECT place, count(*) FROM hits GROUP BY place").fetchall())
         return {term: idf(messages, counts[place]) for place, term in enumerate(terms) if place in counts}
 
-    def _pool(self, question: Question, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
+    def _pool(self, question: SearchQuestion, terms: tuple[str, ...], rarity: dict[str, float], mean: float) -> list[int]:
         """The best documents by their own words; where those are few, the newest of the persons whom the question names besides.
         With them those whose vectors are most like the question's."""
         dates = {*question.dates, *question.said}
@@ -146,20 +146,20 @@ class MessageSearch:
         narrowed = (given.session, given.since, given.until, given.intent, given.topic, state)
         return f"{_TURN_OF} IN ({_PASSING})", [self.base, self.end, *(value for value in narrowed for _ in range(2))]
 
-    def _units(self, near: Sequence[int]) -> list[Unit]:
+    def _units(self, near: Sequence[int]) -> list[MessageUnit]:
         rows = self.db.execute(_UNITS, [[self.base + doc for doc in near], self.base, self.end]).fetchall()
         return [
-            Unit(doc - self.base, session, speaker, length, bool(manner & ASKS), bool(manner & OWN_WORDS), bool(manner & TELLS_TIME))
+            MessageUnit(doc - self.base, session, speaker, length, bool(manner & ASKS), bool(manner & OWN_WORDS), bool(manner & TELLS_TIME))
             for doc, session, speaker, length, manner in rows
         ]
 
-    def _matches(self, terms: tuple[str, ...], rarity: dict[str, float], near: Sequence[int]) -> Matches:
+    def _matches(self, terms: tuple[str, ...], rarity: dict[str, float], near: Sequence[int]) -> TermMatches:
         places: dict[str, dict[int, int]] = defaultdict(dict)
         for place, doc, count in self.db.execute(_MATCHES, [[self.base + doc for doc in near]]).fetchall():
             places[terms[place]][doc - self.base] = count
-        return Matches(places, rarity)
+        return TermMatches(places, rarity)
 
-    def _within(self, scored: tuple[Scored, ...], matched: set[int]) -> tuple[Scored, ...]:
+    def _filtered(self, scored: tuple[ScoredMessage, ...], matched: set[int]) -> tuple[ScoredMessage, ...]:
         """Where a filter narrows the search, what stands beside a match must pass it too: only the matched turns did."""
         return scored if self.filters == SearchFilters() else tuple(s for s in scored if s.unit.number in matched)
 
@@ -170,10 +170,10 @@ def speakers_of(db: duckdb.DuckDBPyConnection, base: int) -> tuple[list[str], in
     return [row[0] for row in rows if row[0]], sum(int(row[1]) for row in rows), sum(int(row[2]) for row in rows)
 
 
-def messages_only(scored: Sequence[Scored]) -> tuple[Scored, ...]:
+def messages_only(scored: Sequence[ScoredMessage]) -> tuple[ScoredMessage, ...]:
     """Without the turns themselves, which say nothing of their own."""
     return tuple(s for s in scored if not is_turn(s.unit.doc))
 
 
-def _found(scored: Scored, message: str, role: str, speaker: str, created_at: str, text: str) -> FoundMessage:
+def _found_message(scored: ScoredMessage, message: str, role: str, speaker: str, created_at: str, text: str) -> FoundMessage:
     return FoundMessage(f"turn_{scored.unit.number:06d}", created_at, message, speaker or role, text, scored.score, scored.unit.doc)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.files import disk_errors, encoded, inside, write_whole
-from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.files import disk_errors, encode_text, path_inside, write_atomic
+from pandora_dagster.stores.locks import file_lock
 
 HELP = {
     "pandora_calls_total": "Calls of models, by recipe, layer and outcome.",
@@ -54,7 +54,7 @@ class MetricsFile:
                 self._counted[series] = self._counted.get(series, 0.0) + amount
             self._written_in_time()
 
-    def level(self, name: str, value: float, **labels: str) -> None:
+    def gauge(self, name: str, value: float, **labels: str) -> None:
         with self._lock:
             self._levels[_series(name, labels)] = value
         self._written_in_time()
@@ -78,15 +78,15 @@ class MetricsFile:
             self.flush()
 
     def _merge(self, counted: Mapping[str, float], levels: Mapping[str, float]) -> None:
-        path = inside(self._root, self.path)
+        path = path_inside(self._root, self.path)
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        with held(path.with_name(f".{_FILE}.lock"), what="the metrics", seconds=2.0):
+        with file_lock(path.with_name(f".{_FILE}.lock"), what="the metrics", seconds=2.0):
             known = read_metrics(path)
             known.update(levels)
             for series, amount in counted.items():
                 known[series] = known.get(series, 0.0) + amount
-            write_whole(path, encoded(_FILE, _exposition(known)), durable=False)
+            write_atomic(path, encode_text(_FILE, _exposition(known)), durable=False)
 
 
 def read_metrics(path: Path) -> dict[str, float]:

@@ -11,7 +11,7 @@ from pandora_dagster.stores.files import read_text
 M = TypeVar("M", bound=BaseModel)
 
 
-def read_model(path: Path, shape: type[M], *, expected: str, hint: str = "") -> M:
+def read_json_record(path: Path, shape: type[M], *, expected: str, hint: str = "") -> M:
     """The object in a file; raises DocumentError (`missing` where there is none) that names the file, the field and what was expected."""
     try:
         return shape.model_validate_json(read_text(path))
@@ -21,10 +21,10 @@ def read_model(path: Path, shape: type[M], *, expected: str, hint: str = "") -> 
         raise DocumentError(f"{path}: {where}: {fault['msg']}: expected {expected}", hint=hint) from error
 
 
-def find_model(path: Path, shape: type[M], *, expected: str, hint: str = "") -> M | None:
+def find_json_record(path: Path, shape: type[M], *, expected: str, hint: str = "") -> M | None:
     """The object in a file, None where there is no file; raises DocumentError for a damaged one."""
     try:
-        return read_model(path, shape, expected=expected, hint=hint)
+        return read_json_record(path, shape, expected=expected, hint=hint)
     except DocumentError as error:
         if error.missing:
             return None

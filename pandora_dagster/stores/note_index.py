@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from pandora_dagster.contracts.sources import Note, NoteHeader
 from pandora_dagster.errors import DamagedIndexError
 from pandora_dagster.selection.ranking import K1, B, idf
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 from pandora_dagster.text.passages import passages
 from pandora_dagster.text.words import TermReader
 
@@ -59,7 +59,7 @@ class NoteRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class IndexedNote:
     """What stands in the index of a note."""
 
     mark: str
@@ -68,7 +68,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class NotePassage:
     """A note that a query leads to: how well (the best 1), and where its best passage stands; none where only its header fits."""
 
     name: str
@@ -80,14 +80,14 @@ class Passage:
 class DuckNoteIndex:
     """Notes by user and name. Every method opens, works and closes; raises StoreError where the disk or a lock refuses."""
 
-    file: DuckFile
+    file: DuckDBFile
     reader: TermReader
 
     @classmethod
     def at(cls, path: Path, reader: TermReader, *, wait_s: float = 30.0) -> "DuckNoteIndex":
-        return cls(DuckFile(path, SCHEMA, wait_s), reader)
+        return cls(DuckDBFile(path, SCHEMA, wait_s), reader)
 
-    def known(self, user: str) -> dict[str, Known]:
+    def indexed_notes(self, user: str) -> dict[str, IndexedNote]:
         """Every note of a user by name; none where no index was made yet, or where it is damaged: then it is taken away."""
         if not self.file.path.exists():
             return {}
@@ -98,7 +98,7 @@ class DuckNoteIndex:
             with self.file.locked():
                 self.file.discard()
             return {}
-        return {name: Known(mark, _header(header), fault) for name, mark, header, fault in found}
+        return {name: IndexedNote(mark, _header(header), fault) for name, mark, header, fault in found}
 
     def put(self, user: str, rows: Sequence[NoteRow], gone: Iterable[str] = ()) -> None:
         """Store rows in the place of older ones, and take the notes `gone` out; all of it or nothing."""
@@ -114,7 +114,7 @@ class DuckNoteIndex:
                 db.execute(_PASSAGES, [user, owner, place, start, stop, length])
                 db.execute(_TERMS, [user, owner, place, bag])
 
-    def found(self, user: str, query: str) -> tuple[Passage, ...]:
+    def matching_notes(self, user: str, query: str) -> tuple[NotePassage, ...]:
         """The notes that `query` leads to, best first: by their header, or by a passage that holds enough of it."""
         asked = list(self.reader.counts(query))
         if not asked or not self.file.path.exists():
@@ -137,7 +137,7 @@ class DuckNoteIndex:
         return counts.total(), "\n".join(f"{term} {count}" for term, count in counts.items())
 
 
-def _ranked(asked: Sequence[str], rows: Sequence[tuple[str, str, int, int, int, int, int]], count: int, mean: float) -> tuple[Passage, ...]:
+def _ranked(asked: Sequence[str], rows: Sequence[tuple[str, str, int, int, int, int, int]], count: int, mean: float) -> tuple[NotePassage, ...]:
     holding: dict[str, int] = defaultdict(int)
     for term, *_ in rows:
         holding[term] += 1
@@ -158,7 +158,7 @@ def _ranked(asked: Sequence[str], rows: Sequence[tuple[str, str, int, int, int, 
     totals = {name: scores.get((name, 0), 0.0) + best.get(name, (0.0, 0))[0] for name in {*best, *(n for n, p in scores if not p)}}
     top = max(totals.values(), default=0.0)
     order = sorted((name for name in totals if totals[name] > 0), key=lambda name: (-totals[name], name))
-    return tuple(Passage(name, totals[name] / top, spans[name, -best[name][1]] if name in best else None) for name in order)
+    return tuple(NotePassage(name, totals[name] / top, spans[name, -best[name][1]] if name in best else None) for name in order)
 
 
 def _header(text: str) -> NoteHeader | None:

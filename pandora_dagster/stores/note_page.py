@@ -29,7 +29,7 @@ def read_note(text: str, *, name: str, where: str) -> Note:
     prose = _CODE.sub(" ", body)
     heading = _TITLE.search(prose)
     stem = name.rpartition("/")[2].removesuffix(".md")
-    title = _said(front.get("title")) or (heading.group(1) if heading else "") or stem.replace("_", " ")
+    title = _plain_text(front.get("title")) or (heading.group(1) if heading else "") or stem.replace("_", " ")
     header = NoteHeader(
         name=name,
         title=" ".join(title.split())[:200],
@@ -63,18 +63,18 @@ def _split(text: str, where: str) -> tuple[Mapping[str, Any], str]:
 def _tags(front: Mapping[str, Any]) -> list[str]:
     """`tags: [a, b]`, `tags: a, b` and `tags: "#a #b"` say the same."""
     given = front.get("tags", front.get("tag"))
-    words = cast("list[object]", given) if isinstance(given, list) else re.split(r"[,\s]+", _said(given))
-    return [tag for word in words if (tag := _said(word).lstrip("#").strip()[:80])]
+    words = cast("list[object]", given) if isinstance(given, list) else re.split(r"[,\s]+", _plain_text(given))
+    return [tag for word in words if (tag := _plain_text(word).lstrip("#").strip()[:80])]
 
 
 def _day(front: Mapping[str, Any]) -> str:
     """The day that the front matter gives the note: when it was last changed, else made. What is no date is none."""
     for name in _DATES:
-        if found := _DAY.match(_said(front.get(name)) or str(front.get(name) or "")):
+        if found := _DAY.match(_plain_text(front.get(name)) or str(front.get(name) or "")):
             with suppress(ValueError):
                 return date.fromisoformat(found.group()).isoformat()
     return ""
 
 
-def _said(value: object) -> str:
+def _plain_text(value: object) -> str:
     return " ".join(str(value).split()) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""

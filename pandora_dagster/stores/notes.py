@@ -11,9 +11,9 @@ from pathlib import Path
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.sources import Note, NoteListing, NoteMatch
 from pandora_dagster.errors import DocumentError, PandoraError
-from pandora_dagster.stores.files import disk_errors, inside, read_text
+from pandora_dagster.stores.files import disk_errors, path_inside, read_text
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.note_index import DuckNoteIndex, Known, NoteRow, Passage
+from pandora_dagster.stores.note_index import DuckNoteIndex, IndexedNote, NoteRow, NotePassage
 from pandora_dagster.stores.note_page import read_note
 
 MAX_NOTE_BYTES = 1024 * 1024
@@ -62,16 +62,16 @@ class NoteFiles:
     def _known(self, user: UserId, name: str) -> Path | None:
         return next((path for known, path in self._paths(user, []) if known == name), None)
 
-    def _refreshed(self, user: UserId, paths: Mapping[str, Path]) -> dict[str, Known]:
+    def _refreshed(self, user: UserId, paths: Mapping[str, Path]) -> dict[str, IndexedNote]:
         """What the index knows of these notes, after those that changed were read and those that are gone were taken out."""
-        known = self._index.known(user)
+        known = self._index.indexed_notes(user)
         marks = {name: self._mark(user, path) for name, path in paths.items()}
         changed = [name for name, mark in marks.items() if name not in known or known[name].mark != mark]
         gone = [name for name in known if name not in paths]
         for start in range(0, max(len(changed), bool(gone)), _AT_ONCE):
             rows = [self._row(user, name, paths[name], marks[name]) for name in changed[start : start + _AT_ONCE]]
             self._index.put(user, rows, gone if start == 0 else ())
-            known |= {row.name: Known(row.mark, row.note.header if row.note else None, row.fault) for row in rows}
+            known |= {row.name: IndexedNote(row.mark, row.note.header if row.note else None, row.fault) for row in rows}
         return known
 
     def _mark(self, user: UserId, path: Path) -> str:
@@ -91,11 +91,11 @@ class NoteFiles:
 
     def _matches(self, user: UserId, query: str, paths: Mapping[str, Path]) -> tuple[NoteMatch, ...]:
         """What the index finds; the passages of the best are read from their files."""
-        found = [match for match in self._index.found(user, query) if match.name in paths]
+        found = [match for match in self._index.matching_notes(user, query) if match.name in paths]
         shown = [NoteMatch(match.name, match.score, self._passage(user, match, paths[match.name])) for match in found[:_PASSAGES_READ]]
         return (*shown, *(NoteMatch(match.name, match.score) for match in found[_PASSAGES_READ:]))
 
-    def _passage(self, user: UserId, match: Passage, path: Path) -> str:
+    def _passage(self, user: UserId, match: NotePassage, path: Path) -> str:
         if match.span is None:
             return ""
         with suppress(DocumentError):  # changed or gone since it was indexed: it is loaded strictly where it is chosen
@@ -104,7 +104,7 @@ class NoteFiles:
 
     def _note(self, user: UserId, name: str, path: Path) -> Note:
         try:
-            inside(self._folder(user), path)
+            path_inside(self._folder(user), path)
         except PandoraError as error:
             raise DocumentError(f"note {name}: a link leads out of {self._folder(user)}: expected a file inside it") from error
         if path.exists() and not path.is_file():
@@ -113,7 +113,7 @@ class NoteFiles:
 
     def _folder(self, user: UserId) -> Path:
         own = self._folders.get(user)
-        return own if own is not None else inside(self._layout.root, self._layout.notes(user))
+        return own if own is not None else path_inside(self._layout.root, self._layout.notes(user))
 
     def _paths(self, user: UserId, notices: list[str]) -> Iterator[tuple[str, Path]]:
         """Notes by name. Folders that begin with a dot are the editor's own; linked folders are not walked into."""

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.stores.commits import context_fields
-from pandora_dagster.stores.files import disk_errors, encoded, inside, make_folder, sha, sync, write_open
+from pandora_dagster.stores.files import disk_errors, encode_text, path_inside, make_folder, sha, sync, write_open
 from pandora_dagster.stores.layout import CONTEXT, MANIFEST, Layout, document_name
-from pandora_dagster.stores.manifests import rendered, settled
+from pandora_dagster.stores.manifests import render_manifest, updated_manifest
 from pandora_dagster.stores.verify import named_files
 
-Placed = tuple[TurnKey, Mapping[str, str], Manifest]
+TurnPlacement = tuple[TurnKey, Mapping[str, str], Manifest]
 _TOGETHER = 32
 """Folders built at a time: their files stay open until the disk has them, and a process may have 1,024 open."""
 RECORDED = "recorded"
@@ -34,7 +34,7 @@ class NewFolder:
     contents: Mapping[str, bytes]
 
 
-def recorded(item: Placed, *, counter: CountsTokens) -> Turn:
+def recorded_turn(item: TurnPlacement, *, counter: TokenMeasure) -> Turn:
     """The turn that an importer's texts and manifest make, hashes and tokens filled in; raises DocumentError."""
     key, texts, manifest = item
     if (manifest.user_id, manifest.turn_id) != (key.user, key.turn_id):
@@ -44,17 +44,17 @@ def recorded(item: Placed, *, counter: CountsTokens) -> Turn:
         raise DocumentError(f"turn {key}: {CONTEXT} is missing: expected it among the files")
     files = {document_name(name): text for name, text in texts.items() if name != CONTEXT}
     fields = context_fields(context, where=f"{key}: {CONTEXT}", counter=counter)
-    return Turn(key, settled(manifest, {**fields, "phases": _owning(manifest, files)}), context, files)
+    return Turn(key, updated_manifest(manifest, {**fields, "phases": _with_current_hashes(manifest, files)}), context, files)
 
 
-def folder_of(layout: Layout, turn: Turn) -> NewFolder:
+def new_turn_folder(layout: Layout, turn: Turn) -> NewFolder:
     """The folder that `turn` becomes."""
-    documents = {**turn.files, CONTEXT: turn.context, MANIFEST: rendered(turn.manifest)}
-    contents = {name: encoded(f"{turn.key}: {name}", text) for name, text in documents.items()}
+    documents = {**turn.files, CONTEXT: turn.context, MANIFEST: render_manifest(turn.manifest)}
+    contents = {name: encode_text(f"{turn.key}: {name}", text) for name, text in documents.items()}
     return NewFolder(layout.turn(turn.key, turn.manifest.revision), layout.incoming(turn.key.user), contents)
 
 
-def place(layout: Layout, folders: Sequence[NewFolder]) -> None:
+def place_folders(layout: Layout, folders: Sequence[NewFolder]) -> None:
     """Put new folders in place. Raises StoreError; then none of those not yet in place has left anything behind.
 
     Bytes of many folders are written first and waited for afterwards: the disk takes them in fewer, larger steps.
@@ -63,11 +63,11 @@ def place(layout: Layout, folders: Sequence[NewFolder]) -> None:
     with disk_errors(layout.root):
         try:
             for parent in dict.fromkeys(path for folder in folders for path in (folder.target.parent, folder.workshop)):
-                make_folder(inside(layout.root, parent))
+                make_folder(path_inside(layout.root, parent))
             for start in range(0, len(folders), _TOGETHER):
                 _build(folders[start : start + _TOGETHER], built)
             for made, folder in built:
-                _appear(made, folder)
+                _move_into_place(made, folder)
             for parent in dict.fromkeys(folder.target.parent for folder in folders):
                 sync(parent)
         finally:
@@ -85,9 +85,9 @@ def _build(folders: Sequence[NewFolder], built: list[tuple[Path, NewFolder]]) ->
             built.append((made, folder))
             for inner in _folders(made, folder):
                 inner.mkdir()
-                descriptors.append(_kept_open(os.open(inner, os.O_RDONLY | os.O_CLOEXEC), opened))
+                descriptors.append(_keep_open(os.open(inner, os.O_RDONLY | os.O_CLOEXEC), opened))
             for name, data in folder.contents.items():
-                descriptors.append(_kept_open(write_open(made / name, data), opened))
+                descriptors.append(_keep_open(write_open(made / name, data), opened))
         for descriptor in reversed(descriptors):
             os.fsync(descriptor)
 
@@ -98,18 +98,18 @@ def _folders(made: Path, folder: NewFolder) -> list[Path]:
     return sorted({made, *inner})
 
 
-def _kept_open(descriptor: int, opened: ExitStack) -> int:
+def _keep_open(descriptor: int, opened: ExitStack) -> int:
     opened.callback(os.close, descriptor)
     return descriptor
 
 
-def _appear(made: Path, folder: NewFolder) -> None:
+def _move_into_place(made: Path, folder: NewFolder) -> None:
     if folder.target.exists():
         raise StoreError(f"{folder.target}: stands there already: expected a number that no turn has")
     os.rename(made, folder.target)  # noqa: PTH104 - one primitive, the same that the kill tests count
 
 
-def _owning(manifest: Manifest, files: Mapping[str, str]) -> tuple[PhaseRecord, ...]:
+def _with_current_hashes(manifest: Manifest, files: Mapping[str, str]) -> tuple[PhaseRecord, ...]:
     """The manifest's phases with today's hashes; documents that none of them names belong to a phase `recorded`."""
     if missing := sorted(set(named_files(manifest)) - set(files)):
         raise DocumentError(f"turn {manifest.turn_id}: {', '.join(missing)}: named by a phase: expected them among the files")

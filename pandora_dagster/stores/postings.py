@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from pandora_dagster.contracts.turns import IndexedMessage, TurnRow
-from pandora_dagster.selection.places import doc_of
-from pandora_dagster.text.dates import date_terms, points_in_time, relative_dates, tells_time
+from pandora_dagster.selection.places import document_number
+from pandora_dagster.text.dates import date_terms, has_relative_date_words, relative_date_terms, has_date_words
 from pandora_dagster.text.words import TermReader, prefix_of
 
 ASKS, OWN_WORDS, TELLS_TIME = 1, 2, 4
@@ -15,7 +15,7 @@ _OWN = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours"})
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class SearchDocument:
     """One document: what is kept of it, and its terms with their counts in `bag`, separated by spaces. `doc` is the user's own."""
 
     doc: int
@@ -30,14 +30,14 @@ class Posted:
     bag: str
 
 
-def posted(row: TurnRow, reader: TermReader) -> Iterator[Posted]:
+def search_documents(row: TurnRow, reader: TermReader) -> Iterator[SearchDocument]:
     """The documents of a turn. A recorded turn's summary is made of its messages' own words and is not searched again."""
     told = () if row.messages else (row.text,)
     text = "" if row.recorded and row.messages else "\n".join((row.summary, " ".join(row.topics), *told))
     turn = IndexedMessage(id="", role="", text=text, created_at=row.created_at)
-    yield _posted(row, 0, turn, (*date_terms(row.created_at), session_term(row.session_id)), reader)
+    yield _message_document(row, 0, turn, (*date_terms(row.created_at), session_term(row.session_id)), reader)
     for place, message in enumerate(row.messages, 1):
-        yield _posted(row, place, message, (), reader)
+        yield _message_document(row, place, message, (), reader)
 
 
 def session_term(session: str) -> str:
@@ -45,18 +45,18 @@ def session_term(session: str) -> str:
     return f"&{sha256(session.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
-def _posted(row: TurnRow, place: int, message: IndexedMessage, marks: tuple[str, ...], reader: TermReader) -> Posted:
+def _message_document(row: TurnRow, place: int, message: IndexedMessage, marks: tuple[str, ...], reader: TermReader) -> SearchDocument:
     reading = reader.read(message.text)
     counts = reading.counts
     for term, count in [*counts.items()]:
         if prefix := prefix_of(term):
             counts[prefix] += count
-    if place and points_in_time(reading.words):
-        marks = relative_dates(message.text, message.created_at)
+    if place and has_relative_date_words(reading.words):
+        marks = relative_date_terms(message.text, message.created_at)
     manner = ASKS * message.text.rstrip().endswith("?")
-    manner |= OWN_WORDS * (not _OWN.isdisjoint(reading.words)) | TELLS_TIME * tells_time(reading.words)
-    return Posted(
-        doc=doc_of(row.number, place),
+    manner |= OWN_WORDS * (not _OWN.isdisjoint(reading.words)) | TELLS_TIME * has_date_words(reading.words)
+    return SearchDocument(
+        doc=document_number(row.number, place),
         session_id=row.session_id,
         message_id=message.id,
         role=message.role,

@@ -8,16 +8,16 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from pandora_dagster.contracts.governance import Change, Production
+from pandora_dagster.contracts.governance import ProductionChange, RecipeProduction
 from pandora_dagster.contracts.ports import Clock
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.cookbook import read_version, version_text
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.stores.commits import iso
-from pandora_dagster.stores.files import disk_errors, encoded, inside, read_text, write_whole
+from pandora_dagster.stores.files import disk_errors, encode_text, path_inside, read_text, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.model_files import find_json_record
 
 _PRODUCTION = "production.json"
 _VERSION = re.compile(r"[0-9a-f]{12}")
@@ -33,40 +33,40 @@ class RecipeVersionFiles:
         self._clock = clock
         self._ran: dict[str, str] = {}
         """Recipe -> the version that this process ran last, which is kept."""
-        self._read: dict[Path, tuple[tuple[int, int, int], Production]] = {}
+        self._read: dict[Path, tuple[tuple[int, int, int], RecipeProduction]] = {}
         self._loaded: dict[tuple[str, str], LoadedRecipe] = {}
 
     def keep(self, loaded: LoadedRecipe) -> None:
         """Write a version that is not kept yet, or damaged (whole or not at all), and note it where it is new in production."""
-        if self._ran.get(loaded.path) == loaded.version and not _is_new(loaded, self.production(loaded.path)):
+        if self._ran.get(loaded.path) == loaded.version and not _is_new_version(loaded, self.production(loaded.path)):
             return
         path, text = self._path(loaded.path, loaded.version), version_text(loaded)
         if not _holds(path, text):
-            write_whole(path, encoded(path.name, text))
-        if _is_new(loaded, self.production(loaded.path)):
+            write_atomic(path, encode_text(path.name, text))
+        if _is_new_version(loaded, self.production(loaded.path)):
             with self._lock(loaded.path):
-                known = self._fresh(loaded.path)
-                if _is_new(loaded, known):
-                    change = Change(at=iso(self._clock()), kind="file", version=loaded.version, before=known.version, layer=known.layer)
+                known = self._read_production(loaded.path)
+                if _is_new_version(loaded, known):
+                    change = ProductionChange(at=iso(self._clock()), kind="file", version=loaded.version, before=known.version, layer=known.layer)
                     self._write(loaded.path, known, change, pinned="")
         self._ran[loaded.path] = loaded.version
 
-    def production(self, recipe: str) -> Production:
+    def production(self, recipe: str) -> RecipeProduction:
         """As `production.json` says it now; read again only when it changed. Raises ConfigurationError where it is damaged."""
         path = self._folder(recipe) / _PRODUCTION
         try:
             about = path.stat()
         except FileNotFoundError:
-            return Production(recipe=recipe)
+            return RecipeProduction(recipe=recipe)
         stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
         known = self._read.get(path)
         if known is None or known[0] != stamp:
-            known = self._read[path] = (stamp, self._fresh(recipe))
+            known = self._read[path] = (stamp, self._read_production(recipe))
         return known[1]
 
     def version(self, recipe: str, version: str) -> LoadedRecipe:
         """A kept version by the first digits of its hash (4 at least), its content held against its name."""
-        full = self._named(recipe, version)
+        full = self._full_hash(recipe, version)
         if (recipe, full) not in self._loaded:
             self._loaded[recipe, full] = self._checked(recipe, full)
         return self._loaded[recipe, full]
@@ -76,12 +76,12 @@ class RecipeVersionFiles:
         folder = self._folder(recipe)
         return tuple(sorted(p.stem for p in folder.glob("*.json") if _VERSION.fullmatch(p.stem))) if folder.is_dir() else ()
 
-    def change(self, recipe: str, change: Change, *, since: Production, pinned: str) -> Production:
+    def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
         """Append to the history what is in production from now on; `change.before` is filled in. One process after the other."""
         with self._lock(recipe):
-            known = self._fresh(recipe)
+            known = self._read_production(recipe)
             if known != since:
-                raise InputError(_moved(recipe, known), hint=f"look again with pandora recipes history {recipe}, then decide")
+                raise InputError(_conflict_message(recipe, known), hint=f"look again with pandora recipes history {recipe}, then decide")
             return self._write(recipe, known, change.model_copy(update={"before": known.version}), pinned=pinned)
 
     def faults(self) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class RecipeVersionFiles:
     def _faults_of(self, recipe: str) -> list[str]:
         faults: list[str] = []
         try:
-            standing = self._fresh(recipe)
+            standing = self._read_production(recipe)
         except ConfigurationError as error:
             faults.append(str(error))
         else:
@@ -105,7 +105,7 @@ class RecipeVersionFiles:
                 faults.append(str(error))
         return faults
 
-    def _named(self, recipe: str, version: str) -> str:
+    def _full_hash(self, recipe: str, version: str) -> str:
         kept = self.versions(recipe)
         if not _BEGINNING.fullmatch(version):
             raise InputError(
@@ -123,46 +123,46 @@ class RecipeVersionFiles:
         path = self._path(recipe, version)
         return read_version(read_text(path), path=recipe, version=version, where=str(path))
 
-    def _fresh(self, recipe: str) -> Production:
+    def _read_production(self, recipe: str) -> RecipeProduction:
         path = self._folder(recipe) / _PRODUCTION
         try:
-            found = find_model(path, Production, expected="a record of what is in production")
+            found = find_json_record(path, RecipeProduction, expected="a record of what is in production")
         except DocumentError as error:
             hint = f"mend {path}, or move it away: then the recipe's file is what runs"
             raise ConfigurationError(str(error), hint=hint) from error
         if found and found.recipe != recipe:
             raise ConfigurationError(f"{path}: it tells of {found.recipe}: expected {recipe}", hint="move the file where it belongs")
-        return found or Production(recipe=recipe)
+        return found or RecipeProduction(recipe=recipe)
 
-    def _write(self, recipe: str, known: Production, change: Change, *, pinned: str) -> Production:
+    def _write(self, recipe: str, known: RecipeProduction, change: ProductionChange, *, pinned: str) -> RecipeProduction:
         history = (*known.history, change)
-        made = Production(recipe=recipe, pinned=pinned, layer=change.layer, history=history)
+        made = RecipeProduction(recipe=recipe, pinned=pinned, layer=change.layer, history=history)
         path = self._folder(recipe) / _PRODUCTION
-        write_whole(path, encoded(path.name, made.model_dump_json(indent=1) + "\n"))
+        write_atomic(path, encode_text(path.name, made.model_dump_json(indent=1) + "\n"))
         return made
 
     def _lock(self, recipe: str) -> AbstractContextManager[None]:
-        return held(self._folder(recipe) / ".lock", what=f"the versions of {recipe}", seconds=_LOCK_S)
+        return file_lock(self._folder(recipe) / ".lock", what=f"the versions of {recipe}", seconds=_LOCK_S)
 
     def _recipes(self) -> list[str]:
-        root = inside(self._layout.root, self._layout.recipes)
+        root = path_inside(self._layout.root, self._layout.recipes)
         with disk_errors(root, "cannot read"):
             folders = sorted(root.glob("*/*")) if root.is_dir() else []
         return [f"{folder.parent.name}/{folder.name}" for folder in folders if folder.is_dir()]
 
     def _folder(self, recipe: str) -> Path:
-        return inside(self._layout.root, self._layout.recipe(recipe))
+        return path_inside(self._layout.root, self._layout.recipe(recipe))
 
     def _path(self, recipe: str, version: str) -> Path:
         return self._folder(recipe) / f"{version}.json"
 
 
-def _is_new(loaded: LoadedRecipe, standing: Production) -> bool:
+def _is_new_version(loaded: LoadedRecipe, standing: RecipeProduction) -> bool:
     """Whether a version that runs is another than history says, which a pinned one never is."""
     return not standing.pinned and standing.version != loaded.version
 
 
-def _moved(recipe: str, known: Production) -> str:
+def _conflict_message(recipe: str, known: RecipeProduction) -> str:
     last = known.history[-1] if known.history else None
     told = f"{last.who or 'a call'} put {last.version} there ({last.kind})" if last else "its record is gone"
     return f"{recipe}: what is in production changed meanwhile: {told}: expected it as it was when this was decided"

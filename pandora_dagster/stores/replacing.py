@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from pandora_dagster.stores.files import disk_errors, encoded, sha, write_all
+from pandora_dagster.stores.files import disk_errors, encode_text, sha, write_all
 from pandora_dagster.stores.layout import KEPT
 
 
@@ -18,7 +18,7 @@ def keep_replaced(folder: Path, replaced: Mapping[str, str]) -> None:
     kept = folder / KEPT
     with disk_errors(kept):
         kept.mkdir(exist_ok=True)
-    write_all(kept, {sha(text): encoded(name, text) for name, text in replaced.items()})
+    write_all(kept, {sha(text): encode_text(name, text) for name, text in replaced.items()})
 
 
 def release_replaced(folder: Path) -> None:

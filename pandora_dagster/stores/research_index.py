@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pandora_dagster.contracts.sources import ResearchRow, VisitRow
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 
 Row = TypeVar("Row", bound=ResearchRow | VisitRow)
 _KINDS = {"quality_score": "DOUBLE", "source_turn": "BIGINT", "webpage_cache": "VARCHAR[]", "fields": "VARCHAR[]"}
@@ -31,11 +31,11 @@ SCHEMA = Schema(
 class DuckResearchIndex:
     """Rows by user and file. Every method opens, works and closes; raises StoreError."""
 
-    file: DuckFile
+    file: DuckDBFile
 
     @classmethod
     def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckResearchIndex":
-        return cls(DuckFile(path, SCHEMA, wait_s))
+        return cls(DuckDBFile(path, SCHEMA, wait_s))
 
     def put(self, rows: Sequence[ResearchRow | VisitRow]) -> None:
         """Store rows, each in the place of an older one of the same file; all of them or none."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pandora_dagster.contracts.sources import ResearchRow, VisitRow
-from pandora_dagster.stores.duck import DuckFile
+from pandora_dagster.stores.duck import DuckDBFile
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.sources import Row, SourceFiles
 
@@ -15,19 +15,19 @@ def rebuild_sources(files: SourceFiles, index: DuckResearchIndex, *, report: Cal
     A record that can not be read is told to `report`. Raises StoreError.
     """
     file = index.file
-    fresh = DuckResearchIndex(DuckFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s))
+    fresh = DuckResearchIndex(DuckDBFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s))
     with fresh.file.locked():
         fresh.file.discard()
     faults: list[str] = []
-    rows = list(files.stored(faults))
+    rows = list(files.stored_rows(faults))
     if not rows and not file.path.exists():
-        _told(faults, report)
+        _report_faults(faults, report)
         return 0, None
     fresh.put(rows)
-    aside = file.take(fresh.file)
+    aside = file.replace_with(fresh.file)
     known = {_key(row) for row in rows}
-    index.put([row for row in files.stored([]) if _key(row) not in known])  # what was stored meanwhile
-    _told(faults, report)
+    index.put([row for row in files.stored_rows([]) if _key(row) not in known])  # what was stored meanwhile
+    _report_faults(faults, report)
     return len(rows), aside
 
 
@@ -35,16 +35,16 @@ def verify_sources(files: SourceFiles, index: DuckResearchIndex) -> tuple[str, .
     """Every difference between records and index, each as one sentence; empty where they agree. Raises StoreError."""
     faults: list[str] = []
     there = {_key(row): row for row in (*index.rows(ResearchRow), *index.rows(VisitRow))}
-    for row in files.stored(faults):
+    for row in files.stored_rows(faults):
         found = there.pop(_key(row), None)
         if found is None:
-            faults.append(f"{_named(row)}: missing from the index, expected a row")
+            faults.append(f"{_row_name(row)}: missing from the index, expected a row")
         elif found != row:
-            faults.append(f"{_named(row)}: changed since it was indexed: expected the row to say what the file says")
-    return (*faults, *(f"{_named(row)}: in the index, but no readable record: expected no row" for row in there.values()))
+            faults.append(f"{_row_name(row)}: changed since it was indexed: expected the row to say what the file says")
+    return (*faults, *(f"{_row_name(row)}: in the index, but no readable record: expected no row" for row in there.values()))
 
 
-def _told(faults: list[str], report: Callable[[str], None]) -> None:
+def _report_faults(faults: list[str], report: Callable[[str], None]) -> None:
     for fault in faults:
         report(fault)
 
@@ -53,5 +53,5 @@ def _key(row: Row) -> tuple[type, str, str]:
     return type(row), row.user_id, row.file
 
 
-def _named(row: Row) -> str:
+def _row_name(row: Row) -> str:
     return f"{row.user_id}: {f'research {row.topic}' if isinstance(row, ResearchRow) else row.visit_id}"

@@ -6,11 +6,11 @@ Pure: a turn in, a turn out. Which section belongs to which phase is told by who
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.stores.commits import context_fields
-from pandora_dagster.stores.manifests import settled
+from pandora_dagster.stores.manifests import updated_manifest
 from pandora_dagster.text.sections import ContextDocument
 
 UNFINISHED = frozenset({TurnState.OPEN, TurnState.HALTED})
@@ -29,18 +29,18 @@ class PhaseTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedPhases:
     """The phases that a re-run of `phase` takes back: it and all after it."""
 
     phases: frozenset[str]
 
     @classmethod
-    def by(cls, phase: str, order: Sequence[str]) -> "Dropped":
+    def from_phase(cls, phase: str, order: Sequence[str]) -> "DroppedPhases":
         if phase not in order:
             raise ValueError(f"phase {phase!r}: expected one of {', '.join(order)}")
         return cls(frozenset(order[order.index(phase) :]))
 
-    def anything_of(self, manifest: Manifest, table: PhaseTable) -> bool:
+    def affects_finished(self, manifest: Manifest, table: PhaseTable) -> bool:
         """Whether something finished is taken back. A recorded turn's sections count as finished: nobody re-ran them."""
         if any(p.phase in self.phases for p in manifest.phases):
             return True
@@ -48,7 +48,7 @@ class Dropped:
         return manifest.recorded and not numbers.isdisjoint(manifest.sections)
 
 
-def reduced(turn: Turn, dropped: Dropped, table: PhaseTable, *, counter: CountsTokens) -> Turn:
+def drop_phases(turn: Turn, dropped: DroppedPhases, table: PhaseTable, *, counter: TokenMeasure) -> Turn:
     """`turn` without what the dropped phases wrote, in the state in which the re-run finds it."""
     manifest = turn.manifest
     phases = tuple(p for p in manifest.phases if p.phase not in dropped.phases)
@@ -61,16 +61,16 @@ def reduced(turn: Turn, dropped: Dropped, table: PhaseTable, *, counter: CountsT
     if fields["state"] == TurnState.OPEN:
         fields["recorded"] = False
     files = {name: text for name, text in turn.files.items() if name in names}
-    return Turn(turn.key, settled(manifest, fields), context, files)
+    return Turn(turn.key, updated_manifest(manifest, fields), context, files)
 
 
-def _without_sections(context: str, dropped: Dropped, table: PhaseTable) -> str:
+def _without_sections(context: str, dropped: DroppedPhases, table: PhaseTable) -> str:
     numbers = {n for phase, n in table.sections.items() if phase in dropped.phases and n != 0}
     document = ContextDocument.parse(context)
     return ContextDocument(document.preamble, tuple(s for s in document.sections if s.number not in numbers)).render()
 
 
-def _state(manifest: Manifest, dropped: Dropped, table: PhaseTable) -> TurnState:
+def _state(manifest: Manifest, dropped: DroppedPhases, table: PhaseTable) -> TurnState:
     if manifest.state in UNFINISHED:
         return TurnState.OPEN
     asked = tuple(p for p in table.clarifying if manifest.finished(p))

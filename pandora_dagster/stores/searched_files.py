@@ -16,7 +16,7 @@ import duckdb
 import zstandard
 
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 
 _CHUNK, _OVERLAP = 8 * 1024 * 1024, 4_096
 _ROWS = 2_000
@@ -24,7 +24,7 @@ _ZSTD, _GZIP, _SQLITE, _DUCKDB = b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"SQLite form
 _READ_ONLY: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": False, "autoload_known_extensions": False}
 
 
-def contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, bytes]]:
+def searchable_contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, bytes]]:
     """Pieces of a file, each with where it is: its name, its bytes as they lie, then what is packed in it.
 
     Pieces overlap. Raises StoreError for a file that can not be read, or whose container can not be opened: nobody knows what is in it.
@@ -87,7 +87,7 @@ def _sqlite(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _duckdb(path: Path, wait_s: float) -> Iterator[tuple[str, bytes]]:
-    with DuckFile(path, Schema(0, ()), wait_s).locked(), duckdb.connect(path, read_only=True, config=_READ_ONLY) as db:
+    with DuckDBFile(path, Schema(0, ()), wait_s).locked(), duckdb.connect(path, read_only=True, config=_READ_ONLY) as db:
         for (table,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             cursor = db.execute(f'SELECT * FROM "{table}"')  # noqa: S608 - the file's own names
             columns = [about[0] for about in cursor.description or ()]

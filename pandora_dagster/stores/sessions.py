@@ -8,11 +8,11 @@ from pathlib import Path
 from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, UserId, session_id
 from pandora_dagster.errors import BadIdError, DocumentError
-from pandora_dagster.stores.directory import users
-from pandora_dagster.stores.files import disk_errors, encoded, inside, write_all
+from pandora_dagster.stores.directory import user_ids
+from pandora_dagster.stores.files import disk_errors, encode_text, path_inside, write_all
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.model_files import find_json_record
 
 _RECORD = "session.json"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -47,7 +47,7 @@ class SessionFiles:
         """Write the record unless one stands there; returns what stands there now. Raises StoreError or DocumentError."""
         user, session = UserId(record.user_id), SessionId(record.session_id)
         lock = self._layout.user(user) / "sessions" / ".lock"
-        with held(inside(self._layout.root, lock), what=f"sessions of {user}", seconds=self._lock_seconds):
+        with file_lock(path_inside(self._layout.root, lock), what=f"sessions of {user}", seconds=self._lock_seconds):
             known = self.find(user, session)
             if known is None:
                 self.save(record)
@@ -57,11 +57,11 @@ class SessionFiles:
         """Write a record, all or nothing; raises StoreError. One that calls its import complete need not outlive a power
         failure: without it the import is taken up again and finds everything in place."""
         folder = self._folder(UserId(record.user_id), SessionId(record.session_id))
-        write_all(folder, {_RECORD: encoded(_RECORD, record.model_dump_json(indent=1) + "\n")}, durable=record.state != "complete")
+        write_all(folder, {_RECORD: encode_text(_RECORD, record.model_dump_json(indent=1) + "\n")}, durable=record.state != "complete")
 
     def records(self, user: UserId | None = None) -> Iterator[SessionRecord]:
         """By user, then by first turn; raises DocumentError for a damaged one."""
-        for owner in (user,) if user else users(self._layout):
+        for owner in (user,) if user else user_ids(self._layout):
             found = (self._read(path) for path in self._paths(owner))
             yield from sorted((r for r in found if r), key=lambda r: (r.first_turn, r.created_at, r.session_id))
 
@@ -70,10 +70,10 @@ class SessionFiles:
         if not folder.is_dir():
             return []
         with disk_errors(folder, "cannot list"):
-            return [inside(self._layout.root, path) / _RECORD for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+            return [path_inside(self._layout.root, path) / _RECORD for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
 
     def _folder(self, user: UserId, session: SessionId) -> Path:
-        return inside(self._layout.root, self._layout.session(user, session_folder(session)))
+        return path_inside(self._layout.root, self._layout.session(user, session_folder(session)))
 
     def _read(self, path: Path) -> SessionRecord | None:
-        return find_model(path, SessionRecord, expected="a session record")
+        return find_json_record(path, SessionRecord, expected="a session record")

@@ -29,11 +29,11 @@ def read_record(text: str, shape: type[Record], *, where: str) -> Record:
     try:
         return shape.model_validate(value)
     except ValidationError as error:
-        faults = [f"{where}: {_place(f['loc'])}{_said(f, shape)}" for f in error.errors(include_url=False)]
+        faults = [f"{where}: {_place(f['loc'])}{_fault_sentence(f, shape)}" for f in error.errors(include_url=False)]
         raise DocumentError("\n".join(faults[:_MOST_FAULTS])) from error
 
 
-def written_record(record: Research | Visit) -> str:
+def render_record(record: Research | Visit) -> str:
     """The record as JSON for a file; raises DocumentError where it could not be read back as it is."""
     where = record.logical_id
     try:
@@ -44,7 +44,7 @@ def written_record(record: Research | Visit) -> str:
     return text
 
 
-def _said(fault: ErrorDetails, shape: type[Record]) -> str:
+def _fault_sentence(fault: ErrorDetails, shape: type[Record]) -> str:
     """What is wrong with a field, and what was expected there."""
     told, path = fault["msg"].removeprefix("Value error, "), fault["loc"]
     if "expected" in told:

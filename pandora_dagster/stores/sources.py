@@ -11,12 +11,12 @@ from typing import TypeVar
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.sources import Research, ResearchRow, Visit, VisitRow, research_id, visit_reference
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.directory import users
-from pandora_dagster.stores.files import disk_errors, encoded, inside, read_text, sha, write_whole
+from pandora_dagster.stores.directory import user_ids
+from pandora_dagster.stores.files import disk_errors, encode_text, path_inside, read_text, sha, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.locks import file_lock
 from pandora_dagster.stores.research_index import DuckResearchIndex
-from pandora_dagster.stores.source_records import read_record, written_record
+from pandora_dagster.stores.source_records import read_record, render_record
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 """A visited page's extraction takes some kilobytes."""
@@ -87,9 +87,9 @@ class SourceFiles:
                 return str(self._layout.visits(user) / visit.file)
         return None
 
-    def stored(self, faults: list[str]) -> Iterator[Row]:
+    def stored_rows(self, faults: list[str]) -> Iterator[Row]:
         """Rows of every record on the disk, as the index should hold them; what can not be read is named in `faults`."""
-        for user in users(self._layout):
+        for user in user_ids(self._layout):
             for folder, shape in ((self._layout.research(user), Research), (self._layout.visits(user), Visit)):
                 for path in _records(folder):
                     try:
@@ -102,14 +102,14 @@ class SourceFiles:
                         faults.append(str(error))
 
     def _put(self, user: UserId, record: Research | Visit) -> None:
-        text = written_record(record)
+        text = render_record(record)
         folder = self._layout.research(user) if isinstance(record, Research) else self._layout.visits(user)
-        data = encoded(record.logical_id, text)
+        data = encode_text(record.logical_id, text)
         if len(data) > MAX_RECORD_BYTES:
             raise DocumentError(f"{record.logical_id}: {len(data):,} bytes: expected at most {MAX_RECORD_BYTES:,}")
-        path = inside(self._layout.root, folder / _file(record))
-        with held(self._layout.user(user) / ".sources.lock", what=f"the sources of {user}", seconds=self._lock_seconds):
-            write_whole(path, data)
+        path = path_inside(self._layout.root, folder / _file(record))
+        with file_lock(self._layout.user(user) / ".sources.lock", what=f"the sources of {user}", seconds=self._lock_seconds):
+            write_atomic(path, data)
             self._index.put([_row(user, record, text)])
 
     def _read(self, path: Path, shape: type[Stored]) -> Stored:
@@ -121,7 +121,7 @@ class SourceFiles:
 
     def _text(self, path: Path) -> str:
         try:
-            return read_text(inside(self._layout.root, path), limit=MAX_RECORD_BYTES)
+            return read_text(path_inside(self._layout.root, path), limit=MAX_RECORD_BYTES)
         except DocumentError as error:
             if not error.missing:
                 raise

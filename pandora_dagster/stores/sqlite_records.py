@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from pandora_dagster.contracts.erasure import Scrubs
+from pandora_dagster.contracts.erasure import TraceScrubber
 from pandora_dagster.errors import StoreError
 
 _OWNERS = ("partition", "value")
@@ -17,9 +17,9 @@ _OWNERS = ("partition", "value")
 _BODY = 262_144
 
 
-def erase_records(path: Path, traces: Scrubs, *, wait_s: float = 30.0) -> None:
+def erase_sqlite_rows(path: Path, traces: TraceScrubber, *, wait_s: float = 30.0) -> None:
     """Rows of the user's go; in all others every trace is replaced. Raises StoreError where another process holds the file too long."""
-    with opened(path, wait_s) as db:
+    with open_sqlite(path, wait_s) as db:
         for table, columns in _tables(db):
             _delete_own(db, table, columns, traces.user)
             _scrub(db, table, columns, traces)
@@ -30,7 +30,7 @@ def erase_records(path: Path, traces: Scrubs, *, wait_s: float = 30.0) -> None:
 
 
 @contextmanager
-def opened(path: Path, wait_s: float = 30.0) -> Generator[sqlite3.Connection]:
+def open_sqlite(path: Path, wait_s: float = 30.0) -> Generator[sqlite3.Connection]:
     """A connection that overwrites what it deletes."""
     try:
         with closing(sqlite3.connect(path, timeout=wait_s)) as db:
@@ -54,7 +54,7 @@ def _delete_own(db: sqlite3.Connection, table: str, columns: list[str], user: st
             db.execute(f'DELETE FROM "{table}" WHERE {own}', [starts, user])  # noqa: S608 - the file's own names
 
 
-def _scrub(db: sqlite3.Connection, table: str, columns: list[str], traces: Scrubs) -> None:
+def _scrub(db: sqlite3.Connection, table: str, columns: list[str], traces: TraceScrubber) -> None:
     changed: list[tuple[int, str, object]] = []
     cursor = db.execute(f'SELECT rowid, * FROM "{table}"')  # noqa: S608 - the file's own names
     while rows := cursor.fetchmany(500):
@@ -66,7 +66,7 @@ def _scrub(db: sqlite3.Connection, table: str, columns: list[str], traces: Scrub
         db.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', [clean, rowid])  # noqa: S608
 
 
-def _cleaned(column: str, value: object, traces: Scrubs) -> object:
+def _cleaned(column: str, value: object, traces: TraceScrubber) -> object:
     """The cell without traces; None where it has none."""
     if isinstance(value, str):
         return _text(column, value, traces)
@@ -79,14 +79,14 @@ def _cleaned(column: str, value: object, traces: Scrubs) -> object:
     data = value if plain is None else plain
     if not traces.found_in(data):
         return None
-    clean = traces.scrubbed(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    clean = traces.scrub(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
     return clean if plain is None else zlib.compress(clean)
 
 
-def _text(column: str, value: str, traces: Scrubs) -> str | None:
+def _text(column: str, value: str, traces: TraceScrubber) -> str | None:
     shown = f'"{column}": "{value}"' if len(value) <= _BODY else value
     if not traces.found_in(shown.encode(errors="surrogatepass")):
         return None
     if value == traces.user:
         return "erased"
-    return traces.scrubbed(value)
+    return traces.scrub(value)

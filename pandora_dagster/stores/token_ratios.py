@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import encoded, inside, write_whole
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.model_files import find_model
+from pandora_dagster.stores.files import encode_text, path_inside, write_atomic
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.model_files import find_json_record
 
 _FILE = "token_ratios.json"
 
@@ -37,17 +37,17 @@ class TokenRatioFile:
 
     def keep(self, layer: ModelLayer, model: str, ratio: float) -> None:
         """Replace the layer's entry, while no other process does; raises StoreError. A damaged file is begun anew."""
-        with held(self._path().with_name(f".{_FILE}.lock"), what="the token ratios", seconds=self._lock_seconds):
+        with file_lock(self._path().with_name(f".{_FILE}.lock"), what="the token ratios", seconds=self._lock_seconds):
             try:
                 known = self._load()
             except DocumentError:
                 known = {}
             ratios = _Ratios({**known, layer: _Ratio(model=model, ratio=ratio)})
-            write_whole(self._path(), encoded(_FILE, ratios.model_dump_json(indent=1) + "\n"))
+            write_atomic(self._path(), encode_text(_FILE, ratios.model_dump_json(indent=1) + "\n"))
 
     def _load(self) -> dict[ModelLayer, _Ratio]:
-        found = find_model(self._path(), _Ratios, expected="layers with model and ratio")
+        found = find_json_record(self._path(), _Ratios, expected="layers with model and ratio")
         return found.root if found else {}
 
     def _path(self) -> Path:
-        return inside(self._root, self._root / _FILE)
+        return path_inside(self._root, self._root / _FILE)

@@ -11,15 +11,15 @@ from typing import Any, Protocol
 
 import duckdb
 
-from pandora_dagster.contracts.archive import Stands
+from pandora_dagster.contracts.archive import TurnActivity
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, Manifest, SearchFilters, TurnRow
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.selection.places import NUMBER_BITS, doc_of, number_of
-from pandora_dagster.selection.question import without_names
-from pandora_dagster.stores.duck import DuckFile
+from pandora_dagster.selection.places import NUMBER_BITS, document_number, turn_number
+from pandora_dagster.selection.question import strip_names
+from pandora_dagster.stores.duck import DuckDBFile
 from pandora_dagster.stores.message_search import MessageSearch, messages_only, speakers_of
-from pandora_dagster.stores.postings import posted, session_term
+from pandora_dagster.stores.postings import search_documents, session_term
 from pandora_dagster.stores.turn_tables import (
     ALL_MESSAGES,
     ALL_POSTINGS,
@@ -29,12 +29,12 @@ from pandora_dagster.stores.turn_tables import (
     SCHEMA,
     TIERS,
     TURN_NAMES,
-    after,
-    base_of,
-    bases,
-    drop,
-    insert,
-    merge_full,
+    end_of,
+    user_base,
+    allocate_bases,
+    drop_turns,
+    insert_turns,
+    merge_full_tables,
     row_from,
 )
 from pandora_dagster.text.words import TermReader
@@ -70,7 +70,7 @@ _RESTATE = """
 """
 _SAID = f"""
     SELECT doc, message_id, role, speaker, text, created_at FROM {ALL_MESSAGES}
-    WHERE doc >= ? AND doc < ? AND doc & {doc_of(1) - 1} > 0 ORDER BY doc
+    WHERE doc >= ? AND doc < ? AND doc & {document_number(1) - 1} > 0 ORDER BY doc
 """  # noqa: S608
 _HAVING = {
     name: f"SELECT 1 FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND {having} LIMIT 1"  # noqa: S608
@@ -84,28 +84,28 @@ _HAVING = {
 """SQL that finds a turn with a filter's value."""
 
 
-class Likens(Protocol):
+class VectorSimilarity(Protocol):
     """Where vectors are kept: they say what is like a query, given in one wording or more. Never raises; `{}` where they can not."""
 
-    def likeness(self, user: str, *wordings: str) -> Mapping[int, float]: ...
+    def similarities(self, user: str, *wordings: str) -> Mapping[int, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class DuckTurnIndex:
     """`TurnIndex`, which also finds single messages, in one DuckDB file. Every method opens, works and closes; raises StoreError."""
 
-    file: DuckFile
+    file: DuckDBFile
     reader: TermReader = field(default_factory=TermReader)
-    vectors: Likens | None = None
+    vectors: VectorSimilarity | None = None
     """What a search is given besides the words; None: words alone."""
     clock: Callable[[], datetime] | None = None
     """Tells the day on which a question is asked, in UTC as all times of turns are; None: `yesterday` and the like stay words."""
 
     @classmethod
     def at(
-        cls, path: Path, *, wait_s: float = 30.0, vectors: Likens | None = None, clock: Callable[[], datetime] | None = None
+        cls, path: Path, *, wait_s: float = 30.0, vectors: VectorSimilarity | None = None, clock: Callable[[], datetime] | None = None
     ) -> "DuckTurnIndex":
-        return cls(DuckFile(path, SCHEMA, wait_s), vectors=vectors, clock=clock)
+        return cls(DuckDBFile(path, SCHEMA, wait_s), vectors=vectors, clock=clock)
 
     @property
     def today(self) -> date | None:
@@ -116,12 +116,12 @@ class DuckTurnIndex:
         newest = {(row.user_id, row.number): row for row in rows}
         if not newest:
             return
-        made = [(row, tuple(posted(row, self.reader))) for row in newest.values()]  # before the file is taken from others
+        made = [(row, tuple(search_documents(row, self.reader))) for row in newest.values()]  # before the file is taken from others
         with self.file.writing() as db:
-            of = bases(db, list(dict.fromkeys(row.user_id for row, _ in made)))
-            drop(db, [of[row.user_id] + doc_of(row.number) for row, _ in made])
-            insert(db, [(of[row.user_id], row, documents) for row, documents in made])
-            merge_full(db)
+            of = allocate_bases(db, list(dict.fromkeys(row.user_id for row, _ in made)))
+            drop_turns(db, [of[row.user_id] + document_number(row.number) for row, _ in made])
+            insert_turns(db, [(of[row.user_id], row, documents) for row, documents in made])
+            merge_full_tables(db)
 
     def rows(
         self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
@@ -135,13 +135,13 @@ class DuckTurnIndex:
             if user is None:
                 last = 2**62 if before is None else before
                 found = db.execute(_OF_ALL, [last, session, session, most]).fetchall()
-            elif (base := base_of(db, user)) is None:
+            elif (base := user_base(db, user)) is None:
                 found = []
             else:
                 found = _rows(db, base, _end(base, before), session, most)
         return tuple(row_from(values) for values in reversed(found))
 
-    def restate(self, manifests: Sequence[Manifest]) -> None:
+    def update_states(self, manifests: Sequence[Manifest]) -> None:
         """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
         with self.file.writing() as db:
             docs = _docs(db, [m.key for m in manifests])
@@ -149,7 +149,7 @@ class DuckTurnIndex:
             for tier in TIERS:
                 db.execute(_RESTATE.format(table=f"turns{tier}"), values)
 
-    def standing(self, *, archived: bool | None = None, between: tuple[str, str] = _ALL_TIME) -> Iterator[Stands]:
+    def activities(self, *, archived: bool | None = None, between: tuple[str, str] = _ALL_TIME) -> Iterator[TurnActivity]:
         """Of every turn its state and last activity, nothing else, user by user and by number; some at a time, the file closed between.
 
         `archived`: only those that are, or are not; `between`: only where the text of the last activity lies from one to before the other.
@@ -158,29 +158,29 @@ class DuckTurnIndex:
         while True:
             with self.file.reading() as db:
                 found = db.execute(_STANDING, [last, archived, archived, *between, _AT_A_TIME]).fetchall()
-            yield from (Stands(TurnKey(UserId(user), number), state, at) for _, user, number, state, at in found)
+            yield from (TurnActivity(TurnKey(UserId(user), number), state, at) for _, user, number, state, at in found)
             if len(found) < _AT_A_TIME:
                 return
             last = found[-1][0]
 
-    def absent(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
+    def missing(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
         """Those that have no row."""
         with self.file.reading() as db:
             docs = _docs(db, keys)
             found = {doc for (doc,) in db.execute(_THERE, [docs]).fetchall()}
         return tuple(key for key, doc in zip(keys, docs, strict=True) if doc not in found)
 
-    def sessions(self, user: str) -> dict[str, tuple[Stands, ...]]:
+    def sessions(self, user: str) -> dict[str, tuple[TurnActivity, ...]]:
         """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
         with self.file.reading() as db:
-            base = base_of(db, user)
-            found = [] if base is None else db.execute(_SESSIONS, [base, after(base)]).fetchall()
-        sessions: dict[str, list[Stands]] = {}
+            base = user_base(db, user)
+            found = [] if base is None else db.execute(_SESSIONS, [base, end_of(base)]).fetchall()
+        sessions: dict[str, list[TurnActivity]] = {}
         for session, number, state, last in found:
-            sessions.setdefault(session, []).append(Stands(TurnKey(UserId(user), number), state, last))
+            sessions.setdefault(session, []).append(TurnActivity(TurnKey(UserId(user), number), state, last))
         return {session: tuple(turns) for session, turns in sessions.items()}
 
-    def behind(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+    def outdated(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
         """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
         with self.file.reading() as db:
             docs = _docs(db, [m.key for m in manifests])
@@ -188,15 +188,15 @@ class DuckTurnIndex:
         stated = ((m.state, m.last_activity, m.tokens, m.context_sha) for m in manifests)
         return tuple(m for m, doc, says in zip(manifests, docs, stated, strict=True) if found.get(doc) != says)
 
-    def said(self, user: str) -> dict[int, tuple[IndexedMessage, ...]]:
+    def messages_by_turn(self, user: str) -> dict[int, tuple[IndexedMessage, ...]]:
         """The messages of a user's turns by the turn's number, as they were put."""
         with self.file.reading() as db:
-            base = base_of(db, user)
-            found = [] if base is None else db.execute(_SAID, [base, after(base)]).fetchall()
+            base = user_base(db, user)
+            found = [] if base is None else db.execute(_SAID, [base, end_of(base)]).fetchall()
         turns: dict[int, list[IndexedMessage]] = {}
         for doc, *values in found:
             message = IndexedMessage.model_validate(dict(zip(("id", "role", "name", "text", "created_at"), values, strict=True)))
-            turns.setdefault(number_of(doc - (base or 0)), []).append(message)
+            turns.setdefault(turn_number(doc - (base or 0)), []).append(message)
         return {number: tuple(messages) for number, messages in turns.items()}
 
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
@@ -206,9 +206,9 @@ class DuckTurnIndex:
         """
         if limit <= 0:
             return ()
-        likeness = self._likeness(user, query)
+        likeness = self._similarities(user, query)
         with self.file.reading() as db:
-            base = base_of(db, user)
+            base = user_base(db, user)
             if base is None:
                 return ()
             scores: dict[int, float] = {}
@@ -216,7 +216,7 @@ class DuckTurnIndex:
             for scored in search.ranked(query):
                 scores.setdefault(scored.unit.number, scored.score)
             best = list(scores)[:limit]
-            rows = map(row_from, db.execute(_BY_DOC, [[base + doc_of(number) for number in best], limit]).fetchall())
+            rows = map(row_from, db.execute(_BY_DOC, [[base + document_number(number) for number in best], limit]).fetchall())
             by_number = {row.number: row for row in rows}
         return tuple(Candidate(by_number[number], scores[number]) for number in best)
 
@@ -226,50 +226,50 @@ class DuckTurnIndex:
         """The user's own messages that share something with `query` or stand beside one that does, best first."""
         if limit <= 0:
             return ()
-        likeness = self._likeness(user, query)
+        likeness = self._similarities(user, query)
         with self.file.reading() as db:
-            base = base_of(db, user)
+            base = user_base(db, user)
             if base is None:
                 return ()
             search = MessageSearch(db, base, _end(base, before), self.reader, filters, likeness, self.today)
             return search.texts(messages_only(search.ranked(query))[:limit])
 
-    def unmatched(self, user: str, filters: SearchFilters) -> dict[str, str]:
+    def unmatched_filters(self, user: str, filters: SearchFilters) -> dict[str, str]:
         """Filter -> its value, of session, intent, topic and state, where no turn of the user has that value."""
         wanted = {"session": filters.session, "intent": filters.intent, "topic": filters.topic, "state": filters.state}
         given = {name: str(value) for name, value in wanted.items() if value is not None}
         with self.file.reading() as db:
-            base = base_of(db, user)
+            base = user_base(db, user)
             return (
-                given if base is None else {n: v for n, v in given.items() if not db.execute(_HAVING[n], [base, after(base), v]).fetchone()}
+                given if base is None else {n: v for n, v in given.items() if not db.execute(_HAVING[n], [base, end_of(base), v]).fetchone()}
             )
 
-    def _likeness(self, user: str, query: str) -> Mapping[int, float]:
+    def _similarities(self, user: str, query: str) -> Mapping[int, float]:
         """To the query as it stands and without the names in it together: a name makes all alike that its bearer said, and the
         ranking counts it already. Asked while the file is closed: nobody waits at the lock for a model."""
         if not self.vectors:
             return {}
         with self.file.reading() as db:
-            base = base_of(db, user)
+            base = user_base(db, user)
             speakers = [] if base is None else speakers_of(db, base)[0]
-        return self.vectors.likeness(user, query, without_names(query, speakers))
+        return self.vectors.similarities(user, query, strip_names(query, speakers))
 
     def remove(self, user: str, numbers: Sequence[int]) -> None:
         """Take turns out of the index; those it does not hold are passed over."""
         with self.file.writing() as db:
-            base = base_of(db, user)
+            base = user_base(db, user)
             if base is not None:
-                drop(db, [base + doc_of(number) for number in numbers if 0 <= number < 1 << NUMBER_BITS])
+                drop_turns(db, [base + document_number(number) for number in numbers if 0 <= number < 1 << NUMBER_BITS])
 
 
 def _docs(db: duckdb.DuckDBPyConnection, keys: Sequence[TurnKey]) -> list[int]:
     """The number of each turn's row; -1 where its user has none."""
-    of = {user: base_of(db, user) for user in {key.user for key in keys}}
-    return [-1 if (base := of[key.user]) is None else base + doc_of(key.number) for key in keys]
+    of = {user: user_base(db, user) for user in {key.user for key in keys}}
+    return [-1 if (base := of[key.user]) is None else base + document_number(key.number) for key in keys]
 
 
 def _end(base: int, before: int | None) -> int:
-    return after(base) if before is None else min(after(base), base + doc_of(max(0, before)))
+    return end_of(base) if before is None else min(end_of(base), base + document_number(max(0, before)))
 
 
 def _rows(db: duckdb.DuckDBPyConnection, base: int, end: int, session: str | None, most: int) -> list[tuple[Any, ...]]:

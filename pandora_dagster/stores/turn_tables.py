@@ -16,9 +16,9 @@ import duckdb
 
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.errors import StoreError
-from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, doc_of
+from pandora_dagster.selection.places import NUMBER_BITS, PLACE_BITS, document_number
 from pandora_dagster.stores.duck import Schema
-from pandora_dagster.stores.postings import Posted
+from pandora_dagster.stores.postings import SearchDocument
 
 TURN_COLUMNS = {
     "user_id": "VARCHAR",
@@ -101,7 +101,7 @@ _COUNT_SPEAKERS = f"""
 """  # noqa: S608
 
 
-def base_of(db: duckdb.DuckDBPyConnection, user: str) -> int | None:
+def user_base(db: duckdb.DuckDBPyConnection, user: str) -> int | None:
     """The number that a user's documents are counted from; None for a user who has none."""
     found = db.execute("SELECT no FROM users WHERE user_id = ?", [user]).fetchone()
     return int(found[0]) << _USER_SHIFT if found else None
@@ -116,12 +116,12 @@ def user_of(doc: int | str) -> int | str:
     return doc >> _USER_SHIFT if isinstance(doc, int) else f"{doc} >> {_USER_SHIFT}"
 
 
-def after(base: int) -> int:
+def end_of(base: int) -> int:
     """The first number that is no longer the user's."""
     return base + (1 << _USER_SHIFT)
 
 
-def bases(db: duckdb.DuckDBPyConnection, users: Sequence[str]) -> dict[str, int]:
+def allocate_bases(db: duckdb.DuckDBPyConnection, users: Sequence[str]) -> dict[str, int]:
     """`base_of` for users, each given a number where it has none."""
     known = dict(
         db.execute("SELECT user_id, no FROM users SEMI JOIN (SELECT unnest(?::VARCHAR[]) AS user_id) USING (user_id)", [users]).fetchall()
@@ -134,22 +134,22 @@ def bases(db: duckdb.DuckDBPyConnection, users: Sequence[str]) -> dict[str, int]
     return {user: int(no) << _USER_SHIFT for user, no in known.items()}
 
 
-def insert(db: duckdb.DuckDBPyConnection, turns: Sequence[tuple[int, TurnRow, Sequence[Posted]]]) -> None:
+def insert_turns(db: duckdb.DuckDBPyConnection, turns: Sequence[tuple[int, TurnRow, Sequence[SearchDocument]]]) -> None:
     """Add turns that are not there, each with its user's base, and the documents that it is made of."""
     for _, row, documents in turns:
         if row.number >> NUMBER_BITS or len(documents) >> PLACE_BITS:
             limits = f"expected a number below 2^{NUMBER_BITS} and less than 2^{PLACE_BITS} messages"
             raise StoreError(f"{row.user_id}:{row.turn_id}: {len(documents)} documents do not fit the index: {limits}")
     columns = [[_value(row, name) for _, row, _ in turns] for name in TURN_COLUMNS]
-    db.execute(_insertion("turns_new", TURN_COLUMNS), [[base + doc_of(row.number) for base, row, _ in turns], *columns])
+    db.execute(_insertion("turns_new", TURN_COLUMNS), [[base + document_number(row.number) for base, row, _ in turns], *columns])
     every = [(base + p.doc, p) for base, _, documents in turns for p in documents]
     docs = [doc for doc, _ in every]
     db.execute(_insertion("messages_new", _MESSAGE_COLUMNS), [docs, *([getattr(p, name) for _, p in every] for name in _MESSAGE_COLUMNS)])
     db.execute(_INSERT_POSTINGS, [docs, [p.length for _, p in every], [p.bag for _, p in every]])
-    db.execute(_COUNT_SPEAKERS.format(sign=1, table="messages_new"), [[base + doc_of(row.number) for base, row, _ in turns]])
+    db.execute(_COUNT_SPEAKERS.format(sign=1, table="messages_new"), [[base + document_number(row.number) for base, row, _ in turns]])
 
 
-def drop(db: duckdb.DuckDBPyConnection, turns: Sequence[int]) -> None:
+def drop_turns(db: duckdb.DuckDBPyConnection, turns: Sequence[int]) -> None:
     """Take turns out by their documents. The rest is looked for only in the tables of the tier where a turn is known to stand."""
     known = db.execute(f"SELECT tier, list(doc) FROM ({_LISTED}) SEMI JOIN {_GIVEN} USING (doc) GROUP BY tier", [turns]).fetchall()  # noqa: S608
     for tier, docs in known:
@@ -158,7 +158,7 @@ def drop(db: duckdb.DuckDBPyConnection, turns: Sequence[int]) -> None:
             db.execute(f"DELETE FROM {table} WHERE {_TURN_OF} IN {_GIVEN}", [docs])  # noqa: S608 - fixed names
 
 
-def merge_full(db: duckdb.DuckDBPyConnection) -> None:
+def merge_full_tables(db: duckdb.DuckDBPyConnection) -> None:
     """Merge the small tables where they are full, then the middle ones where they are."""
     if _count(db, "messages_new") < NEW_MESSAGES:
         return

@@ -11,37 +11,37 @@ from pathlib import Path
 from typing import Any
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id
-from pandora_dagster.contracts.ports import Clock, CountsTokens
+from pandora_dagster.contracts.ports import Clock, TokenMeasure
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import DocumentError, InputError, OriginalsDeletedError, StoreError, UnknownTurnError
 from pandora_dagster.stores import directory, placing
 from pandora_dagster.stores.cold import ColdFiles, original_turn
-from pandora_dagster.stores.commits import Request, change, check_active, context_fields, iso
-from pandora_dagster.stores.erasures import Erasures
-from pandora_dagster.stores.files import disk_errors, document_inside, encoded, inside, remove_strays, write_all
+from pandora_dagster.stores.commits import CommitRequest, prepare_commit, check_active, context_fields, iso
+from pandora_dagster.stores.erasures import ErasureIntents
+from pandora_dagster.stores.files import disk_errors, document_path_inside, encode_text, path_inside, remove_strays, write_all
 from pandora_dagster.stores.layout import LOCK, MANIFEST, REVISIONS, Layout
-from pandora_dagster.stores.locks import held
-from pandora_dagster.stores.manifests import rendered, settled
-from pandora_dagster.stores.numbering import allocate
-from pandora_dagster.stores.placing import Placed
+from pandora_dagster.stores.locks import file_lock
+from pandora_dagster.stores.manifests import render_manifest, updated_manifest
+from pandora_dagster.stores.numbering import allocate_numbers
+from pandora_dagster.stores.placing import TurnPlacement
 from pandora_dagster.stores.replacing import keep_replaced, release_replaced
-from pandora_dagster.stores.revisions import UNFINISHED, Dropped, PhaseTable, reduced
+from pandora_dagster.stores.revisions import UNFINISHED, DroppedPhases, PhaseTable, drop_phases
 from pandora_dagster.stores.verify import TurnFolder
 from pandora_dagster.text.sections import new_context
 
 
-class Turns:
+class TurnFiles:
     """The turns under one store root. `lock_seconds` is how long a lock is waited for."""
 
-    def __init__(self, root: Path, *, counter: CountsTokens, clock: Clock, phases: PhaseTable, lock_seconds: float = 10.0) -> None:
+    def __init__(self, root: Path, *, counter: TokenMeasure, clock: Clock, phases: PhaseTable, lock_seconds: float = 10.0) -> None:
         self._layout = Layout(root)
         self._counter = counter
         self._clock = clock
         self._phases = phases
         self._lock_seconds = lock_seconds
         self._cold = ColdFiles(root)
-        self._erasures = Erasures(root, wait_s=lock_seconds)
+        self._erasures = ErasureIntents(root, wait_s=lock_seconds)
 
     def start(
         self,
@@ -60,9 +60,9 @@ class Turns:
         """
         if mode not in ("chat", "code"):
             raise InputError(f"mode {mode[:40]!r}: expected chat or code")
-        session, context = session_id(session), _asked(query)
+        session, context = session_id(session), _query_document(query)
         with self._erasures.beginning(user):
-            remove_strays(inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
+            remove_strays(path_inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
             key = TurnKey(user, number or self.allocate(user, 1)[0])
             manifest = Manifest(
                 user_id=user,
@@ -73,31 +73,31 @@ class Turns:
                 last_activity=iso(now),
                 replies_to=replies_to,
             )
-            manifest = settled(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
+            manifest = updated_manifest(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
             turn = Turn(key, manifest, context)
-            placing.place(self._layout, [placing.folder_of(self._layout, turn)])
+            placing.place_folders(self._layout, [placing.new_turn_folder(self._layout, turn)])
             return turn
 
     def allocate(self, user: UserId, count: int) -> range:
         """`count` new turn numbers, given to nobody else."""
-        inside(self._layout.root, self._layout.turns(user))
+        path_inside(self._layout.root, self._layout.turns(user))
         with self._erasures.beginning(user):
-            return allocate(self._layout, user, count, seconds=self._lock_seconds)
+            return allocate_numbers(self._layout, user, count, seconds=self._lock_seconds)
 
     def place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> Turn:
         """A recorded turn put in place by one rename; `files` holds context.md. See `place_many` for more than a few."""
         return self.place_many([(key, files, manifest)])[0]
 
-    def place_many(self, turns: Iterable[Placed]) -> tuple[Turn, ...]:
+    def place_many(self, turns: Iterable[TurnPlacement]) -> tuple[Turn, ...]:
         """Recorded turns, all of their bytes on the disk before the first of them appears; a few hundred at a time is fastest.
 
         Hashes, tokens and the owner of documents that no phase names (the phase `recorded`) are filled in.
         """
-        made = tuple(placing.recorded(item, counter=self._counter) for item in turns)
+        made = tuple(placing.recorded_turn(item, counter=self._counter) for item in turns)
         with ExitStack() as begun:
             for user in sorted({turn.key.user for turn in made}):
                 begun.enter_context(self._erasures.beginning(user))
-            placing.place(self._layout, [placing.folder_of(self._layout, turn) for turn in made])
+            placing.place_folders(self._layout, [placing.new_turn_folder(self._layout, turn) for turn in made])
         return made
 
     def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
@@ -138,11 +138,11 @@ class Turns:
         a name or text that cannot be stored) and StoreError (the disk, a state that does not follow, a commit in between).
         """
         folder = self._folder(turn.key, turn.manifest.revision)
-        wanted = Request(phase, context, files or {}, state, manifest_fields)
-        planned = change(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
+        wanted = CommitRequest(phase, context, files or {}, state, manifest_fields)
+        planned = prepare_commit(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
         _check_newest(folder, turn.manifest)
         keep_replaced(folder.path, planned.replaced)
-        write_all(inside(self._layout.root, folder.path), planned.documents)
+        write_all(path_inside(self._layout.root, folder.path), planned.documents)
         self._seal(folder, planned.turn.manifest)
         return planned.turn
 
@@ -154,39 +154,39 @@ class Turns:
         """
         newest = turn if turn.manifest.state in UNFINISHED else self.load(turn.key)
         check_active(newest.manifest, str(newest.key))
-        dropped = Dropped.by(phase, order)
+        dropped = DroppedPhases.from_phase(phase, order)
         finished = newest.manifest.state not in UNFINISHED
-        if not dropped.anything_of(newest.manifest, self._phases):
+        if not dropped.affects_finished(newest.manifest, self._phases):
             if newest.manifest.state != TurnState.HALTED:
                 return newest
-            return self._rewritten(newest, settled(newest.manifest, {"state": TurnState.OPEN, "intervention": None}))
-        after = reduced(newest, dropped, self._phases, counter=self._counter)
+            return self._rewritten(newest, updated_manifest(newest.manifest, {"state": TurnState.OPEN, "intervention": None}))
+        after = drop_phases(newest, dropped, self._phases, counter=self._counter)
         return self._revision(after) if finished else self._rewritten(newest, after.manifest, after)
 
     def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[None]:
         """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
         self._folder(key, 0)
         seconds = self._lock_seconds if wait_s is None else wait_s
-        return held(self._layout.turn(key) / LOCK, what=f"turn {key}", seconds=seconds)
+        return file_lock(self._layout.turn(key) / LOCK, what=f"turn {key}", seconds=seconds)
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]:
         """All turns, by user and number; from folder names alone."""
-        return directory.keys(self._layout, user)
+        return directory.turn_keys(self._layout, user)
 
     def users(self) -> tuple[UserId, ...]:
         """Users that have a folder, by name."""
-        return directory.users(self._layout)
+        return directory.user_ids(self._layout)
 
     def resolve(self, text: str) -> TurnKey:
         """`<user>:turn_000811`, or `turn_000811` / `811` where one user has it; raises UnknownTurnError or BadIdError."""
-        return directory.resolve(self._layout, text)
+        return directory.resolve_turn(self._layout, text)
 
     def path(self, key: TurnKey, *, revision: int | None = None) -> str:
         """The folder of a turn's revision (the newest unless told), for people."""
         return str(self._folder(key, revision).path)
 
     def _folder(self, key: TurnKey, revision: int | None) -> TurnFolder:
-        base = document_inside(self._layout.root, self._layout.turn(key))
+        base = document_path_inside(self._layout.root, self._layout.turn(key))
         if not base.is_dir():
             raise UnknownTurnError(f"turn {key}: there is no {base}: expected a turn that exists")
         number = directory.newest_revision(base) if revision is None else revision
@@ -198,7 +198,7 @@ class Turns:
     def _rewritten(self, before: Turn, manifest: Manifest, after: Turn | None = None) -> Turn:
         folder = self._folder(before.key, before.manifest.revision)
         _check_newest(folder, before.manifest)
-        changed = settled(manifest, {"last_activity": iso(self._clock())})
+        changed = updated_manifest(manifest, {"last_activity": iso(self._clock())})
         self._seal(folder, changed)
         shown = after or before
         return Turn(before.key, changed, shown.context, shown.files)
@@ -206,22 +206,22 @@ class Turns:
     def _revision(self, after: Turn) -> Turn:
         base = self._layout.turn(after.key)
         fields = {"revision": directory.newest_revision(base) + 1, "last_activity": iso(self._clock())}
-        turn = Turn(after.key, settled(after.manifest, fields), after.context, after.files)
+        turn = Turn(after.key, updated_manifest(after.manifest, fields), after.context, after.files)
         with disk_errors(base):
             (base / REVISIONS).mkdir(exist_ok=True)
-        placing.place(self._layout, [placing.folder_of(self._layout, turn)])
+        placing.place_folders(self._layout, [placing.new_turn_folder(self._layout, turn)])
         return turn
 
     def _seal(self, folder: TurnFolder, manifest: Manifest) -> None:
-        write_all(inside(self._layout.root, folder.path), {MANIFEST: rendered(manifest).encode()})
+        write_all(path_inside(self._layout.root, folder.path), {MANIFEST: render_manifest(manifest).encode()})
         release_replaced(folder.path)
         remove_strays(folder.path, now=self._clock().timestamp())
 
 
-def _asked(query: str) -> str:
+def _query_document(query: str) -> str:
     context = new_context(query).render()
     try:
-        encoded("query", context)
+        encode_text("query", context)
     except DocumentError as error:
         raise InputError(str(error)) from error
     return context

@@ -15,10 +15,10 @@ import zstandard
 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.stores.directory import users
-from pandora_dagster.stores.files import MAX_DOCUMENT_BYTES, disk_errors, inside, write_whole
+from pandora_dagster.stores.directory import user_ids
+from pandora_dagster.stores.files import MAX_DOCUMENT_BYTES, disk_errors, path_inside, write_atomic
 from pandora_dagster.stores.layout import Layout
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.text.credentials import redact
 
 _REF = re.compile(r"([^/]+)/([a-z][a-z_]{0,20})/([0-9a-f]{64})")
 _SWEPT = ".vault_swept"
@@ -49,7 +49,7 @@ class VaultFiles:
             return ""
         if not _KIND.fullmatch(kind):
             raise ValueError(f"kind {kind!r}: expected a lower-case word such as pack or answer")
-        data = redacted(text).encode(errors="replace")
+        data = redact(text).encode(errors="replace")
         digest = sha256(data).hexdigest()
         path = self._path(user, kind, digest)
         if path.exists():
@@ -57,7 +57,7 @@ class VaultFiles:
                 os.utime(path)
         else:
             # Kept for looking back, not for correctness: waiting for the disk would slow every call.
-            write_whole(path, self._zstd.packer.compress(data), durable=False)
+            write_atomic(path, self._zstd.packer.compress(data), durable=False)
         return f"{user}/{kind}/{digest}"
 
     def read(self, ref: str) -> str:
@@ -90,8 +90,8 @@ class VaultFiles:
     def sweep(self, older_than: datetime, *, spared: Collection[str] = ()) -> int:
         """Delete what was last kept before `older_than`, but for the references `spared`; returns the number of deleted files."""
         deleted, stays = 0, {self._path(*found.groups()) for found in map(_REF.fullmatch, spared) if found}
-        for user in users(self._layout):
-            folder = inside(self._layout.root, self._layout.vault(user))
+        for user in user_ids(self._layout):
+            folder = path_inside(self._layout.root, self._layout.vault(user))
             for path in folder.glob("[0-9a-f][0-9a-f]/*.zst") if folder.is_dir() else ():
                 deleted += path not in stays and _deleted(path, older_than.timestamp())
         return deleted
@@ -107,7 +107,7 @@ class VaultFiles:
         """One `Path` a reference: a replay asks for hundreds of them a second."""
         if user not in self._folders:
             self._folders[user] = str(self._layout.vault(user_id(user)))
-        return inside(self._layout.root, Path(f"{self._folders[user]}/{digest[:2]}/{digest}.{kind}.zst"))
+        return path_inside(self._layout.root, Path(f"{self._folders[user]}/{digest[:2]}/{digest}.{kind}.zst"))
 
 
 def _packed(path: Path) -> bytes:

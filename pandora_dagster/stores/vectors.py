@@ -14,12 +14,12 @@ from time import monotonic
 
 import duckdb
 
-from pandora_dagster.contracts.ports import Embeds
+from pandora_dagster.contracts.ports import EmbeddingModel
 from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.errors import BadAnswerError, DamagedIndexError, ModelError, PandoraError, StoreError
-from pandora_dagster.selection.places import PLACE_BITS, doc_of, number_of
-from pandora_dagster.stores.duck import DuckFile, Schema
-from pandora_dagster.text.credentials import redacted
+from pandora_dagster.selection.places import PLACE_BITS, document_number, turn_number
+from pandora_dagster.stores.duck import DuckDBFile, Schema
+from pandora_dagster.text.credentials import redact
 
 SCHEMA = Schema(
     version=1,
@@ -46,7 +46,7 @@ Row = tuple[str, int, str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _MessageText:
     """One message to embed: whose, where it stands, the text without credentials."""
 
     user: str
@@ -65,7 +65,7 @@ class _Said:
 class TurnVectors:
     """`KeepsVectors`, and what a search asks of it. `report` is told in one sentence what went wrong, each sentence once."""
 
-    def __init__(self, file: DuckFile, embeds: Embeds, *, report: Callable[[str], None], timer: Callable[[], float]) -> None:
+    def __init__(self, file: DuckDBFile, embeds: EmbeddingModel, *, report: Callable[[str], None], timer: Callable[[], float]) -> None:
         self.file = file
         self._embeds = embeds
         self._report = report
@@ -77,13 +77,13 @@ class TurnVectors:
     def at(
         cls,
         path: Path,
-        embeds: Embeds,
+        embeds: EmbeddingModel,
         *,
         report: Callable[[str], None],
         wait_s: float = 30.0,
         timer: Callable[[], float] = monotonic,
     ) -> "TurnVectors":
-        return cls(DuckFile(path, SCHEMA, wait_s), embeds, report=report, timer=timer)
+        return cls(DuckDBFile(path, SCHEMA, wait_s), embeds, report=report, timer=timer)
 
     @property
     def name(self) -> str:
@@ -97,12 +97,12 @@ class TurnVectors:
                 found = self._rows(batch, self._stored(batch))
                 with self.file.writing() as db:
                     self._same_model(db)
-                    db.execute(_DROP_TURNS, [[row.user_id for row in batch], [doc_of(row.number) for row in batch]])
+                    db.execute(_DROP_TURNS, [[row.user_id for row in batch], [document_number(row.number) for row in batch]])
                     _insert(db, found, self.name)
         except PandoraError as error:
-            self._tell(error)
+            self._report_once(error)
 
-    def likeness(self, user: str, *wordings: str) -> Mapping[int, float]:
+    def similarities(self, user: str, *wordings: str) -> Mapping[int, float]:
         """The user's own document -> cosine of its vector with the query's, -1 to 1; {} where that can not be told.
 
         Of a query in several wordings the vector is the direction that stands between theirs.
@@ -117,7 +117,7 @@ class TurnVectors:
             with self.file.reading() as db:
                 return dict(db.execute(_LIKE, [query, user]).fetchall())
         except PandoraError as error:
-            self._tell(error)
+            self._report_once(error)
             return {}
 
     def rebuild(self, rows: Iterable[TurnRow]) -> int:
@@ -125,7 +125,7 @@ class TurnVectors:
 
         Messages that can not be embedded are left without. Raises StoreError.
         """
-        fresh = DuckFile(self.file.path.with_name(self.file.path.name + ".rebuilt"), SCHEMA, self.file.wait_s)
+        fresh = DuckDBFile(self.file.path.with_name(self.file.path.name + ".rebuilt"), SCHEMA, self.file.wait_s)
         with fresh.locked():
             fresh.discard()
         count = 0
@@ -139,14 +139,14 @@ class TurnVectors:
                 _insert(db, found, self.name)
             count += len(found)
         fresh.make()
-        self.file.take(fresh)
+        self.file.replace_with(fresh)
         return count
 
     def check(self) -> int:
         """The length of the vector that the model makes of one word; raises ModelError."""
         return len(_checked(self._embeds.embed(["search"], timeout_s=BATCH_S), 1, self.name)[0])
 
-    def check_kept(self) -> None:
+    def check_stored_model(self) -> None:
         """Raises DamagedIndexError where the kept vectors are another model's."""
         if self.file.path.exists():
             with self.file.reading() as db:
@@ -159,10 +159,10 @@ class TurnVectors:
             with self.file.reading() as db:
                 self._same_model(db)
                 for user, doc, digest in db.execute("SELECT user_id, doc, digest FROM vectors").fetchall():
-                    kept.setdefault((user, number_of(doc)), {})[doc] = digest
+                    kept.setdefault((user, turn_number(doc)), {})[doc] = digest
         faults: list[str] = []
         for row in rows:
-            wanted = {message.doc: message.digest for message in _said(row)}
+            wanted = {message.doc: message.digest for message in _message_texts(row)}
             found = kept.pop((row.user_id, row.number), {})
             if wanted != found:
                 sound = sum(found.get(doc) == digest for doc, digest in wanted.items())
@@ -172,7 +172,7 @@ class TurnVectors:
 
     def _rows(self, batch: Sequence[TurnRow], stored: Mapping[tuple[str, int, str], list[float]]) -> list[Row]:
         """The rows of all messages of these turns, those that are stored as they are; without the others where the model fails."""
-        said = [message for row in batch for message in _said(row)]
+        said = [message for row in batch for message in _message_texts(row)]
         kept = [(m.user, m.doc, m.digest, stored[m.key]) for m in said if m.key in stored]
         new = [m for m in said if m.key not in stored]
         vectors = self._embedded([m.text for m in new], BATCH_S)
@@ -186,13 +186,13 @@ class TurnVectors:
             return _checked(self._embeds.embed(texts, timeout_s=timeout_s), len(texts), self.name)
         except ModelError as error:
             self._quiet_until = self._timer() + _PAUSE_S
-            self._tell(error)
+            self._report_once(error)
             return []
 
     def _stored(self, batch: Sequence[TurnRow]) -> dict[tuple[str, int, str], list[float]]:
         if not self.file.path.exists():
             return {}
-        said = [message for row in batch for message in _said(row)]
+        said = [message for row in batch for message in _message_texts(row)]
         with self.file.reading() as db:
             self._same_model(db)
             found = db.execute(_STORED, [[m.user for m in said], [m.doc for m in said]]).fetchall()
@@ -211,7 +211,7 @@ class TurnVectors:
             hint = "run `pandora index rebuild`: it makes the vectors again"
             raise DamagedIndexError(f"{self.file.path}: vectors of {found[0]}, expected {self.name}", hint=hint)
 
-    def _tell(self, error: PandoraError) -> None:
+    def _report_once(self, error: PandoraError) -> None:
         sentence = f"search without vectors: {error.with_hint}"
         if sentence not in self._told:
             self._told.add(sentence)
@@ -225,18 +225,18 @@ def _insert(db: duckdb.DuckDBPyConnection, rows: Sequence[Row], model: str) -> N
         db.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
 
 
-def _said(row: TurnRow) -> Iterator[_Said]:
+def _message_texts(row: TurnRow) -> Iterator[_MessageText]:
     """The messages of a turn that say something."""
     for place, message in enumerate(row.messages, 1):
         if message.text.strip():
-            yield _Said(
-                row.user_id, doc_of(row.number, place), _readable(f"{message.name}: {message.text}" if message.name else message.text)
+            yield _MessageText(
+                row.user_id, document_number(row.number, place), _readable(f"{message.name}: {message.text}" if message.name else message.text)
             )
 
 
 def _readable(text: str) -> str:
     """What a model is given of a text: no credential, and no more than it reads."""
-    return redacted(text)[:LONGEST].encode(errors="replace").decode()
+    return redact(text)[:LONGEST].encode(errors="replace").decode()
 
 
 def _checked(vectors: Sequence[Sequence[float]], count: int, model: str) -> list[list[float]]:

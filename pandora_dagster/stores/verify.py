@@ -10,10 +10,10 @@ from pathlib import Path
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.files import document_inside, read_text, sha
+from pandora_dagster.stores.files import document_path_inside, read_text, sha
 from pandora_dagster.stores.layout import CONTEXT, KEPT, MANIFEST, document_name
 from pandora_dagster.stores.manifests import read_manifest
-from pandora_dagster.text.sections import ContextDocument, checked
+from pandora_dagster.text.sections import ContextDocument, parse_context
 
 _TRIES = 5
 
@@ -28,7 +28,7 @@ class TurnFolder:
     revision: int
 
     def manifest(self) -> Manifest:
-        return read_manifest(document_inside(self.root, self.path / MANIFEST), self.key, self.revision)
+        return read_manifest(document_path_inside(self.root, self.path / MANIFEST), self.key, self.revision)
 
     def turn(self) -> Turn:
         """The revision as of its last commit; raises DocumentError with the file, what it is, what was expected."""
@@ -51,7 +51,7 @@ class TurnFolder:
 
     def _file(self, name: str, expected: str) -> str:
         try:
-            text = read_text(document_inside(self.root, self.path / name), may_be_empty=True)
+            text = read_text(document_path_inside(self.root, self.path / name), may_be_empty=True)
         except DocumentError:
             if (kept := self._kept(expected)) is not None:
                 return kept
@@ -63,7 +63,7 @@ class TurnFolder:
         raise DocumentError(f"{self.path / name}: {_damage(text, expected)}: expected sha256 {expected[:12]} as in {MANIFEST}")
 
     def _context(self, manifest: Manifest) -> str:
-        path = document_inside(self.root, self.path / CONTEXT)
+        path = document_path_inside(self.root, self.path / CONTEXT)
         try:
             return _as_committed(read_text(path), manifest, str(path))
         except DocumentError:
@@ -75,7 +75,7 @@ class TurnFolder:
         path = self.path / KEPT / expected
         if len(expected) != 64 or not expected.isalnum() or not path.is_file():
             return None
-        text = read_text(document_inside(self.root, path), may_be_empty=True)
+        text = read_text(document_path_inside(self.root, path), may_be_empty=True)
         return text if sha(text) == expected else None
 
 
@@ -91,9 +91,9 @@ def section_hashes(context: ContextDocument) -> dict[str, str]:
 
 def _as_committed(text: str, manifest: Manifest, where: str) -> str:
     if sha(text) == manifest.context_sha:
-        checked(text, where=where)
+        parse_context(text, where=where)
         return text
-    document = checked(text, where=where)
+    document = parse_context(text, where=where)
     found = section_hashes(document)
     if missing := sorted(set(manifest.sections) - set(found)):
         raise DocumentError(f"{where}: section {', '.join(missing)} is missing: expected it as in {MANIFEST}")

@@ -13,7 +13,7 @@ import yaml
 
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.errors import BadAnswerError
-from pandora_dagster.text.citations import cited
+from pandora_dagster.text.citations import cited_labels
 from pandora_dagster.text.micro_tags import read_tagged
 
 _FENCED = re.compile(r"^[ \t]*```([A-Za-z]*)[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -44,7 +44,7 @@ def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = 
         raise BadAnswerError("answer: empty: expected " + _expected(output_format, mapping))
     if output_format is OutputFormat.TAGGED:
         return _read_tagged(plain)
-    if refused(plain):
+    if is_refusal(plain):
         raise BadAnswerError("answer: a refusal: expected " + _expected(output_format, mapping))
     if output_format in (OutputFormat.MARKDOWN, OutputFormat.TEXT):
         return _unwrapped(plain) if output_format is OutputFormat.MARKDOWN else plain
@@ -54,9 +54,9 @@ def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = 
     return cast(Any, value)
 
 
-def refused(text: str) -> bool:
+def is_refusal(text: str) -> bool:
     """Whether a short answer without citation begins like a refusal; "I cannot find it in the documents" is an answer."""
-    return len(text) <= _LONGEST_REFUSAL and bool(_REFUSAL.match(text)) and not cited(text)
+    return len(text) <= _LONGEST_REFUSAL and bool(_REFUSAL.match(text)) and not cited_labels(text)
 
 
 def strings(value: object) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _read_tagged(text: str) -> dict[str, Any]:
     parts = read_tagged(text)
     if not parts.text:
         raise BadAnswerError("answer: nothing for the person in it, only tags: expected the answer after them")
-    if refused(parts.text):
+    if is_refusal(parts.text):
         raise BadAnswerError("answer: a refusal: expected " + _expected(OutputFormat.TAGGED, mapping=True))
     return parts.as_parsed()
 

@@ -14,57 +14,57 @@ from pandora_dagster.errors import BadIdError
 
 LONGEST_LINE = 1_000_000
 """Bytes; a query with pasted logs has some hundred thousand."""
-_KEPT = 2_000
+_LONGEST_EXCERPT = 2_000
 """Characters that a rejection keeps of a line over that."""
 
 
-def _words(text: str) -> str:
+def _non_empty(text: str) -> str:
     if not text.strip():
         raise ValueError("empty: expected the words of a question or request")
     return text
 
 
-def _user(text: str) -> str:
+def _checked_user(text: str) -> str:
     try:
         return user_id(text)
     except BadIdError as fault:
         raise ValueError(str(fault)) from None
 
 
-def _session(text: str) -> str:
+def _checked_session(text: str) -> str:
     try:
         return session_id(text)
     except BadIdError as fault:
         raise ValueError(str(fault)) from None
 
 
-class AskedLine(BaseModel):
+class BatchQuery(BaseModel):
     """What a line may say."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    query: Annotated[str, AfterValidator(_words)]
-    user: Annotated[str, AfterValidator(_user)] | None = None
-    session: Annotated[str, AfterValidator(_session)] | None = None
+    query: Annotated[str, AfterValidator(_non_empty)]
+    user: Annotated[str, AfterValidator(_checked_user)] | None = None
+    session: Annotated[str, AfterValidator(_checked_session)] | None = None
     mode: Literal["chat", "code"] = "chat"
     id: Annotated[str, Field(max_length=300)] = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedQuery:
     """A good line and its number, from 1."""
 
     number: int
-    asked: AskedLine
+    query: BatchQuery
 
 
-def batch_lines(data: bytes) -> Iterator[Numbered | RejectedLine]:
+def read_batch_lines(data: bytes) -> Iterator[NumberedQuery | RejectedLine]:
     """Every line that is not blank, in order. Ids must differ within the file: a line that takes another's is rejected."""
     ids: dict[str, int] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
-        found = _line(number, line)
-        if isinstance(found, Numbered) and (name := found.asked.id):
+        found = _read_line(number, line)
+        if isinstance(found, NumberedQuery) and (name := found.query.id):
             if name in ids:
                 text = line.decode()
                 yield RejectedLine(line=number, reason=f"id: {name[:60]!r} is that of line {ids[name]}: expected one of its own", text=text)
@@ -73,37 +73,37 @@ def batch_lines(data: bytes) -> Iterator[Numbered | RejectedLine]:
         yield found
 
 
-def _line(number: int, line: bytes) -> Numbered | RejectedLine:
+def _read_line(number: int, line: bytes) -> NumberedQuery | RejectedLine:
     text = line.decode(errors="replace").rstrip("\r")
     if len(line) > LONGEST_LINE:
-        return RejectedLine(line=number, reason=f"{len(line):,} bytes: expected at most {LONGEST_LINE:,}", text=text[:_KEPT])
+        return RejectedLine(line=number, reason=f"{len(line):,} bytes: expected at most {LONGEST_LINE:,}", text=text[:_LONGEST_EXCERPT])
     try:
         line.decode()
     except UnicodeDecodeError as fault:
         return RejectedLine(line=number, reason=f"byte {fault.start}: not UTF-8: expected UTF-8 text", text=text)
     try:
-        json.loads(text, object_pairs_hook=_once)
-        return Numbered(number, AskedLine.model_validate_json(text))
+        json.loads(text, object_pairs_hook=_reject_duplicates)
+        return NumberedQuery(number, BatchQuery.model_validate_json(text))
     except json.JSONDecodeError as fault:
         return RejectedLine(line=number, reason=f"column {fault.colno}: {fault.msg}: expected a JSON object", text=text)
     except ValidationError as wrong:
-        return RejectedLine(line=number, reason="; ".join(map(_told, wrong.errors(include_url=False))), text=text)
+        return RejectedLine(line=number, reason="; ".join(map(_describe_fault, wrong.errors(include_url=False))), text=text)
     except (ValueError, RecursionError) as fault:
         return RejectedLine(line=number, reason=f"{fault}: expected a JSON object", text=text)
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     names = [name for name, _ in pairs]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"{twice[:60]!r} stands there twice")
     return dict(pairs)
 
 
-def _told(error: ErrorDetails) -> str:
+def _describe_fault(error: ErrorDetails) -> str:
     """One fault: which field, what is wrong with it."""
     where = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        return f"{where[:60]}: unknown: expected {', '.join(AskedLine.model_fields)}"
+        return f"{where[:60]}: unknown: expected {', '.join(BatchQuery.model_fields)}"
     if error["type"] == "missing":
         return f"{where}: missing: expected the words of a question or request"
     message = error["msg"].removeprefix("Value error, ")

@@ -18,32 +18,32 @@ _MARK = re.compile(r"(?<!\\)\[source (\d+)\]")
 """A tool's own mark of the source that it found something in."""
 
 
-def relabelled(text: str, labels: Sequence[str]) -> str:
+def relabel(text: str, labels: Sequence[str]) -> str:
     """A tool's text with its marks `[source 1]` turned into `labels`, each mark once; a mark without a label stays as it is."""
     return _MARK.sub(lambda m: f"[{labels[int(m[1]) - 1]}]" if 0 < int(m[1]) <= len(labels) else m[0], text)
 
 
-def without_marks(text: str) -> str:
+def escape_source_marks(text: str) -> str:
     """Stored text as a tool quotes it: what looks like a mark of the tool's is none."""
     return _MARK.sub(r"\\\g<0>", text)
 
 
-def uncited(text: str) -> str:
+def escape_citations(text: str) -> str:
     """Quoted text whose own `[n]` lead nowhere here: they are shown, and cite nothing."""
     return _NUMBER.sub(r"\\[\1\\]", text)
 
 
-def cited(text: str) -> tuple[str, ...]:
+def cited_labels(text: str) -> tuple[str, ...]:
     """Labels cited in `text`, each once, in order."""
     return tuple(dict.fromkeys(found.group(1) or found.group(2) for found in _CITED.finditer(text)))
 
 
-def cited_places(text: str) -> tuple[tuple[int, int, str], ...]:
+def citation_spans(text: str) -> tuple[tuple[int, int, str], ...]:
     """Where `text` cites: begin and end of each `[n]`, and its label."""
     return tuple((*found.span(), found.group(1) or found.group(2)) for found in _CITED.finditer(text))
 
 
-def references(body: str) -> tuple[Source, ...]:
+def source_references(body: str) -> tuple[Source, ...]:
     """The sources that a section lists under `### Source References`."""
     listed = subsections(body).get(REFERENCES_TITLE, "")
     return tuple(
@@ -54,5 +54,5 @@ def references(body: str) -> tuple[Source, ...]:
 
 def reference_list(sources: Iterable[Source]) -> str:
     """The `### Source References` subsection for `sources`."""
-    lines = [f"- [{s.label}] `{s.path}`" + (f" - {uncited(' '.join(s.description.split()))}" if s.description else "") for s in sources]
+    lines = [f"- [{s.label}] `{s.path}`" + (f" - {escape_citations(' '.join(s.description.split()))}" if s.description else "") for s in sources]
     return f"### {REFERENCES_TITLE}\n\n" + "\n".join(lines)

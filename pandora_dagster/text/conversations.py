@@ -11,7 +11,7 @@ from typing import Any, NoReturn, cast
 from pandora_dagster.contracts.conversations import Conversation, Message, RecordedTurn
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.errors import BadIdError, ConversationError
-from pandora_dagster.text.dates import moment, stamp
+from pandora_dagster.text.dates import parse_timestamp, format_timestamp
 
 ROLES = ("system", "user", "assistant", "tool")
 _DEEPEST = 64
@@ -29,7 +29,7 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
             raise ConversationError(f"{where}: {name}: missing, expected the fields {', '.join(_FIELDS)}")
     for name in _FIELDS[:3]:
         if not isinstance(value[name], str):
-            raise ConversationError(f"{where}: {name}: {_kind(value[name])}, expected a string")
+            raise ConversationError(f"{where}: {name}: {_json_type(value[name])}, expected a string")
     if not 0 < len(value["id"]) <= _LONGEST_ID or not value["id"].isprintable():
         raise ConversationError(f"{where}: id: {value['id'][:60]!r}, expected 1 to {_LONGEST_ID} printable characters")
     try:
@@ -37,7 +37,7 @@ def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
     except BadIdError as error:
         raise ConversationError(f"{where}: {error}") from error
     try:
-        moment(value["created_at"])
+        parse_timestamp(value["created_at"])
     except (ValueError, OverflowError) as error:
         raise ConversationError(
             f"{where}: created_at: {value['created_at'][:60]!r}, expected ISO 8601, e.g. 2026-01-04T14:30:00Z"
@@ -60,15 +60,15 @@ def join_turns(preamble: Sequence[Message], turns: Sequence[Sequence[Message]]) 
     return (*preamble, *(message for turn in turns for message in turn))
 
 
-def words_of(message: Message) -> str:
+def message_text(message: Message) -> str:
     """What a message says, as text: its content, or its text parts; a part of another kind stands as its JSON."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return content or ""
-    return "\n".join(_part(part) for part in content)
+    return "\n".join(_part_text(part) for part in content)
 
 
-def calls_of(message: Message) -> tuple[str, ...]:
+def tool_call_lines(message: Message) -> tuple[str, ...]:
     """The tool calls of a message, each as `name arguments` on the arguments' own lines."""
     functions = (call["function"] for call in message.get("tool_calls") or ())
     return tuple(
@@ -103,7 +103,7 @@ def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
         at = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         raise ConversationError(f"{where}: not JSON: {said}{at}, expected one JSON object") from error
     if not isinstance(value, dict):
-        raise ConversationError(f"{where}: {_kind(value)}, expected a JSON object")
+        raise ConversationError(f"{where}: {_json_type(value)}, expected a JSON object")
     return cast(dict[str, Any], value)
 
 
@@ -131,7 +131,7 @@ def _no_constant(name: str) -> NoReturn:
 
 def _checked_messages(value: object, where: str) -> tuple[Message, ...]:
     if not isinstance(value, list):
-        raise ConversationError(f"{where}: messages: {_kind(value)}, expected a list")
+        raise ConversationError(f"{where}: messages: {_json_type(value)}, expected a list")
     if not value:
         raise ConversationError(f"{where}: messages: empty, expected at least one message")
     messages = cast(list[object], value)
@@ -143,14 +143,14 @@ def _checked_messages(value: object, where: str) -> tuple[Message, ...]:
 
 def _check_message(value: object, called: set[str], where: str) -> None:
     if not isinstance(value, dict):
-        raise ConversationError(f"{where}: {_kind(value)}, expected an object")
+        raise ConversationError(f"{where}: {_json_type(value)}, expected an object")
     message = cast(dict[str, Any], value)
     role = message.get("role")
     if role not in ROLES:
         raise ConversationError(f"{where}: unknown role {str(role)[:40]!r}, expected one of {', '.join(ROLES)}")
     content: object = message.get("content")
     if not (content is None or isinstance(content, str) or (isinstance(content, list) and _are_parts(cast(list[object], content)))):
-        raise ConversationError(f"{where}: content: {_kind(cast(object, content))}, expected a string, null or a list of parts with a type")
+        raise ConversationError(f"{where}: content: {_json_type(cast(object, content))}, expected a string, null or a list of parts with a type")
     called.update(call["id"] for call in _checked_calls(message.get("tool_calls"), where))
     answered = message.get("tool_call_id")
     if role == "tool" and (not isinstance(answered, str) or answered not in called):
@@ -173,22 +173,22 @@ def _checked_calls(value: object, where: str) -> list[dict[str, Any]]:
     return cast(list[dict[str, Any]], calls)
 
 
-def _part(part: Mapping[str, Any]) -> str:
+def _part_text(part: Mapping[str, Any]) -> str:
     text = part.get("text")
     return text if isinstance(text, str) else json.dumps(part, ensure_ascii=False)
 
 
-def _kind(value: object) -> str:
+def _json_type(value: object) -> str:
     names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 
 
-def said_at(message: Message, otherwise: str) -> str:
+def message_time(message: Message, otherwise: str) -> str:
     """A message's own time where it carries one that can be read, else `otherwise`, as an RFC 3339 stamp."""
     for name in _TIME_FIELDS:
         if isinstance(value := message.get(name), str):
             try:
-                return stamp(moment(value))
+                return format_timestamp(parse_timestamp(value))
             except (ValueError, OverflowError):
                 continue
-    return stamp(moment(otherwise))
+    return format_timestamp(parse_timestamp(otherwise))

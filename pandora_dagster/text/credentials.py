@@ -25,14 +25,14 @@ _FOREIGN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wa
 _FOREIGN_HINTS = ("pass", "kennwort", "contrase", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
 _CLAUSE_END = r"(?=[\"'”.!?,;)\\]*(?:$|\n|[\"'”.!?,;)\\]\s|[\"'”\\]|[ \t]+(?:and|but|or|for|so|please|if|when|thanks?|und|y|et|e)\b))"
 """Where a word that stands alone ends: what is said of a password goes on ("gone since 2019"), a password does not."""
-_SAID_OF_PASSWORDS = (
+_PASSWORD_SENTENCE = (
     r"(?!(?:strict|strong|weak|wrong|right|correct|incorrect|valid|invalid|secure|insecure|unsafe|secret|private|public|short|empty|blank"
     r"|mandatory|optional|necessary|known|unknown|never|always|still|already|there|below|above|simple|complex|enough|important|different"
     r"|reset|stolen|broken|chosen|taken|given|found|sensitive|unique|ready|being|kept|again|likely|string|bytes|boolean|integer|undefined|false|hidden|first|please|today|yours"
     r"|[a-z]+(?:ed|ing|able|ible|ten|wn|less|ful|ly))\b)"
 )
 """What sentences, forms and schemas say of a password; participles and adjectives by their endings."""
-_PLAIN_WORD = rf"{_SAID_OF_PASSWORDS}[^\W\d_]{{5,40}}{_CLAUSE_END}"
+_PLAIN_WORD = rf"{_PASSWORD_SENTENCE}[^\W\d_]{{5,40}}{_CLAUSE_END}"
 _WITH_DIGIT = r"(?=\S{0,80}[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{3,}[^\s,;\"'\\.]"
 _BETWEEN = r"(?: (?:for|of|to) [\w .\-]{1,40}?)?"
 _RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"
@@ -174,7 +174,7 @@ def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
     if not text:
         return ()
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(_found(text)):
+    for start, end in sorted(_scan(text)):
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -192,7 +192,7 @@ def names_secret(variable: str) -> bool:
     return variable != "PWD" and _SECRET_VARIABLE.search(variable) is not None  # the shell's own says where it stands
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """`text` with every credential replaced by `[redacted]`; doing it twice changes nothing more (DECISIONS 14)."""
     spans = credential_spans(text)
     if not spans:
@@ -205,7 +205,7 @@ def redacted(text: str) -> str:
     return "".join((*parts, text[at:]))
 
 
-def _found(text: str) -> Iterator[tuple[int, int]]:
+def _scan(text: str) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
     if lowered.isascii():
         families = _ASCII_HINTS
@@ -228,13 +228,13 @@ def _matches(rule: _Rule, hints: Iterable[str], text: str, lowered: str) -> Iter
         yield from rule.pattern.finditer(text)
         return
     end = 0
-    for start in sorted({start for hint in hints for at in _places(hint, lowered) for start in range(max(0, at - rule.reach), at + 1)}):
+    for start in sorted({start for hint in hints for at in _occurrences(hint, lowered) for start in range(max(0, at - rule.reach), at + 1)}):
         if start >= end and (found := rule.pattern.match(text, start)):
             end = found.end()
             yield found
 
 
-def _places(hint: str, text: str) -> Iterator[int]:
+def _occurrences(hint: str, text: str) -> Iterator[int]:
     at = text.find(hint)
     while at >= 0:
         yield at

@@ -54,13 +54,13 @@ _DAYS_AWAY = {"yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "this
 _FORWARD = {"last": -1, "past": -1, "this": 0, "next": 1}
 
 
-def moment(text: str) -> datetime:
+def parse_timestamp(text: str) -> datetime:
     """An ISO 8601 time as an aware UTC datetime; without an offset it is taken as UTC; raises ValueError."""
     found = datetime.fromisoformat(text)
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def stamp(time: datetime) -> str:
+def format_timestamp(time: datetime) -> str:
     """ISO 8601 UTC as the manifests write it, e.g. `2026-01-04T14:30:00Z`."""
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
@@ -68,13 +68,13 @@ def stamp(time: datetime) -> str:
 def date_terms(created_at: str) -> tuple[str, ...]:
     """The terms under which a text written at `created_at` is found by its date; () where that is no ISO time."""
     try:
-        day = moment(created_at)
+        day = parse_timestamp(created_at)
     except ValueError:
         return ()
     return (f"@{day:%Y}", f"@{day:%Y-%m}", f"@{day:%Y-%m-%d}", f"@{MONTHS[day.month - 1]}", f"@{day.day}", f"@{WEEKDAYS[day.weekday()]}")
 
 
-def asked_dates(query: str) -> tuple[str, ...]:
+def query_date_terms(query: str) -> tuple[str, ...]:
     """The date terms that a question names: years, months with their days, weekdays, ISO dates; each once."""
     found = [f"@{year}" for year in _YEAR.findall(query)]
     found += ["@" + "-".join(part for part in iso if part) for iso in _ISO.findall(query)]
@@ -95,17 +95,17 @@ def names_year(query: str) -> bool:
     return bool(_YEAR.search(query) or _ISO.search(query))
 
 
-def tells_time(words: AbstractSet[str]) -> bool:
+def has_date_words(words: AbstractSet[str]) -> bool:
     """Whether a text of these words, lower-cased, says when something is or was: by date, by calendar, by `last` or `ago`."""
     return not _TIME_WORDS.isdisjoint(words) or any(word[0].isdigit() and _DATED.fullmatch(word) for word in words)
 
 
-def points_in_time(words: AbstractSet[str]) -> bool:
+def has_relative_date_words(words: AbstractSet[str]) -> bool:
     """Whether a text of these words can hold an expression that `relative_dates` reads: a quick look before the slow one."""
     return "ago" in words or not _MOMENTS.isdisjoint(words) or not (_WAYS.isdisjoint(words) or words.isdisjoint(_STRETCHES))
 
 
-def relative_dates(text: str, created_at: str) -> tuple[str, ...]:
+def relative_date_terms(text: str, created_at: str) -> tuple[str, ...]:
     """The date terms that expressions such as `last week` or `two months ago` mean in a text written at `created_at`.
 
     Each as exactly as it is said: a day, a month, or a year. () where `created_at` is no ISO time.
@@ -115,7 +115,7 @@ def relative_dates(text: str, created_at: str) -> tuple[str, ...]:
     if not said and not ago:
         return ()
     try:
-        day = moment(created_at).date()
+        day = parse_timestamp(created_at).date()
         found = [term for words in said for term in _beside(words, day)]
         found += [term for count, unit in ago for term in _ago(day, count, unit)]
     except (ValueError, OverflowError):
@@ -157,10 +157,10 @@ def _precise(day: date, unit: str) -> tuple[str, ...]:
     return (year, *month, f"@{day:%Y-%m-%d}", f"@{day.day}") if unit == "day" else (year, *month)
 
 
-def shown_date(created_at: str) -> str:
+def display_date(created_at: str) -> str:
     """A day for people, e.g. `8 May 2023`; the text as it stands where that is no ISO time."""
     try:
-        day = moment(created_at)
+        day = parse_timestamp(created_at)
     except ValueError:
         return created_at
     return f"{day.day} {MONTHS[day.month - 1].capitalize()} {day.year}"

@@ -5,7 +5,7 @@ import re
 _TICKS = re.compile(r"`{3,}")
 
 
-def fenced(text: str, language: str = "") -> str:
+def code_fence(text: str, language: str = "") -> str:
     """`text` in a fence longer than any fence inside it."""
     longest = max((len(run) for run in _TICKS.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)

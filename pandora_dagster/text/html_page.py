@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 _INVALID = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_DIRECTION_MARKS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Marks that turn the direction of what follows: text would show in another order than it stands."""
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -58,24 +58,24 @@ class Mark:
     anchor: str = ""
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Any text as text of an element or of an attribute in quotes."""
-    clean = _TURNING.sub(lambda found: f"<U+{ord(found[0]):04X}>", _INVALID.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n")))
+    clean = _DIRECTION_MARKS.sub(lambda found: f"<U+{ord(found[0]):04X}>", _INVALID.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n")))
     return html.escape(clean, quote=True)
 
 
-def tagged(name: str, inside: str, **attributes: str) -> str:
+def element(name: str, inside: str, **attributes: str) -> str:
     """An element around what is markup already; attributes are escaped, `class_` is `class`, empty ones are left out."""
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"' for key, value in attributes.items() if value)
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items() if value)
     return f"<{name}{given}>{inside}</{name}>"
 
 
 def link(href: str, text: str) -> str:
     """A link within the page, or text where there is none."""
-    return tagged("a", escaped(text), href=f"#{href}") if href else escaped(text)
+    return element("a", escape(text), href=f"#{href}") if href else escape(text)
 
 
-def marked(text: str, marks: Sequence[Mark]) -> str:
+def highlight(text: str, marks: Sequence[Mark]) -> str:
     """A text as one block of lines, each character once, with its marks."""
     size = len(text)
     sound = [m for m in marks if 0 <= m.start <= m.end <= size and (m.start < m.end or m.anchor)]
@@ -88,16 +88,16 @@ def marked(text: str, marks: Sequence[Mark]) -> str:
     for start, end in zip(borders, [*borders[1:], size], strict=True):
         begun = starting.get(start, [])
         over = [m for m in over if m.end > start] + [m for m in begun if m.end > start]
-        parts += [tagged("a", "", id=m.anchor) for m in begun if m.anchor]
+        parts += [element("a", "", id=m.anchor) for m in begun if m.anchor]
         parts.append(_piece(text[start:end], over) if end > start else "")
-    return tagged("pre", "\n" + "".join(parts), dir="auto")
+    return element("pre", "\n" + "".join(parts), dir="auto")
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table of plain texts."""
-    head = "".join(tagged("th", escaped(name)) for name in heads)
-    body = "".join(tagged("tr", "".join(tagged("td", escaped(value)) for value in row)) for row in rows)
-    return tagged("table", tagged("thead", tagged("tr", head)) + tagged("tbody", body))
+    head = "".join(element("th", escape(name)) for name in heads)
+    body = "".join(element("tr", "".join(element("td", escape(value)) for value in row)) for row in rows)
+    return element("table", element("thead", element("tr", head)) + element("tbody", body))
 
 
 def page(title: str, body: str) -> str:
@@ -106,19 +106,19 @@ def page(title: str, body: str) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escaped(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 
 def _piece(text: str, over: Sequence[Mark]) -> str:
     """Characters under the same marks: the shortest class, inside the shortest link."""
-    shown = escaped(text)
+    shown = escape(text)
     kinds = sorted((m for m in over if m.kind), key=lambda m: m.end - m.start)
     if kinds:
         if not all(_WORD.fullmatch(word) for word in kinds[0].kind.split()):
             raise ValueError(f"class {kinds[0].kind!r}: expected words")
-        shown = tagged("mark", shown, class_=kinds[0].kind, title=kinds[0].title)
+        shown = element("mark", shown, class_=kinds[0].kind, title=kinds[0].title)
     links = sorted((m for m in over if m.href), key=lambda m: m.end - m.start)
-    return tagged("a", shown, href=f"#{links[0].href}") if links else shown
+    return element("a", shown, href=f"#{links[0].href}") if links else shown

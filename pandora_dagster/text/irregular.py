@@ -20,5 +20,5 @@ understand understood; wake woke woken; wear wore worn; weave wove woven; weep w
 write wrote written; man men; woman women; child children; foot feet; tooth teeth; mouse mice; goose geese; person people;
 life lives; wife wives; knife knives; leaf leaves; shelf shelves; half halves; wolf wolves; self selves; loaf loaves; thief thieves
 """
-BASES: dict[str, str] = {form: line.split()[0] for line in _FORMS.split(";") for form in line.split()[1:]}
+IRREGULAR_BASES: dict[str, str] = {form: line.split()[0] for line in _FORMS.split(";") for form in line.split()[1:]}
 """Irregular form -> the word it belongs to. Forms that are as often a word of their own (`bound`, `ground`) are few and kept."""

@@ -64,6 +64,6 @@ def subsections(body: str) -> dict[str, str]:
     return {h.group(1): body[h.end() : end].strip("\n") for h, end in zip(heads, ends, strict=True)}
 
 
-def metas(body: str) -> dict[str, dict[str, Any]]:
+def subsection_metas(body: str) -> dict[str, dict[str, Any]]:
     """Subsection title -> its `_meta`, for the subsections that have one (004 section 5.3)."""
     return {title: meta for title, text in subsections(body).items() if (meta := read_meta(text))}

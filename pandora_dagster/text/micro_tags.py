@@ -26,7 +26,7 @@ _CLOSING = {name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class TaggedAnswer:
     """An answer taken apart. `text` is the person's, drafts included; `draft` the first whole one; "" and None where there is none."""
 
     text: str
@@ -39,15 +39,15 @@ class Tagged:
         return {"text": self.text, "thinking": self.thinking, "draft": self.draft, "dispatch": self.dispatch}
 
 
-def read_tagged(text: str) -> Tagged:
+def read_tagged(text: str) -> TaggedAnswer:
     """A whole answer."""
-    reading = Reading()
-    told = reading.take(text)
-    return reading.taken_apart(told + reading.rest())
+    reading = TaggedAnswerReader()
+    told = reading.feed(text)
+    return reading.result(told + reading.finish())
 
 
 @dataclass(slots=True)
-class Reading:
+class TaggedAnswerReader:
     """One answer as it comes: `take` gives what of it may be told now, `rest` what was still held at its end."""
 
     thoughts: list[str] = field(default_factory=list[str])
@@ -64,34 +64,34 @@ class Reading:
     _unclosed: set[str] = field(default_factory=set[str])
     """Tags of which it is known, at the end, that they are not closed any more."""
 
-    def take(self, piece: str) -> str:
+    def feed(self, piece: str) -> str:
         """What may be told to the person once `piece` has come."""
         self._held += piece
         return self._read(ended=False)
 
-    def rest(self) -> str:
+    def finish(self) -> str:
         """What is left for the person when nothing more comes."""
         return self._read(ended=True)
 
-    def taken_apart(self, text: str) -> Tagged:
+    def result(self, text: str) -> TaggedAnswer:
         """The whole, where `text` is all that was told."""
         dispatch = self.actions[0] if self.actions else None
-        return Tagged(text.strip(), "\n\n".join(self.thoughts), next((d for d in self.drafts if d), ""), dispatch)
+        return TaggedAnswer(text.strip(), "\n\n".join(self.thoughts), next((d for d in self.drafts if d), ""), dispatch)
 
     def _read(self, *, ended: bool) -> str:
         told: list[str] = []
-        while not self._inside or self._block_read(ended=ended):
+        while not self._inside or self._close_block(ended=ended):
             tag = _TAG.search(self._held, self._at)
-            end = tag.start() if tag else len(self._held) - (0 if ended else _tag_begun(self._held, self._at))
-            told.append(self._let_through(self._held[self._at : end]))
+            end = tag.start() if tag else len(self._held) - (0 if ended else _partial_tag_length(self._held, self._at))
+            told.append(self._emit(self._held[self._at : end]))
             self._at = tag.end() if tag else end
             if tag is None:
                 break
-            self._met(tag[2].lower(), opens=not tag[1])
+            self._handle_tag(tag[2].lower(), opens=not tag[1])
         self._held, self._searched, self._at = self._held[self._at :], self._searched - self._at, 0
         return "".join(told)
 
-    def _met(self, name: str, *, opens: bool) -> None:
+    def _handle_tag(self, name: str, *, opens: bool) -> None:
         """A tag outside of thinking and dispatch. One that closes nothing, or will never be closed, is passed over."""
         if name == "draft":
             if not opens and self._drafting is not None:
@@ -100,7 +100,7 @@ class Reading:
         elif opens and name not in self._unclosed:
             self._inside, self._searched = name, self._at
 
-    def _block_read(self, *, ended: bool) -> bool:
+    def _close_block(self, *, ended: bool) -> bool:
         """Leaves the block that is open where that can be told; False where more has to come."""
         name, length = self._inside, len(self._held) - self._at
         longest = LONGEST_DISPATCH if name == "dispatch" else length
@@ -110,27 +110,27 @@ class Reading:
             return False
         if close is None and name == "thinking":
             self._unclosed.add(name)
-        if close and close.start() - self._at <= longest and self._kept(name, self._held[self._at : close.start()].strip()):
+        if close and close.start() - self._at <= longest and self._record_block(name, self._held[self._at : close.start()].strip()):
             self._at = close.end()
         self._inside = ""
         return True
 
-    def _kept(self, name: str, content: str) -> bool:
+    def _record_block(self, name: str, content: str) -> bool:
         """Whether the block is whole and taken in."""
         if name == "thinking":
             self.thoughts += [content] if content else []
             return True
-        action = action_in(content)
+        action = parse_dispatch(content)
         self.actions += [action] if action is not None else []
         return action is not None
 
-    def _let_through(self, text: str) -> str:
+    def _emit(self, text: str) -> str:
         if self._drafting is not None:
             self._drafting.append(text)
         return text
 
 
-def action_in(content: str) -> Mapping[str, Any] | None:
+def parse_dispatch(content: str) -> Mapping[str, Any] | None:
     """What a dispatch asks for: a JSON object as it stands, a word as `{"action": word}`; None for anything else."""
     if _ACTION.fullmatch(content):
         return {"action": content}
@@ -145,7 +145,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _tag_begun(text: str, at: int) -> int:
+def _partial_tag_length(text: str, at: int) -> int:
     """How many characters at the end of `text`, from `at`, may be the beginning of a tag."""
     start = text.rfind("<", max(at, len(text) - _LONGEST_TAG + 1))
     if start < 0:

@@ -14,6 +14,6 @@ _SENTENCE = rf"(?:(?:{_ENGLISH}|{_GERMAN}|{_FRENCH})(?:[.:]|$)|What comes neares
 _ONLY = re.compile(rf"\s*(?:{_SENTENCE}\s*)+")
 
 
-def only_nothing_found(text: str) -> bool:
+def is_no_result(text: str) -> bool:
     """Whether an answer says nothing else than that nothing was found."""
     return bool(_ONLY.fullmatch(text))

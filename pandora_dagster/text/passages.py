@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 
 _PARAGRAPH = re.compile(r"\S.*?(?=\s*(?:\n[ \t]*\r?\n|\Z))", re.DOTALL)
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*\Z")
-LONGEST = 1_200
+LONGEST_PASSAGE = 1_200
 """Characters of a passage: a longer paragraph is divided at a line, else at a sentence, else at a blank."""
 Span = tuple[int, int]
 """Where a passage begins and ends in its text."""
 
 
-def passages(text: str, *, longest: int = LONGEST) -> tuple[Span, ...]:
+def passages(text: str, *, longest: int = LONGEST_PASSAGE) -> tuple[Span, ...]:
     """The passages of `text` in order; between them stand blanks alone."""
     found: list[Span] = []
     heading: int | None = None
@@ -19,13 +19,13 @@ def passages(text: str, *, longest: int = LONGEST) -> tuple[Span, ...]:
         start = paragraph.start() if heading is None else heading
         heading = start if _HEADING.fullmatch(paragraph.group()) else None
         if heading is None:
-            found += _divided(text, start, paragraph.end(), longest)
+            found += _divide(text, start, paragraph.end(), longest)
     if heading is not None:
-        found += _divided(text, heading, len(text.rstrip()), longest)
+        found += _divide(text, heading, len(text.rstrip()), longest)
     return tuple(found)
 
 
-def joined(text: str, spans: Sequence[Span], chosen: set[int]) -> str:
+def join_passages(text: str, spans: Sequence[Span], chosen: set[int]) -> str:
     """The chosen passages in their order; those that stand beside each other as they stand in `text`."""
     parts: list[str] = []
     for place, (start, stop) in enumerate(spans):
@@ -35,7 +35,7 @@ def joined(text: str, spans: Sequence[Span], chosen: set[int]) -> str:
     return "".join(parts).strip("\r\n")
 
 
-def _divided(text: str, start: int, stop: int, longest: int) -> Iterator[Span]:
+def _divide(text: str, start: int, stop: int, longest: int) -> Iterator[Span]:
     while stop - start > longest:
         piece = text[start : start + longest]
         cut = next((at + 1 for mark in ("\n", ". ", " ") if (at := piece.rfind(mark, longest // 4)) > 0), longest)

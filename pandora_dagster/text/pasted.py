@@ -13,14 +13,14 @@ _MACHINE = re.compile(
     r"^(?:\s{2,}\S|\t|[\[{}\])<|#]|\d{4}-\d\d-\d\d|\d\d:\d\d|at \S+\(|File \"|Traceback|(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)\b)"
     r"|[;{}]\s*$|^[^\s,;]+(?:[,;\t][^\s,;]*){2,}$"
 )
-_SAID_BY_OTHERS = re.compile(r"(?<!\w)\"[^\"\n]{12,}\"|\u201c[^\u201d\n]{12,}\u201d|\u00ab[^\u00bb\n]{12,}\u00bb")
+_QUOTED_SPEECH = re.compile(r"(?<!\w)\"[^\"\n]{12,}\"|\u201c[^\u201d\n]{12,}\u201d|\u00ab[^\u00bb\n]{12,}\u00bb")
 """A quoted sentence; shorter quotations are names and titles."""
 _MACHINE_SHARE = 0.7
 _SHORTEST_RUN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Pasted:
+class PastedBlock:
     """One block, verbatim, under the name by which the words refer to it."""
 
     name: str
@@ -29,9 +29,9 @@ class Pasted:
     """What stands in its place among the words."""
 
 
-def taken_apart(query: str, *, least: int, count: Callable[[str], int]) -> tuple[str, tuple[Pasted, ...]]:
+def split_pasted(query: str, *, least: int, count: Callable[[str], int]) -> tuple[str, tuple[PastedBlock, ...]]:
     """The person's words with a reference in place of each pasted block of at least `least` tokens, and those blocks."""
-    blocks: list[Pasted] = []
+    blocks: list[PastedBlock] = []
     words: list[str] = []
     at = 0
     for start, end in _spans(query):
@@ -39,7 +39,7 @@ def taken_apart(query: str, *, least: int, count: Callable[[str], int]) -> tuple
         if start < at or count(text) < least:
             continue
         name = f"pasted_{len(blocks) + 1}"
-        block = Pasted(name, text, f"[attached document {name}: {text.count(chr(10)) + 1} lines]")
+        block = PastedBlock(name, text, f"[attached document {name}: {text.count(chr(10)) + 1} lines]")
         words += [query[at:start], block.reference]
         blocks.append(block)
         at = start + len(text)
@@ -48,10 +48,10 @@ def taken_apart(query: str, *, least: int, count: Callable[[str], int]) -> tuple
 
 def own_words(query: str) -> str:
     """What the person says themselves: without blocks, quoted lines and text in quotation marks, which others may have written."""
-    words, blocks = taken_apart(query, least=0, count=len)
+    words, blocks = split_pasted(query, least=0, count=len)
     for block in blocks:
         words = words.replace(block.reference, "\n\n", 1)
-    return _SAID_BY_OTHERS.sub(" ", "\n".join(line for line in words.splitlines() if not line.lstrip().startswith(">")))
+    return _QUOTED_SPEECH.sub(" ", "\n".join(line for line in words.splitlines() if not line.lstrip().startswith(">")))
 
 
 def _spans(query: str) -> list[tuple[int, int]]:

@@ -54,7 +54,7 @@ _INSIDE = re.compile(
 _ONE_DOT = "\u00b7"
 
 
-def unended(text: str) -> str:
+def mask_inner_points(text: str) -> str:
     """`text`, of the same length, with another sign for each point that ends no sentence: `31. Oktober`, `Dr. Aigner`, `z. B.`"""
     if "." not in text:
         return text

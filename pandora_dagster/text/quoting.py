@@ -10,6 +10,6 @@ _OWN = re.compile(
 """Headers of sources, the leads of a turn's pieces, the line that names its speakers, a quoted turn's first line."""
 
 
-def quoted(text: str) -> str:
+def escape_pack_lines(text: str) -> str:
     """`text` with a backslash before each line that would begin something: a source, a section, a speaker, another turn."""
     return _OWN.sub(r"\\", text)

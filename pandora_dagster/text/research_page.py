@@ -13,7 +13,7 @@ def research_page(research: Research) -> str:
         f"**Quality Score:** {research.quality_score:.2f}",
         f"**Created:** {research.created_at}",
         f"**Expires:** {research.expires_at}",
-        *_origin(research.provenance),
+        *_provenance_line(research.provenance),
     ]
     pages = "\n".join(f"- {visit}" for visit in research.webpage_cache)
     parts = ["## Research Findings", "\n".join(head), f"**Summary:** {' '.join(research.summary.split())}"]
@@ -23,7 +23,7 @@ def research_page(research: Research) -> str:
 
 def visit_page(visit: Visit) -> str:
     """The record as a page: where, when, and what was extracted."""
-    head = [f"**URL:** {visit.url}", f"**Visited:** {visit.visited_at}", f"**Page type:** {visit.page_type}", *_origin(visit.provenance)]
+    head = [f"**URL:** {visit.url}", f"**Visited:** {visit.visited_at}", f"**Page type:** {visit.page_type}", *_provenance_line(visit.provenance)]
     rows = [(name, value) for name, value in flat_fields(visit.extracted_data)]
     return "\n\n".join([f"## Visit {visit.visit_id}", "\n".join(head), table(("Data Point", "Value"), rows)]) + "\n"
 
@@ -37,15 +37,15 @@ def flat_fields(value: object, path: str = "") -> list[tuple[str, str]]:
         inside: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType] - any JSON list
         if any(isinstance(v, (dict, list)) for v in inside):
             return [pair for n, inner in enumerate(inside, 1) for pair in flat_fields(inner, f"{path}.{n}" if path else str(n))]
-        return [(path, ", ".join(map(_said, inside)))]
-    return [(path, _said(value))]
+        return [(path, ", ".join(map(_shown_value, inside)))]
+    return [(path, _shown_value(value))]
 
 
-def _said(value: object) -> str:
+def _shown_value(value: object) -> str:
     return {None: "", True: "yes", False: "no"}[value] if value is None or isinstance(value, bool) else " ".join(str(value).split())
 
 
-def _origin(provenance: Provenance | None) -> list[str]:
+def _provenance_line(provenance: Provenance | None) -> list[str]:
     if provenance is None:
         return []
     turn = f", turn {provenance.source_turn}" if provenance.source_turn else ""

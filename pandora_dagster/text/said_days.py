@@ -64,7 +64,7 @@ _MOST_DAYS = 62
 """A longer stretch is told by its months."""
 
 
-def said_days(query: str, today: date) -> tuple[str, ...]:
+def relative_day_terms(query: str, today: date) -> tuple[str, ...]:
     """The date terms of the days that the query names by their distance from `today`; each once, () where it names none.
 
     A week runs from Monday to Sunday; `last Friday` is the latest before today, `last weekend` the one before this week's.
@@ -79,13 +79,13 @@ def said_days(query: str, today: date) -> tuple[str, ...]:
     return tuple(dict.fromkeys(terms))
 
 
-def led_days(query: str, today: date) -> tuple[str, ...]:
+def query_day_terms(query: str, today: date) -> tuple[str, ...]:
     """As `said_days`, and the days of a talk that the query names by their date: one without a year is the newest up to `today`."""
     dated = tuple(term for found in _talk_days(" ".join(query.lower().split())) for term in _dated(found, today))
-    return tuple(dict.fromkeys((*said_days(query, today), *dated)))
+    return tuple(dict.fromkeys((*relative_day_terms(query, today), *dated)))
 
 
-def without_days(query: str) -> str:
+def strip_days(query: str) -> str:
     """The query without the words that name such days: what it asks, whenever that was."""
     text = " ".join(query.split())
     lower = text.lower()
@@ -94,7 +94,7 @@ def without_days(query: str) -> str:
     return " ".join(text.split())
 
 
-def looks_back(query: str) -> bool:
+def refers_to_past(query: str) -> bool:
     """Whether a day that the query names lies behind it: `today` and `this week` may be asked about for what is planned."""
     present = ("this ", "diese", "today", "tonight", "heute")
     text = " ".join(query.lower().split())
@@ -108,7 +108,7 @@ def yearless_days(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{month:02d}-{day:02d}" if day else f"{month:02d}" for month, day in months_named(query)))
 
 
-def told_days(terms: tuple[str, ...]) -> tuple[str, ...]:
+def day_ranges(terms: tuple[str, ...]) -> tuple[str, ...]:
     """Date terms as people read them: days that follow each other as `2026-11-09 to 2026-11-15`, a month `2026-10`, a year `2025`."""
     days = [term.removeprefix("@") for term in terms]
     runs: list[list[str]] = []
@@ -121,7 +121,7 @@ def told_days(terms: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{run[0]} to {run[-1]}" if len(run) > 1 else run[0] for run in runs)
 
 
-def falls_on(day: str, told: tuple[str, ...]) -> bool:
+def is_in_ranges(day: str, told: tuple[str, ...]) -> bool:
     """Whether an ISO day is one of those that `told_days` says."""
     return any(first <= day[: len(first)] <= (last or first) for first, _, last in (one.partition(" to ") for one in told) if day)
 
@@ -209,7 +209,7 @@ def days_line(told: tuple[str, ...]) -> str:
     return _LINE + ", ".join(told) if told else ""
 
 
-def days_in(document: str) -> tuple[str, ...]:
+def read_days_line(document: str) -> tuple[str, ...]:
     """The days of a document's own line before everything else that it says; () where it has none."""
     first = document.partition("\n")[0]
     return tuple(first.removeprefix(_LINE).split(", ")) if first.startswith(_LINE) else ()

@@ -68,29 +68,29 @@ class ContextDocument:
     def body(self, number: int) -> str:
         """What section `number` says, unescaped and without the blank lines around it; "" where it is absent."""
         found = self.section(number)
-        return read(found.body).strip("\n") if found else ""
+        return unescape_headings(found.body).strip("\n") if found else ""
 
     def query(self) -> str:
         """Section 0 exactly as the person wrote it."""
         found = self.section(0)
-        return read(found.body).removeprefix("\n").removesuffix("\n\n") if found else ""
+        return unescape_headings(found.body).removeprefix("\n").removesuffix("\n\n") if found else ""
 
     def with_section(self, number: int, body: str) -> "ContextDocument":
         """A copy in which section `number` says `body`, in its place by number. Section 0 can not be replaced."""
         if number == 0 and self.section(0):
             raise ValueError("section 0 is never altered")
-        new = Section(number, f"## {number}. {SECTION_TITLES[number]}\n", f"\n{written(body)}\n\n")
-        others = [_ended(s) for s in self.sections if s.number != number]
+        new = Section(number, f"## {number}. {SECTION_TITLES[number]}\n", f"\n{escape_headings(body)}\n\n")
+        others = [_with_final_newline(s) for s in self.sections if s.number != number]
         preamble = self.preamble if self.preamble.endswith("\n") or not self.preamble else f"{self.preamble}\n"
         return ContextDocument(preamble, tuple(sorted([*others, new], key=lambda s: s.number)))
 
-    def only(self, numbers: Iterable[int]) -> str:
+    def select(self, numbers: Iterable[int]) -> str:
         """The text of the chosen sections; section 0 is always among them (000 section 12.2)."""
         chosen = {0, *numbers}
         return "".join(s.text for s in self.sections if s.number in chosen)
 
 
-def _ended(section: Section) -> Section:
+def _with_final_newline(section: Section) -> Section:
     """The section with its last line ended, so that a heading can follow; what `with_section` writes is ended already."""
     return section if section.text.endswith("\n") else Section(section.number, section.heading, f"{section.body}\n")
 
@@ -100,7 +100,7 @@ def new_context(query: str) -> ContextDocument:
     return ContextDocument("", ()).with_section(0, query)
 
 
-def checked(text: str, *, where: str) -> ContextDocument:
+def parse_context(text: str, *, where: str) -> ContextDocument:
     """Parse a context.md that must be sound; raises DocumentError with every fault."""
     document = ContextDocument.parse(text)
     if faults := document.faults():
@@ -108,17 +108,17 @@ def checked(text: str, *, where: str) -> ContextDocument:
     return document
 
 
-def written(body: str) -> str:
+def escape_headings(body: str) -> str:
     """Escape lines that look like section headings."""
     return _LOOKS_LIKE_HEADING.sub(r"\1\\", body)
 
 
-def read(body: str) -> str:
+def unescape_headings(body: str) -> str:
     """Undo `written`."""
     return _ESCAPED_HEADING.sub(r"\1", body)
 
 
-def without_headings(text: str) -> str:
+def escape_subheadings(text: str) -> str:
     """Found text as a section quotes it: a line `# `, `## ` or `### ` gets a backslash, so that it forges no heading of the section.
 
     Within code only `### ` does: `# ` is a comment there, and no section reads it.

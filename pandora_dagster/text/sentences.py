@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
-from pandora_dagster.text.points import unended
+from pandora_dagster.text.points import mask_inner_points
 
 _SEGMENT: Callable[[str, str], Iterable[str]] = sentencex.segment  # pyright: ignore
 
@@ -17,7 +17,7 @@ def sentences(text: str, *, language: str = "en") -> tuple[str, ...]:
 
 def _of_line(line: str, language: str) -> Iterable[str]:
     at = 0
-    for part in _SEGMENT(language, unended(line)):
+    for part in _SEGMENT(language, mask_inner_points(line)):
         if found := line[at : at + len(part)].strip():
             yield found
         at += len(part)

@@ -53,18 +53,18 @@ avere non più già anche molto
 """
 _TYPED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 _LISTS = {"german": _GERMAN, "french": _FRENCH, "spanish": _SPANISH, "italian": _ITALIAN}
-FOREIGN: dict[str, frozenset[str]] = {
+FOREIGN_STOP_WORDS: dict[str, frozenset[str]] = {
     language: frozenset(word for written in words.split() for word in (written, written.translate(_TYPED)))
     for language, words in _LISTS.items()
 }
 """Language, as the stemmers name it -> its function words; umlauts as they are typed without such keys too."""
-_EVERY = frozenset[str]().union(*FOREIGN.values())
+_EVERY = frozenset[str]().union(*FOREIGN_STOP_WORDS.values())
 _ALSO_ENGLISH = """
 ai ante as avant bin car chi come comment con contra cosa dal dei del della den der des di die dove du el era este fin ha hat he la leur
 lei li lo los man mag mes mi mia mis no on or os par pendant per plus pour sans se ser sera si sin sobre son sue sui sur ton tu tue un uno
 vers via war wand was will falls also sole las le les ne et sa sta
 """
-FOREIGN_ONLY = _EVERY - frozenset(_ALSO_ENGLISH.split())
+NON_ENGLISH_STOP_WORDS = _EVERY - frozenset(_ALSO_ENGLISH.split())
 """Function words of those languages that mean nothing in English: they say nothing in a text of whatever language."""
 _FEWEST = 2
 """One such word may be a word of another language (`die`, `hat`); two of them and fewer English ones are a sentence."""
@@ -75,7 +75,7 @@ def language_of(words: AbstractSet[str]) -> str:
     if len(words & _EVERY) < _FEWEST:
         return ""
     best, most = "", _FEWEST - 1
-    for language, known in FOREIGN.items():
+    for language, known in FOREIGN_STOP_WORDS.items():
         own = len(words & known - STOP_WORDS)
         if own > max(most, len(words & STOP_WORDS - known)):
             best, most = language, own

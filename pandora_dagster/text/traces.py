@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-GONE = "erased"
+ERASED = "erased"
 """What stands in the place of a trace in a record that is also other people's."""
 SHORTEST, UNBORDERED = 5, 8
 """Bytes: a shorter text turns up by chance, and is no trace; one of `UNBORDERED` bytes or more needs no word border around it."""
@@ -20,7 +20,7 @@ _KEYS = r"(?:user|user_id|owner|pandora/user)"
 
 
 @dataclass(frozen=True)
-class Traces:
+class UserTraces:
     """The traces of `user`. `plain`: their id tells of them wherever it stands as a word, since nobody else's documents have it."""
 
     user: str
@@ -31,17 +31,17 @@ class Traces:
         """Whether anything of the person is there, in whatever case."""
         return self._lower.search(data.lower()) is not None
 
-    def scrubbed(self, text: str) -> str:
+    def scrub(self, text: str) -> str:
         """The text with GONE in the place of every trace; JSON stays JSON."""
         return self._any_case.sub(self._replaced, text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
-    def names(self, text: str) -> bool:
+    def names_user(self, text: str) -> bool:
         """Whether the text names the person by id."""
         return self._id.search(text.encode(errors="surrogatepass")) is not None
 
     @staticmethod
     def _replaced(found: "re.Match[bytes]") -> bytes:
-        return (found["before"] or b"") + GONE.encode() if "before" in found.re.groupindex else GONE.encode()
+        return (found["before"] or b"") + ERASED.encode() if "before" in found.re.groupindex else ERASED.encode()
 
     @cached_property
     def _id(self) -> "re.Pattern[bytes]":
@@ -71,14 +71,14 @@ def _id_pattern(user: str, *, plain: bool) -> bytes:
 
 def fact_patterns(facts: Iterable[str]) -> list[bytes]:
     """Patterns over lower-case bytes that match any of the facts, in whatever form they were written."""
-    forms = sorted({form for fact in facts for form in forms_of(fact)})
+    forms = sorted({form for fact in facts for form in encoded_forms(fact)})
     short = [form for form in forms if len(form) < UNBORDERED]
     long = [form for form in forms if len(form) >= UNBORDERED]
-    made = [b"(?<![0-9a-z])" + _any_of(short) + b"(?![0-9a-z])"] if short else []
-    return [*made, *([_any_of(long)] if long else [])]
+    made = [b"(?<![0-9a-z])" + _alternation(short) + b"(?![0-9a-z])"] if short else []
+    return [*made, *([_alternation(long)] if long else [])]
 
 
-def forms_of(fact: str) -> set[bytes]:
+def encoded_forms(fact: str) -> set[bytes]:
     """A fact's bytes as text, as JSON with and without escaped letters, and as JSON inside JSON; in lower case."""
     forms = {fact}
     for _ in range(2):
@@ -86,7 +86,7 @@ def forms_of(fact: str) -> set[bytes]:
     return {form.encode(errors="surrogatepass").lower() for form in forms}
 
 
-def occurring(facts: Sequence[str], contents: Iterable[bytes]) -> frozenset[str]:
+def occurring_facts(facts: Sequence[str], contents: Iterable[bytes]) -> frozenset[str]:
     """Those of the facts that stand anywhere in the contents, also inside or across one another."""
     patterns = [re.compile(b"(?=(" + pattern + b"))") for pattern in fact_patterns(facts)]
     seen: set[bytes] = set()
@@ -95,31 +95,31 @@ def occurring(facts: Sequence[str], contents: Iterable[bytes]) -> frozenset[str]
         seen.update(match[1] for pattern in patterns for match in pattern.finditer(lower))
     by_form: dict[bytes, set[str]] = {}
     for fact in facts:
-        for form in forms_of(fact):
+        for form in encoded_forms(fact):
             by_form.setdefault(form, set()).add(fact)
-    return frozenset(fact for text in seen for form in _within(text) for fact in by_form.get(form, ()))
+    return frozenset(fact for text in seen for form in _prefixes(text) for fact in by_form.get(form, ()))
 
 
-def _within(text: bytes) -> Iterator[bytes]:
+def _prefixes(text: bytes) -> Iterator[bytes]:
     """The beginnings of a text: of several facts that begin at one place the longest was seen."""
     return (text[:end] for end in range(SHORTEST, len(text) + 1))
 
 
-def _any_of(words: Sequence[bytes]) -> bytes:
+def _alternation(words: Sequence[bytes]) -> bytes:
     """A pattern of sorted words that reads each byte once: words with the same beginning share it."""
     if len(words) == 1:
         return re.escape(words[0])
     branches: list[bytes] = []
     for first, group in groupby((w for w in words if w), key=lambda word: word[:1]):
         rest = [word[1:] for word in group]
-        shared = _shared(rest)
+        shared = _common_prefix(rest)
         tails = [word[len(shared) :] for word in rest]
-        branches.append(re.escape(first + shared) + (_any_of(tails) if tails != [b""] else b""))
+        branches.append(re.escape(first + shared) + (_alternation(tails) if tails != [b""] else b""))
     optional = b"?" if any(not word for word in words) else b""
     return b"(?:" + b"|".join(branches) + b")" + optional
 
 
-def _shared(words: Sequence[bytes]) -> bytes:
+def _common_prefix(words: Sequence[bytes]) -> bytes:
     low, high = min(words), max(words)
     for place, byte in enumerate(low):
         if byte != high[place]:

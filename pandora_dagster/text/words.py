@@ -17,9 +17,9 @@ from unicodedata import normalize
 import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
 
 from pandora_dagster.text.dates import MONTHS
-from pandora_dagster.text.irregular import BASES
+from pandora_dagster.text.irregular import IRREGULAR_BASES
 from pandora_dagster.text.spelling import umlauts_undone, unaccented
-from pandora_dagster.text.stopwords import FOREIGN, STOP_WORDS, language_of
+from pandora_dagster.text.stopwords import FOREIGN_STOP_WORDS, STOP_WORDS, language_of
 
 _TOKEN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?![^\W_]|[-_][^\W_])|[^\W_]+(?:[-_][^\W_]+)*")
 _NUMBER = re.compile(r"[\d,.]+")
@@ -50,7 +50,7 @@ _NO_STOPS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TermCounts:
     """What one pass over a text gives: its terms with their counts, and its words as they stand, lower-cased."""
 
     counts: Counter[str]
@@ -64,14 +64,14 @@ class TermReader:
 
     def __init__(self) -> None:
         self._one_at_a_time = Lock()  # a stemmer keeps the word that it is working on
-        self._stemmers = {name: cast(_Stems, snowballstemmer.stemmer(name)) for name in ("english", *FOREIGN)}  # pyright: ignore[reportUnknownMemberType]
-        self._known: dict[str, dict[str, tuple[Word, ...]]] = {language: {} for language in ("", *FOREIGN)}
+        self._stemmers = {name: cast(_Stems, snowballstemmer.stemmer(name)) for name in ("english", *FOREIGN_STOP_WORDS)}  # pyright: ignore[reportUnknownMemberType]
+        self._known: dict[str, dict[str, tuple[Word, ...]]] = {language: {} for language in ("", *FOREIGN_STOP_WORDS)}
 
     def terms(self, text: str) -> list[str]:
         """Terms of `text` in order, with repeats."""
-        return [term for word in self.spelled(text) for term in word]
+        return [term for word in self.words(text) for term in word]
 
-    def spelled(self, text: str) -> list[Word]:
+    def words(self, text: str) -> list[Word]:
         """The words of `text` that have terms, in order, with repeats."""
         tokens = _TOKEN.findall(_lowered(text))
         language = language_of(set(tokens))
@@ -81,7 +81,7 @@ class TermReader:
         """How often each term stands in `text`, with `#money` where it names an amount."""
         return self.read(text).counts
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> TermCounts:
         """The terms of `text` with their counts, and its words."""
         lower = _lowered(text)
         words = Counter(_TOKEN.findall(lower))
@@ -98,11 +98,11 @@ class TermReader:
         if _names_money(lower):
             counts[MONEY] = 1
             length += 1
-        return Reading(counts, frozenset(words), length)
+        return TermCounts(counts, frozenset(words), length)
 
     def stem(self, word: str, language: str = "english") -> str:
         with self._one_at_a_time:
-            return self._stemmers[language].stemWord(BASES.get(word, word) if language == "english" else word)
+            return self._stemmers[language].stemWord(IRREGULAR_BASES.get(word, word) if language == "english" else word)
 
     def _words_of(self, token: str, language: str) -> tuple[Word, ...]:
         known = self._known[language]
@@ -130,7 +130,7 @@ class TermReader:
         return tuple((self.stem(name),) for name in MONTHS[max(0, number - 1) : number])
 
     def _word(self, word: str, language: str) -> Word:
-        if word in STOP_WORDS or word in FOREIGN.get(language, _NO_STOPS):
+        if word in STOP_WORDS or word in FOREIGN_STOP_WORDS.get(language, _NO_STOPS):
             return ()
         plain = unaccented(word)
         if not word.isalpha():

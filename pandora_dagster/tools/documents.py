@@ -7,12 +7,12 @@ from typing import Any
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.ports import CountsTokens, TurnIndex, TurnStore
+from pandora_dagster.contracts.ports import TokenMeasure, TurnIndex, TurnStore
 from pandora_dagster.contracts.tools import ToolOutcome
 from pandora_dagster.contracts.turns import Candidate
 from pandora_dagster.phases.looking_back import SESSION_POOL
-from pandora_dagster.selection.excerpts import Excerpt, Scores, excerpt
-from pandora_dagster.text.citations import without_marks
+from pandora_dagster.selection.excerpts import Excerpt, TextScorer, excerpt
+from pandora_dagster.text.citations import escape_source_marks
 
 BUDGET_TOKENS = 700
 """What one search may add to section 4."""
@@ -25,8 +25,8 @@ class DocSearch:
 
     turns: TurnStore
     index: TurnIndex
-    counter: CountsTokens
-    scores: Scores
+    counter: TokenMeasure
+    scores: TextScorer
     crosses_sessions: Callable[[UserId], bool]
     """Whether turns of the person's other sessions may be used (DECISIONS 33)."""
     name: str = "doc.search"
@@ -55,7 +55,7 @@ class DocSearch:
                 continue
             room -= piece.tokens
             sources.append(Source("", f"turns/{key.turn_id}/context.md", candidate.row.summary, key.turn_id))
-            parts.append(f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{without_marks(piece.text)}")
+            parts.append(f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{escape_source_marks(piece.text)}")
             raw.append(
                 {
                     "turn_id": key.turn_id,

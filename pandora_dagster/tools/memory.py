@@ -7,11 +7,11 @@ from typing import Any
 
 from pandora_dagster.contracts.calls import Source
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.ports import Clock, CountsTokens
+from pandora_dagster.contracts.ports import Clock, TokenMeasure
 from pandora_dagster.contracts.remembered import MemoryEntry, MemoryStore
 from pandora_dagster.contracts.tools import ToolOutcome
-from pandora_dagster.selection.excerpts import Scores
-from pandora_dagster.text.citations import without_marks
+from pandora_dagster.selection.excerpts import TextScorer
+from pandora_dagster.text.citations import escape_source_marks
 from pandora_dagster.text.tables import cell
 
 STATED_CONFIDENCE = 0.9
@@ -26,8 +26,8 @@ class MemoryQuery:
     """Finds stored preferences and facts by words: whole entries, the best first, and it says how many stay out."""
 
     memory: MemoryStore
-    counter: CountsTokens
-    scores: Scores
+    counter: TokenMeasure
+    scores: TextScorer
     name: str = "memory.query"
     description: str = "Look up the person's stored preferences and facts by words; an empty query lists all."
     writes: bool = False
@@ -72,7 +72,7 @@ class MemoryQuery:
 
 
 def _line(entry: MemoryEntry) -> str:
-    return f"- {entry.key}: {without_marks(cell(entry.value))}"
+    return f"- {entry.key}: {escape_source_marks(cell(entry.value))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class MemoryCreate:
         file = _FILES[entry.kind]
         return ToolOutcome(
             True,
-            f"Stored {entry.kind} {entry.key}: {without_marks(entry.value)} [source 1]",
+            f"Stored {entry.kind} {entry.key}: {escape_source_marks(entry.value)} [source 1]",
             json.dumps(dict(arguments)),
             (Source("", file, "Stored memory"),),
         )

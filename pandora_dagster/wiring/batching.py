@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.contracts.batches import Batch, BatchRow, Capacity
-from pandora_dagster.phases.batch import BatchDesk, OnRow, open_batch, rows_of, run_batch
+from pandora_dagster.phases.batch import BatchContext, OnRow, open_batch, batch_rows, run_batch
 from pandora_dagster.stores.batches import BatchFiles
 from pandora_dagster.stores.inbox import Inbox, digest_of, keep_rejected, queries_of
-from pandora_dagster.wiring.house import House
+from pandora_dagster.wiring.app import App
 
 OnBegin = Callable[[Batch], None]
 
@@ -22,42 +22,42 @@ class BatchRun:
     rejected: Path | None
 
 
-class OneAtATime:
+class SequentialCapacity:
     """The capacity of a runtime that works in this process."""
 
-    def places(self) -> int:
+    def max_concurrent_calls(self) -> int:
         return 1
 
 
 @dataclass(frozen=True, slots=True)
-class Batching:
+class BatchService:
     """Batches over one house."""
 
-    house: House
+    app: App
 
     @property
     def inbox(self) -> Inbox:
-        return Inbox(self.house.settings.root)
+        return Inbox(self.app.settings.root)
 
     @property
     def _batches(self) -> BatchFiles:
-        return BatchFiles(self.house.settings.root)
+        return BatchFiles(self.app.settings.root)
 
     def today(self) -> str:
         """The day it is in the configured time zone."""
-        return f"{self.house.kit.clock().astimezone(self.house.settings.zone):%Y-%m-%d}"
+        return f"{self.app.dependencies.clock().astimezone(self.app.settings.zone):%Y-%m-%d}"
 
     def run_file(self, path: Path, *, day: str = "", on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
         """Run a file of queries, or what is left of it; the file stays where it is, its rejected lines are written beside it.
 
         Raises InputError for a file that can not be read, StoreError, ConfigurationError where a server has another model.
         """
-        batch, rows = self._ran(path, day, on_begin, on_row)
+        batch, rows = self._run(path, day, on_begin, on_row)
         return BatchRun(batch, rows, keep_rejected(path, batch.rejected))
 
     def run_waiting(self, name: str, day: str, *, on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
         """Run a file of the inbox and move it to `done/<day>/`, its rejected lines beside it; what began before keeps its day."""
-        batch, rows = self._ran(self.inbox.path(name), day, on_begin, on_row)
+        batch, rows = self._run(self.inbox.path(name), day, on_begin, on_row)
         return BatchRun(batch, rows, self.inbox.finish(name, batch.day, batch.digest, batch.rejected))
 
     def identity(self, name: str) -> tuple[str, str]:
@@ -72,16 +72,16 @@ class Batching:
 
     def of_day(self, day: str) -> tuple[tuple[Batch, tuple[BatchRow, ...]], ...]:
         """The batches that began on this day, and how their lines stand."""
-        return tuple((batch, rows_of(batch, self.house.kit)) for batch in self._batches.of_day(day))
+        return tuple((batch, batch_rows(batch, self.app.dependencies)) for batch in self._batches.of_day(day))
 
-    def _ran(self, path: Path, day: str, on_begin: OnBegin, on_row: OnRow) -> tuple[Batch, tuple[BatchRow, ...]]:
+    def _run(self, path: Path, day: str, on_begin: OnBegin, on_row: OnRow) -> tuple[Batch, tuple[BatchRow, ...]]:
         data = queries_of(path)
-        self.house.check_models()
-        batch = open_batch(self._desk(), data, digest=digest_of(data), file=path.name, day=day or self.today())
+        self.app.check_models()
+        batch = open_batch(self._context(), data, digest=digest_of(data), file=path.name, day=day or self.today())
         on_begin(batch)
-        return batch, self.house.run(run_batch(batch, self._desk(), on_row=on_row))
+        return batch, self.app.run(run_batch(batch, self._context(), on_row=on_row))
 
-    def _desk(self) -> BatchDesk:
-        runtime = self.house.runtime
-        capacity = runtime if isinstance(runtime, Capacity) else OneAtATime()
-        return BatchDesk(self.house.kit, self._batches, capacity, self.house.settings.user)
+    def _context(self) -> BatchContext:
+        runtime = self.app.runtime
+        capacity = runtime if isinstance(runtime, Capacity) else SequentialCapacity()
+        return BatchContext(self.app.dependencies, self._batches, capacity, self.app.settings.user)

@@ -8,43 +8,43 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pandora_dagster.contracts.governance import KeepsVersions
-from pandora_dagster.contracts.ports import CountsTokens, Embeds, Meters, ModelRuntime
+from pandora_dagster.contracts.governance import RecipeVersionStore
+from pandora_dagster.contracts.ports import TokenMeasure, EmbeddingModel, Metrics, ModelRuntime
 from pandora_dagster.contracts.tools import Tool
 from pandora_dagster.contracts.words import Priority
-from pandora_dagster.cookbook import Shelf, Standing
+from pandora_dagster.cookbook import RecipeLoader, RecipeOverride
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
-from pandora_dagster.execution.allowance import Allowance
+from pandora_dagster.execution.allowance import SessionRateLimit
 from pandora_dagster.execution.budgets import CallLimit
 from pandora_dagster.execution.compression_log import EMBEDDED
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.execution.routing import Routing
 from pandora_dagster.phases.flow import SECTION_OF
-from pandora_dagster.phases.kit import Kit
-from pandora_dagster.phases.looking_back import may_cross
-from pandora_dagster.phases.recording import RecordingDesk
+from pandora_dagster.phases.deps import PhaseDependencies
+from pandora_dagster.phases.looking_back import may_cross_sessions
+from pandora_dagster.phases.recording import ImportContext
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
 from pandora_dagster.runtime.offline.runtime import OfflineRuntime
-from pandora_dagster.runtime.otel.spans import exported, wanted
+from pandora_dagster.runtime.otel.spans import exporting_spans, is_exporter_configured
 from pandora_dagster.runtime.serving.folder import ServingFolder
-from pandora_dagster.runtime.serving.waking import Waking
+from pandora_dagster.runtime.serving.waking import OnDemandStart
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
-from pandora_dagster.selection.overlap import Overlap
+from pandora_dagster.selection.overlap import TermOverlap
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
-from pandora_dagster.stores.call_meters import metering
-from pandora_dagster.stores.calls import Calls
+from pandora_dagster.stores.call_meters import metrics_listener
+from pandora_dagster.stores.calls import IndexedCallLog
 from pandora_dagster.stores.conversation_summaries import ConversationSummaryFiles
 from pandora_dagster.stores.facts import FactFiles
 from pandora_dagster.stores.interventions import InterventionFiles
 from pandora_dagster.stores.levels import LevelFiles
 from pandora_dagster.stores.limiter import LimiterFiles
 from pandora_dagster.stores.lineage_index import DuckLineageIndex
-from pandora_dagster.stores.lineage_keeping import LineageKeeper
+from pandora_dagster.stores.lineage_keeping import LineageIndexWriter
 from pandora_dagster.stores.memory import MemoryFiles
 from pandora_dagster.stores.metrics import MetricsFile
 from pandora_dagster.stores.note_index import DuckNoteIndex
@@ -56,39 +56,39 @@ from pandora_dagster.stores.sessions import SessionFiles
 from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.token_ratios import TokenRatioFile
 from pandora_dagster.stores.turn_index import DuckTurnIndex
-from pandora_dagster.stores.turns import Turns
+from pandora_dagster.stores.turns import TurnFiles
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.text.tokens import TokenCounter
 from pandora_dagster.tools.documents import DocSearch
 from pandora_dagster.tools.memory import MemoryCreate, MemoryQuery
-from pandora_dagster.wiring.compression import open_compression
+from pandora_dagster.wiring.compression import open_compression_stack
 from pandora_dagster.wiring.embedding import open_embedder, open_vectors
-from pandora_dagster.wiring.house import House
+from pandora_dagster.wiring.app import App
 from pandora_dagster.wiring.level_lineage import level_readers, level_rows
-from pandora_dagster.wiring.lineage import Lineage
+from pandora_dagster.wiring.lineage import LineageService
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     """The clock of every adapter: aware, UTC."""
     return datetime.now(UTC)
 
 
-def open_cookbook(settings: Settings, versions: KeepsVersions | None = None) -> Shelf:
+def open_recipe_loader(settings: Settings, versions: RecipeVersionStore | None = None) -> RecipeLoader:
     """The cookbook alone: its files, or with `versions` what is in production."""
-    production = partial(standing, versions) if versions else None
-    return Shelf(settings.cookbook_root / "recipes", settings.cookbook_root / "prompts", production)
+    production = partial(production_override, versions) if versions else None
+    return RecipeLoader(settings.cookbook_root / "recipes", settings.cookbook_root / "prompts", production)
 
 
 def open_versions(settings: Settings) -> RecipeVersionFiles:
     """The store of recipe versions."""
-    return RecipeVersionFiles(settings.root, clock=now)
+    return RecipeVersionFiles(settings.root, clock=utc_now)
 
 
-def standing(versions: KeepsVersions, recipe: str) -> Standing:
+def production_override(versions: RecipeVersionStore, recipe: str) -> RecipeOverride:
     """What was put over the file of a recipe; raises ConfigurationError where that is damaged or gone."""
     known = versions.production(recipe)
     try:
-        return Standing(versions.version(recipe, known.pinned) if known.pinned else None, known.layer)
+        return RecipeOverride(versions.version(recipe, known.pinned) if known.pinned else None, known.layer)
     except (DocumentError, InputError) as error:
         raise ConfigurationError(str(error), hint=f"let the file count again: pandora recipes rollback {recipe} --to file") from error
 
@@ -98,46 +98,46 @@ def open_counter(settings: Settings) -> TokenCounter:
     return TokenCounter(shipped_folder() / "data" / "tokenizer" / "cl100k_base.tiktoken")
 
 
-def open_runtime(settings: Settings, counter: CountsTokens, meters: Meters | None = None) -> ModelRuntime:
+def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | None = None) -> ModelRuntime:
     """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
     if settings.runtime == "sglang":
-        wakes = Waking(ServingFolder(settings.root))
+        wakes = OnDemandStart(ServingFolder(settings.root))
         return SglangRuntime(load_endpoints(settings.runtime_file), keys=os.environ, wakes=wakes, meters=meters)
     if settings.runtime == "sglang-offline":
         return OfflineRuntime(load_endpoints(settings.runtime_file), python=settings.sglang_python, environ=os.environ)
-    return ExtractiveRuntime(counter, now)
+    return ExtractiveRuntime(counter, utc_now)
 
 
-def open_house(
+def open_app(
     settings: Settings,
     *,
     runtime: ModelRuntime | None = None,
     counter: TokenCounter | None = None,
-    embeds: Embeds | None = None,
-    priority: Priority = Priority.LIVE,
-) -> House:
+    embeds: EmbeddingModel | None = None,
+    priority: Priority = Priority.INTERACTIVE,
+) -> App:
     """Build every adapter, around a runtime, a counter or a maker of vectors of the caller's own where given. Nothing is written yet.
 
     `priority`: of the calls of turns until their answers are out; NIGHT for a batch, for which nobody waits.
     """
     root, counter, versions = settings.root, counter or open_counter(settings), open_versions(settings)
-    cookbook = open_cookbook(settings, versions)
-    metrics = MetricsFile(root, report=told)
+    cookbook = open_recipe_loader(settings, versions)
+    metrics = MetricsFile(root, report=print_notice)
     runtime = runtime or open_runtime(settings, counter, metrics)
     served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
-    turns = Turns(root, counter=counter, clock=now, phases=PhaseTable(sections=SECTION_OF))
-    vectors = open_vectors(settings, embeds or open_embedder(settings), told)
-    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors, clock=now)
+    turns = TurnFiles(root, counter=counter, clock=utc_now, phases=PhaseTable(sections=SECTION_OF))
+    vectors = open_vectors(settings, embeds or open_embedder(settings), print_notice)
+    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors, clock=utc_now)
     call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
-    spans = exported() if wanted(os.environ) else None
-    hearing, settled = ((metering(metrics), spans.call), (spans.turn,)) if spans else ((metering(metrics),), ())
-    calls = Calls(CallFiles(root), call_index, report=told, listeners=hearing, settled=settled)
+    spans = exporting_spans() if is_exporter_configured(os.environ) else None
+    hearing, settled = ((metrics_listener(metrics), spans.call), (spans.turn,)) if spans else ((metrics_listener(metrics),), ())
+    calls = IndexedCallLog(CallFiles(root), call_index, report=print_notice, listeners=hearing, settled=settled)
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
-    interventions = InterventionFiles(root, clock=now, random_hex=secrets.token_hex)
-    scores = Overlap(index.reader).scores
+    interventions = InterventionFiles(root, clock=utc_now, random_hex=secrets.token_hex)
+    scores = TermOverlap(index.reader).scores
     facts = FactFiles(root)
-    search = DocSearch(turns, index, counter, scores, partial(may_cross, settings.policy, facts))
-    tools: dict[str, Tool] = {t.name: t for t in (search, MemoryQuery(memory, counter, scores), MemoryCreate(memory, now))}
+    search = DocSearch(turns, index, counter, scores, partial(may_cross_sessions, settings.policy, facts))
+    tools: dict[str, Tool] = {t.name: t for t in (search, MemoryQuery(memory, counter, scores), MemoryCreate(memory, utc_now))}
     execution = Executor(
         cookbook=cookbook,
         runtime=runtime,
@@ -145,20 +145,20 @@ def open_house(
         log=calls,
         vault=vault,
         interventions=interventions,
-        clock=now,
+        clock=utc_now,
         sleep=asyncio.sleep,
-        new_call_id=_call_id,
+        new_call_id=_new_call_id,
         tools=frozenset(tools),
         limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
         ratios=TokenRatioFile(root),
         prices=served.prices if served else {},
-        routing=_known_recipes(served, cookbook),
+        routing=_checked_routing(served, cookbook),
         versions=versions,
         allowance=None
-        if runtime.name == EMBEDDED or priority is Priority.NIGHT
-        else Allowance(LimiterFiles(root), clock=now, sleep=asyncio.sleep),
+        if runtime.name == EMBEDDED or priority is Priority.BATCH
+        else SessionRateLimit(LimiterFiles(root), clock=utc_now, sleep=asyncio.sleep),
     )
-    compression = open_compression(
+    compression = open_compression_stack(
         settings,
         execution,
         cookbook=cookbook,
@@ -166,8 +166,8 @@ def open_house(
         runtime=runtime,
         calls=calls,
         interventions=interventions,
-        clock=now,
-        new_call_id=_call_id,
+        clock=utc_now,
+        new_call_id=_new_call_id,
     )
     sessions = SessionFiles(root)
     research_index = DuckResearchIndex.at(root / "indexes" / "research_index.duckdb", wait_s=settings.index_lock_wait_s)
@@ -175,18 +175,18 @@ def open_house(
     note_index = DuckNoteIndex.at(root / "indexes" / "note_index.duckdb", index.reader, wait_s=settings.index_lock_wait_s)
     notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {}, note_index)
     levels = LevelFiles(root)
-    lineage = Lineage(
+    lineage = LineageService(
         root,
         turns,
         counter,
         DuckLineageIndex.at(root / "indexes" / "lineage.duckdb", wait_s=settings.index_lock_wait_s),
         sources,
         notes,
-        now,
+        utc_now,
         levels=level_readers(levels),
         records=(lambda: level_rows(levels, turns, counter),),
     )
-    kit = Kit(
+    deps = PhaseDependencies(
         cookbook,
         execution,
         turns,
@@ -196,7 +196,7 @@ def open_house(
         ConversationSummaryFiles(root),
         interventions,
         counter,
-        now,
+        utc_now,
         tools,
         scores,
         runtime.name,
@@ -207,14 +207,14 @@ def open_house(
         notes=notes,
         vectors=vectors,
         priority=priority,
-        lineage=LineageKeeper(lineage.index, lineage.texts, counter, report=told),
+        lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, report=print_notice),
     )
     if settings.compression_enabled:
-        kit = replace(kit, summarizer=compression.sections)
-    recording = RecordingDesk(turns, sessions, index, index.reader, vectors)
-    return House(
+        deps = replace(deps, summarizer=compression.sections)
+    recording = ImportContext(turns, sessions, index, index.reader, vectors)
+    return App(
         settings,
-        kit,
+        deps,
         runtime,
         vault,
         sessions,
@@ -232,7 +232,7 @@ def open_house(
     )
 
 
-def _known_recipes(served: Endpoints | None, cookbook: Shelf) -> Routing | None:
+def _checked_routing(served: Endpoints | None, cookbook: RecipeLoader) -> Routing | None:
     """The routing policy; raises ConfigurationError where it names a recipe that is not there."""
     routing = served.routing if served else None
     if served and routing and (unknown := [name for name in routing.recipes if name not in cookbook.names()]):
@@ -242,10 +242,10 @@ def _known_recipes(served: Endpoints | None, cookbook: Shelf) -> Routing | None:
     return routing
 
 
-def _call_id() -> str:
+def _new_call_id() -> str:
     return f"call_{secrets.token_hex(12)}"
 
 
-def told(sentence: str) -> None:
+def print_notice(sentence: str) -> None:
     """A note beside the result; nothing depends on it."""
     sys.stderr.write(f"pandora: {sentence}\n")

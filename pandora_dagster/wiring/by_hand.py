@@ -5,32 +5,32 @@ from pydantic import ValidationError
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.ports import Cookbook, Interventions, Vault
+from pandora_dagster.contracts.ports import RecipeCatalog, Interventions, Vault
 from pandora_dagster.contracts.recipe_tests import CallCase
 from pandora_dagster.errors import DocumentError, InputError
-from pandora_dagster.governance.by_hand import unsound
+from pandora_dagster.governance.by_hand import manual_answer_faults
 from pandora_dagster.stores.call_log import CallFiles, records_in
 
 
-def refuse_unsound(intervention: Intervention, answer: str, cookbook: Cookbook, calls: CallFiles, vault: Vault) -> None:
+def check_manual_answer(intervention: Intervention, answer: str, cookbook: RecipeCatalog, calls: CallFiles, vault: Vault) -> None:
     """Raises InputError that says why the answer would not pass the recipe that is in production now."""
     loaded = next((one for one in map(cookbook.load, cookbook.names()) if one.name == intervention.recipe), None)
     if loaded is None:
         raise InputError(f"intervention {intervention.id}: recipe {intervention.recipe} is gone: expected one of pandora recipes list")
-    if reason := unsound(answer, loaded, kept_case(intervention, calls, vault)):
+    if reason := manual_answer_faults(answer, loaded, halted_call_case(intervention, calls, vault)):
         raise InputError(f"answer: {reason}", hint=f"pandora interventions show {intervention.id} shows the prompt and its schema")
 
 
-def kept_case(intervention: Intervention, calls: CallFiles, vault: Vault) -> CallCase | None:
+def halted_call_case(intervention: Intervention, calls: CallFiles, vault: Vault) -> CallCase | None:
     """What the halted call was asked with; None where it is not kept any more."""
-    record = record_of(intervention, calls)
+    record = call_record_of(intervention, calls)
     try:
         return CallCase.model_validate_json(vault.read(record.request_ref)) if record and record.request_ref else None
     except (DocumentError, ValidationError):
         return None
 
 
-def record_of(intervention: Intervention, calls: CallFiles) -> CallRecord | None:
+def call_record_of(intervention: Intervention, calls: CallFiles) -> CallRecord | None:
     """The record of the call that halted; None where its turn is gone."""
     if not intervention.turn_id:
         return None
@@ -39,10 +39,10 @@ def record_of(intervention: Intervention, calls: CallFiles) -> CallRecord | None
     return next((record for record in records if record.call_id == intervention.call_id), None)
 
 
-def to_be_judged(interventions: Interventions, calls: CallFiles) -> frozenset[str]:
+def pending_vault_refs(interventions: Interventions, calls: CallFiles) -> frozenset[str]:
     """What the vault keeps for open interventions: packs, raw answers and what the calls were asked with. Raises DocumentError."""
     found: set[str] = set()
     for one in interventions.list(state="open"):
-        record = record_of(one, calls) if one.call_id else None
+        record = call_record_of(one, calls) if one.call_id else None
         found |= {one.pack_ref, one.answer_ref, record.request_ref if record else ""}
     return frozenset(found - {""})

@@ -17,18 +17,18 @@ from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.detection import detect_content_type
 from pandora_dagster.compression.facts import Outcome, Verdict
 from pandora_dagster.compression.json_parts import broken_json_line
-from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.ledger import build_ledger
 from pandora_dagster.compression.verification import verify
 from pandora_dagster.contracts.calls import CallSite
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import HaltError, InputError, PandoraError
 from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.faults import CallFaultError
 from pandora_dagster.settings import Settings, load_settings
-from pandora_dagster.wiring.building import open_counter, open_house
+from pandora_dagster.wiring.building import open_counter, open_app
 
-__all__ = ["Wanted", "answers", "broken_json_line", "compress_text", "content_type_of", "opened_compressor", "tokens_in"]
+__all__ = ["CompressionRequest", "answer_lines", "broken_json_line", "compress_text", "content_type_of", "open_compressor", "count_tokens"]
 
 _ORDER = (
     Outcome.KEPT,
@@ -47,7 +47,7 @@ _LONGEST_LINE = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CompressionRequest:
     """One text to compress."""
 
     id: str | int
@@ -61,7 +61,7 @@ class Wanted:
     """The document's name: tells its type, and where a reference to the whole text leads."""
 
 
-Compressor = Callable[[Wanted], dict[str, Any]]
+Compressor = Callable[[CompressionRequest], dict[str, Any]]
 """A request -> its answer; raises InputError or HaltError."""
 
 
@@ -84,24 +84,24 @@ def compress_text(
     (what was mutated or invented) and `halted` (None, or why).
     Raises InputError for a target under 1 or an unknown type, HaltError where a configured model can not be reached.
     """
-    with opened_compressor(settings or load_settings(os.environ)) as compressed:
-        return compressed(Wanted(id, text, target_tokens, type, query, original))
+    with open_compressor(settings or load_settings(os.environ)) as compressed:
+        return compressed(CompressionRequest(id, text, target_tokens, type, query, original))
 
 
 @contextmanager
-def opened_compressor(settings: Settings) -> Generator[Compressor]:
+def open_compressor(settings: Settings) -> Generator[Compressor]:
     """What answers one request after the other; on the embedded runtime nothing is written, with a model its calls are recorded."""
     if settings.runtime == "extractive":
         yield partial(_by_structure, counter=open_counter(settings))
         return
-    house = open_house(settings)
+    app = open_app(settings)
     try:
-        yield lambda wanted: house.run(_by_engine(wanted, house.compression.engine, settings))
+        yield lambda wanted: app.run(_by_engine(wanted, app.compression.engine, settings))
     finally:
-        house.close()
+        app.close()
 
 
-def answers(lines: bytes, compressed: Compressor, *, where: str) -> Generator[dict[str, Any]]:
+def answer_lines(lines: bytes, compressed: Compressor, *, where: str) -> Generator[dict[str, Any]]:
     """One answer for each line, in order. A line that can not be tried has one too: its number as `line`, no text, no facts, and
     `halted` says where, what and what was expected. Raises InputError, before the first answer, where `lines` is no text."""
     if b"\0" in lines[:_HEAD]:
@@ -116,19 +116,19 @@ def _answer(line: bytes, number: int, where: str, compressed: Compressor, first:
     """`first` is the line of each id so far."""
     given: Mapping[str, Any] = {}
     try:
-        given = _object(line, where)
-        wanted = _wanted(given, where)
+        given = _parse_object(line, where)
+        wanted = _parse_request(given, where)
         if (known := first.setdefault(wanted.id, number)) != number:
             raise InputError(f"{where}: id {wanted.id!r}: that of line {known} too: expected another")
     except InputError as error:
-        return _refused(_id(given), number, str(error))
+        return _refusal(_id(given), number, str(error))
     try:
         return compressed(wanted)
     except PandoraError as error:
-        return _refused(wanted.id, number, f"{where}: {error}")
+        return _refusal(wanted.id, number, f"{where}: {error}")
 
 
-def _object(line: bytes, where: str) -> Mapping[str, Any]:
+def _parse_object(line: bytes, where: str) -> Mapping[str, Any]:
     if len(line) > _LONGEST_LINE:
         raise InputError(f"{where}: {len(line):,} bytes: expected at most {_LONGEST_LINE:,}")
     if not line.strip():
@@ -142,7 +142,7 @@ def _object(line: bytes, where: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value)
 
 
-def _wanted(given: Mapping[str, Any], where: str) -> Wanted:
+def _parse_request(given: Mapping[str, Any], where: str) -> CompressionRequest:
     """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a request; raises InputError naming what is wrong with it."""
     if unknown := [name for name in given if name not in _FIELDS]:
         raise InputError(f"{where}: {', '.join(map(repr, unknown[:5]))}: unknown: expected {', '.join(_FIELDS)}")
@@ -151,9 +151,9 @@ def _wanted(given: Mapping[str, Any], where: str) -> Wanted:
         if name not in fields and name in _OPTIONAL:
             continue
         if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
-            raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_named(kind)}")
+            raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_label(kind)}")
     _check_text("".join(str(fields.get(name, "")) for name in _FIELDS), where)
-    return Wanted(**{name: fields[name] for name in _FIELDS if name in fields})
+    return CompressionRequest(**{name: fields[name] for name in _FIELDS if name in fields})
 
 
 def _id(given: Mapping[str, Any]) -> str | int | None:
@@ -171,12 +171,12 @@ def _check_text(text: str, where: str) -> None:
         raise InputError(f"{where}: half a surrogate pair (\\u{ord(error.object[error.start]):04x}): expected Unicode text") from error
 
 
-def _refused(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
+def _refusal(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
     answer = _line(id, None, 0, {}, (), (), reason)
     return {"id": answer.pop("id"), "line": number, **answer}
 
 
-def tokens_in(text: str, settings: Settings) -> int:
+def count_tokens(text: str, settings: Settings) -> int:
     """Tokens of a text, as targets count them."""
     return open_counter(settings).count(text)
 
@@ -191,7 +191,7 @@ def content_type_of(name: str) -> ContentType | None:
         raise InputError(f"type {name!r}: expected one of {', '.join(ContentType)}") from None
 
 
-def _by_structure(one: Wanted, counter: CountsTokens) -> dict[str, Any]:
+def _by_structure(one: CompressionRequest, counter: TokenMeasure) -> dict[str, Any]:
     kind = content_type_of(one.type)
     made = compress(
         one.text,
@@ -205,7 +205,7 @@ def _by_structure(one: Wanted, counter: CountsTokens) -> dict[str, Any]:
     return _line(one.id, made.text, made.tokens, made.counts, made.missing, made.verdicts if made.text is not None else (), made.advice)
 
 
-async def _by_engine(one: Wanted, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
+async def _by_engine(one: CompressionRequest, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
     if one.target_tokens < 1:
         raise InputError(f"compress: target_tokens: {one.target_tokens}: expected at least 1 token")
     kind = content_type_of(one.type) or detect_content_type(one.name, one.original or one.text)
@@ -215,7 +215,7 @@ async def _by_engine(one: Wanted, engine: SummarizationEngine, settings: Setting
     except CallFaultError as error:
         raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
     first = one.original or one.text
-    judged = made.verification or verify(take_ledger(first, kind), first, made.text or "")
+    judged = made.verification or verify(build_ledger(first, kind), first, made.text or "")
     return _line(
         one.id,
         made.text,
@@ -237,16 +237,16 @@ def _line(
     halted: str | None,
 ) -> dict[str, Any]:
     facts = {"total": counts.get("total", 0)} | {outcome.value: counts.get(outcome.value, 0) for outcome in _ORDER}
-    changed = [_changed(v) for v in verdicts if v.outcome in (Outcome.MUTATED, Outcome.INVENTED)]
+    changed = [_describe_change(v) for v in verdicts if v.outcome in (Outcome.MUTATED, Outcome.INVENTED)]
     return {"id": id, "text": text, "tokens": tokens, "facts": facts, "missing": list(missing), "changed": changed, "halted": halted}
 
 
-def _changed(verdict: Verdict) -> str:
+def _describe_change(verdict: Verdict) -> str:
     """What stands where, and what is wrong with it: `$149.00 -> $194.00: another value stands in its place`."""
     stands = f"{verdict.fact.text} -> " if verdict.fact and verdict.evidence not in ("", verdict.fact.text) else ""
     return f"{stands}{verdict.evidence or verdict.text}: {verdict.reason or verdict.outcome.value}"
 
 
-def _named(kind: type | tuple[type, ...]) -> str:
+def _label(kind: type | tuple[type, ...]) -> str:
     names = {str: "a string", int: "a whole number"}
     return " or ".join(names[k] for k in (kind if isinstance(kind, tuple) else (kind,)))

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pandora_dagster.contracts.ports import CallLog, Clock, Cookbook, CountsTokens, Interventions, ModelRuntime
+from pandora_dagster.contracts.ports import CallLog, Clock, RecipeCatalog, TokenMeasure, Interventions, ModelRuntime
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.execution.budget_checker import BudgetChecker
-from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, Say, json_lines
+from pandora_dagster.execution.compression_log import EMBEDDED, CompressionLog, EventLogger, json_lines
 from pandora_dagster.execution.engine import SummarizationEngine
 from pandora_dagster.execution.executor import Executor
 from pandora_dagster.execution.model_compression import ModelCompression
@@ -16,7 +16,7 @@ from pandora_dagster.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Compression:
+class CompressionStack:
     """What a house compresses with; `log.metrics` counts it."""
 
     engine: SummarizationEngine
@@ -25,19 +25,19 @@ class Compression:
     log: CompressionLog
 
 
-def open_compression(
+def open_compression_stack(
     settings: Settings,
     execution: Executor,
     *,
-    cookbook: Cookbook,
-    counter: CountsTokens,
+    cookbook: RecipeCatalog,
+    counter: TokenMeasure,
     runtime: ModelRuntime,
     calls: CallLog,
     interventions: Interventions,
     clock: Clock,
     new_call_id: Callable[[], str],
-    say: Say | None = None,
-) -> Compression:
+    say: EventLogger | None = None,
+) -> CompressionStack:
     """Build the parts over `execution`, which compresses the documents of its calls from then on, unless that is switched off."""
     log = CompressionLog(calls, clock, new_call_id, say or json_lines())
     layer = ModelLayer(settings.compression_model_layer)
@@ -56,4 +56,4 @@ def open_compression(
     if settings.compression_enabled:
         execution.use_fitter(summarizer)
     limits = SoftLimits(settings.compression_threshold, settings.min_compression_savings)
-    return Compression(engine, summarizer, SectionBudgets(engine, counter, interventions, log, limits), log)
+    return CompressionStack(engine, summarizer, SectionBudgets(engine, counter, interventions, log, limits), log)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from pandora_dagster.contracts.ports import Embeds
+from pandora_dagster.contracts.ports import EmbeddingModel
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.runtime.embedding.local import LocalEmbedder
 from pandora_dagster.runtime.sglang.embeddings import ServerEmbedder
@@ -12,7 +12,7 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.stores.vectors import TurnVectors
 
 
-def open_embedder(settings: Settings) -> Embeds | None:
+def open_embedder(settings: Settings) -> EmbeddingModel | None:
     """What makes vectors; None where embeddings are off. Raises ConfigurationError for a runtime file that names no server for them."""
     if settings.embeddings == "local":
         return LocalEmbedder()
@@ -27,7 +27,7 @@ def open_embedder(settings: Settings) -> Embeds | None:
     return ServerEmbedder(endpoints.embeddings, keys=os.environ)
 
 
-def open_vectors(settings: Settings, embeds: Embeds | None, report: Callable[[str], None]) -> TurnVectors | None:
+def open_vectors(settings: Settings, embeds: EmbeddingModel | None, report: Callable[[str], None]) -> TurnVectors | None:
     """The vectors of a store; None where nothing makes any."""
     if embeds is None:
         return None

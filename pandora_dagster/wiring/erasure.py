@@ -12,25 +12,25 @@ from pathlib import Path
 
 import zstandard
 
-from pandora_dagster.contracts.erasure import Erased, ErasesRuns, ErasureIntent, Found, Proof
+from pandora_dagster.contracts.erasure import ErasureReport, RunEraser, ErasureIntent, UserDataCounts, ErasureProof
 from pandora_dagster.contracts.ids import UserId, user_id
 from pandora_dagster.errors import PandoraError, StoreError
-from pandora_dagster.phases.distinctive import MOST, told_facts
+from pandora_dagster.phases.distinctive import MOST_FACTS, find_distinctive_facts
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.stores.erased_files import await_levels, displace, files_below, own_folders, remove, retire_turns
+from pandora_dagster.stores.erased_files import await_levels, replace_with_file, files_below, own_folders, remove, retire_turns
 from pandora_dagster.stores.erased_records import StoreRecords
 from pandora_dagster.stores.erased_rows import erase_rows, index_files, remove_leftovers
-from pandora_dagster.stores.erasures import Erasures
+from pandora_dagster.stores.erasures import ErasureIntents
 from pandora_dagster.stores.layout import CALLS, MANIFEST, Layout
-from pandora_dagster.stores.numbering import numbers
-from pandora_dagster.stores.searched_files import contents
-from pandora_dagster.text.dates import stamp
-from pandora_dagster.text.traces import Traces, occurring
-from pandora_dagster.wiring.building import now
+from pandora_dagster.stores.numbering import turn_numbers
+from pandora_dagster.stores.searched_files import searchable_contents
+from pandora_dagster.text.dates import format_timestamp
+from pandora_dagster.text.traces import UserTraces, occurring_facts
+from pandora_dagster.wiring.building import utc_now
 
-_TOLD = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
-_PIPELINE = frozenset({MANIFEST, CALLS, "limiter.json"})
+_DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
+_PIPELINE_FILES = frozenset({MANIFEST, CALLS, "limiter.json"})
 """Records of work: what they say of the person stands in the documents too."""
 _WAIT_S = 60.0
 """For each turn, index and record that another process holds."""
@@ -38,63 +38,63 @@ _SHOWN = 200
 OnStep = Callable[[str], None]
 
 
-def _silent(step: str) -> None:
+def _ignore_step(step: str) -> None:
     """The ear of a caller that reads the outcome only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Erasure:
+class ErasureService:
     """Erasures over one store and its Dagster records. `wait_s`: how long what another process holds is waited for."""
 
     settings: Settings
-    runs: ErasesRuns
-    on_step: OnStep = _silent
+    runs: RunEraser
+    on_step: OnStep = _ignore_step
     wait_s: float = _WAIT_S
     layout: Layout = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layout", Layout(self.settings.root))
 
-    def find(self, user: UserId) -> Found:
+    def find(self, user: UserId) -> UserDataCounts:
         """What there is of a user; nothing is changed. Raises StoreError, DocumentError."""
         documents, cold = own_folders(self.layout, user_id(user))
         records = self._records
         counts = {
-            "turns": 0 if documents.is_symlink() else sum(1 for _ in numbers(self.layout.turns(user))),
+            "turns": 0 if documents.is_symlink() else sum(1 for _ in turn_numbers(self.layout.turns(user))),
             "files": sum(1 for _ in _present(documents)),
             "cold_objects": sum(path.name.endswith(".tar.zst") for path in _present(cold)),
             "tombstones": sum(path.name.endswith(".tombstone.json") for path in _present(cold)),
             "interventions": len(records.interventions(user)),
             "lines_of_queries": records.lines_of(user),
             **self.runs.count(user),
-            "begun_before": int(self._erasures.is_intended(user)),
+            "begun_before": int(self._erasures.has_intent(user)),
         }
-        return Found(user, counts, tuple(self._notices(user)))
+        return UserDataCounts(user, counts, tuple(self._notices(user)))
 
-    def erase(self, user: UserId) -> Erased:
+    def erase(self, user: UserId) -> ErasureReport:
         """Erase, then search. Raises StoreError where something is held or refused: a second call goes on."""
         erasures = self._erasures
         with erasures.one_at_a_time():
             found = self.find(user)
             known = erasures.facts(user)
-            intent = ErasureIntent(user_id=user, begun_at=stamp(now().replace(microsecond=0)), facts=known)
-            erasures.intend(intent)
+            intent = ErasureIntent(user_id=user, begun_at=format_timestamp(utc_now().replace(microsecond=0)), facts=known)
+            erasures.write_intent(intent)
             self.on_step("turns")
             retire_turns(self.layout, user, wait_s=self.wait_s)
             self.on_step("narratives")
             await_levels(self.layout, user, wait_s=self.wait_s)
             self.on_step("facts")
             facts, traces = self._traces(user, known)
-            erasures.intend(intent.model_copy(update={"facts": tuple(dict.fromkeys((*known, *traces.facts)))}))
+            erasures.write_intent(intent.model_copy(update={"facts": tuple(dict.fromkeys((*known, *traces.facts)))}))
             notices = self._erase(user, traces)
             self.on_step("proof")
             proof = self._proof(traces, facts)
             remove(own_folders(self.layout, user)[0])  # the file that kept its place
             if proof.clean:
-                erasures.done(user)
-        return Erased(found, proof, notices)
+                erasures.remove_intent(user)
+        return ErasureReport(found, proof, notices)
 
-    def _erase(self, user: UserId, traces: Traces) -> tuple[str, ...]:
+    def _erase(self, user: UserId, traces: UserTraces) -> tuple[str, ...]:
         """Everything in its order; what others have to know of it."""
         records = self._records
         self.on_step("indexes")
@@ -110,18 +110,18 @@ class Erasure:
         documents, cold = own_folders(self.layout, user)
         remove(cold)
         if self.layout.users.is_dir():
-            displace(documents, self._erasures.aside(user))
-        remove(self._erasures.aside(user))
+            replace_with_file(documents, self._erasures.set_aside_path(user))
+        remove(self._erasures.set_aside_path(user))
         return tuple(f"{path}: it was damaged and is gone: pandora index rebuild makes it again" for path in damaged)
 
-    def _traces(self, user: UserId, known: tuple[str, ...]) -> tuple[int, Traces]:
+    def _traces(self, user: UserId, known: tuple[str, ...]) -> tuple[int, UserTraces]:
         """How many facts the user's documents have, and an earlier run knew; and the traces: those of them that nobody else's documents
         nor this program have."""
-        told = told_facts(_texts((*own_folders(self.layout, user), self._erasures.aside(user))))
-        facts = tuple(dict.fromkeys((*known, *told)))[: 2 * MOST]
-        elsewhere = occurring((*facts, user), self._of_others(user))
-        own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST]
-        return len(facts), Traces(user, own, plain=len(user) >= _PLAIN and user not in elsewhere)
+        told = find_distinctive_facts(_texts((*own_folders(self.layout, user), self._erasures.set_aside_path(user))))
+        facts = tuple(dict.fromkeys((*known, *told)))[: 2 * MOST_FACTS]
+        elsewhere = occurring_facts((*facts, user), self._of_others(user))
+        own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST_FACTS]
+        return len(facts), UserTraces(user, own, plain=len(user) >= _PLAIN and user not in elsewhere)
 
     def _of_others(self, user: UserId) -> Iterator[bytes]:
         """What may say a fact of the user's without being theirs: others' documents and their names, others' queries, this program."""
@@ -138,7 +138,7 @@ class Erasure:
         shipped = shipped_folder()
         yield from _unpacked_bytes(files_below(shipped / "recipes", shipped / "prompts", Path(__file__).parents[1]))
 
-    def _proof(self, traces: Traces, facts: int) -> Proof:
+    def _proof(self, traces: UserTraces, facts: int) -> ErasureProof:
         """Every file of the store and of Dagster's storage, searched."""
         files = size = 0
         hits: list[str] = []
@@ -150,14 +150,14 @@ class Erasure:
                 continue  # the intent, and what keeps the folder's place
             files += 1
             try:
-                for place, data in contents(path, wait_s=self.wait_s):
+                for place, data in searchable_contents(path, wait_s=self.wait_s):
                     size += len(data) if place == "bytes" else 0
                     if traces.found_in(data) and len(hits) < _SHOWN:
                         hits.append(f"{path}: {place}" if place != "name" else f"{path.parent}: a name")
                         break
             except StoreError as error:
                 hits.append(str(error))
-        return Proof(files, size, len(traces.facts), facts, tuple(hits))
+        return ErasureProof(files, size, len(traces.facts), facts, tuple(hits))
 
     def _notices(self, user: UserId) -> Iterator[str]:
         if self.settings.notes and self.settings.user == user and not self.settings.notes.is_relative_to(self.layout.user(user)):
@@ -172,8 +172,8 @@ class Erasure:
         return StoreRecords(self.settings.root, self.settings.user, (self.settings.dagster_home,))
 
     @property
-    def _erasures(self) -> Erasures:
-        return Erasures(self.settings.root, wait_s=min(self.wait_s, 10.0))
+    def _erasures(self) -> ErasureIntents:
+        return ErasureIntents(self.settings.root, wait_s=min(self.wait_s, 10.0))
 
 
 _PLAIN = 5
@@ -187,11 +187,11 @@ def _present(folder: Path) -> Iterator[Path]:
 def _texts(folders: Iterable[Path]) -> Iterator[str]:
     """The user's documents, also those in cold objects; what can not be read tells nothing."""
     for path in (path for folder in folders for path in _present(folder)):
-        if path.is_symlink() or path.name in _PIPELINE:
+        if path.is_symlink() or path.name in _PIPELINE_FILES:
             continue
         if path.name.endswith(".tar.zst"):
             yield from _originals(path)
-        elif path.suffix in _TOLD and "vault" not in path.parts:
+        elif path.suffix in _DOCUMENT_SUFFIXES and "vault" not in path.parts:
             try:
                 yield path.read_text(encoding="utf-8", errors="replace")
             except OSError:
@@ -203,7 +203,7 @@ def _originals(path: Path) -> Iterator[str]:
         with path.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed) as reader:
             tar = tarfile.open(fileobj=io.BytesIO(reader.read()), mode="r:")  # noqa: SIM115 - closed with its bytes
         for about in tar:
-            if about.isreg() and Path(about.name).suffix in _TOLD and Path(about.name).name not in _PIPELINE:
+            if about.isreg() and Path(about.name).suffix in _DOCUMENT_SUFFIXES and Path(about.name).name not in _PIPELINE_FILES:
                 file = tar.extractfile(about)
                 yield file.read().decode(errors="replace") if file else ""
     except (OSError, tarfile.TarError, zstandard.ZstdError):
@@ -215,6 +215,6 @@ def _unpacked_bytes(paths: Iterable[Path]) -> Iterator[bytes]:
         if path.suffix == ".pyc":
             continue
         try:
-            yield from (data for _, data in contents(path, wait_s=_WAIT_S))
+            yield from (data for _, data in searchable_contents(path, wait_s=_WAIT_S))
         except PandoraError:
             continue

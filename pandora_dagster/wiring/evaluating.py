@@ -9,91 +9,91 @@ from pydantic import ValidationError
 
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.corrections import Correction
-from pandora_dagster.contracts.governance import Change
+from pandora_dagster.contracts.governance import ProductionChange
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.recipe_tests import CallCase
 from pandora_dagster.errors import DocumentError, InputError
-from pandora_dagster.governance.failures import Group, failures_of, grouped
-from pandora_dagster.governance.figures import Figures, figures
-from pandora_dagster.governance.lessons import as_test
-from pandora_dagster.governance.outcomes import Outcomes
-from pandora_dagster.governance.regressions import WINDOW, Comparison, compared
+from pandora_dagster.governance.failures import FailureGroup, find_failures, group_failures
+from pandora_dagster.governance.figures import CallMetrics, call_metrics
+from pandora_dagster.governance.lessons import recipe_test_from_call
+from pandora_dagster.governance.outcomes import TurnOutcomes
+from pandora_dagster.governance.regressions import WINDOW, VersionComparison, compare_versions
 from pandora_dagster.stores.corrections import CorrectionFiles
 from pandora_dagster.stores.recipe_tests import RecipeTestFiles
-from pandora_dagster.wiring.building import now
-from pandora_dagster.wiring.house import House
+from pandora_dagster.wiring.building import utc_now
+from pandora_dagster.wiring.app import App
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """The scores of one house. Made anew for each look: outcomes of turns change."""
 
-    house: House
-    outcomes: Outcomes
+    app: App
+    outcomes: TurnOutcomes
 
-    def versions(self, day: str) -> Mapping[tuple[str, str, str], Figures]:
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]:
         """Recipe name, version and layer -> figures of the day's calls (a day of PANDORA_TIMEZONE); raises StoreError."""
-        return figures(self.day(day), lambda record: (record.recipe, record.recipe_version, record.stood_on.value), self.outcomes.of)
+        return call_metrics(self.calls_of_day(day), lambda record: (record.recipe, record.recipe_version, record.judged_layer.value), self.outcomes.outcome_of)
 
-    def layers(self, day: str) -> Mapping[str, Figures]:
+    def layers(self, day: str) -> Mapping[str, CallMetrics]:
         """Layer that answered -> figures of the day's calls; raises StoreError."""
-        return figures(self.day(day), lambda record: record.model_layer.value, self.outcomes.of)
+        return call_metrics(self.calls_of_day(day), lambda record: record.model_layer.value, self.outcomes.outcome_of)
 
-    def window(self, recipe: str, version: str, layer: str = "") -> Figures:
+    def window(self, recipe: str, version: str, layer: str = "") -> CallMetrics:
         """Figures of the newest calls of a version (on one layer of its own or assigned to it); `recipe` by its own name."""
-        records = self.house.calls.newest(recipe, version=version, layer=layer, limit=WINDOW)
-        return figures(records, lambda record: "", self.outcomes.of).get("", Figures())
+        records = self.app.calls.newest(recipe, version=version, layer=layer, limit=WINDOW)
+        return call_metrics(records, lambda record: "", self.outcomes.outcome_of).get("", CallMetrics())
 
-    def sides(self, path: str) -> dict[str, Figures]:
+    def production_figures(self, path: str) -> dict[str, CallMetrics]:
         """What stands in production of `{category}/{name}` and what stood there before, by name -> figures of its newest calls."""
-        name = self.house.cookbook.load(path).name
-        judged = self.house.versions.production(path).judged
-        return {one.stands: self.window(name, one.version, self._layer(path, one)) for one in judged}
+        name = self.app.cookbook.load(path).name
+        judged = self.app.versions.production(path).current_and_previous
+        return {one.label: self.window(name, one.version, self._layer(path, one)) for one in judged}
 
-    def _layer(self, path: str, change: Change) -> str:
+    def _layer(self, path: str, change: ProductionChange) -> str:
         """The layer whose calls count; "" for any, where it is the version's own and that is damaged, which `pandora doctor` names."""
         try:
-            return (change.layer or self.house.versions.version(path, change.version).layer).value
+            return (change.layer or self.app.versions.version(path, change.version).layer).value
         except (DocumentError, InputError):
             return ""
 
-    def comparison(self, path: str) -> Comparison:
+    def comparison(self, path: str) -> VersionComparison:
         """The version and layer of `{category}/{name}` in production beside what was there before."""
-        (present, after), (before, than) = (*self.sides(path).items(), *(("", Figures()),) * 2)[:2]
-        return compared(path, present, after, before, than)
+        (present, after), (before, than) = (*self.production_figures(path).items(), *(("", CallMetrics()),) * 2)[:2]
+        return compare_versions(path, present, after, before, than)
 
-    def comparisons(self) -> tuple[Comparison, ...]:
+    def comparisons(self) -> tuple[VersionComparison, ...]:
         """Of every recipe that ever ran."""
-        return tuple(self.comparison(path) for path in self.house.cookbook.names() if self.house.versions.production(path).version)
+        return tuple(self.comparison(path) for path in self.app.cookbook.names() if self.app.versions.production(path).version)
 
-    def failures(self, day: str) -> tuple[Group, ...]:
+    def failures(self, day: str) -> tuple[FailureGroup, ...]:
         """What went wrong on a day, by recipe, version and cause; raises StoreError, DocumentError."""
-        begin, end = bounds(day, self.house)
-        opened = [one for one in self.house.interventions.list() if begin <= _precise(one.created_at) < end]
+        begin, end = day_bounds(day, self.app)
+        opened = [one for one in self.app.interventions.list() if begin <= _precise(one.created_at) < end]
         corrected = [one for one in self._corrections() if begin <= _precise(one.at) < end]
-        return grouped(failures_of(self.day(day), opened, corrected, self.outcomes.of))
+        return group_failures(find_failures(self.calls_of_day(day), opened, corrected, self.outcomes.outcome_of))
 
-    def lessons(self, recipe: str, *, last: int) -> tuple[Group, ...]:
+    def lessons(self, recipe: str, *, last: int) -> tuple[FailureGroup, ...]:
         """What went wrong with a recipe (by its own name): its newest calls, all its interventions and corrections."""
-        opened = [one for one in self.house.interventions.list() if one.recipe == recipe]
+        opened = [one for one in self.app.interventions.list() if one.recipe == recipe]
         corrected = [one for one in self._corrections() if one.recipe == recipe]
-        return grouped(failures_of(self.house.calls.newest(recipe, limit=last), opened, corrected, self.outcomes.of))
+        return group_failures(find_failures(self.app.calls.newest(recipe, limit=last), opened, corrected, self.outcomes.outcome_of))
 
     def _corrections(self) -> Iterator[Correction]:
-        files = open_corrections(self.house)
-        for user in self.house.turns.users():
+        files = open_corrections(self.app)
+        for user in self.app.turns.users():
             yield from files.of_user(user)
 
-    def day(self, day: str) -> Iterator[CallRecord]:
+    def calls_of_day(self, day: str) -> Iterator[CallRecord]:
         """The day's calls, oldest first, page by page."""
-        begin, end = bounds(day, self.house)
-        return self.house.calls.between(begin, end)
+        begin, end = day_bounds(day, self.app)
+        return self.app.calls.between(begin, end)
 
 
-def bounds(day: str, house: House) -> tuple[str, str]:
+def day_bounds(day: str, app: App) -> tuple[str, str]:
     """A day of PANDORA_TIMEZONE as records tell times: the first moment of it, and the first after it."""
-    first = datetime.combine(date.fromisoformat(day), time(), tzinfo=house.settings.zone)
-    after = datetime.combine(date.fromisoformat(day) + timedelta(days=1), time(), tzinfo=house.settings.zone)
+    first = datetime.combine(date.fromisoformat(day), time(), tzinfo=app.settings.zone)
+    after = datetime.combine(date.fromisoformat(day) + timedelta(days=1), time(), tzinfo=app.settings.zone)
     begin, end = (moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") for moment in (first, after))
     return begin, end
 
@@ -103,26 +103,26 @@ def _precise(moment: str) -> str:
     return moment.replace("Z", ".000Z") if "." not in moment else moment
 
 
-def open_corrections(house: House) -> CorrectionFiles:
+def open_corrections(app: App) -> CorrectionFiles:
     """What people corrected."""
-    return CorrectionFiles(house.settings.root, now, secrets.token_hex)
+    return CorrectionFiles(app.settings.root, utc_now, secrets.token_hex)
 
 
-def open_evaluation(house: House) -> Evaluation:
+def open_evaluation(app: App) -> Evaluation:
     """Over an open house; reads when it is asked."""
-    return Evaluation(house, Outcomes(house.turns.manifest, open_corrections(house)))
+    return Evaluation(app, TurnOutcomes(app.turns.manifest, open_corrections(app)))
 
 
-def tests_made(
-    house: House, recipe: str, calls: Sequence[str], *, facts: Sequence[str], lacks: Sequence[str], last: int
+def make_tests(
+    app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[str], lacks: Sequence[str], last: int
 ) -> tuple[str, ...]:
     """Kept calls of `{category}/{name}` as tests in their person's folder; where they lie. Raises InputError for a call that is not
     among the newest `last` of the recipe, or whose inputs are gone; then none is made."""
     wanted = dict.fromkeys(calls)
-    found = {r.call_id: r for r in house.calls.newest(house.cookbook.load(recipe).name, limit=last) if r.call_id in wanted}
-    made = [(_record(call, found, recipe), _case(house, _record(call, found, recipe))) for call in wanted]
-    files = RecipeTestFiles(house.settings.root)
-    tests = [(record, as_test(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in made]
+    found = {r.call_id: r for r in app.calls.newest(app.cookbook.load(recipe).name, limit=last) if r.call_id in wanted}
+    made = [(_record(call, found, recipe), _case(app, _record(call, found, recipe))) for call in wanted]
+    files = RecipeTestFiles(app.settings.root)
+    tests = [(record, recipe_test_from_call(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in made]
     return tuple(str(files.add(user_id(record.user_id), recipe, test)) for record, test in tests)
 
 
@@ -132,8 +132,8 @@ def _record(call: str, found: Mapping[str, CallRecord], recipe: str) -> CallReco
     return found[call]
 
 
-def _case(house: House, record: CallRecord) -> CallCase:
+def _case(app: App, record: CallRecord) -> CallCase:
     try:
-        return CallCase.model_validate_json(house.vault.read(record.request_ref))
+        return CallCase.model_validate_json(app.vault.read(record.request_ref))
     except (DocumentError, ValidationError) as error:
         raise InputError(f"{record.call_id}: what it was asked with is gone or damaged: expected a call whose inputs are kept") from error

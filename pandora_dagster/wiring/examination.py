@@ -4,28 +4,28 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.ports import Cookbook, ModelRuntime
+from pandora_dagster.contracts.ports import RecipeCatalog, ModelRuntime
 from pandora_dagster.contracts.remembered import MemoryStore, NoteStore
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.runtime.serving.folder import ServingFolder
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.call_index import DuckCallIndex
-from pandora_dagster.stores.duck import DuckFile
+from pandora_dagster.stores.duck import DuckDBFile
 from pandora_dagster.stores.token_ratios import TokenRatioFile
 from pandora_dagster.stores.vectors import TurnVectors
-from pandora_dagster.wiring.examining_servers import servers_examined
+from pandora_dagster.wiring.examining_servers import check_servers
 from pandora_dagster.wiring.finding import Finding
 
-_MEND_NOTE = "mend the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: it is never offered as it is"
+_NOTE_REMEDY = "mend the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: it is never offered as it is"
 
 
-async def examined(
+async def check_health(
     settings: Settings,
     runtime: ModelRuntime,
-    cookbook: Cookbook,
+    cookbook: RecipeCatalog,
     calls: DuckCallIndex,
-    indexes: Mapping[str, DuckFile],
+    indexes: Mapping[str, DuckDBFile],
     vectors: TurnVectors | None,
     people: Iterable[Finding],
     versions: Sequence[str],
@@ -40,13 +40,13 @@ async def examined(
         *people,
     ]
     if isinstance(runtime, SglangRuntime):
-        found += await servers_examined(runtime, cookbook, TokenRatioFile(settings.root), calls, ServingFolder(settings.root))
+        found += await check_servers(runtime, cookbook, TokenRatioFile(settings.root), calls, ServingFolder(settings.root))
     else:
         found.append(Finding("runtime", True, f"{runtime.name}: embedded, no model; every record says so"))
     return (*found, *([_embeddings(vectors)] if vectors else []), *_compressions(calls))
 
 
-def _indexes(indexes: Mapping[str, DuckFile]) -> Iterator[Finding]:
+def _indexes(indexes: Mapping[str, DuckDBFile]) -> Iterator[Finding]:
     """Whether each index that is there can be opened; what it says is for `pandora index verify`."""
     there = [name for name, file in indexes.items() if file.path.exists()]
     faults = {name: fault for name in there if (fault := indexes[name].fault())}
@@ -56,12 +56,12 @@ def _indexes(indexes: Mapping[str, DuckFile]) -> Iterator[Finding]:
         yield Finding("indexes", True, f"{', '.join(sound)}: can be read")
 
 
-def people_examined(users: Iterable[UserId], notes: NoteStore, memory: MemoryStore) -> Iterator[Finding]:
+def check_users(users: Iterable[UserId], notes: NoteStore, memory: MemoryStore) -> Iterator[Finding]:
     """Of each person: a line for each note that no turn is offered, and how many are; whether their memory can be read."""
     for user in users:
         listing = notes.listing(user)
         for notice in listing.notices:
-            yield Finding(f"notes of {user}", False, notice, _MEND_NOTE)
+            yield Finding(f"notes of {user}", False, notice, _NOTE_REMEDY)
         if listing.headers:
             yield Finding(f"notes of {user}", True, f"{len(listing.headers)} can be read")
         yield from _memory(user, memory)
@@ -81,7 +81,7 @@ def _embeddings(vectors: TurnVectors) -> Finding:
     """Whether a vector can be made, by making one, and whether those that are kept are of the same model."""
     try:
         length = vectors.check()
-        vectors.check_kept()
+        vectors.check_stored_model()
     except PandoraError as error:
         return Finding("embeddings", False, f"{error}; the search goes by words alone", error.hint)
     return Finding("embeddings", True, f"{vectors.name}: vectors of {length} values")
@@ -110,7 +110,7 @@ def _store(settings: Settings) -> Finding:
     return Finding("store", False, f"{settings.root}: cannot be written", "set PANDORA_ROOT to a folder that you can write")
 
 
-def _recipes(cookbook: Cookbook) -> Iterator[Finding]:
+def _recipes(cookbook: RecipeCatalog) -> Iterator[Finding]:
     broken = 0
     for name in cookbook.names():
         try:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from pandora_dagster.contracts.ports import Cookbook, TokenRatios
+from pandora_dagster.contracts.ports import RecipeCatalog, TokenRatios
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.execution.correction import FIRST_RATIO
-from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
-from pandora_dagster.runtime.serving.keeper import State
+from pandora_dagster.runtime.serving.folder import ServingFolder, ServerStatus
+from pandora_dagster.runtime.serving.keeper import ServerState
 from pandora_dagster.runtime.sglang.check import LayerStatus
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.probes import ServerProbes
@@ -18,35 +18,35 @@ from pandora_dagster.wiring.finding import Finding
 
 REFLEX_MS = 100
 """000 section 3: "Sub-100ms, always hot"."""
-_COMES = frozenset({State.ASLEEP, State.STARTING, State.WAITS, State.READY})
+_EXPECTED_STATES = frozenset({ServerState.ASLEEP, ServerState.STARTING, ServerState.WAITS, ServerState.READY})
 
 
-async def servers_examined(
-    runtime: SglangRuntime, cookbook: Cookbook, ratios: TokenRatios, calls: DuckCallIndex, folder: ServingFolder
+async def check_servers(
+    runtime: SglangRuntime, cookbook: RecipeCatalog, ratios: TokenRatios, calls: DuckCallIndex, folder: ServingFolder
 ) -> tuple[Finding, ...]:
     """Each layer, then each server that answers. A server that several layers share is asked once; a cold one is not woken."""
     statuses = await runtime.check(timeout_s=3.0)
     well = [status.layer for status in statuses if status.ok]
     probed = await runtime.probe(well)
     took = {layer: server.latency_ms for server in probed for layer in server.layers}
-    standings = folder.standings()
-    counted = _counted(calls)
+    standings = folder.statuses()
+    counted = _call_counts(calls)
     found, largest = [*_serving(standings, folder)], _largest_budgets(cookbook)
     for status in statuses:
         known = _calibration(status, ratios, counted.get((status.layer.value, status.model), 0)) if status.ok else ""
         if not status.ok:
-            found.append(_away(status, runtime.endpoint(status.layer), standings))
+            found.append(_unreachable_layer(status, runtime.endpoint(status.layer), standings))
         else:
             planned = runtime.context_limit(status.layer)
             found.append(_layer(status, planned, largest.get(status.layer, 0), took.get(status.layer), known))
     return (*found, *(finding for server in probed for finding in _server(server)))
 
 
-def _serving(standings: Mapping[str, Standing] | None, folder: ServingFolder) -> Iterator[Finding]:
+def _serving(standings: Mapping[str, ServerStatus] | None, folder: ServingFolder) -> Iterator[Finding]:
     """The servers that `pandora serve` keeps, where it runs."""
     if standings is None:
         return
-    lost = [name for name, standing in standings.items() if standing.state == State.GIVEN_UP]
+    lost = [name for name, standing in standings.items() if standing.state == ServerState.GIVEN_UP]
     says = ", ".join(f"{name} {standing.state}" for name, standing in standings.items())
     remedy = f"Look into {', '.join(str(folder.log(name)) for name in lost)}; then start pandora serve anew." if lost else ""
     yield Finding("serving", not lost, says, remedy)
@@ -73,7 +73,7 @@ def _more_context(status: LayerStatus, planned: int) -> str:
     return "Serve the model with a longer context, and raise context_length in runtime.yaml to it"
 
 
-def _away(status: LayerStatus, endpoint: Endpoint, standings: Mapping[str, Standing] | None) -> Finding:
+def _unreachable_layer(status: LayerStatus, endpoint: Endpoint, standings: Mapping[str, ServerStatus] | None) -> Finding:
     """A layer whose server does not answer as it should: what `pandora serve` has to do with it."""
     part, launch = f"layer {status.layer.value}", endpoint.server.launch
     if launch is None or status.reachable:
@@ -82,7 +82,7 @@ def _away(status: LayerStatus, endpoint: Endpoint, standings: Mapping[str, Stand
     if standing is None:
         says = f"{endpoint}: is started by the first call" if launch.cold else status.message
         return Finding(part, False, f"{says}, and no pandora serve runs", "Start pandora serve.")
-    if launch.cold and standing.state in _COMES:
+    if launch.cold and standing.state in _EXPECTED_STATES:
         return Finding(part, True, f"{endpoint}: {standing.state}; the first call starts it")
     return Finding(part, False, f"{endpoint}: {standing.state}: {standing.says.partition(';')[0]}", "See serving above.")
 
@@ -97,7 +97,7 @@ def _calibration(status: LayerStatus, ratios: TokenRatios, calls: int) -> str:
     return f"{ratio:.2f} tokens a planned one, {calls} calls"
 
 
-def _counted(calls: DuckCallIndex) -> Mapping[tuple[str, str], int]:
+def _call_counts(calls: DuckCallIndex) -> Mapping[tuple[str, str], int]:
     """Calls by layer and model; none where there is no index yet, or it can not be read (told elsewhere)."""
     if calls.file.path.exists():
         with suppress(PandoraError):
@@ -113,14 +113,14 @@ def _server(server: ServerProbes) -> Iterator[Finding]:
     if able:
         yield Finding(part, True, ", ".join(able))
     for probe in lacking:
-        yield Finding(f"{part}: {probe.what}", False, f"{_named(server.layers)}: {probe.says}", probe.remedy)
+        yield Finding(f"{part}: {probe.what}", False, f"{_layer_names(server.layers)}: {probe.says}", probe.remedy)
 
 
-def _named(layers: Iterable[ModelLayer]) -> str:
+def _layer_names(layers: Iterable[ModelLayer]) -> str:
     return ", ".join(layer.value for layer in layers)
 
 
-def _largest_budgets(cookbook: Cookbook) -> Mapping[ModelLayer, int]:
+def _largest_budgets(cookbook: RecipeCatalog) -> Mapping[ModelLayer, int]:
     """The largest total budget of each layer's recipes; those that do not load are named elsewhere."""
     largest: dict[ModelLayer, int] = {}
     for name in cookbook.names():

@@ -9,27 +9,27 @@ from typing import Any, TypeVar
 
 from pandora_dagster.contracts.ids import TurnKey, UserId, session_id, user_id
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.listening import Listens
-from pandora_dagster.contracts.ports import Cookbook, Interventions, ModelRuntime, Sessions, TurnStore
+from pandora_dagster.contracts.listening import AnswerListener
+from pandora_dagster.contracts.ports import RecipeCatalog, Interventions, ModelRuntime, Sessions, TurnStore
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.phases import flow
-from pandora_dagster.phases.answers import Answered, answered
-from pandora_dagster.phases.exporting import exported, refuse
-from pandora_dagster.phases.kit import Kit
-from pandora_dagster.phases.mending import AnsweredByHand, with_answer
-from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
+from pandora_dagster.phases.answers import TurnAnswer, read_answer
+from pandora_dagster.phases.exporting import export_conversations, raise_fault
+from pandora_dagster.phases.deps import PhaseDependencies
+from pandora_dagster.phases.mending import ManualAnswerExecutor, with_manual_answer
+from pandora_dagster.phases.recording import ImportReport, ImportContext, import_conversations
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
-from pandora_dagster.selection.bearing import bearing, beside
-from pandora_dagster.selection.due import day_of
+from pandora_dagster.selection.bearing import relevant_messages, neighbouring_messages
+from pandora_dagster.selection.due import local_day
 from pandora_dagster.selection.search_results import SearchResults, search_results
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
-from pandora_dagster.stores.calls import Calls
-from pandora_dagster.stores.directory import users
+from pandora_dagster.stores.calls import IndexedCallLog
+from pandora_dagster.stores.directory import user_ids
 from pandora_dagster.stores.first_day import FirstDay
-from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild, verify
+from pandora_dagster.stores.index_rebuild import Preambles, RebuildReport, document_rows, rebuild_turns, verify_turns
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.metrics import MetricsFile
 from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
@@ -39,30 +39,30 @@ from pandora_dagster.stores.sources import SourceFiles
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.stores.vault import VaultFiles
 from pandora_dagster.stores.vectors import TurnVectors
-from pandora_dagster.wiring.by_hand import refuse_unsound, to_be_judged
-from pandora_dagster.wiring.compression import Compression
-from pandora_dagster.wiring.examination import examined, people_examined
+from pandora_dagster.wiring.by_hand import check_manual_answer, pending_vault_refs
+from pandora_dagster.wiring.compression import CompressionStack
+from pandora_dagster.wiring.examination import check_health, check_users
 from pandora_dagster.wiring.finding import Finding
-from pandora_dagster.wiring.lineage import Lineage
+from pandora_dagster.wiring.lineage import LineageService
 from pandora_dagster.wiring.searching import most_messages, search_filters
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class App:
     """An open house, one a process. `run` carries its async work; `close` ends it."""
 
     settings: Settings
-    kit: Kit
+    dependencies: PhaseDependencies
     runtime: ModelRuntime
     vault: VaultFiles
     sessions: Sessions
     turn_index: DuckTurnIndex
-    recording: RecordingDesk
+    recording: ImportContext
     loop: asyncio.Runner
-    compression: Compression
-    calls: Calls
+    compression: CompressionStack
+    calls: IndexedCallLog
     sources: SourceFiles
     research_index: DuckResearchIndex
     vectors: TurnVectors | None
@@ -70,21 +70,21 @@ class House:
     metrics: MetricsFile
     versions: RecipeVersionFiles
     """Every version of a recipe that ran, and which one is in production."""
-    lineage: Lineage
-    checked: set[str] = field(default_factory=set[str])
+    lineage: LineageService
+    checked_runtimes: set[str] = field(default_factory=set[str])
     """Runtimes whose servers were asked for their models: once a process."""
 
     @property
     def turns(self) -> TurnStore:
-        return self.kit.turns
+        return self.dependencies.turns
 
     @property
     def interventions(self) -> Interventions:
-        return self.kit.interventions
+        return self.dependencies.interventions
 
     @property
-    def cookbook(self) -> Cookbook:
-        return self.kit.cookbook
+    def cookbook(self) -> RecipeCatalog:
+        return self.dependencies.cookbook
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run async work from sync code, always on the house's own loop."""
@@ -100,52 +100,52 @@ class House:
         self.check_models()
         who = user_id(user) if user else self.settings.user
         where = session_id(session or self.new_session())
-        return flow.start_turn(self.kit, query, user=who, session=where, mode=mode)
+        return flow.start_turn(self.dependencies, query, user=who, session=where, mode=mode)
 
     def check_models(self) -> None:
         """Hold the model names of the runtime file against the servers, once a process; raises ConfigurationError.
 
         A server that can not be reached is for the call to find: it may be up by then, and is asked for its model before.
         """
-        if not isinstance(self.runtime, SglangRuntime) or self.runtime.name in self.checked:
+        if not isinstance(self.runtime, SglangRuntime) or self.runtime.name in self.checked_runtimes:
             return
         for status in self.run(self.runtime.check()):
             if status.reachable and not status.right_model:
                 raise ConfigurationError(f"{self.settings.runtime_file}: {status.layer.value}: {status.message}", hint=status.remedy)
-        self.checked.add(self.runtime.name)
+        self.checked_runtimes.add(self.runtime.name)
 
-    def listened_by(self, listener: Listens) -> "House":
+    def with_listener(self, listener: AnswerListener) -> "App":
         """The same house, whose turns tell `listener` their answers while they are written."""
-        return replace(self, kit=replace(self.kit, listener=listener))
+        return replace(self, deps=replace(self.dependencies, listener=listener))
 
-    def answered_by_hand(self, intervention: Intervention, answer: str) -> tuple["House", AnsweredByHand]:
+    def with_manual_answer(self, intervention: Intervention, answer: str) -> tuple["App", ManualAnswerExecutor]:
         """The same house, in which the call that halted has a person's answer, and what tells whether it was given. Raises InputError
         where the answer does not pass."""
-        kit, given = with_answer(self.kit, intervention, answer)
-        refuse_unsound(intervention, answer, self.kit.cookbook, self.calls.files, self.vault)
-        return replace(self, kit=kit), given
+        deps, given = with_manual_answer(self.dependencies, intervention, answer)
+        check_manual_answer(intervention, answer, self.dependencies.cookbook, self.calls.files, self.vault)
+        return replace(self, deps=deps), given
 
-    def tidy(self) -> None:
+    def delete_expired(self) -> None:
         """Delete kept packs and answers whose retention is over, at most once a day, but for those that open interventions are judged by.
 
         Raises StoreError, DocumentError for a damaged intervention: then nothing is deleted."""
-        spared = partial(to_be_judged, self.interventions, self.calls.files)
-        self.vault.sweep_daily(self.kit.clock(), days=self.settings.keep_packs_days, spared=spared)
+        spared = partial(pending_vault_refs, self.interventions, self.calls.files)
+        self.vault.sweep_daily(self.dependencies.clock(), days=self.settings.keep_packs_days, spared=spared)
 
     def new_session(self) -> str:
         """The session of turns that name none: one a day, in the configured time zone."""
-        return f"day-{self.kit.clock().astimezone(self.settings.zone):%Y-%m-%d}"
+        return f"day-{self.dependencies.clock().astimezone(self.settings.zone):%Y-%m-%d}"
 
-    def left_to_do(self, key: TurnKey) -> tuple[str, ...]:
+    def pending_phases(self, key: TurnKey) -> tuple[str, ...]:
         """The phases of a turn that have not finished, in order."""
-        return flow.unfinished(key, self.kit)
+        return flow.unfinished_phases(key, self.dependencies)
 
     def run_turn(self, key: TurnKey, *, on_report: Callable[[PhaseReport], None]) -> PhaseReport:
         """Run what is left of a turn without Dagster (chat)."""
-        return self.run(flow.run_turn(key, self.kit, on_report=on_report))
+        return self.run(flow.run_turn(key, self.dependencies, on_report=on_report))
 
-    def answered(self, key: TurnKey) -> Answered:
-        return answered(self.kit, key)
+    def answer_of(self, key: TurnKey) -> TurnAnswer:
+        return read_answer(self.dependencies, key)
 
     def import_conversations(
         self, lines: Iterable[bytes], *, where: str, progress: Callable[[ImportReport], None] = lambda report: None
@@ -153,7 +153,7 @@ class House:
         """Import conversations, one a line; faults are named in the report. Older ones than any before extend the store's first day."""
         report = import_conversations(lines, self.recording, where=where, progress=progress)
         if report.oldest:
-            FirstDay(self.settings.root).extend(day_of(report.oldest.isoformat(), self.settings.zone), known=self.settings.first_day)
+            FirstDay(self.settings.root).extend(local_day(report.oldest.isoformat(), self.settings.zone), known=self.settings.first_day)
         return report
 
     def import_example(self) -> ImportReport:
@@ -162,15 +162,15 @@ class House:
         with path.open("rb") as lines:
             return self.import_conversations(lines, where=path.name)
 
-    def exported(self, user: UserId | None, *, on_fault: Callable[[DocumentError], None] = refuse) -> Iterator[dict[str, Any]]:
+    def export_conversations(self, user: UserId | None, *, on_fault: Callable[[DocumentError], None] = raise_fault) -> Iterator[dict[str, Any]]:
         """Conversations as they leave: imported ones as they came. `on_fault` is told of those that can not be read."""
-        return exported(self.turns, self.sessions, user, on_fault=on_fault)
+        return export_conversations(self.turns, self.sessions, user, on_fault=on_fault)
 
     def rebuild_index(self, *, progress: Callable[[int], None] = lambda turns: None) -> RebuildReport:
         """Make the indexes again: of turns, calls, sources and lineage, from their documents and records; vectors where on.
 
         Raises StoreError."""
-        report = rebuild(self.turns, self.turn_index, Preambles(self.sessions), progress=progress)
+        report = rebuild_turns(self.turns, self.turn_index, Preambles(self.sessions), progress=progress)
         broken: list[str] = []
         count, aside = rebuild_calls(self.calls.files, self.calls.index, report=broken.append)
         sources, sources_aside = rebuild_sources(self.sources, self.research_index, report=broken.append)
@@ -182,7 +182,7 @@ class House:
     def verify_index(self) -> tuple[str, ...]:
         """What the indexes do not say as documents and records do; vectors too where they are on. Raises StoreError."""
         calls = verify_calls(self.calls.files, self.calls.index, self.turns.manifest)
-        turns = verify(self.turns, self.turn_index, Preambles(self.sessions))
+        turns = verify_turns(self.turns, self.turn_index, Preambles(self.sessions))
         vectors = self.vectors.verify(document_rows(self.turns, Preambles(self.sessions))) if self.vectors else ()
         return turns + calls + verify_sources(self.sources, self.research_index) + vectors + self.lineage.verify()
 
@@ -192,26 +192,26 @@ class House:
         who = user_id(user) if user else self.settings.user
         found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
         if self.vectors:
-            return search_results(query, found, budget=budget_tokens, count=self.kit.counter.count)
-        kept = bearing(query, found, self.turn_index.reader, self.turn_index.today)
-        near = beside(found, kept, self.turn_index.reader)
-        return search_results(query, kept, budget=budget_tokens, count=self.kit.counter.count, beside=near)
+            return search_results(query, found, budget=budget_tokens, count=self.dependencies.counter.count)
+        kept = relevant_messages(query, found, self.turn_index.reader, self.turn_index.today)
+        near = neighbouring_messages(found, kept, self.turn_index.reader)
+        return search_results(query, kept, budget=budget_tokens, count=self.dependencies.counter.count, beside=near)
 
     def unmatched_filters(self, user: str, filters: Mapping[str, str]) -> tuple[str, ...]:
         """One sentence for each filter's value that no turn of the user has; an empty filter is none. Raises InputError."""
         who = user_id(user) if user else self.settings.user
-        unknown = self.turn_index.unmatched(who, search_filters(filters))
+        unknown = self.turn_index.unmatched_filters(who, search_filters(filters))
         return tuple(f"{name} {value[:80]!r}: no turn of {who} has it: expected one that is there" for name, value in unknown.items())
 
-    async def examine(self) -> tuple[Finding, ...]:
+    async def check_health(self) -> tuple[Finding, ...]:
         """What `pandora doctor` says."""
         indexes = {"turns": self.turn_index.file, "calls": self.calls.index.file, "research and visits": self.research_index.file}
         indexes["lineage"] = self.lineage.index.file
         indexes |= {"vectors": self.vectors.file} if self.vectors else {}
-        everybody = dict.fromkeys((self.settings.user, *users(Layout(self.settings.root))))
-        people = people_examined(everybody, self.kit.notes, self.kit.memory)
+        everybody = dict.fromkeys((self.settings.user, *user_ids(Layout(self.settings.root))))
+        people = check_users(everybody, self.dependencies.notes, self.dependencies.memory)
         versions = self.versions.faults()
-        return await examined(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, people, versions)
+        return await check_health(self.settings, self.runtime, self.cookbook, self.calls.index, indexes, self.vectors, people, versions)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

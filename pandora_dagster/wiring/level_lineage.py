@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.lineage import Edge
-from pandora_dagster.contracts.ports import CountsTokens, TurnStore
+from pandora_dagster.contracts.lineage import LineageEdge
+from pandora_dagster.contracts.ports import TokenMeasure, TurnStore
 from pandora_dagster.errors import DocumentError, PandoraError
-from pandora_dagster.selection.entries import entry_of
+from pandora_dagster.selection.entries import turn_entry
 from pandora_dagster.selection.levels import digest_edges, narrative_edges
 from pandora_dagster.stores.levels import LevelFiles
 from pandora_dagster.stores.lineage_texts import ReadsSource
@@ -30,7 +30,7 @@ def level_readers(files: LevelFiles) -> Mapping[str, ReadsSource]:
     return {"session": narrative, "digest": digest}
 
 
-def level_rows(files: LevelFiles, turns: TurnStore, counter: CountsTokens) -> Iterator[Edge]:
+def level_rows(files: LevelFiles, turns: TurnStore, counter: TokenMeasure) -> Iterator[LineageEdge]:
     """The lineage of every narrative and digest that can be read, made of these records."""
     for user in turns.users():
         with suppress(DocumentError):
@@ -42,8 +42,8 @@ def level_rows(files: LevelFiles, turns: TurnStore, counter: CountsTokens) -> It
                 yield from digest_edges(found)
 
 
-def _entry_tokens(key: TurnKey, turns: TurnStore, counter: CountsTokens) -> int:
+def _entry_tokens(key: TurnKey, turns: TurnStore, counter: TokenMeasure) -> int:
     try:
-        return counter.count(entry_of(turns.manifest(key)))
+        return counter.count(turn_entry(turns.manifest(key)))
     except PandoraError:
         return 0

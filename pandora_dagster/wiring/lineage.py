@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.lineage import DocumentId, Edge
-from pandora_dagster.contracts.ports import Clock, CountsTokens, TurnStore
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
+from pandora_dagster.contracts.ports import Clock, TokenMeasure, TurnStore
 from pandora_dagster.contracts.remembered import NoteStore
 from pandora_dagster.errors import DamagedIndexError, DocumentError, InputError
 from pandora_dagster.phases.lineage_page import lineage_page
-from pandora_dagster.phases.proving import Link, proved, text_with
+from pandora_dagster.phases.proving import LinkCheck, check_links, text_by_hash
 from pandora_dagster.selection.lineage_tree import Branch, rows_under, tree
-from pandora_dagster.stores.files import inside, read_text
+from pandora_dagster.stores.files import path_inside, read_text
 from pandora_dagster.stores.layout import Layout
 from pandora_dagster.stores.lineage_index import DuckLineageIndex
-from pandora_dagster.stores.lineage_rebuild import BATCH, Expected, Records, is_turn, rebuild_lineage, verify_lineage
-from pandora_dagster.stores.lineage_texts import ReadsSource, StoredTexts
+from pandora_dagster.stores.lineage_rebuild import BATCH, ExpectedLineage, EdgeSource, is_turn, rebuild_lineage, verify_lineage
+from pandora_dagster.stores.lineage_texts import ReadsSource, StoredDocumentTexts
 from pandora_dagster.stores.sources import SourceFiles
-from pandora_dagster.text.dates import stamp
+from pandora_dagster.text.dates import format_timestamp
 
 _CONTEXT = "context.md"
 _NO_TURN = re.compile(r"digest$|(?:session|notes|research_cache|webpage_cache)/|(?:preferences|facts)\.md$")
@@ -29,31 +29,31 @@ OnStep = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Lineage:
+class LineageService:
     """Lineage of one store: its index, the texts that it names, and what people see of it."""
 
     root: Path
     turns: TurnStore
-    counter: CountsTokens
+    counter: TokenMeasure
     index: DuckLineageIndex
     sources: SourceFiles
     notes: NoteStore
     clock: Clock
     levels: Mapping[str, ReadsSource] = field(default_factory=dict[str, ReadsSource])
     """Readers of narratives (`session`) and digests (`digest`)."""
-    records: Sequence[Records] = ()
+    records: Sequence[EdgeSource] = ()
     """The rows of narratives and digests, made of their records."""
 
-    def texts(self) -> StoredTexts:
+    def texts(self) -> StoredDocumentTexts:
         """A reader for one walk."""
         stored = {kind: self._record for kind in ("research_cache", "webpage_cache")}
         pages = {name: self._page for name in ("preferences.md", "facts.md")}
-        return StoredTexts(self.root, self.turns, {**stored, **pages, "notes": self._note, **self.levels})
+        return StoredDocumentTexts(self.root, self.turns, {**stored, **pages, "notes": self._note, **self.levels})
 
     @property
-    def expected(self) -> Expected:
+    def expected(self) -> ExpectedLineage:
         """The rows that the documents ask for."""
-        return Expected(self.turns, self.texts(), self.counter, self.records)
+        return ExpectedLineage(self.turns, self.texts(), self.counter, self.records)
 
     def resolve(self, text: str, *, user: UserId) -> DocumentId:
         """The document that a person means: an id; a turn or its short form, for its context.md; `digest` and the like of `user`.
@@ -71,12 +71,12 @@ class Lineage:
         key = self.turns.resolve(f"{owner}:{short}" if colon else short)
         return DocumentId.parse(f"{key}/{_CONTEXT}{rest}" if rest[:1] in ("", "#") else f"{key}{rest}")
 
-    def made_again(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> bool:
+    def ensure_index(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> bool:
         """Make the index again where it is missing, damaged, or never was of the whole store; whether it was. Raises StoreError."""
         fault = self.index.file.fault()
         if fault is not None and not isinstance(fault, DamagedIndexError):
             raise fault
-        if fault is None and self.index.is_whole():
+        if fault is None and self.index.is_complete():
             return False
         report(str(fault) if fault else "the lineage index is not there, or not of all turns; it is made from the documents now")
         _, aside = self.rebuild(report=report, progress=progress)
@@ -86,20 +86,20 @@ class Lineage:
 
     def rebuild(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> tuple[int, Path | None]:
         """Make the index again: its rows, and where a damaged one is kept. Raises StoreError."""
-        return rebuild_lineage(self.expected, self.index, at=stamp(self.clock()), report=report, progress=progress)
+        return rebuild_lineage(self.expected, self.index, at=format_timestamp(self.clock()), report=report, progress=progress)
 
     def verify(self) -> tuple[str, ...]:
         """What the rows do not say as the documents do. Raises StoreError."""
         return tuple(verify_lineage(self.expected, self.index))
 
-    def tree(self, document: DocumentId, *, depth: int | None = None) -> tuple[tuple[Branch, ...], dict[str, tuple[Edge, ...]]]:
+    def tree(self, document: DocumentId, *, depth: int | None = None) -> tuple[tuple[Branch, ...], dict[str, tuple[LineageEdge, ...]]]:
         """The tree under a document, and its rows. Raises InputError for one that is not there and of which nothing is known."""
         rows = rows_under(str(document), lambda documents: self.index.parents(document.user, documents), depth=depth)
-        if not any(rows.values()) and (wrong := text_with(str(document), "", self.texts())[1]):
+        if not any(rows.values()) and (wrong := text_by_hash(str(document), "", self.texts())[1]):
             raise InputError(f"{document}: {wrong}")
         return tuple(tree(str(document), rows, depth=depth)), rows
 
-    def prove(self, document: DocumentId | None = None, *, on_step: OnStep = lambda done, of: None) -> Iterator[Link | str]:
+    def prove(self, document: DocumentId | None = None, *, on_step: OnStep = lambda done, of: None) -> Iterator[LinkCheck | str]:
         """Every link under a document, or of the store: held against the texts, and the rows against the manifests.
 
         A sentence is what rows and manifests do not agree about. Raises StoreError, InputError.
@@ -117,7 +117,7 @@ class Lineage:
         for start in range(0, len(owners), BATCH):
             batch = owners[start : start + BATCH]
             for user in dict.fromkeys(user for user, _ in batch):
-                yield from proved(self.index.of(user, [owner for whose, owner in batch if whose == user]), texts)
+                yield from check_links(self.index.rows_of(user, [owner for whose, owner in batch if whose == user]), texts)
             on_step(start + len(batch), len(owners))
 
     def page(self, document: DocumentId) -> str:
@@ -129,13 +129,13 @@ class Lineage:
         found = self.sources.path(user, path)
         if found is None:
             raise DocumentError(f"{user}:{path}: not among the stored sources: expected one", missing=True)
-        return (read_text(inside(self.root, Path(found))),)
+        return (read_text(path_inside(self.root, Path(found))),)
 
     def _note(self, user: UserId, path: str) -> Iterable[str]:
         return (self.notes.load(user, path.removeprefix("notes/")).text,)
 
     def _page(self, user: UserId, path: str) -> Iterable[str]:
-        return (read_text(inside(self.root, Layout(self.root).user(user) / path)),)
+        return (read_text(path_inside(self.root, Layout(self.root).user(user) / path)),)
 
 
 def _turn_of(owner: str) -> DocumentId | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pandora_dagster.contracts.turns import SearchFilters
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import InputError
-from pandora_dagster.text.dates import moment, stamp
+from pandora_dagster.text.dates import parse_timestamp, format_timestamp
 
 _TOKENS_A_MESSAGE = 5
 """Fewer tokens than a message with its speaker has as a rule: what is fetched is enough to fill the budget."""
@@ -36,6 +36,6 @@ def _time(name: str, text: str) -> str | None:
     if not text:
         return None
     try:
-        return stamp(moment(text))
+        return format_timestamp(parse_timestamp(text))
     except (ValueError, OverflowError) as error:
         raise InputError(f"{name} {text[:40]!r}: expected an ISO 8601 time, e.g. 2026-01-04 or 2026-01-04T14:30:00Z") from error

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pandora_dagster.errors import ConfigurationError
-from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
-from pandora_dagster.runtime.serving.launch import Service, services, with_fraction
-from pandora_dagster.runtime.serving.memory import Gpu, MemoryPlan, memory_plan, told_fraction
-from pandora_dagster.runtime.serving.sizes import gpus, size_of
-from pandora_dagster.runtime.serving.supervisor import Supervisor
+from pandora_dagster.runtime.serving.folder import ServingFolder, ServerStatus
+from pandora_dagster.runtime.serving.launch import Service, services, full_command
+from pandora_dagster.runtime.serving.memory import Gpu, MemoryPlan, memory_plan, static_memory_fraction
+from pandora_dagster.runtime.serving.sizes import gpus, model_size
+from pandora_dagster.runtime.serving.supervisor import ServingSupervisor
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.settings import Settings
 
-_NOTHING = "Give a server a launch block; docs/serving.md shows the form."
+_LAUNCH_HINT = "Give a server a launch block; docs/serving.md shows the form."
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ModelServers:
     """The servers of the chosen preset on this machine."""
 
     endpoints: Endpoints
@@ -32,9 +32,9 @@ class Serving:
         """The whole command as it would be run now, with what is free on its GPU now."""
         return _command(service, self.gpus)
 
-    def run(self, on_change: Callable[[Mapping[str, Standing]], None]) -> None:
+    def run(self, on_change: Callable[[Mapping[str, ServerStatus]], None]) -> None:
         """Serve until SIGINT or SIGTERM. Raises StoreError, ConfigurationError."""
-        Supervisor(
+        ServingSupervisor(
             self.services,
             self.folder,
             command=lambda service: _command(service, gpus() if self.gpus else ()),
@@ -44,16 +44,16 @@ class Serving:
         ).run()
 
 
-def open_serving(settings: Settings) -> Serving:
+def open_model_servers(settings: Settings) -> ModelServers:
     """Everything that is known before a server is started; raises ConfigurationError for a file that asks for none."""
     endpoints = load_endpoints(settings.runtime_file)
     chosen = services(endpoints, python=settings.sglang_python, first_gpu=_first_visible(os.environ.get("CUDA_VISIBLE_DEVICES", "")))
     if not chosen:
         told = f"{settings.runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
-        raise ConfigurationError(told, hint=_NOTHING)
+        raise ConfigurationError(told, hint=_LAUNCH_HINT)
     found = gpus()
-    sizes = {service.name: size_of(service, home=Path.home(), variables=os.environ) for service in chosen}
-    return Serving(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(settings.root))
+    sizes = {service.name: model_size(service, home=Path.home(), variables=os.environ) for service in chosen}
+    return ModelServers(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(settings.root))
 
 
 def _first_visible(told: str) -> int:
@@ -65,4 +65,4 @@ def _first_visible(told: str) -> int:
 def _command(service: Service, found: tuple[Gpu, ...]) -> tuple[str, ...]:
     its_own = [gpu for gpu in found if gpu.index in service.gpus]
     fullest = min(its_own, key=lambda gpu: gpu.free, default=None)
-    return with_fraction(service, told_fraction(service.launch.memory_fraction, fullest))
+    return full_command(service, static_memory_fraction(service.launch.memory_fraction, fullest))

@@ -6,18 +6,18 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pandora_dagster.contracts.ports import CountsTokens, ModelRuntime
-from pandora_dagster.cookbook import Shelf
+from pandora_dagster.contracts.ports import TokenMeasure, ModelRuntime
+from pandora_dagster.cookbook import RecipeLoader
 from pandora_dagster.execution.budgets import CallLimit
 from pandora_dagster.execution.compression_log import EMBEDDED
 from pandora_dagster.execution.executor import Executor
-from pandora_dagster.governance.bench import Aside, Bench, Chosen
+from pandora_dagster.governance.bench import CallCapture, DryRunExecutor, PinnedRecipeLoader
 from pandora_dagster.runtime.offline.runtime import OfflineRuntime
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import Settings
-from pandora_dagster.wiring.building import now, open_runtime
-from pandora_dagster.wiring.compression import open_compression
-from pandora_dagster.wiring.kitchen import EXISTING_TOOLS
+from pandora_dagster.wiring.building import utc_now, open_runtime
+from pandora_dagster.wiring.compression import open_compression_stack
+from pandora_dagster.wiring.kitchen import TOOL_NAMES
 
 T = TypeVar("T")
 _AT_ONCE = 8
@@ -25,10 +25,10 @@ _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Trying:
+class DryRun:
     """An open bench. `run` carries its async work; `close` ends what holds connections."""
 
-    bench: Bench
+    bench: DryRunExecutor
     runtime: ModelRuntime
     loop: asyncio.Runner
     at_once: int
@@ -41,12 +41,12 @@ class Trying:
         self.loop.close()
 
 
-def open_trying(settings: Settings, shelf: Shelf, counter: CountsTokens, *, runtime: ModelRuntime | None = None) -> Trying:
+def open_dry_run(settings: Settings, shelf: RecipeLoader, counter: TokenMeasure, *, runtime: ModelRuntime | None = None) -> DryRun:
     """Executor and compression as a house has them, around stores that keep nothing. `shelf`: what the version that is tried calls in
     its turn, so that of production. Raises ConfigurationError."""
     runtime = runtime or open_runtime(settings, counter)
     served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
-    aside, chosen = Aside(), Chosen(shelf)
+    aside, chosen = CallCapture(), PinnedRecipeLoader(shelf)
     execution = Executor(
         cookbook=chosen,
         runtime=runtime,
@@ -54,14 +54,14 @@ def open_trying(settings: Settings, shelf: Shelf, counter: CountsTokens, *, runt
         log=aside,
         vault=aside,
         interventions=aside,
-        clock=now,
+        clock=utc_now,
         sleep=asyncio.sleep,
-        new_call_id=_call_id,
-        tools=EXISTING_TOOLS,
+        new_call_id=_new_trial_id,
+        tools=TOOL_NAMES,
         limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
         prices=served.prices if served else {},
     )
-    open_compression(
+    open_compression_stack(
         settings,
         execution,
         cookbook=chosen,
@@ -69,16 +69,16 @@ def open_trying(settings: Settings, shelf: Shelf, counter: CountsTokens, *, runt
         runtime=runtime,
         calls=aside,
         interventions=aside,
-        clock=now,
-        new_call_id=_call_id,
-        say=_quiet,
+        clock=utc_now,
+        new_call_id=_new_trial_id,
+        say=_ignore_event,
     )
-    return Trying(Bench(execution, chosen, aside), runtime, asyncio.Runner(), 1 if runtime.name == EMBEDDED else _AT_ONCE)
+    return DryRun(DryRunExecutor(execution, chosen, aside), runtime, asyncio.Runner(), 1 if runtime.name == EMBEDDED else _AT_ONCE)
 
 
-def _call_id() -> str:
+def _new_trial_id() -> str:
     return f"try_{secrets.token_hex(12)}"
 
 
-def _quiet(event: str, **fields: object) -> None:
+def _ignore_event(event: str, **fields: object) -> None:
     """What a bench compresses is nobody's metric."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.api.asked import read_asked
-from pandora_dagster.api.refusals import RefusedError
+from pandora_dagster.api.asked import parse_chat_request
+from pandora_dagster.api.refusals import ApiError
 from pandora_dagster.contracts.ids import user_id
 
 ANN = user_id("ann")
@@ -15,7 +15,7 @@ PERSON = {"role": "user", "content": "Which desk?"}
 
 def asked(messages: Any = (PERSON,), *, headers: dict[str, str] | None = None, **more: Any) -> Any:
     body = {"model": "pandora", "messages": list(messages) if isinstance(messages, tuple) else messages, **more}
-    return read_asked(json.dumps(body).encode(), headers or {}, user=ANN)
+    return parse_chat_request(json.dumps(body).encode(), headers or {}, user=ANN)
 
 
 def test_the_last_message_is_the_question() -> None:
@@ -67,7 +67,7 @@ def test_a_client_without_sessions_has_one_for_each_opening() -> None:
 )
 def test_what_can_not_be_answered_is_said(more: dict[str, Any], status: int, told: str) -> None:
     """In OpenAI's form, with the field that is wrong."""
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(ApiError) as refused:
         asked(**more)
     assert refused.value.status == status and told in refused.value.body["error"]["message"]
     assert set(refused.value.body["error"]) == {"message", "type", "param", "code"}
@@ -75,6 +75,6 @@ def test_what_can_not_be_answered_is_said(more: dict[str, Any], status: int, tol
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 100_000, b'{"model": 1}'])
 def test_a_body_that_is_no_request_is_refused(body: bytes) -> None:
-    with pytest.raises(RefusedError) as refused:
-        read_asked(body, {}, user=ANN)
+    with pytest.raises(ApiError) as refused:
+        parse_chat_request(body, {}, user=ANN)
     assert refused.value.status == 400

@@ -3,14 +3,14 @@
 import pytest
 
 from pandora_dagster.api.guard import Guard, is_loopback
-from pandora_dagster.api.refusals import RefusedError
+from pandora_dagster.api.refusals import ApiError
 from pandora_dagster.errors import ConfigurationError
 
 JSON = {"content-type": "application/json; charset=utf-8"}
 
 
 def refused(guard: Guard, headers: dict[str, str]) -> int:
-    with pytest.raises(RefusedError) as error:
+    with pytest.raises(ApiError) as error:
         guard.admit(headers, has_body=True)
     assert "s3cret" not in str(error.value.body)
     return error.value.status

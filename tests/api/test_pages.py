@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archive_selection import select_turns
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_archive, open_house
+from pandora_dagster.wiring import open_archive, open_app
 from tests.api.process import Api, started
 
 EVIL = 'Order 7741 costs $420. <script>alert(1)</script> & "quotes" <img src=x onerror=alert(2)> ' * 12
@@ -20,14 +20,14 @@ EVIL = 'Order 7741 costs $420. <script>alert(1)</script> & "quotes" <img src=x o
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     root = tmp_path_factory.mktemp("pages") / "store"
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
-    house.import_example()
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
+    app.import_example()
     said = [{"role": "user", "content": EVIL}, {"role": "assistant", "content": EVIL}]
     line = {"id": "evil", "user_id": "eve", "created_at": "2026-01-04T10:00:00Z", "messages": said}
-    house.import_conversations([json.dumps(line).encode()], where="evil")
-    desk = open_archive(house)
-    house.run(archive_turns(select(desk), desk))
-    house.close()
+    app.import_conversations([json.dumps(line).encode()], where="evil")
+    ctx = open_archive(app)
+    app.run(archive_turns(select_turns(ctx), ctx))
+    app.close()
     with started(root, door="pages", answers="/") as running:
         yield running
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 Pandora = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -22,9 +22,9 @@ Invoke = Callable[..., Result]
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example's recorded turns; the tests of this folder only read it."""
     place = tmp_path_factory.mktemp("cli") / "store"
-    house = open_house(load_settings({"PANDORA_ROOT": str(place)}))
-    house.import_example()
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(place)}))
+    app.import_example()
+    app.close()
     return place
 
 
@@ -47,4 +47,4 @@ def invoke(root: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     for name in os.environ:
         if name.startswith("PANDORA_"):
             monkeypatch.delenv(name)
-    return lambda *arguments: CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora")
+    return lambda *arguments: CliRunner().invoke(command_line, ["--root", str(root), *arguments], prog_name="pandora")

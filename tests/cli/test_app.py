@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from tests.cli.conftest import REPOSITORY, Pandora
 
 
@@ -21,7 +21,7 @@ def commands(group: typer.core.TyperGroup, path: tuple[str, ...] = ()) -> Iterat
             yield " ".join((*path, name)), command.help or ""
 
 
-ROOT = typer.main.get_command(app)
+ROOT = typer.main.get_command(command_line)
 assert isinstance(ROOT, typer.core.TyperGroup)
 COMMANDS = dict(commands(ROOT))
 READING = (

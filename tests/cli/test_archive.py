@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archive_selection import select_turns
 from pandora_dagster.phases.restoring import restore as bring_back
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_archive, open_house
+from pandora_dagster.wiring import open_archive, open_app
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ def run(tmp_path, monkeypatch):
         if name.startswith(("PANDORA_", "DAGSTER_")):
             monkeypatch.delenv(name)
     root = tmp_path / "store"
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
-    house.import_example()
-    house.close()
-    invoke = lambda *arguments: CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora")  # noqa: E731
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
+    app.import_example()
+    app.close()
+    invoke = lambda *arguments: CliRunner().invoke(command_line, ["--root", str(root), *arguments], prog_name="pandora")  # noqa: E731
     invoke.root = root
     return invoke
 
@@ -86,14 +86,14 @@ def test_archive_restore_pin_and_show(run):
 def test_keys_that_a_kill_left_or_kept_back_are_put_right(run):
     """An archival killed before it took its turns' keys: the next takes them; a restoring killed before it gave one: the next does."""
     assert run("index", "rebuild").exit_code == 0
-    house = open_house(load_settings({"PANDORA_ROOT": str(run.root)}))
-    keys = list(house.turns.keys())
+    app = open_app(load_settings({"PANDORA_ROOT": str(run.root)}))
+    keys = list(app.turns.keys())
     assert partitions(run.root) == sorted(map(str, keys))
-    desk = open_archive(house)
-    house.run(archive_turns(select(desk), desk))
+    ctx = open_archive(app)
+    app.run(archive_turns(select_turns(ctx), ctx))
     assert partitions(run.root) == sorted(map(str, keys))
     assert run("archive").exit_code == 0 and partitions(run.root) == []
-    bring_back(keys[0], desk)
-    house.close()
+    bring_back(keys[0], ctx)
+    app.close()
     again = run("restore", str(keys[0]))
     assert again.exit_code == 0 and "not archived" in again.stdout and partitions(run.root) == [str(keys[0])]

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.contracts.calls import CallRecord, CallTokens, Usage
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.call_log import CallFiles
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """One turn with two calls, one of which failed, and a call without a turn."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}))
-    key = house.start("hi", user="ann")
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
+    key = app.start("hi", user="ann")
     plain = {
         "timestamp": "2026-01-04T14:30:00Z",
         "recipe": "planner_chat",
@@ -42,13 +42,13 @@ def store(tmp_path: Path) -> Path:
     )
     for record in records:
         files.append(CallRecord.model_validate(plain | record))
-    house.calls.settle(key, 0)
-    house.close()
+    app.calls.index_turn(key, 0)
+    app.close()
     return tmp_path
 
 
 def invoke(store: Path, *arguments: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, ["--root", str(store), *arguments], prog_name="pandora")
+    done = CliRunner().invoke(command_line, ["--root", str(store), *arguments], prog_name="pandora")
     return done.exit_code, done.stdout, done.stderr
 
 

@@ -6,9 +6,9 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 
 
 @pytest.fixture
@@ -18,10 +18,10 @@ def run(tmp_path, monkeypatch):
         if name.startswith(("PANDORA_", "DAGSTER_")):
             monkeypatch.delenv(name)
     root = tmp_path / "store"
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
-    house.import_example()
-    house.close()
-    invoke = lambda *arguments, **how: CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora", **how)  # noqa: E731
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
+    app.import_example()
+    app.close()
+    invoke = lambda *arguments, **how: CliRunner().invoke(command_line, ["--root", str(root), *arguments], prog_name="pandora", **how)  # noqa: E731
     assert invoke("archive").exit_code == 0
     for path in root.glob("users/*/turns/*/turn.json"):
         manifest = json.loads(path.read_text())

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.ledger import build_ledger
 from pandora_dagster.compression.verification import verify
 from pandora_dagster.errors import InputError
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.wiring.building import open_counter
-from pandora_dagster.wiring.compressing import _line, answers, compress_text, opened_compressor
+from pandora_dagster.wiring.compressing import _line, answer_lines, compress_text, open_compressor
 from tests.cli.conftest import REPOSITORY
 
 FILLER = "We all talked about how nice the weather had been and what everybody was going to do at the weekend. "
@@ -114,7 +114,7 @@ def test_what_the_original_does_not_bear_out_is_left_out(said, instead):
 
 def test_what_was_changed_is_named(invoke, file):
     """In the answer beside what is missing, and in the plain report."""
-    untrue = verify(take_ledger(TRUE), TRUE, TRUE.replace("35 euros", "53 euros"))
+    untrue = verify(build_ledger(TRUE), TRUE, TRUE.replace("35 euros", "53 euros"))
     line = _line("x", "text", 1, untrue.counts, [], untrue.verdicts, None)
     assert line["changed"] == ["35 euros -> 53 euros: another value stands in its place"]
     done = invoke("compress", str(file), "--target-tokens", "120")
@@ -193,9 +193,9 @@ def test_bad_input_is_one_sentence_and_exit_code_2(kind, invoke):
     arguments, text, message = BAD[kind]
     from typer.testing import CliRunner
 
-    from pandora_dagster.cli.app import app
+    from pandora_dagster.cli.app import command_line
 
-    done = CliRunner().invoke(app, ["compress", *arguments], input=text)
+    done = CliRunner().invoke(command_line, ["compress", *arguments], input=text)
     said = done.stderr + str(done.exception or "")
     assert message in said
     assert done.exit_code == 2 or isinstance(done.exception, InputError)
@@ -239,8 +239,8 @@ def test_a_broken_line_is_answered_in_its_place(kind, invoke, tmp_path):
 def test_a_line_over_the_limit_is_answered(monkeypatch):
     """Before it is read."""
     monkeypatch.setattr("pandora_dagster.wiring.compressing._LONGEST_LINE", 70)
-    with opened_compressor(load_settings({})) as compressed:
-        first, second = answers(GOOD + b"\n" + GOOD.replace(b"good", b"more").replace(b"hello", b"hello" * 9), compressed, where="here")
+    with open_compressor(load_settings({})) as compressed:
+        first, second = answer_lines(GOOD + b"\n" + GOOD.replace(b"good", b"more").replace(b"hello", b"hello" * 9), compressed, where="here")
     assert first["text"] == "hello there" and second["halted"].startswith("here:2: ") and "at most 70" in second["halted"]
 
 

@@ -6,10 +6,10 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.erasures import Erasures
-from pandora_dagster.wiring import open_house
+from pandora_dagster.stores.erasures import ErasureIntents
+from pandora_dagster.wiring import open_app
 
 OTHER = json.dumps(
     {
@@ -28,13 +28,13 @@ def run(tmp_path, monkeypatch):
         if name.startswith(("PANDORA_", "DAGSTER_")):
             monkeypatch.delenv(name)
     root = tmp_path / "store"
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
-    house.import_example()
-    house.import_conversations([OTHER], where="made")
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
+    app.import_example()
+    app.import_conversations([OTHER], where="made")
+    app.close()
 
     def invoke(*arguments, text=None):
-        return CliRunner().invoke(app, ["--root", str(root), *arguments], prog_name="pandora", input=text)
+        return CliRunner().invoke(command_line, ["--root", str(root), *arguments], prog_name="pandora", input=text)
 
     invoke.root = root
     return invoke
@@ -46,7 +46,7 @@ def test_it_asks_before_it_erases(run):
     assert asked.exit_code == 2 and "Erase example for good?" in asked.stderr and "turns" in asked.stdout
     dry = run("forget", "example", "--dry-run", "--json")
     assert json.loads(dry.stdout)["found"]["turns"] == 7
-    assert (run.root / "users" / "example").is_dir() and not Erasures(run.root).is_intended("example")
+    assert (run.root / "users" / "example").is_dir() and not ErasureIntents(run.root).has_intent("example")
 
 
 def test_yes_erases_and_tells_the_proof(run):
@@ -64,16 +64,16 @@ def test_yes_erases_and_tells_the_proof(run):
 
 def test_a_hit_is_exit_code_1_and_a_second_run_goes_on(run, monkeypatch):
     """The place is told, not what was found."""
-    from pandora_dagster.wiring.erasure import Erasure
+    from pandora_dagster.wiring.erasure import ErasureService
 
-    whole = Erasure._proof
+    whole = ErasureService._proof
 
     def planted(self, traces, facts):
         (run.root / "left.txt").write_text("order ORD-77298 of the Mesh One\n")
         return whole(self, traces, facts)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Erasure, "_proof", planted)
+        patched.setattr(ErasureService, "_proof", planted)
         done = run("forget", "example", "--yes")
     assert done.exit_code == 1 and "1 hits" in done.stdout and "left.txt: bytes" in done.stderr and "77298" not in done.stderr
     refused = run("import", str(example(run)))
@@ -96,4 +96,4 @@ def test_an_id_that_is_a_path_is_refused(run, user):
 def test_an_id_that_never_was(run):
     done = run("forget", "nobody", "--yes")
     assert done.exit_code == 2 and "user nobody: nothing of theirs is in this store" in done.stderr
-    assert not (run.root / "users" / "nobody").exists() and not Erasures(run.root).is_intended("nobody")
+    assert not (run.root / "users" / "nobody").exists() and not ErasureIntents(run.root).has_intent("nobody")

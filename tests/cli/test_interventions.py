@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.turns import Turns
-from pandora_dagster.wiring import open_house
+from pandora_dagster.stores.turns import TurnFiles
+from pandora_dagster.wiring import open_app
 from tests.cli.test_recipe_versions import Shell, shell
 from tests.governance.cookbooks import edit
 
@@ -19,18 +19,18 @@ ANSWER = json.dumps({"reasoning": "by hand", "relevant_turns": [], "turn_relevan
 
 
 def pandora(shell: Shell, *arguments: str, text: str = "") -> Result:
-    return CliRunner(env=shell.environment).invoke(app, list(arguments), input=text, prog_name="pandora")
+    return CliRunner(env=shell.environment).invoke(command_line, list(arguments), input=text, prog_name="pandora")
 
 
 @pytest.fixture
 def halted(shell: Shell) -> str:
     """A turn that halted for want of confidence; its intervention."""
     edit(shell.folder / "cookbook", RETRIEVAL, "confidence_threshold: 0.7", "confidence_threshold: 0.99")
-    house = open_house(load_settings(shell.environment))
-    key = house.start("Which desk did we order?", user="ann")
-    house.run_turn(key, on_report=lambda _: None)
-    found = house.turns.manifest(key).intervention or ""
-    house.close()
+    app = open_app(load_settings(shell.environment))
+    key = app.start("Which desk did we order?", user="ann")
+    app.run_turn(key, on_report=lambda _: None)
+    found = app.turns.manifest(key).intervention or ""
+    app.close()
     return found
 
 
@@ -73,13 +73,13 @@ def test_a_retry_runs_what_is_in_production_now(shell: Shell, halted: str) -> No
 
 def test_an_answer_that_nobody_took_leaves_it_open(shell: Shell, halted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process works on the turn: nothing is written down, and the same command ends it later; a note before it stays."""
-    monkeypatch.setitem(Turns.__init__.__kwdefaults__, "lock_seconds", 0.1)
+    monkeypatch.setitem(TurnFiles.__init__.__kwdefaults__, "lock_seconds", 0.1)
     assert pandora(shell, "interventions", "resolve", halted, "--note", "seen").exit_code == 0
-    house = open_house(load_settings(shell.environment))
-    key = next(iter(house.turns.keys(None)))
-    with house.turns.lock(key):
+    app = open_app(load_settings(shell.environment))
+    key = next(iter(app.turns.keys(None)))
+    with app.turns.lock(key):
         held = pandora(shell, "interventions", "resolve", halted, "--answer", "-", text=ANSWER)
-    house.close()
+    app.close()
     assert held.exception and of(shell, halted)["how"] == "noted"
     assert pandora(shell, "interventions", "resolve", halted, "--answer", "-", text=ANSWER).exit_code == 0
     assert (of(shell, halted)["how"], of(shell, halted)["resolution"]) == ("by_hand", "seen")

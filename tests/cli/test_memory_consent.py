@@ -6,7 +6,7 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def invoke(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     root = tmp_path / "store"
     (root / "users").mkdir(parents=True)
-    return lambda *arguments: CliRunner().invoke(app, ["--root", str(root), "memory", *arguments], prog_name="pandora")
+    return lambda *arguments: CliRunner().invoke(command_line, ["--root", str(root), "memory", *arguments], prog_name="pandora")
 
 
 def test_consent_is_off_until_it_is_given(invoke, tmp_path):

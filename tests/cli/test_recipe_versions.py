@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.governance.cookbooks import copied
 
 PROMPT = "prompts/pipeline/phase1_reflection.md"
@@ -23,7 +23,7 @@ class Shell:
         self.environment = {"PANDORA_RECIPES": str(copied(folder / "cookbook")), "PANDORA_ROOT": str(folder / "store")}
 
     def recipes(self, *arguments: str) -> Result:
-        return CliRunner(env=self.environment).invoke(app, ["recipes", *arguments], prog_name="pandora")
+        return CliRunner(env=self.environment).invoke(command_line, ["recipes", *arguments], prog_name="pandora")
 
     def said(self, *arguments: str) -> str:
         result = self.recipes(*arguments)
@@ -32,10 +32,10 @@ class Shell:
 
     def asked(self) -> str:
         """A turn; the version of reflection that it ran."""
-        house = open_house(load_settings(self.environment))
-        key = house.start("Hello")
-        house.run_turn(key, on_report=lambda _: None)
-        house.close()
+        app = open_app(load_settings(self.environment))
+        key = app.start("Hello")
+        app.run_turn(key, on_report=lambda _: None)
+        app.close()
         return json.loads(self.said("history", "reflection", "--json"))["history"][-1]["version"]
 
     def edited(self, words: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.contracts.sources import Research, Visit
 from pandora_dagster.errors import DocumentError, InputError
 from tests.stores.test_sources import RESEARCH, VISIT
@@ -23,7 +23,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         if name.startswith("PANDORA_"):
             monkeypatch.delenv(name)
     (tmp_path / "store" / "users").mkdir(parents=True)
-    return lambda *arguments: CliRunner().invoke(app, ["--root", str(tmp_path / "store"), *arguments], prog_name="pandora")
+    return lambda *arguments: CliRunner().invoke(command_line, ["--root", str(tmp_path / "store"), *arguments], prog_name="pandora")
 
 
 @pytest.fixture

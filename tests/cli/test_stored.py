@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pandora_dagster.cli.app import app
+from pandora_dagster.cli.app import command_line
 from pandora_dagster.errors import InputError
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 
 READING = (
     "search desk",
@@ -57,14 +57,14 @@ def test_a_root_without_a_store_is_named_and_left_as_it_is(mistyped: Path, comma
     if there:
         mistyped.mkdir()
     before = list(mistyped.parent.rglob("*"))
-    result = CliRunner().invoke(app, ["--root", str(mistyped), *command.split()], prog_name="pandora")
+    result = CliRunner().invoke(command_line, ["--root", str(mistyped), *command.split()], prog_name="pandora")
     assert isinstance(result.exception, InputError) and f"{mistyped}: no store there" in str(result.exception)
     assert list(mistyped.parent.rglob("*")) == before
 
 
 def test_doctor_says_that_there_is_no_store_yet(mistyped: Path) -> None:
     """It is no fault: a store begins with the first turn."""
-    result = CliRunner().invoke(app, ["--root", str(mistyped), "doctor", "--json"], prog_name="pandora")
+    result = CliRunner().invoke(command_line, ["--root", str(mistyped), "doctor", "--json"], prog_name="pandora")
     store = next(f for f in json.loads(result.stdout) if f["part"] == "store")
     assert store["ok"] and "no store there yet" in store["says"] and not mistyped.exists()
 
@@ -73,11 +73,11 @@ def test_doctor_says_that_there_is_no_store_yet(mistyped: Path) -> None:
 def test_an_index_of_an_old_design_is_told_with_its_remedy_once(mistyped: Path, name: str) -> None:
     """By the doctor, and by a command that needs it; nothing else of the store is at fault."""
     (mistyped / "users").mkdir(parents=True)
-    DuckFile(mistyped / "indexes" / f"{name}.duckdb", Schema(0, ())).make()
-    result = CliRunner().invoke(app, ["--root", str(mistyped), "doctor", "--json"], prog_name="pandora")
+    DuckDBFile(mistyped / "indexes" / f"{name}.duckdb", Schema(0, ())).make()
+    result = CliRunner().invoke(command_line, ["--root", str(mistyped), "doctor", "--json"], prog_name="pandora")
     wrong = [f for f in json.loads(result.stdout) if not f["ok"]]
     assert result.exit_code == 1 and len(wrong) == 1
     assert wrong[0]["part"].startswith("index of ") and "index design 0, expected" in wrong[0]["says"]
     assert "pandora index rebuild" in wrong[0]["remedy"] and "index rebuild" not in wrong[0]["says"]
-    assert CliRunner().invoke(app, ["--root", str(mistyped), "index", "rebuild"], prog_name="pandora").exit_code == 0
-    assert CliRunner().invoke(app, ["--root", str(mistyped), "doctor"], prog_name="pandora").exit_code == 0
+    assert CliRunner().invoke(command_line, ["--root", str(mistyped), "index", "rebuild"], prog_name="pandora").exit_code == 0
+    assert CliRunner().invoke(command_line, ["--root", str(mistyped), "doctor"], prog_name="pandora").exit_code == 0

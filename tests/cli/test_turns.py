@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from pandora_dagster.cli import turns
-from pandora_dagster.cli.speaking import Speaking
+from pandora_dagster.cli.speaking import AnswerPrinter
 from tests.phases.rig import APPROVE, open_rig, verdict
 from tests.phases.test_conversation import empty
 from tests.phases.test_session_window import conversation
@@ -18,9 +18,9 @@ def test_a_saved_turn_without_its_summary_says_so(tmp_path, capsys):
     try:
         rig.say(summarizer="no JSON")
         key = rig.start()
-        turns.run_and_show(rig.house, key, as_json=True)
+        turns.run_and_show(rig.app, key, as_json=True)
     finally:
-        rig.house.close()
+        rig.app.close()
     told = capsys.readouterr()
     answer = json.loads(told.out)
     assert answer["state"] == "saved"
@@ -34,9 +34,9 @@ def test_a_halted_turn_exits_with_1(tmp_path):
     try:
         rig.say(validator="no JSON")
         with pytest.raises(typer.Exit) as ended:
-            turns.run_and_show(rig.house, rig.start(), as_json=True)
+            turns.run_and_show(rig.app, rig.start(), as_json=True)
     finally:
-        rig.house.close()
+        rig.app.close()
     assert ended.value.exit_code == 1
 
 
@@ -44,27 +44,27 @@ def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):
     """Summary of the conversation HALTs again, though the facts beside it are kept: message, way on, exit code; then it is done."""
     rig = open_rig(tmp_path / "store")
     try:
-        rig.house.import_conversations([conversation()], where="test")
+        rig.app.import_conversations([conversation()], where="test")
         rig.say(conversation_summarizer="no JSON")
         key = rig.start(session="long")
-        turns.run_and_show(rig.house, key, as_json=False)
+        turns.run_and_show(rig.app, key, as_json=False)
         capsys.readouterr()
         with pytest.raises(typer.Exit) as ended:
-            turns.run_and_show(rig.house, key, as_json=False, resumed=True)
+            turns.run_and_show(rig.app, key, as_json=False, resumed=True)
         told = capsys.readouterr().err
         assert ended.value.exit_code == 1
         for part in ("HALT at conversation_summary", "left to do: conversation_summary", f"pandora resume {key}"):
             assert part in told
         rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
-        turns.run_and_show(rig.house, key, as_json=False, resumed=True)
-        assert "conversation_summary finished" in capsys.readouterr().err and rig.house.left_to_do(key) == ()
+        turns.run_and_show(rig.app, key, as_json=False, resumed=True)
+        assert "conversation_summary finished" in capsys.readouterr().err and rig.app.pending_phases(key) == ()
     finally:
-        rig.house.close()
+        rig.app.close()
 
 
 def shown(rig, capsys, *, stream):
     """Of a person of its own: with earlier turns an answer must cite."""
-    turns.run_and_show(rig.house, rig.start(user=f"anna-{stream}"), as_json=False, stream=stream)
+    turns.run_and_show(rig.app, rig.start(user=f"anna-{stream}"), as_json=False, stream=stream)
     return capsys.readouterr().out
 
 
@@ -75,7 +75,7 @@ def test_an_answer_is_shown_once_however_it_comes(tmp_path, capsys):
         rig.say(synthesizer="It is oak.\n\nAnd it cost $ 900.")
         streamed, whole = shown(rig, capsys, stream=True), shown(rig, capsys, stream=False)
     finally:
-        rig.house.close()
+        rig.app.close()
     assert streamed == whole == "It is oak.\n\nAnd it cost $ 900.\n"
 
 
@@ -89,7 +89,7 @@ def test_a_withdrawn_draft_is_marked_as_one(tmp_path, capsys):
             draft = "A draft.\n\n--- The draft above is withdrawn: name the price ---\n\n"
             assert told == (draft if stream else "") + "The answer.\n"
     finally:
-        rig.house.close()
+        rig.app.close()
 
 
 def test_a_halt_leaves_no_draft_unmarked(tmp_path, capsys):
@@ -98,9 +98,9 @@ def test_a_halt_leaves_no_draft_unmarked(tmp_path, capsys):
     try:
         rig.say(synthesizer="A draft.", validator="no JSON")
         with pytest.raises(typer.Exit):
-            turns.run_and_show(rig.house, rig.start(), as_json=False)
+            turns.run_and_show(rig.app, rig.start(), as_json=False)
     finally:
-        rig.house.close()
+        rig.app.close()
     assert capsys.readouterr().out == "A draft.\n\n--- The draft above is withdrawn: the turn halted ---\n\n"
 
 
@@ -111,12 +111,12 @@ def test_a_resumed_turn_shows_what_was_written_before(tmp_path, capsys):
         rig.say(synthesizer="The answer.", validator="no JSON")
         key = rig.start()
         with pytest.raises(typer.Exit):
-            turns.run_and_show(rig.house, key, as_json=False)
+            turns.run_and_show(rig.app, key, as_json=False)
         capsys.readouterr()
         rig.say(validator=APPROVE)
-        turns.run_and_show(rig.house, key, as_json=False, resumed=True)
+        turns.run_and_show(rig.app, key, as_json=False, resumed=True)
     finally:
-        rig.house.close()
+        rig.app.close()
     assert capsys.readouterr().out == "The answer.\n"
 
 
@@ -130,9 +130,9 @@ def test_a_reader_that_goes_away_takes_nothing_from_the_turn(tmp_path, monkeypat
 
     try:
         key = rig.start()
-        speaking = Speaking()
+        speaking = AnswerPrinter()
         monkeypatch.setattr("pandora_dagster.cli.speaking.typer.echo", closed)
-        rig.house.listened_by(speaking).run_turn(key, on_report=lambda _: None)
-        assert rig.house.turns.manifest(key).state == "saved" and len(tried) == 1
+        rig.app.with_listener(speaking).run_turn(key, on_report=lambda _: None)
+        assert rig.app.turns.manifest(key).state == "saved" and len(tried) == 1
     finally:
-        rig.house.close()
+        rig.app.close()

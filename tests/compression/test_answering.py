@@ -3,7 +3,7 @@
 import pytest
 
 from pandora_dagster.compression import compress
-from pandora_dagster.compression.answering import Said, answers
+from pandora_dagster.compression.answering import SpokenSentence, answers
 from pandora_dagster.compression.dialogue import Dialogue
 from pandora_dagster.compression.focus import condense_for
 from pandora_dagster.compression.prose import condense_prose
@@ -21,16 +21,16 @@ Rosa: It was made in Denmark by a small workshop that closed in 1998.
 FILLING = "The committee met in the old library and talked about the weather, the garden and the catering for a long while. "
 
 
-def _linked(*said: Said) -> dict[str, list[str]]:
+def _linked(*said: SpokenSentence) -> dict[str, list[str]]:
     return {said[one].text: [said[other].text for other in others] for one, others in answers(said).items()}
 
 
 def test_a_refusal_in_a_word_leads_to_what_is_settled_then() -> None:
     found = _linked(
-        Said("Pickup on Monday 9 June.", 0, "Emil"),
-        Said("Not Monday.", 1, "Rosa"),
-        Said("Tuesday.", 1, "Rosa"),
-        Said("Tuesday 10 June then.", 2, "Emil"),
+        SpokenSentence("Pickup on Monday 9 June.", 0, "Emil"),
+        SpokenSentence("Not Monday.", 1, "Rosa"),
+        SpokenSentence("Tuesday.", 1, "Rosa"),
+        SpokenSentence("Tuesday 10 June then.", 2, "Emil"),
     )
     assert found["Pickup on Monday 9 June."] == ["Not Monday."]
     assert found["Not Monday."] == ["Tuesday."]
@@ -59,14 +59,14 @@ def test_a_date_that_was_moved_stands_with_the_new_one(query: str, target: int, 
     out = condense_for(text, target, counter, query) if query else condense_prose(text, target, counter)
     assert "4 May" in out
     assert "1 May" not in out or "4 May" in out
-    assert answers([Said("The rent is due on 1 May.", 0), Said("The handover was moved to 4 May.", 1)]) == {}
+    assert answers([SpokenSentence("The rent is due on 1 May.", 0), SpokenSentence("The handover was moved to 4 May.", 1)]) == {}
 
 
 def test_an_offer_leads_to_its_refusal() -> None:
     found = _linked(
-        Said("I want a full month free.", 0, "Ana"),
-        Said("A full month I cannot grant.", 1, "Bo"),
-        Said("No problem, I will write it down.", 2, "Ana"),
+        SpokenSentence("I want a full month free.", 0, "Ana"),
+        SpokenSentence("A full month I cannot grant.", 1, "Bo"),
+        SpokenSentence("No problem, I will write it down.", 2, "Ana"),
     )
     assert found == {"I want a full month free.": ["A full month I cannot grant."]}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pandora_dagster.compression import compress, compressor
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import InputError
-from pandora_dagster.text.meta import metas
+from pandora_dagster.text.meta import subsection_metas
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -68,7 +68,7 @@ def test_section_0_stays_byte_for_byte_and_the_rest_stays_a_document() -> None:
     assert document.section(0) == original.section(0)
     assert [s.heading for s in document.sections] == [s.heading for s in original.sections]
     assert "Error: timeout after 30 seconds" in result.text
-    assert metas(document.body(2)) == {"Topic": {"source_type": "turn_summary"}}
+    assert subsection_metas(document.body(2)) == {"Topic": {"source_type": "turn_summary"}}
 
 
 def test_critical_facts_stay_and_are_judged(transcript: str) -> None:

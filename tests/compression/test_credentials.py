@@ -2,8 +2,8 @@
 
 import pytest
 
-from pandora_dagster.compression import compress, is_a_summary, take_ledger, verify
-from pandora_dagster.text.credentials import credential_spans, redacted
+from pandora_dagster.compression import compress, check_summary, build_ledger, verify
+from pandora_dagster.text.credentials import credential_spans, redact
 from pandora_dagster.text.tokens import TokenCounter
 
 SECRET = "tr0ub4dor" + "3xyz"
@@ -22,13 +22,13 @@ def test_a_condensed_text_leaves_it_out(counter: TokenCounter, query: str | None
 
 def test_no_verdict_of_a_models_text_holds_it() -> None:
     """Neither what is kept, missing nor invented."""
-    found = verify(take_ledger(SAID), SAID, f"user: password is {SECRET}; another password: Zz9{SECRET}")
+    found = verify(build_ledger(SAID), SAID, f"user: password is {SECRET}; another password: Zz9{SECRET}")
     assert not any(SECRET in v.text + v.evidence for v in found.verdicts)
 
 
 def test_a_text_that_copies_one_is_refused(counter: TokenCounter) -> None:
     """With its reason, which does not hold it."""
-    check = is_a_summary(f"The password is {SECRET}; the ticket TX-881 may cost $40.", TEXT, 90, counter)
+    check = check_summary(f"The password is {SECRET}; the ticket TX-881 may cost $40.", TEXT, 90, counter)
     assert not check.ok
     assert any("credential" in r for r in check.reasons) and not any(SECRET in r for r in check.reasons)
 
@@ -46,4 +46,4 @@ def test_a_text_that_copies_one_is_refused(counter: TokenCounter) -> None:
 def test_payment_cards_are_known_by_their_digits_and_how_they_stand(text: str, is_one: bool) -> None:
     """A right check digit, and grouped or named as a card."""
     assert bool(credential_spans(text)) is is_one
-    assert ("[redacted]" in redacted(text)) is is_one
+    assert ("[redacted]" in redact(text)) is is_one

@@ -9,8 +9,8 @@ from pandora_dagster.compression import compress
 from pandora_dagster.compression.courtesy import is_courtesy
 from pandora_dagster.compression.dialogue import Dialogue
 from pandora_dagster.compression.dialogue_lines import is_dialogue, read_lines
-from pandora_dagster.compression.ledger import take_ledger
-from pandora_dagster.compression.restoring import restored
+from pandora_dagster.compression.ledger import build_ledger
+from pandora_dagster.compression.restoring import restore_facts
 from pandora_dagster.compression.statements import forced
 from pandora_dagster.compression.telegraph import telegraph
 from pandora_dagster.contracts.words import ContentType
@@ -143,8 +143,8 @@ def test_a_sentence_stands_whole_where_there_is_room(counter: TokenCounter) -> N
 
 def test_a_value_is_put_back_with_the_values_it_stands_in_one_with(counter: TokenCounter) -> None:
     source = "The fitter comes, weather permitting, on Wednesday 11 March, 14:00 to 17:00, with two colleagues."
-    facts = [f for f in take_ledger(source, ContentType.GENERIC).facts if f.text == "14:00"]
-    assert "Wednesday 11 March, 14:00 to 17:00" in restored("", facts, source, 60, counter)
+    facts = [f for f in build_ledger(source, ContentType.GENERIC).facts if f.text == "14:00"]
+    assert "Wednesday 11 March, 14:00 to 17:00" in restore_facts("", facts, source, 60, counter)
 
 
 class DearNames:

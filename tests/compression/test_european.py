@@ -5,12 +5,12 @@ import pytest
 from pandora_dagster.compression.facts import FactKind, Outcome, Rank
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import sentences
-from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.ledger import build_ledger
 from pandora_dagster.compression.statements import statements
 from pandora_dagster.compression.values import canonical
 from pandora_dagster.compression.verification import verify
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.text.points import unended
+from pandora_dagster.text.points import mask_inner_points
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_a_point_means_is_not_guessed(other: str) -> None:
 )
 def test_points_inside_end_no_sentence(sentence: str) -> None:
     assert sentences(f"{sentence} Next one stands here.") == [sentence, "Next one stands here."]
-    assert len(unended(sentence)) == len(sentence)
+    assert len(mask_inner_points(sentence)) == len(sentence)
 
 
 def test_english_ends_stay() -> None:
@@ -101,16 +101,16 @@ def test_english_ends_stay() -> None:
     ],
 )
 def test_a_persons_limit_is_critical(limit: str) -> None:
-    facts = take_ledger(f"user: {limit}\nassistant: ok", ContentType.GENERIC).facts
+    facts = build_ledger(f"user: {limit}\nassistant: ok", ContentType.GENERIC).facts
     assert any(f.kind is FactKind.CONSTRAINT and f.text == limit and f.rank is Rank.CRITICAL for f in facts)
 
 
 def test_a_limit_turned_around_is_found() -> None:
     source = "Das Angebot der Bank gilt nur bis zum 31. Oktober.\nDie Rate beträgt 1.738,92 Euro."
-    judged = verify(take_ledger(source), source, source.replace("nur bis", "nicht nur bis"))
+    judged = verify(build_ledger(source), source, source.replace("nur bis", "nicht nur bis"))
     assert judged.of(Outcome.MUTATED, Outcome.INVENTED)
     again = "Der Keller ist im Preis enthalten.\nDie Rate beträgt 1.738,92 Euro."
-    assert verify(take_ledger(again), again, again.replace("enthalten", "nicht enthalten")).of(Outcome.INVENTED)
+    assert verify(build_ledger(again), again, again.replace("enthalten", "nicht enthalten")).of(Outcome.INVENTED)
 
 
 def test_no_sentence_of_a_limit_is_torn() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from pandora_dagster.compression import answering, dialogue, retold, statements
-from pandora_dagster.compression.hinted import Hinted, hinted
+from pandora_dagster.compression.hinted import HintedPattern, hinted
 
 _PARSER: Any = import_module("re._parser")
 _SIGNS: Any = import_module("re._constants")
 _ANYTHING = "\0"
 _FORMS = {
-    name: form for module in (answering, dialogue, retold, statements) for name, form in vars(module).items() if isinstance(form, Hinted)
+    name: form for module in (answering, dialogue, retold, statements) for name, form in vars(module).items() if isinstance(form, HintedPattern)
 }
 
 
@@ -45,7 +45,7 @@ def _one(kind: Any, value: Any) -> set[str]:
     return {_ANYTHING}
 
 
-def _unhinted(form: Hinted) -> Iterator[str]:
+def _unhinted(form: HintedPattern) -> Iterator[str]:
     for text in _written(_PARSER.parse(form.form.pattern, form.form.flags)):
         if not any(hint in text for hint in form.hints):
             yield text.replace(_ANYTHING, "\u2026")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression import Outcome, take_ledger, verify
+from pandora_dagster.compression import Outcome, build_ledger, verify
 
 _WRONG = (Outcome.MUTATED, Outcome.INVENTED)
 
@@ -60,7 +60,7 @@ TALK = (
 )
 def test_a_lie_with_true_values_is_found_out(source: str, lie: str) -> None:
     """Exchanged, moved, counted otherwise, bound otherwise, said by another."""
-    assert verify(take_ledger(source), source, lie).of(*_WRONG)
+    assert verify(build_ledger(source), source, lie).of(*_WRONG)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_lie_with_true_values_is_found_out(source: str, lie: str) -> None:
 )
 def test_an_honest_rewording_stays(source: str, honest: str) -> None:
     """Another order, another form, figures for words."""
-    assert not [(v.text, v.reason) for v in verify(take_ledger(source), source, honest).of(*_WRONG)]
+    assert not [(v.text, v.reason) for v in verify(build_ledger(source), source, honest).of(*_WRONG)]
 
 
 LIMIT = "user: Never lend the van to Bruno Falk.\nassistant: I will remember that."
@@ -112,7 +112,7 @@ FAULT = "The pump reported:\nERROR: valve 7 stuck open\nAll else ran well."
 )
 def test_a_sentence_that_is_taken_back_is_not_kept(source: str, denied: str) -> None:
     """Word for word, in a frame that the source does not have."""
-    assert not verify(take_ledger(source), source, denied).facts_preserved
+    assert not verify(build_ledger(source), source, denied).facts_preserved
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_a_sentence_that_is_taken_back_is_not_kept(source: str, denied: str) -> 
 )
 def test_a_quoted_sentence_is_kept(source: str, kept: str) -> None:
     """In words that take nothing back, or in those of the source."""
-    assert verify(take_ledger(source), source, kept).facts_preserved
+    assert verify(build_ledger(source), source, kept).facts_preserved

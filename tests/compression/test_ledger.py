@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from pandora_dagster.compression import FactKind, Outcome, Rank, take_ledger, verify
+from pandora_dagster.compression import FactKind, Outcome, Rank, build_ledger, verify
 from pandora_dagster.contracts.words import ContentType
 
 
 def _ranks(text: str, content_type: ContentType = ContentType.GENERIC) -> dict[str, Rank]:
-    return {f.text: f.rank for f in take_ledger(text, content_type).facts}
+    return {f.text: f.rank for f in build_ledger(text, content_type).facts}
 
 
 def test_what_a_person_says_and_a_call_uses_is_critical(transcript: str) -> None:
@@ -31,14 +31,14 @@ def test_what_a_person_says_and_a_call_uses_is_critical(transcript: str) -> None
 def test_section_0_is_one_critical_fact() -> None:
     """The query of context.md is a fact as a whole, byte for byte."""
     text = "## 0. User Query\n\nfind a $500 laptop\n\n## 2. Gathered Context\n\nIt costs $450.\n"
-    query = next(f for f in take_ledger(text, ContentType.CONTEXT_DOC).facts if f.kind is FactKind.QUERY)
+    query = next(f for f in build_ledger(text, ContentType.CONTEXT_DOC).facts if f.kind is FactKind.QUERY)
     assert (query.rank, query.text) == (Rank.CRITICAL, "## 0. User Query\n\nfind a $500 laptop\n\n")
 
 
 def test_no_credential_enters() -> None:
     """Neither texts nor subjects hold a credential."""
     text = 'user: my password is hunter2hunter2 and I pay $40.\nassistant: {"api_key": "zq81hgd7sk2k", "amount": 40}'
-    held = " ".join((*(f.text for f in take_ledger(text).facts), *(w for f in take_ledger(text).facts for w in f.subject)))
+    held = " ".join((*(f.text for f in build_ledger(text).facts), *(w for f in build_ledger(text).facts for w in f.subject)))
     assert "hunter2" not in held
     assert "zq81hgd7sk2k" not in held
     assert "$40" in held
@@ -46,21 +46,21 @@ def test_no_credential_enters() -> None:
 
 def test_spans_lead_to_the_text(transcript: str) -> None:
     """The span of a value holds it."""
-    facts = [f for f in take_ledger(transcript).facts if f.kind in (FactKind.MONEY, FactKind.DATE, FactKind.IDENTIFIER)]
+    facts = [f for f in build_ledger(transcript).facts if f.kind in (FactKind.MONEY, FactKind.DATE, FactKind.IDENTIFIER)]
     assert facts
     assert all(f.text in transcript[f.start : f.end] or "\\" in transcript[f.start : f.end] for f in facts)
 
 
 def test_a_value_stands_once() -> None:
     """A value that is said twice is one fact, with the subjects of both."""
-    facts = [f for f in take_ledger("The ticket costs $40. The hotel costs $40.").facts if f.kind is FactKind.MONEY]
+    facts = [f for f in build_ledger("The ticket costs $40. The hotel costs $40.").facts if f.kind is FactKind.MONEY]
     assert len(facts) == 1
     assert {"ticket", "hotel"} <= set(facts[0].subject)
 
 
 def test_the_count_of_rows_left_out_is_no_fact() -> None:
     """It tells of a compression, not of the matter: a later one may count otherwise."""
-    assert [f.text for f in take_ledger("It costs $450.\n(49 more rows left out)\n").facts] == ["$450"]
+    assert [f.text for f in build_ledger("It costs $450.\n(49 more rows left out)\n").facts] == ["$450"]
 
 
 def test_who_a_limit_binds() -> None:
@@ -100,7 +100,7 @@ def test_roles_with_a_capital_rank_like_others() -> None:
 def test_short_and_long_strings_of_json_hide_nothing_behind_them(name: str, value: str) -> None:
     """Names and values of any length are read as what they are; what stands behind them is found."""
     failed = {"sizes": [value, "M"], "error": "payment declined for card 5512"}
-    found = take_ledger(f"tool pay: {json.dumps({name: failed, 'order': 'AA-17', 'paid': 55.5})}")
+    found = build_ledger(f"tool pay: {json.dumps({name: failed, 'order': 'AA-17', 'paid': 55.5})}")
     assert {"AA-17", "55.5"} <= {f.text for f in found.facts}
     assert [f.text for f in found.critical] == ["payment declined for card 5512"]
 
@@ -109,8 +109,8 @@ def test_short_and_long_strings_of_json_hide_nothing_behind_them(name: str, valu
 def test_an_address_of_any_scheme_is_one(url: str) -> None:
     """Another address in its place is invented."""
     text = f"The backup lies at {url} since Monday, and nobody has touched it."
-    assert [f.kind for f in take_ledger(text).facts if f.text == url] == [FactKind.URL]
-    other = verify(take_ledger(text), text, text.replace(url, url.replace("a", "e").replace("q", "g")))
+    assert [f.kind for f in build_ledger(text).facts if f.text == url] == [FactKind.URL]
+    other = verify(build_ledger(text), text, text.replace(url, url.replace("a", "e").replace("q", "g")))
     assert other.of(Outcome.MUTATED, Outcome.INVENTED)
 
 
@@ -121,4 +121,4 @@ def test_an_address_of_any_scheme_is_one(url: str) -> None:
 def test_true_and_false_do_not_change_places(candidate: str, is_untrue: bool) -> None:
     """A member's truth value is a value."""
     source = '{"booking": "VX55Q2", "refundable": false, "paid": true}'
-    assert bool(verify(take_ledger(source), source, candidate).of(Outcome.INVENTED)) is is_untrue
+    assert bool(verify(build_ledger(source), source, candidate).of(Outcome.INVENTED)) is is_untrue

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.compression import Ledger, Outcome, take_ledger, verify
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression import Ledger, Outcome, build_ledger, verify
+from pandora_dagster.compression.grounding import SourceIndex
 
 TEXT = (
     "user: You must pay the deposit of $1,299 by 5 May 2026.\n"
@@ -33,7 +33,7 @@ LIES = {
     "25 m": ("25 km", "25 cm"),
     "310 EUR per month": ("310 EUR per year", "310 USD per month"),
 }
-_LEDGER, _SOURCE = take_ledger(TEXT), Source(TEXT)
+_LEDGER, _SOURCE = build_ledger(TEXT), SourceIndex(TEXT)
 _PAIRS = [(true, lie) for true, lies in LIES.items() for lie in lies]
 _LINES = TEXT.splitlines(keepends=True)
 

@@ -5,7 +5,7 @@ import pytest
 from pandora_dagster.compression import compress
 from pandora_dagster.compression.dialogue_lines import is_dialogue, read_lines
 from pandora_dagster.compression.mails import as_talk, mail_rows
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 
 THREAD = """From: Nora Brandt <nora@brandt.example>
 To: Ivo Sanders <ivo@sanders.example>
@@ -67,7 +67,7 @@ def _speaker_of(text: str, part: str) -> str:
 
 
 @pytest.mark.parametrize("target", (230, 150, 90))
-def test_what_stands_of_a_thread_stands_behind_its_sender(counter: CountsTokens, target: int) -> None:
+def test_what_stands_of_a_thread_stands_behind_its_sender(counter: TokenMeasure, target: int) -> None:
     made = compress(THREAD, target_tokens=target, counter=counter)
     assert made.text is not None
     told = {
@@ -84,7 +84,7 @@ def test_what_stands_of_a_thread_stands_behind_its_sender(counter: CountsTokens,
     assert "Re: " not in made.text
 
 
-def test_the_time_of_a_mail_stands_with_its_sender(counter: CountsTokens) -> None:
+def test_the_time_of_a_mail_stands_with_its_sender(counter: TokenMeasure) -> None:
     text = compress(THREAD, target_tokens=150, counter=counter).text or ""
     times = {"Nora Brandt": "Tue, 5 May 2026 10:15", "Ivo Sanders": "Wed, 6 May 2026 16:40", "Lea Moritz": "Fri, 8 May 2026 09:05"}
     openings = [line.partition("): ")[0] for line in text.split("\n") if "): " in line]
@@ -92,7 +92,7 @@ def test_the_time_of_a_mail_stands_with_its_sender(counter: CountsTokens) -> Non
     assert all(f"{times[name]}" == when for name, _, when in (opening.removeprefix("also: ").partition(" (") for opening in openings))
 
 
-def test_an_offer_that_holds_no_more_stands_with_what_says_so(counter: CountsTokens) -> None:
+def test_an_offer_that_holds_no_more_stands_with_what_says_so(counter: TokenMeasure) -> None:
     for target in range(60, 240, 20):
         text = compress(THREAD, target_tokens=target, counter=counter).text or ""
         assert "RF-1180 is 6,050" not in text or "no longer valid" in text
@@ -151,7 +151,7 @@ def test_what_is_no_thread_stays_as_it_is(text: str) -> None:
     assert as_talk(text) == text
 
 
-def test_a_condensed_thread_is_talk_that_can_be_condensed_again(counter: CountsTokens) -> None:
+def test_a_condensed_thread_is_talk_that_can_be_condensed_again(counter: TokenMeasure) -> None:
     once = compress(THREAD, target_tokens=150, counter=counter).text or ""
     twice = compress(once, target_tokens=80, counter=counter, original=THREAD)
     assert is_dialogue(as_talk(THREAD))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression import FactKind, Outcome, take_ledger, verify
+from pandora_dagster.compression import FactKind, Outcome, build_ledger, verify
 from pandora_dagster.compression.finding import find_values
 from pandora_dagster.compression.language import sentences
 from pandora_dagster.compression.normal import key
@@ -53,7 +53,7 @@ def test_a_number_between_letters_of_any_script_is_found(text: str, kind: FactKi
 )
 def test_a_changed_number_is_found_out(source: str, kept: str, changed: str) -> None:
     """In other words and other digits of the same value it stands; one digit more or less is changed or invented."""
-    ledger = take_ledger(source)
+    ledger = build_ledger(source)
     assert ledger.facts
     wrong = (Outcome.MUTATED, Outcome.INVENTED)
     assert not verify(ledger, source, kept).of(*wrong)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pandora_dagster.compression import Outcome, take_ledger, verify
+from pandora_dagster.compression import Outcome, build_ledger, verify
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.owners import flats
 from pandora_dagster.compression.transcript import condense_transcript
@@ -33,7 +33,7 @@ _SOURCE = json.dumps(_HALLS, indent=1)
 )
 def test_what_stands_in_its_record_is_true(said: str) -> None:
     """Under its record, its date with its name, its own key, or the object's name before that."""
-    assert not verify(take_ledger(_SOURCE), _SOURCE, f"also seen: {said}").of(Outcome.INVENTED, Outcome.MUTATED)
+    assert not verify(build_ledger(_SOURCE), _SOURCE, f"also seen: {said}").of(Outcome.INVENTED, Outcome.MUTATED)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_stands_in_its_record_is_true(said: str) -> None:
 )
 def test_what_stands_in_another_record_or_under_another_name_is_untrue(said: str) -> None:
     """The record around a record is not its own, and a date is no room."""
-    assert verify(take_ledger(_SOURCE), _SOURCE, f"also seen: {said}").of(Outcome.INVENTED)
+    assert verify(build_ledger(_SOURCE), _SOURCE, f"also seen: {said}").of(Outcome.INVENTED)
 
 
 def test_each_plain_value_stands_in_one_record() -> None:
@@ -76,7 +76,7 @@ def test_lists_of_single_values_are_true(target: int, counter: TokenCounter) -> 
     """Of a nested record, at any target, and of the compression of a compression."""
     first = condense_transcript(_SOURCE, target, counter)
     for text in (first, condense_transcript(f"user: R-12?\n{first}", target - 5, counter)):
-        found = verify(take_ledger(_SOURCE), _SOURCE, text).of(Outcome.INVENTED, Outcome.MUTATED)
+        found = verify(build_ledger(_SOURCE), _SOURCE, text).of(Outcome.INVENTED, Outcome.MUTATED)
         assert not [v for v in found if "another record" in v.reason], text
 
 

@@ -8,7 +8,7 @@ import pytest
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.facts import Outcome
 from pandora_dagster.compression.language import sentences
-from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.ledger import build_ledger
 from pandora_dagster.compression.origin import Origin
 from pandora_dagster.compression.prose import Prose
 from pandora_dagster.compression.restoring import snippet
@@ -86,7 +86,7 @@ def test_later_generations_are_judged_by_the_first_original(counter: TokenCounte
 def test_a_fact_put_back_keeps_its_denial(counter: TokenCounter) -> None:
     """`not ... $900` is not put back as `$900`."""
     source = "We will not any longer agree to a total price of $900 here."
-    fact = next(f for f in take_ledger(source).facts if f.text == "$900")
+    fact = next(f for f in build_ledger(source).facts if f.text == "$900")
     assert "not" in snippet(fact, Origin(source)).split()
 
 

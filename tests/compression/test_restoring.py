@@ -3,9 +3,9 @@
 import pytest
 
 from pandora_dagster.compression import compress
-from pandora_dagster.compression.ledger import take_ledger
+from pandora_dagster.compression.ledger import build_ledger
 from pandora_dagster.compression.origin import Origin
-from pandora_dagster.compression.restoring import restored, snippet
+from pandora_dagster.compression.restoring import restore_facts, snippet
 from pandora_dagster.text.tokens import TokenCounter
 
 CHAT = """Mara: we can't give 15 %. Offer 8 % and a free month, that's $1,150 less for us.
@@ -28,7 +28,7 @@ The calculator says $150.
 
 def test_a_fact_stands_behind_the_name_of_who_said_it(counter: TokenCounter) -> None:
     """What one speaker said stands on one line, each sentence once."""
-    made = restored("Ben: done, pushed.", take_ledger(CHAT).facts, CHAT, 400, counter).split("\n")
+    made = restore_facts("Ben: done, pushed.", build_ledger(CHAT).facts, CHAT, 400, counter).split("\n")
     assert made[0] == "Ben: done, pushed."
     said = {line.removeprefix("also: ").partition(":")[0]: line for line in made[1:]}
     assert set(said) == {"Mara", "Ben"}
@@ -39,8 +39,8 @@ def test_a_fact_stands_behind_the_name_of_who_said_it(counter: TokenCounter) -> 
 def test_a_fact_stands_in_its_own_section(counter: TokenCounter) -> None:
     """What the second section said is not put below the fourth, and the query stays byte for byte."""
     body = CONTEXT.replace("The Acer costs $749 and weighs 2.1 kg.\n\n", "")
-    lost = [f for f in take_ledger(CONTEXT).facts if "749" in f.text]
-    made = restored(body, lost, CONTEXT, 400, counter)
+    lost = [f for f in build_ledger(CONTEXT).facts if "749" in f.text]
+    made = restore_facts(body, lost, CONTEXT, 400, counter)
     assert made.startswith(CONTEXT.partition("## 2.")[0])
     assert made.index("## 2.") < made.index("$749") < made.index("## 4.")
 
@@ -48,14 +48,14 @@ def test_a_fact_stands_in_its_own_section(counter: TokenCounter) -> None:
 def test_where_nothing_else_stands_nothing_is_marked(counter: TokenCounter) -> None:
     """The critical sentences alone are a text, not a supplement to one."""
     text = "The tenant must not keep dogs. " + "\n".join(f"It rained on day {n} of a very long month." for n in range(20))
-    made = restored("", take_ledger(text).critical, text, 40, counter)
+    made = restore_facts("", build_ledger(text).critical, text, 40, counter)
     assert made == "The tenant must not keep dogs."
 
 
 def test_a_value_inside_a_statement_that_is_put_back_is_not_said_again(counter: TokenCounter) -> None:
     """A limit stands once, with its amount."""
     text = "user: I must not pay more than $400 for the 2 rooms.\nassistant: Fine."
-    made = restored("assistant: Fine.", take_ledger(text).facts, text, 100, counter)
+    made = restore_facts("assistant: Fine.", build_ledger(text).facts, text, 100, counter)
     assert made == "assistant: Fine.\nalso: user: I must not pay more than $400 for the 2 rooms."
 
 
@@ -107,5 +107,5 @@ def test_a_tool_keeps_its_name(counter: TokenCounter) -> None:
 def test_what_is_denied_behind_a_fact_comes_with_its_denial(counter: TokenCounter) -> None:
     """`1.7 litres, not the white one` is not put back as `1.7 litres not`."""
     source = "user: I ordered the blue one, 1.7 litres, not the white one, as everybody at home had wished for."
-    fact = next(f for f in take_ledger(source).facts if f.text == "1.7 litres")
+    fact = next(f for f in build_ledger(source).facts if f.text == "1.7 litres")
     assert "not white one" in snippet(fact, Origin(source)).replace("the ", "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression.rolling import Exchange, read_exchanges, settled, shown
+from pandora_dagster.compression.rolling import Exchange, read_exchanges, check_digest, render_digest
 from pandora_dagster.contracts.conversations import ConversationDigest
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -18,7 +18,7 @@ def digest(summary=NARRATIVE, **lists) -> ConversationDigest:
 @pytest.fixture
 def judge(counter: TokenCounter):
     def made(candidate, exchanges=(DESK, TAKEN), previous=None, **more):
-        return settled(candidate, exchanges, previous, **{"covered": (1, 2, 3, 4, 5), "words": 500, "counter": counter, **more})
+        return check_digest(candidate, exchanges, previous, **{"covered": (1, 2, 3, 4, 5), "words": 500, "counter": counter, **more})
 
     return made
 
@@ -55,7 +55,7 @@ def test_what_nobody_said_is_taken_out(judge, lists, reason) -> None:
     """A changed number, a new name, a turn that does not exist, a limit turned around: each with its reason, the rest stays."""
     made = judge(digest(**lists))
     assert made.ok and len(made.refused) == 1 and reason in made.refused[0]
-    assert all(text not in shown(made.digest) for texts in lists.values() for text in texts)
+    assert all(text not in render_digest(made.digest) for texts in lists.values() for text in texts)
 
 
 def test_a_summary_without_a_true_sentence_is_refused(judge) -> None:
@@ -82,7 +82,7 @@ def test_over_its_words_the_oldest_goes_and_limits_are_linked_last(judge) -> Non
     ]
     facts = tuple(f"Box {n} must weigh at most {n + 10} kilos (turn {n})" for n in range(1, 13))
     made = judge(digest("They spoke of each box."), limits, covered=range(1, 13), words=90)
-    assert made.ok and len(shown(made.digest).split()) <= 90
+    assert made.ok and len(render_digest(made.digest).split()) <= 90
     kept = [int(text.rsplit(" ", 1)[1].rstrip(").")) for text in made.digest.user_needs]
     assert kept == list(range(13 - len(kept), 13)) and made.linked == tuple(range(1, 13 - len(kept))) and made.linked
     roomy = judge(digest("They spoke of each box.", agreed_facts=facts), limits[:3], covered=range(1, 13), words=60)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pandora_dagster.compression import Outcome, compress, take_ledger, verify
+from pandora_dagster.compression import Outcome, compress, build_ledger, verify
 from pandora_dagster.compression.equal_claims import weaker_claims
 from pandora_dagster.compression.markup import leftovers
 from pandora_dagster.compression.rules import HTML_RULE, Rules
@@ -18,7 +18,7 @@ FILLER = "\n".join(f"The shop in street {n} opened in {1900 + n} and sells lamps
 
 def verdicts(text: str, candidate: str, kind: ContentType = ContentType.RESEARCH_DOC) -> dict[str, tuple[Outcome, str]]:
     """Fact -> what became of it, and why."""
-    return {v.text: (v.outcome, v.reason) for v in verify(take_ledger(text, kind), text, candidate).verdicts}
+    return {v.text: (v.outcome, v.reason) for v in verify(build_ledger(text, kind), text, candidate).verdicts}
 
 
 PAGE = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression import FactKind, Outcome, Rank, take_ledger, verify
+from pandora_dagster.compression import FactKind, Outcome, Rank, build_ledger, verify
 from pandora_dagster.compression.statements import statements
 from pandora_dagster.contracts.words import ContentType
 
@@ -108,7 +108,7 @@ def test_no_errors(line: str) -> None:
 def test_equal_errors_are_one_fact() -> None:
     """A log that repeats an error has one critical fact for it, whatever the times; another error is another fact."""
     log = "\n".join(f"2025-04-02T08:{n // 60:02}:{n % 60:02}Z ERROR worker-{n % 2} lost its lease" for n in range(600))
-    errors = [f for f in take_ledger(log).critical if f.kind is FactKind.ERROR]
+    errors = [f for f in build_ledger(log).critical if f.kind is FactKind.ERROR]
     assert [f.text for f in errors] == ["ERROR worker-0 lost its lease", "ERROR worker-1 lost its lease"]
     assert log[errors[0].start : errors[0].end] == errors[0].text
 
@@ -116,7 +116,7 @@ def test_equal_errors_are_one_fact() -> None:
 def test_a_result_tells_of_its_failure() -> None:
     """The message beside a failed status, and what stands under `error`."""
     text = '{"id": 7, "status": "failed", "message": "no such account"} {"error": "quota used up"} {"error": "none", "status": "failed"}'
-    ledger = take_ledger(text, ContentType.TOOL_RESULT)
+    ledger = build_ledger(text, ContentType.TOOL_RESULT)
     assert [f.text for f in ledger.facts if f.kind is FactKind.ERROR] == ["no such account", "quota used up"]
     assert all(f.rank is Rank.CRITICAL for f in ledger.facts if f.kind is FactKind.ERROR)
 
@@ -124,7 +124,7 @@ def test_a_result_tells_of_its_failure() -> None:
 def test_limits_in_json_strings() -> None:
     """A short string of a result can hold a constraint."""
     text = '{"id": 5, "note": "order 99120 must not leave by sea"}'
-    found = next(f for f in take_ledger(text, ContentType.TOOL_RESULT).facts if f.kind is FactKind.CONSTRAINT)
+    found = next(f for f in build_ledger(text, ContentType.TOOL_RESULT).facts if f.kind is FactKind.CONSTRAINT)
     assert (found.text, text[found.start : found.end]) == ("order 99120 must not leave by sea",) * 2
 
 
@@ -141,7 +141,7 @@ def test_a_limit_by_its_name_or_by_a_bound_is_held(limit: str, same: str, others
     source = f"user: {limit}\nassistant: Noted."
 
     def outcome(instead: str) -> Outcome:
-        found = verify(take_ledger(source), source, f"user: {instead}\nassistant: Noted.")
+        found = verify(build_ledger(source), source, f"user: {instead}\nassistant: Noted.")
         return next(v.outcome for v in found.verdicts if v.text == limit)
 
     assert outcome(same) in (Outcome.KEPT, Outcome.EQUAL)
@@ -173,10 +173,10 @@ def test_a_wish_beside_a_duty_takes_nothing_from_it(sentence: str, binds: bool) 
 )
 def test_who_decides_and_what_may_not_be_done_binds(said: str) -> None:
     """Decisions of bodies and prohibitions in the passive are critical in a document."""
-    assert [(f.text, f.rank) for f in take_ledger(said).critical] == [(said, Rank.CRITICAL)]
+    assert [(f.text, f.rank) for f in build_ledger(said).critical] == [(said, Rank.CRITICAL)]
 
 
 @pytest.mark.parametrize("said", ("It may not be needed at all.", "They may not be interested.", "It may not be the best choice."))
 def test_what_may_not_be_so_is_no_prohibition(said: str) -> None:
     """A guess binds nobody."""
-    assert not take_ledger(said).critical
+    assert not build_ledger(said).critical

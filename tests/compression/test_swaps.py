@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression import Outcome, take_ledger, verify
+from pandora_dagster.compression import Outcome, build_ledger, verify
 
 _WRONG = (Outcome.MUTATED, Outcome.INVENTED)
 
@@ -55,7 +55,7 @@ POLL = "In the poll 61 % of the teachers and 34 % of the parents want the new ho
 )
 def test_an_honest_rewording_stays(source: str, honest: str) -> None:
     """Another order, another voice, a list: nothing is changed or invented."""
-    assert not [(v.text, v.reason) for v in verify(take_ledger(source), source, honest).of(*_WRONG)]
+    assert not [(v.text, v.reason) for v in verify(build_ledger(source), source, honest).of(*_WRONG)]
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_an_honest_rewording_stays(source: str, honest: str) -> None:
 )
 def test_an_exchange_is_found_out(source: str, lie: str) -> None:
     """Each value and each name stands in the source, but not with this one."""
-    assert verify(take_ledger(source), source, lie).of(*_WRONG)
+    assert verify(build_ledger(source), source, lie).of(*_WRONG)

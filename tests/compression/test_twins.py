@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression import Outcome, take_ledger, verify
+from pandora_dagster.compression import Outcome, build_ledger, verify
 
 _WRONG = (Outcome.MUTATED, Outcome.INVENTED)
 BESIDE = "Another matter is the roof. The shed in Ulm was not sold. The barn was painted green."
@@ -10,7 +10,7 @@ BESIDE = "Another matter is the roof. The shed in Ulm was not sold. The barn was
 
 def _wrong(source: str, said: str) -> list[tuple[str, str]]:
     text = f"{source}\n{BESIDE}"
-    return [(v.evidence or v.text, v.reason) for v in verify(take_ledger(text), text, said).of(*_WRONG)]
+    return [(v.evidence or v.text, v.reason) for v in verify(build_ledger(text), text, said).of(*_WRONG)]
 
 
 @pytest.mark.parametrize(

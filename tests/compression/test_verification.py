@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.compression import Outcome, take_ledger, verify
+from pandora_dagster.compression import Outcome, build_ledger, verify
 
 SOURCE = (
     "user: I must not pay more than $500 for the laptop. My order is #W2378156 of May 20, 2024.\n"
@@ -13,7 +13,7 @@ SOURCE = (
 
 
 def _outcomes(candidate: str) -> dict[str, Outcome]:
-    return {v.text: v.outcome for v in verify(take_ledger(SOURCE), SOURCE, candidate).verdicts}
+    return {v.text: v.outcome for v in verify(build_ledger(SOURCE), SOURCE, candidate).verdicts}
 
 
 @given(st.lists(st.sampled_from([*SOURCE.split(" "), "\n", "|", "# a|b", "$7", "not", "مرحبا", "😀", "12 km", '{"a": "B1"}']), max_size=60))
@@ -21,7 +21,7 @@ def _outcomes(candidate: str) -> dict[str, Outcome]:
 def test_a_source_keeps_all_its_own_facts(words: list[str]) -> None:
     """A text judged against itself keeps everything and invents nothing."""
     text = " ".join(words)
-    counts = verify(take_ledger(text), text, text).counts
+    counts = verify(build_ledger(text), text, text).counts
     assert counts["kept"] + counts["equal"] == counts["total"]
     assert counts["invented"] == 0
 
@@ -47,14 +47,14 @@ def test_what_became_of_a_fact(candidate: str, text: str, outcome: Outcome) -> N
 
 def test_a_value_without_its_subject_is_missing() -> None:
     """A bare number in a sentence about something else does not keep a fact."""
-    verdict = next(v for v in verify(take_ledger(SOURCE), SOURCE, "We had 5 days of rain.").verdicts if v.text == "5 days")
+    verdict = next(v for v in verify(build_ledger(SOURCE), SOURCE, "We had 5 days of rain.").verdicts if v.text == "5 days")
     assert verdict.outcome is Outcome.MISSING
     assert "subject" in verdict.reason
 
 
 def test_a_detail_may_rest_on_a_reference_and_a_critical_fact_may_not(transcript: str) -> None:
     """With a reference the rest of a long result is recoverable; what a person said stays missing."""
-    ledger = take_ledger(transcript)
+    ledger = build_ledger(transcript)
     outcomes = {
         v.text: v.outcome for v in verify(ledger, transcript, "trains to Bergen\nwhole text: t.md", reference="whole text: t.md").verdicts
     }
@@ -70,7 +70,7 @@ def test_values_that_changed_places_are_mutated(between: str) -> None:
     source = f"Ada pays $500 for the blue room.{between}Ivo pays $700 for the red room."
 
     def outcomes(candidate: str) -> list[Outcome]:
-        return [v.outcome for v in verify(take_ledger(source), source, candidate).verdicts if v.text in ("$500", "$700")]
+        return [v.outcome for v in verify(build_ledger(source), source, candidate).verdicts if v.text in ("$500", "$700")]
 
     assert outcomes("Ada pays $700 for the blue room. Ivo pays $500 for the red room.") == [Outcome.MUTATED] * 2
     assert outcomes("Ivo: $700, red room.\nAda: $500, blue room.") == [Outcome.KEPT] * 2
@@ -82,7 +82,7 @@ def test_values_that_changed_places_are_mutated(between: str) -> None:
 def test_must_does_not_become_maybe(weak: str) -> None:
     """A binding word that weakened or turned is a changed constraint."""
     source = "user: You must deliver the blue chairs to Bergen by Friday."
-    verdicts = verify(take_ledger(source), source, f"You {weak} the blue chairs to Bergen by Friday.").verdicts
+    verdicts = verify(build_ledger(source), source, f"You {weak} the blue chairs to Bergen by Friday.").verdicts
     assert {v.outcome for v in verdicts} & {Outcome.MUTATED, Outcome.INVENTED}
 
 
@@ -101,14 +101,14 @@ def test_must_does_not_become_maybe(weak: str) -> None:
 def test_a_limit_is_equal_only_with_all_its_words(limit: str, instead: str, outcome: Outcome) -> None:
     """Names, items and numbers of a limit stand in one statement, in their order, or the limit does not stand."""
     source = f"user: {limit}\nassistant: Noted."
-    verdict = next(v for v in verify(take_ledger(source), source, f"user: {instead}\nassistant: Noted.").verdicts if v.text == limit)
+    verdict = next(v for v in verify(build_ledger(source), source, f"user: {instead}\nassistant: Noted.").verdicts if v.text == limit)
     assert verdict.outcome is outcome
 
 
 def test_one_line_does_not_stand_for_several_limits() -> None:
     """Limits that differ in one name each need their own statement."""
     source = "\n".join(f"user: I must not fly with {name} to Rome in the summer." for name in ("brisair", "windair", "skyair"))
-    verdicts = verify(take_ledger(source), source, "user: I must not fly with windair to Rome, in the summer.").verdicts
+    verdicts = verify(build_ledger(source), source, "user: I must not fly with windair to Rome, in the summer.").verdicts
     assert [v.outcome for v in verdicts if v.text.startswith("I must")] == [Outcome.MISSING, Outcome.KEPT, Outcome.MISSING]
 
 
@@ -127,7 +127,7 @@ def test_one_line_does_not_stand_for_several_limits() -> None:
 )
 def test_a_scale_a_sign_and_a_unit_belong_to_the_value(source: str, candidate: str) -> None:
     """What looks alike and says something else is changed or invented; the source itself is neither."""
-    ledger = take_ledger(source)
+    ledger = build_ledger(source)
     assert not verify(ledger, source, candidate).facts_preserved
     assert verify(ledger, source, source + "\n").facts_preserved
 
@@ -145,7 +145,7 @@ def test_a_scale_a_sign_and_a_unit_belong_to_the_value(source: str, candidate: s
 def test_no_form_of_line_hides_what_is_invented(line: str) -> None:
     """The lines in which values are listed are grounded as any other, and so is what is quoted."""
     source = "The rent is 900 EUR. The deposit of 1,800 EUR is not refundable."
-    assert verify(take_ledger(source), source, f"The rent is 900 EUR.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)
+    assert verify(build_ledger(source), source, f"The rent is 900 EUR.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)
 
 
 @pytest.mark.parametrize(
@@ -161,13 +161,13 @@ def test_no_form_of_line_hides_what_is_invented(line: str) -> None:
 def test_no_list_of_values_hides_what_is_invented(line: str) -> None:
     """A mark at a line's beginning, ours or a forged one, excuses nothing behind it."""
     source = "The rent is 900 EUR. The deposit of 1,800 EUR is due in May. Pets: yes."
-    assert verify(take_ledger(source), source, f"The flat costs money.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)
+    assert verify(build_ledger(source), source, f"The flat costs money.\n{line}").of(Outcome.INVENTED, Outcome.MUTATED)
 
 
 def test_a_number_and_its_unit_of_one_object_are_one_value():
     """`66.29 EUR` in a table's cell is the object's amount and currency; another currency or amount is invented."""
     source = '{"rates": [{"price": {"type": "single", "amount": 66.29, "currency": "EUR"}}, {"unit": "kg", "weight": 12.5}]}'
-    ledger = take_ledger(source)
+    ledger = build_ledger(source)
     assert not verify(ledger, source, "# price[amount,currency]|weight\n66.29 EUR|12.5 kg").of(Outcome.INVENTED)
     for wrong in ("66.29 USD", "66.28 EUR", "12.5 EUR"):
         assert verify(ledger, source, f"# price[amount,currency]\n{wrong}").of(Outcome.INVENTED, Outcome.MUTATED), wrong
@@ -177,7 +177,7 @@ def test_a_day_and_a_time_of_one_object_are_one_value():
     """A table writes both in one cell; two of different objects are made up."""
     source = '{"slots": [{"id": "A1", "on": "2026-10-11", "at": "13:00"}, {"id": "A2", "on": "2026-10-14", "at": "09:20"}]}'
     for row, untrue in (("A1|2026-10-11 13:00", 0), ("A1|2026-10-11 16:00", 1)):
-        found = verify(take_ledger(source), source, f"# id|slot\n{row}\n").of(Outcome.INVENTED, Outcome.MUTATED)
+        found = verify(build_ledger(source), source, f"# id|slot\n{row}\n").of(Outcome.INVENTED, Outcome.MUTATED)
         assert bool(found) is bool(untrue)
 
 
@@ -185,7 +185,7 @@ def test_a_no_in_a_row_is_a_no_in_a_list():
     """A list may say of a record what its row says, and not the opposite."""
     source = "# reservation|type|insurance\nKA7I60|one_way|no\nAQLBTL|one_way|yes\nuser: is insurance yes for AQLBTL? and more.\n"
     for said, untrue in (("KA7I60: insurance no", False), ("AQLBTL: insurance no", True)):
-        assert bool(verify(take_ledger(source), source, f"also seen: {said}; KA7I60: type one_way").of(Outcome.INVENTED)) is untrue
+        assert bool(verify(build_ledger(source), source, f"also seen: {said}; KA7I60: type one_way").of(Outcome.INVENTED)) is untrue
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_no_in_a_row_is_a_no_in_a_list():
 def test_shortened_speech_is_no_other_statement(candidate: str, is_changed: bool) -> None:
     """Words left out of one sentence are no change of another; another force is one."""
     source = "Ann: You must slide it open.\nBen: I think I would like to have the blue one for the kitchen wall.\n"
-    assert bool(verify(take_ledger(source), source, candidate).of(Outcome.MUTATED, Outcome.INVENTED)) is is_changed
+    assert bool(verify(build_ledger(source), source, candidate).of(Outcome.MUTATED, Outcome.INVENTED)) is is_changed
 
 
 @pytest.mark.parametrize(
@@ -211,10 +211,10 @@ def test_a_count_is_what_the_source_counts(candidate: str, is_invented: bool) ->
         "Six and four is ten. Divided by four is two and a half. Some six nice people came, with ten chairs; nine is divided by three.\n"
         + "We went on and on about it.\n" * 3
     )
-    assert bool(verify(take_ledger(source), source, candidate).of(Outcome.INVENTED)) is is_invented
+    assert bool(verify(build_ledger(source), source, candidate).of(Outcome.INVENTED)) is is_invented
 
 
 def test_what_stands_between_two_strings_is_no_quotation():
     """Quotation marks of a JSON text that face each other over a comma quote nothing."""
     text = '{"zones": [{"text": "' + "wordy " * 30 + '"}, {"text": "short"}]}'
-    assert not [f for f in take_ledger(text).facts if f.text.strip('", {}[]:') == ""]
+    assert not [f for f in build_ledger(text).facts if f.text.strip('", {}[]:') == ""]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.cookbook import Shelf, check_all, write_registry, write_schema_file
-from pandora_dagster.cookbook.lint import answers_in, check_recipe
+from pandora_dagster.cookbook import RecipeLoader, check_all, write_registry, write_schema_file
+from pandora_dagster.cookbook.lint import example_answers, check_recipe
 from pandora_dagster.errors import RecipeValidationError
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -22,9 +22,9 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
     (folder / name).write_text(text.replace(old, new))
 
 
-def test_a_sound_recipe_has_no_fault(shelf: Shelf, counter: TokenCounter) -> None:
+def test_a_sound_recipe_has_no_fault(shelf: RecipeLoader, counter: TokenCounter) -> None:
     """The small recipe follows every convention."""
-    assert check_recipe(shelf.load_whole("pipeline/gate"), counter) == ()
+    assert check_recipe(shelf.load_with_tests("pipeline/gate"), counter) == ()
 
 
 @pytest.mark.parametrize(
@@ -60,30 +60,30 @@ def test_a_sound_recipe_has_no_fault(shelf: Shelf, counter: TokenCounter) -> Non
     ],
 )
 def test_a_broken_convention_is_named(
-    shelf: Shelf, tmp_path: Path, counter: TokenCounter, name: str, old: str, new: str, fault: str
+    shelf: RecipeLoader, tmp_path: Path, counter: TokenCounter, name: str, old: str, new: str, fault: str
 ) -> None:
     """Each rule names the recipe, what is wrong and what was expected."""
     edit(tmp_path, name, old, new)
-    found = check_recipe(shelf.load_whole("pipeline/gate"), counter)
+    found = check_recipe(shelf.load_with_tests("pipeline/gate"), counter)
     assert any(f.startswith(f"{GATE}: {fault}") for f in found), found
     assert all("expected" in f for f in found)
 
 
-def test_a_recipe_without_tests_is_told(shelf: Shelf, tmp_path: Path, counter: TokenCounter) -> None:
+def test_a_recipe_without_tests_is_told(shelf: RecipeLoader, tmp_path: Path, counter: TokenCounter) -> None:
     """Nobody could say what it is for."""
     text = (tmp_path / GATE).read_text()
     (tmp_path / GATE).write_text(text[: text.index("tests:")])
-    assert [fault for fault in check_recipe(shelf.load_whole("pipeline/gate"), counter) if "tests: none" in fault]
+    assert [fault for fault in check_recipe(shelf.load_with_tests("pipeline/gate"), counter) if "tests: none" in fault]
 
 
-def test_rules_hold_in_every_case(shelf: Shelf, put: Put, tmp_path: Path, counter: TokenCounter) -> None:
+def test_rules_hold_in_every_case(shelf: RecipeLoader, put: Put, tmp_path: Path, counter: TokenCounter) -> None:
     """The longest prompt must fit: a block for one intent counts as well."""
     put("prompts/pipeline/long.md", "word " * 600)
     edit(tmp_path, GATE, f"  - {PROMPT}\n", f"  - {PROMPT}\n  - path: prompts/pipeline/long.md\n    when: {{intent: [commerce]}}\n")
-    assert [f.split(": ")[1] for f in check_recipe(shelf.load_whole("pipeline/gate"), counter)] == ["token_budget.prompt"]
+    assert [f.split(": ")[1] for f in check_recipe(shelf.load_with_tests("pipeline/gate"), counter)] == ["token_budget.prompt"]
 
 
-def test_check_all_gathers_everything(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter) -> None:
+def test_check_all_gathers_everything(shelf: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
     """Broken files, unused prompts, stale generated files and tools that do not exist come in one answer."""
     put("prompts/pipeline/alone.md", "Alone.")
     put(GATE, recipe + "tools_available: [memory.query, internet.research]\n")
@@ -94,7 +94,7 @@ def test_check_all_gathers_everything(shelf: Shelf, put: Put, recipe: str, count
     assert "recipes/pipeline/broken.yaml:1: description: missing" in "\n".join(check_all(shelf, set(), counter).faults)
 
 
-def test_a_broken_recipe_hides_no_fault_beside_it(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter) -> None:
+def test_a_broken_recipe_hides_no_fault_beside_it(shelf: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
     """Unused prompts and a stale registry are named all the same; of the broken recipe and its prompts nothing more is said."""
     write_schema_file(shelf)
     write_registry(shelf, counter)
@@ -107,14 +107,14 @@ def test_a_broken_recipe_hides_no_fault_beside_it(shelf: Shelf, put: Put, recipe
     assert "its_own" not in told
 
 
-def test_a_clean_cookbook_has_no_fault(shelf: Shelf, counter: TokenCounter) -> None:
+def test_a_clean_cookbook_has_no_fault(shelf: RecipeLoader, counter: TokenCounter) -> None:
     """After writing what is generated nothing is left to say."""
     write_schema_file(shelf)
     write_registry(shelf, counter)
     assert check_all(shelf, set(), counter).faults == ()
 
 
-def test_json_without_a_schema_is_a_notice(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter) -> None:
+def test_json_without_a_schema_is_a_notice(shelf: RecipeLoader, put: Put, recipe: str, counter: TokenCounter) -> None:
     """A recipe may take any JSON, and that is said."""
     put(GATE, recipe[: recipe.index("output_schema:")])
     assert check_all(shelf, set(), counter).notices == (f"{GATE}: output_schema: none: any JSON object passes",)
@@ -123,11 +123,11 @@ def test_json_without_a_schema_is_a_notice(shelf: Shelf, put: Put, recipe: str, 
 def test_answers_in_finds_the_block_after_each_example() -> None:
     """A longer fence may hold a shorter one; blocks that follow no example are not answers."""
     prompt = "Example one\n````markdown\na\n```ini\nb\n```\n````\n```\nno\n```\nExample `two`\nwords\n```json\n{}\n```\n"
-    assert answers_in(prompt) == ("a\n```ini\nb\n```\n", "{}\n")
+    assert example_answers(prompt) == ("a\n```ini\nb\n```\n", "{}\n")
 
 
 @pytest.mark.parametrize("stray", ["pipeline/other.yml", "other.yaml", "pipeline/deep/other.yaml"])
-def test_a_file_that_is_never_loaded_is_a_fault(shelf: Shelf, put: Put, recipe: str, counter: TokenCounter, stray: str) -> None:
+def test_a_file_that_is_never_loaded_is_a_fault(shelf: RecipeLoader, put: Put, recipe: str, counter: TokenCounter, stray: str) -> None:
     """A recipe in the wrong place is not passed over in silence; one in the archive is meant to rest."""
     write_schema_file(shelf)
     write_registry(shelf, counter)
@@ -150,11 +150,11 @@ PROMPT_OF_TAGS = "# The gate\n\nSay yes or ask.\n\nIf evidence is missing: ask.\
 
 
 @pytest.mark.parametrize(("example", "faults"), [("<thinking>n</thinking>Hello.", 0), ("<thinking>n</thinking>", 1)])
-def test_an_example_with_tags_has_an_answer(shelf: Shelf, put: Put, counter: TokenCounter, example: str, faults: int) -> None:
+def test_an_example_with_tags_has_an_answer(shelf: RecipeLoader, put: Put, counter: TokenCounter, example: str, faults: int) -> None:
     """An answer of tags alone would be asked for again; and a tagged answer has no schema of its own."""
     put(GATE, TAGGED)
     put(PROMPT, PROMPT_OF_TAGS.format(example))
-    assert len(found := check_recipe(shelf.load_whole("pipeline/gate"), counter)) == faults, found
+    assert len(found := check_recipe(shelf.load_with_tests("pipeline/gate"), counter)) == faults, found
     put(GATE, TAGGED + "output_schema: {type: object}\n")
     with pytest.raises(RecipeValidationError, match="a tagged answer has the shape of its tags"):
-        shelf.load_whole("pipeline/gate")
+        shelf.load_with_tests("pipeline/gate")

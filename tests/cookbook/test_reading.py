@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.cookbook import Shelf, check_file
+from pandora_dagster.cookbook import RecipeLoader, check_file
 from pandora_dagster.errors import RecipeValidationError
 
 Put = Callable[[str, str | bytes], Path]
@@ -83,7 +83,7 @@ def edited(recipe: str, old: str, new: str) -> str:
         ),
     ],
 )
-def test_every_fault_is_named_with_its_line(shelf: Shelf, put: Put, recipe: str, old: str, new: str, faults: list[str]) -> None:
+def test_every_fault_is_named_with_its_line(shelf: RecipeLoader, put: Put, recipe: str, old: str, new: str, faults: list[str]) -> None:
     """A recipe with faults gives exactly these, in line order, each with file, line, field and what was expected."""
     put(FILE, edited(recipe, old, new))
     with pytest.raises(RecipeValidationError) as caught:
@@ -109,7 +109,7 @@ def test_every_fault_is_named_with_its_line(shelf: Shelf, put: Put, recipe: str,
     ],
     ids=["empty", "blank", "not-utf8", "list", "words", "comment", "deep", "huge", "nul"],
 )
-def test_a_file_that_is_no_recipe_says_why(shelf: Shelf, put: Put, content: bytes, fault: str) -> None:
+def test_a_file_that_is_no_recipe_says_why(shelf: RecipeLoader, put: Put, content: bytes, fault: str) -> None:
     """What can not be read as a mapping gives one fault."""
     put(FILE, content)
     with pytest.raises(RecipeValidationError) as caught:
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_recipe_says_why(shelf: Shelf, put: Put, content: byte
 )
 @pytest.mark.parametrize("prompt", ["prompts/pipeline/gate.md", "prompts/policy/shared.md"])
 def test_unusable_prompts_are_faults_of_the_recipe(
-    shelf: Shelf, put: Put, tmp_path: Path, prompt: str, content: bytes | None, said: str
+    shelf: RecipeLoader, put: Put, tmp_path: Path, prompt: str, content: bytes | None, said: str
 ) -> None:
     """A missing, empty or unreadable prompt keeps a recipe from loading (000 section 18.1)."""
     if content is None:
@@ -145,12 +145,12 @@ def test_check_file_takes_a_file_anywhere(put: Put, tmp_path: Path, recipe: str)
     assert "Is a directory" in check_file(tmp_path)[0]
 
 
-def test_check_file_uses_the_cookbook_around_the_file(shelf: Shelf, put: Put, recipe: str) -> None:
+def test_check_file_uses_the_cookbook_around_the_file(shelf: RecipeLoader, put: Put, recipe: str) -> None:
     """A file below a folder with `recipes/` and `prompts/` finds that folder's prompts; equal names elsewhere are no fault of the file."""
     assert check_file(put("drafts/gate.yaml", recipe)) == ()
 
 
-def test_the_version_follows_what_runs(shelf: Shelf, put: Put, recipe: str) -> None:
+def test_the_version_follows_what_runs(shelf: RecipeLoader, put: Put, recipe: str) -> None:
     """Comments, line ends and order change no version; a field, the prompt or the policy do; `prompt_version` is of the texts alone."""
     first = shelf.load("pipeline/gate")
     assert len(first.version) == len(first.prompt_version) == 12
@@ -167,7 +167,7 @@ def test_the_version_follows_what_runs(shelf: Shelf, put: Put, recipe: str) -> N
     assert shelf.load("pipeline/gate").prompt_version != first.prompt_version
 
 
-def test_a_system_prompt_stands_for_prompt_files(shelf: Shelf, put: Put, recipe: str) -> None:
+def test_a_system_prompt_stands_for_prompt_files(shelf: RecipeLoader, put: Put, recipe: str) -> None:
     """A recipe may carry its prompt itself (000 section 10.1)."""
     put(FILE, recipe.replace("prompt_files:\n  - prompts/pipeline/gate.md", "system_prompt: |\n  You are the gate.\n  Decide."))
     assert [text for _, text in shelf.load("pipeline/gate").prompts] == ["You are the gate.\nDecide."]

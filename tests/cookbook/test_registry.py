@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import yaml
 
-from pandora_dagster.cookbook import Shelf, check_registry, check_schema_file, write_registry, write_schema_file
+from pandora_dagster.cookbook import RecipeLoader, check_registry, check_schema_file, write_registry, write_schema_file
 from pandora_dagster.cookbook.registry import purpose, registry
 from pandora_dagster.cookbook.schema_file import recipe_schema
 from pandora_dagster.text.tokens import TokenCounter
@@ -16,7 +16,7 @@ from pandora_dagster.text.tokens import TokenCounter
 Put = Callable[[str, str | bytes], Path]
 
 
-def test_the_registry_lists_recipes_and_prompts(shelf: Shelf, counter: TokenCounter) -> None:
+def test_the_registry_lists_recipes_and_prompts(shelf: RecipeLoader, counter: TokenCounter) -> None:
     """Role, purpose, IO schema, budget, risk level, layer and version of every recipe and prompt (000 section 5.1)."""
     listed = registry(shelf, counter)
     gate = listed["recipes"]["pipeline/gate"]
@@ -34,7 +34,7 @@ def test_the_registry_lists_recipes_and_prompts(shelf: Shelf, counter: TokenCoun
     assert listed["prompts"]["prompts/policy/shared.md"]["used_by"] == ["every recipe"]
 
 
-def test_a_written_registry_is_fresh_and_readable(shelf: Shelf, counter: TokenCounter) -> None:
+def test_a_written_registry_is_fresh_and_readable(shelf: RecipeLoader, counter: TokenCounter) -> None:
     """What was written agrees with the files and reads back as the same values."""
     assert check_registry(shelf, counter) == ("recipes/registry.yaml: missing: expected the generated registry",)
     write_registry(shelf, counter)
@@ -64,7 +64,7 @@ def test_a_written_registry_is_fresh_and_readable(shelf: Shelf, counter: TokenCo
         ),
     ],
 )
-def test_every_difference_is_named(shelf: Shelf, put: Put, counter: TokenCounter, file: str, text: str | bytes, faults: list[str]) -> None:
+def test_every_difference_is_named(shelf: RecipeLoader, put: Put, counter: TokenCounter, file: str, text: str | bytes, faults: list[str]) -> None:
     """A changed, new or removed file, and a registry that is none, each give their lines."""
     write_registry(shelf, counter)
     put(file, text)
@@ -74,7 +74,7 @@ def test_every_difference_is_named(shelf: Shelf, put: Put, counter: TokenCounter
         assert fault.startswith(f"recipes/registry.yaml: {expected}")
 
 
-def test_a_registry_edited_by_hand_is_noticed(shelf: Shelf, put: Put, counter: TokenCounter) -> None:
+def test_a_registry_edited_by_hand_is_noticed(shelf: RecipeLoader, put: Put, counter: TokenCounter) -> None:
     """Even a comment: one truth, the files."""
     write_registry(shelf, counter)
     put("recipes/registry.yaml", (shelf.recipes / "registry.yaml").read_text() + "# mine\n")
@@ -95,7 +95,7 @@ def test_the_purpose_is_the_heading_or_the_first_sentence(prompt: str, said: str
     assert purpose(prompt) == said
 
 
-def test_the_recipe_schema_takes_what_the_model_takes(shelf: Shelf, shipped: Shelf, recipe: str) -> None:
+def test_the_recipe_schema_takes_what_the_model_takes(shelf: RecipeLoader, shipped: RecipeLoader, recipe: str) -> None:
     """Every shipped recipe passes `schema.json`, and it refuses what the model refuses across fields."""
     check = jsonschema.Draft202012Validator(recipe_schema())
     for name in shipped.names():
@@ -107,7 +107,7 @@ def test_the_recipe_schema_takes_what_the_model_takes(shelf: Shelf, shipped: She
     assert not check.is_valid({key: value for key, value in sound.items() if key != "input_sections"})
 
 
-def test_a_stale_schema_is_noticed(shelf: Shelf, put: Put) -> None:
+def test_a_stale_schema_is_noticed(shelf: RecipeLoader, put: Put) -> None:
     """`recipes/schema.json` is missing, stale or fresh."""
     assert check_schema_file(shelf)[0].startswith("recipes/schema.json: missing")
     write_schema_file(shelf)

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts import answers
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.cookbook import Shelf, check_all
-from pandora_dagster.cookbook.lint import answers_in
-from pandora_dagster.cookbook.prompts import cases, select_prompts
+from pandora_dagster.cookbook import RecipeLoader, check_all
+from pandora_dagster.cookbook.lint import example_answers
+from pandora_dagster.cookbook.prompts import prompt_cases, select_prompts
 from pandora_dagster.text.tokens import TokenCounter
 
 ANSWERS: dict[str, type[BaseModel]] = {
@@ -57,19 +57,19 @@ BUDGETS = {
 }
 
 
-def schema_of(shipped: Shelf, name: str) -> Mapping[str, Any]:
+def schema_of(shipped: RecipeLoader, name: str) -> Mapping[str, Any]:
     schema = shipped.load(f"pipeline/{name}").recipe.output_schema
     assert schema is not None
     return schema
 
 
-def examples(shipped: Shelf, name: str) -> list[Any]:
+def examples(shipped: RecipeLoader, name: str) -> list[Any]:
     loaded = shipped.load(name)
-    roles = ["\n\n".join(select_prompts(loaded, **case)) for case in cases(loaded)]
-    return [json.loads(text) for role in roles for text in answers_in(role)]
+    roles = ["\n\n".join(select_prompts(loaded, **case)) for case in prompt_cases(loaded)]
+    return [json.loads(text) for role in roles for text in example_answers(role)]
 
 
-def test_the_shipped_cookbook_passes_every_check(shipped: Shelf, counter: TokenCounter) -> None:
+def test_the_shipped_cookbook_passes_every_check(shipped: RecipeLoader, counter: TokenCounter) -> None:
     """No fault in any recipe or prompt; the registry and the schema are fresh; tools that do not exist are notices."""
     checked = check_all(shipped, {"memory.query", "memory.create", "doc.search"}, counter)
     assert checked.faults == ()
@@ -77,7 +77,7 @@ def test_the_shipped_cookbook_passes_every_check(shipped: Shelf, counter: TokenC
     assert all("does not exist" in notice for notice in checked.notices)
 
 
-def test_the_shipped_recipes_have_the_budgets_of_the_documents(shipped: Shelf) -> None:
+def test_the_shipped_recipes_have_the_budgets_of_the_documents(shipped: RecipeLoader) -> None:
     """Layer, total, prompt, input, output and reserve of every recipe (000 section 11.2, 004 section 7)."""
     found = {}
     for name in shipped.names():
@@ -88,7 +88,7 @@ def test_the_shipped_recipes_have_the_budgets_of_the_documents(shipped: Shelf) -
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_the_examples_pass_the_schema_and_the_model(shipped: Shelf, name: str) -> None:
+def test_the_examples_pass_the_schema_and_the_model(shipped: RecipeLoader, name: str) -> None:
     """What a prompt shows as an answer is one that the recipe and the phase both take, in the order in which it is written."""
     schema = schema_of(shipped, name)
     shown = examples(shipped, f"pipeline/{name}")
@@ -126,7 +126,7 @@ def enums(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_the_schema_is_that_of_the_answer(shipped: Shelf, name: str) -> None:
+def test_the_schema_is_that_of_the_answer(shipped: RecipeLoader, name: str) -> None:
     """Same objects, same properties, same words; whatever the model requires the schema requires; nothing further is let in."""
     schema, model = schema_of(shipped, name), ANSWERS[name].model_json_schema()
     ours = dict(objects(schema, {}))
@@ -154,7 +154,7 @@ def test_the_schema_is_that_of_the_answer(shipped: Shelf, name: str) -> None:
         ("phase7_summarizer", {"extra": 1}),
     ],
 )
-def test_both_refuse_the_same_wrong_answers(shipped: Shelf, name: str, spoil: dict[str, Any]) -> None:
+def test_both_refuse_the_same_wrong_answers(shipped: RecipeLoader, name: str, spoil: dict[str, Any]) -> None:
     """An answer that the phase could not read is already stopped by the schema."""
     wrong = {**examples(shipped, f"pipeline/{name}")[0], **spoil}
     assert not jsonschema.Draft202012Validator(schema_of(shipped, name)).is_valid(wrong)
@@ -162,7 +162,7 @@ def test_both_refuse_the_same_wrong_answers(shipped: Shelf, name: str, spoil: di
         ANSWERS[name].model_validate(wrong)
 
 
-def test_the_thresholds_and_gates_of_the_documents(shipped: Shelf) -> None:
+def test_the_thresholds_and_gates_of_the_documents(shipped: RecipeLoader) -> None:
     """000 section 14: confidence where it is asked for, evidence in phases 4, 5 and 6; compression never compresses its own input."""
     loaded = {name.split("/")[1]: shipped.load(name).recipe for name in shipped.names()}
     gates = {name: recipe.quality_gates for name, recipe in loaded.items()}
@@ -184,7 +184,7 @@ def test_the_thresholds_and_gates_of_the_documents(shipped: Shelf) -> None:
     }
 
 
-def test_the_roles_are_those_of_the_architecture(shipped: Shelf) -> None:
+def test_the_roles_are_those_of_the_architecture(shipped: RecipeLoader) -> None:
     """Every recipe says what it is for, in the words that the embedded runtime knows."""
     roles = {shipped.load(name).recipe.role for name in shipped.names()}
     assert roles == {
@@ -207,7 +207,7 @@ def test_the_roles_are_those_of_the_architecture(shipped: Shelf) -> None:
     }
 
 
-def test_shipped_recipes_name_their_schema_for_editors(shipped: Shelf) -> None:
+def test_shipped_recipes_name_their_schema_for_editors(shipped: RecipeLoader) -> None:
     """The first line of every recipe leads editors to `schema.json`."""
     for name in shipped.names():
         first = (shipped.recipes / f"{name}.yaml").read_text().splitlines()[0]
@@ -215,28 +215,28 @@ def test_shipped_recipes_name_their_schema_for_editors(shipped: Shelf) -> None:
 
 
 @pytest.mark.parametrize("name", ["phase2_retrieval", "phase2_synthesis"])
-def test_what_chooses_and_gathers_is_told_of_every_document_it_reads(shipped: Shelf, name: str) -> None:
+def test_what_chooses_and_gathers_is_told_of_every_document_it_reads(shipped: RecipeLoader, name: str) -> None:
     """A document that the prompt does not name, or a banner over one, would be put into no field."""
     recipe = shipped.load(f"pipeline/{name}").recipe
     prompt = "\n".join((shipped.prompts.parent / entry.path).read_text() for entry in recipe.prompt_files)
     assert recipe.input_docs and [d for d in recipe.input_docs if f"`{d}`" not in prompt] == []
 
 
-def test_gathering_is_told_of_the_headers_that_loaded_texts_stand_under(shipped: Shelf) -> None:
+def test_gathering_is_told_of_the_headers_that_loaded_texts_stand_under(shipped: RecipeLoader) -> None:
     """As `phases` writes them: earlier turns with their speakers, research, notes."""
     prompt = (shipped.prompts / "pipeline" / "phase2_synthesis.md").read_text()
     for header in ("PRIOR TURN ", "PRIOR TURNS ", "conversation summary", "Speakers: ", "CACHED RESEARCH", "NOTE ", "`stale`"):
         assert header in prompt, header
 
 
-def test_intents_in_conditions_exist(shipped: Shelf) -> None:
+def test_intents_in_conditions_exist(shipped: RecipeLoader) -> None:
     """A block that waits for an intent nobody gives would never be part of a prompt."""
     whens = [entry.when for name in shipped.names() for entry in shipped.load(name).recipe.prompt_files if entry.when]
     assert whens
     assert {intent for when in whens for intent in when.intent or ()} <= set(get_args(answers.Intent))
 
 
-def test_every_object_says_whether_more_may_follow(shipped: Shelf) -> None:
+def test_every_object_says_whether_more_may_follow(shipped: RecipeLoader) -> None:
     """The model server's grammar takes a missing `additionalProperties` for false, our validation for true: none is left to chance."""
     schemas = [schema for name in shipped.names() if (schema := shipped.load(name).recipe.output_schema)]
     found = [node for schema in schemas for _, node in objects(schema, {})]

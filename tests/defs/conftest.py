@@ -13,7 +13,7 @@ from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import ContentType, InterventionType, TurnState
 from pandora_dagster.defs.assets_turn import turn_assets
-from pandora_dagster.defs.run import RunOutcome, execute_turn, following
+from pandora_dagster.defs.run import RunOutcome, execute_turn, downstream_phases
 from pandora_dagster.errors import PandoraError, RecipeValidationError
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.phases.report import PhaseReport
@@ -165,7 +165,7 @@ class Graph:
     key: TurnKey
 
     def run(self, *, select: tuple[str, ...] = ()) -> RunOutcome:
-        return execute_turn(self.assets, self.phases, self.key, self.instance, select=following(select))
+        return execute_turn(self.assets, self.phases, self.key, self.instance, select=downstream_phases(select))
 
     def materialised(self, run_id: str) -> list[str]:
         return [e.asset_key.to_user_string() for e in self.events(run_id) if e.is_step_materialization and e.asset_key]

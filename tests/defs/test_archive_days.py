@@ -8,15 +8,15 @@ import dagster as dg
 import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.levels import Subject
-from pandora_dagster.defs.archive_resource import Archive
+from pandora_dagster.contracts.levels import LevelSubject
+from pandora_dagster.defs.archive_resource import ArchiveResource
 from pandora_dagster.defs.assets_archive import ASSET
 from pandora_dagster.defs.assets_levels import NARRATIVES
 from pandora_dagster.defs.partitions import due_days
 from pandora_dagster.defs.schedules import SCHEDULE
 from pandora_dagster.phases.restoring import pin
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_archive, open_house
+from pandora_dagster.wiring import open_archive, open_app
 from tests.defs.test_archive import checks, definitions, run
 
 ANN = UserId("ann")
@@ -29,8 +29,8 @@ def said(session, at, user="ann"):
     return {"id": session, "user_id": user, "created_at": at, "messages": messages}
 
 
-def imported(house, *lines):
-    report = house.import_conversations([json.dumps(line).encode() for line in lines], where="made")
+def imported(app, *lines):
+    report = app.import_conversations([json.dumps(line).encode() for line in lines], where="made")
     assert not report.faults
 
 
@@ -41,7 +41,7 @@ def auckland(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PANDORA_ROOT", str(tmp_path))
     monkeypatch.setenv("PANDORA_TIMEZONE", "Pacific/Auckland")
-    opened = open_house(load_settings(os.environ))
+    opened = open_app(load_settings(os.environ))
     yield opened
     opened.close()
 
@@ -61,9 +61,9 @@ def test_days_and_the_nights_hour_are_those_of_the_zone(auckland):
         states = {auckland.turns.manifest(key).session_id: auckland.turns.manifest(key) for key in auckland.turns.keys(None)}
         assert (states["late"].state, states["early"].state) == ("archived", "saved")
         assert states["late"].archive.day == "2026-01-05"
-        archive = Archive(root=str(auckland.settings.root), runtime="extractive")
+        archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive")
         assert [day.turns for day in archive.days({date(2026, 1, 4), date(2026, 1, 5)})] == [0, 1]
-        assert archive.subjects({date(2026, 1, 5)}, people=False) == {date(2026, 1, 5): frozenset({Subject(ANN, "late")})}
+        assert archive.subjects({date(2026, 1, 5)}, people=False) == {date(2026, 1, 5): frozenset({LevelSubject(ANN, "late")})}
 
 
 def test_a_turn_that_came_late_is_missed_by_its_check(auckland):
@@ -73,7 +73,7 @@ def test_a_turn_that_came_late_is_missed_by_its_check(auckland):
     with dg.instance_for_test() as instance:
         assert checks(run(graph, instance, "2026-01-05"))["nothing_left_behind"].passed
         imported(auckland, said("two", "2026-01-05T03:00:00Z"))
-        archive = Archive(root=str(auckland.settings.root), runtime="extractive")
+        archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive")
         (day,) = archive.days({date(2026, 1, 5)})
         (verdict,) = [v for v in day.verdicts if v.check == "nothing_left_behind"]
         assert not verdict.passed and verdict.faults == ("ann:turn_000002: due, and not archived",)

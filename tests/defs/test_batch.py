@@ -12,10 +12,10 @@ from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.defs.assets_batch import ASSET, CHECK, JOB, batch_asset
 from pandora_dagster.defs.jobs import BATCH_JOB
 from pandora_dagster.defs.partitions import TURNS, days
-from pandora_dagster.defs.resources import Night
+from pandora_dagster.defs.resources import BatchResource
 from pandora_dagster.defs.sensors import inbox_sensor
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 
 QUERIES = [
     {"query": "The oak desk costs 248 euros.", "user": "ann", "session": "s1", "id": "one"},
@@ -29,7 +29,7 @@ def night(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PANDORA_ROOT", str(tmp_path))
     (tmp_path / "inbox").mkdir()
-    return Night(root=str(tmp_path), runtime="extractive")
+    return BatchResource(root=str(tmp_path), runtime="extractive")
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_the_turns_of_a_batch_are_turns_like_others(graph, night, instance, tmp_
     """They can be shown, resumed and searched as any other."""
     put(tmp_path, "q.jsonl", QUERIES)
     run(graph, instance, night.identity("q.jsonl")[1])
-    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}))
-    assert house.turns.manifest(TurnKey.parse("ann:turn_000001")).state is TurnState.SAVED
-    assert house.search("oak desk", user="ann", budget_tokens=500).results
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
+    assert app.turns.manifest(TurnKey.parse("ann:turn_000001")).state is TurnState.SAVED
+    assert app.search("oak desk", user="ann", budget_tokens=500).results
+    app.close()

@@ -12,9 +12,9 @@ from pandora_dagster.defs.assets_prompts import CHECK, FAILURES, LAYERS, SCORES,
 from pandora_dagster.defs.schedule_prompts import SCHEDULE, SCORES_JOB, scores_schedule
 from pandora_dagster.defs.sensor_interventions import interventions_sensor
 from pandora_dagster.errors import StoreError
-from pandora_dagster.governance.failures import Failure, Group, grouped
-from pandora_dagster.governance.figures import Figures
-from pandora_dagster.governance.regressions import Comparison, compared
+from pandora_dagster.governance.failures import Failure, FailureGroup, group_failures
+from pandora_dagster.governance.figures import CallMetrics
+from pandora_dagster.governance.regressions import VersionComparison, compare_versions
 from pandora_dagster.settings import load_settings
 from tests.defs.conftest import call, intervention
 from tests.governance.test_figures import made
@@ -26,23 +26,23 @@ DAY = "2026-01-04"
 class FakeScores:
     """ScoresPrompts in memory."""
 
-    by_version: Mapping[tuple[str, str, str], Figures] = field(default_factory=dict)
-    found: Sequence[Comparison] = ()
+    by_version: Mapping[tuple[str, str, str], CallMetrics] = field(default_factory=dict)
+    found: Sequence[VersionComparison] = ()
     broken: bool = False
 
-    def versions(self, day: str) -> Mapping[tuple[str, str, str], Figures]:
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]:
         if self.broken:
             raise StoreError("call_index.duckdb: damaged", hint="pandora index rebuild")
         assert day == DAY
         return self.by_version
 
-    def layers(self, day: str) -> Mapping[str, Figures]:
+    def layers(self, day: str) -> Mapping[str, CallMetrics]:
         return {"MIND": made(3, 1)}
 
-    def failures(self, day: str) -> Sequence[Group]:
-        return grouped([Failure("reflection", "ab12", "retried", "2026", "c1", "ann:turn_000001", "2 retries")])
+    def failures(self, day: str) -> Sequence[FailureGroup]:
+        return group_failures([Failure("reflection", "ab12", "retried", "2026", "c1", "ann:turn_000001", "2 retries")])
 
-    def comparisons(self) -> Sequence[Comparison]:
+    def comparisons(self) -> Sequence[VersionComparison]:
         return self.found
 
 
@@ -70,7 +70,7 @@ def test_a_day_is_a_table_and_plots():
 def test_what_ran_last_on_a_day_is_plotted():
     """Whichever version of the two was seen first, and whatever their hashes; both are rows."""
     for newest, oldest in (("ab12", "cd34"), ("cd34", "ab12")):
-        found = {("reflection", v, "REFLEX"): Figures() for v in ("ab12", "cd34")}
+        found = {("reflection", v, "REFLEX"): CallMetrics() for v in ("ab12", "cd34")}
         for version, at, good in ((oldest, "2026-01-04T09:00:00.000Z", True), (newest, "2026-01-04T10:00:00.000Z", False)):
             found["reflection", version, "REFLEX"].add(call("reflection", "reflection", timestamp=at, success=good), None)
         shown = run(FakeScores(found)).asset_materializations_for_node(SCORES)[0].metadata
@@ -79,7 +79,7 @@ def test_what_ran_last_on_a_day_is_plotted():
 
 def test_gate_failures_are_told_by_kind():
     """In the table, and each as a plot."""
-    one = Figures()
+    one = CallMetrics()
     for gates in ({"evidence_required": False}, {"evidence_required": False, "schema_validation": False}, {"evidence_required": True}):
         one.add(call("response", "synthesizer", gates=gates), None)
     shown = run(FakeScores({("synthesizer", "ab12", "VOICE"): one})).asset_materializations_for_node(SCORES)[0].metadata
@@ -120,7 +120,7 @@ def test_each_morning_the_day_before_is_scored(zone, at, day):
 )
 def test_the_check_is_red_for_a_worse_version_alone(after, passed, says):
     """It says which share fell, or that there are too few calls."""
-    found = compared("pipeline/gate", "ab12", after, "cd34", made(30, 0))
+    found = compare_versions("pipeline/gate", "ab12", after, "cd34", made(30, 0))
     evaluation = checked(run(FakeScores(found=[found])))
     assert evaluation.passed is passed
     assert says in (evaluation.description or "")

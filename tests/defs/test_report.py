@@ -5,7 +5,7 @@ import pytest
 
 from pandora_dagster.defs.checks import GATES
 from pandora_dagster.defs.report import report_phases
-from pandora_dagster.defs.run import tell_turn
+from pandora_dagster.defs.run import record_turn
 
 
 def test_a_chat_turn_appears_as_materialisations_with_checks(graph, cookbook, key):
@@ -24,7 +24,7 @@ def test_a_chat_turn_that_halts_is_a_failed_run(graph, cookbook, key, halt):
     graph.phases.halts = {"reflection": halt}
     reports = [graph.phases.run_phase(name, key) for name in ("turn_request", "query_analysis", "reflection")]
     graph.phases.ran.clear()
-    tell_turn(graph.instance, key, reports, cookbook=cookbook, session="s1", folder="/t")
+    record_turn(graph.instance, key, reports, cookbook=cookbook, session="s1", folder="/t")
     assert graph.phases.ran == []
     (run,) = graph.instance.get_runs()
     assert (run.status, run.job_name, run.tags["pandora/turn"], run.tags["pandora/session"]) == (
@@ -44,7 +44,7 @@ def test_a_failed_check_carries_reason_and_intervention(graph, cookbook, key, ha
     """Whether the turn ran in Dagster or was told to it."""
     graph.phases.halts = {"reflection": halt}
     if told:
-        tell_turn(graph.instance, key, [graph.phases.run_phase("reflection", key)], cookbook=cookbook, session="s1", folder="/t")
+        record_turn(graph.instance, key, [graph.phases.run_phase("reflection", key)], cookbook=cookbook, session="s1", folder="/t")
     else:
         graph.run()
     (run,) = graph.instance.get_runs()

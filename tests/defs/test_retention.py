@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.retention import PrunedTurn, PruneReport, Referred
+from pandora_dagster.contracts.retention import PrunedTurn, PruneReport, RetentionReason
 from pandora_dagster.defs.assets_retention import COLD, COLD_JOB, RUNS_JOB, SCHEDULE, cold_asset, runs_asset, runs_schedule
 from pandora_dagster.defs.instance import add_keys, remove_keys
 from pandora_dagster.defs.partitions import TURNS
@@ -99,7 +99,7 @@ class Prunes(dg.ConfigurableResource):
     def prune(self, *, by):
         if self.never:
             raise ConfigurationError("PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", hint="set it")
-        kept = (PrunedTurn(TWO, "2026-01-04", "cold/x", 7, Referred.FAULT, "missing"),) if self.fault else ()
+        kept = (PrunedTurn(TWO, "2026-01-04", "cold/x", 7, RetentionReason.FAULT, "missing"),) if self.fault else ()
         return PruneReport(400, False, (PrunedTurn(ONE, "2026-01-04", by, 7),), kept, young=3, gone=2)
 
 

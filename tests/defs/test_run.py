@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pandora_dagster.defs.run import following, ui_commands
+from pandora_dagster.defs.run import downstream_phases, ui_commands
 from pandora_dagster.phases.flow import PHASES
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
@@ -22,13 +22,13 @@ from pandora_dagster.shipped import shipped_folder
 )
 def test_a_selection_takes_all_that_follows(select, expected):
     """`phase+`, in the order of the flow."""
-    assert following(select) == expected
+    assert downstream_phases(select) == expected
 
 
 def test_an_unknown_phase_is_named():
     """A misspelt phase does not run nothing, silently."""
     with pytest.raises(ValueError, match="phase9"):
-        following(("phase9",))
+        downstream_phases(("phase9",))
 
 
 def test_the_outcome_holds_the_reports_in_order(graph):

@@ -15,7 +15,7 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.errors import ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
 from pandora_dagster.execution.compression_log import CompressionLog
 from pandora_dagster.execution.engine import SummarizationEngine
@@ -268,7 +268,7 @@ def kitchen(counter):
 
         made.log = CompressionLog(Calls(), lambda: made.now[0], lambda: "call_9", lambda event, **fields: made.said.append((event, fields)))
         made.engine = SummarizationEngine(
-            cookbook=open_shelf(),
+            cookbook=open_recipes(),
             counter=counter,
             clock=lambda: made.now[0],
             log=made.log,

@@ -9,8 +9,8 @@ from pandora_dagster.compression.levels.config import SummarizationConfig
 from pandora_dagster.contracts.calls import CallSite
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.errors import DeferredError, RateLimitedError, RuntimeUnreachableError
-from pandora_dagster.execution.allowance import LONGEST_WAIT_S, Allowance
-from pandora_dagster.execution.faults import Fault
+from pandora_dagster.execution.allowance import LONGEST_WAIT_S, SessionRateLimit
+from pandora_dagster.execution.faults import CallFault
 from pandora_dagster.stores.limiter import LimiterFiles
 from tests.execution.conftest import request
 
@@ -43,14 +43,14 @@ def time():
 def allowance(tmp_path, time):
     """`allowance(**limits)`: over the files of one store, as every process of it opens them."""
 
-    def build(**limits: float) -> Allowance:
-        return Allowance(LimiterFiles(tmp_path), clock=time.clock, sleep=time.sleep, config=SummarizationConfig(**limits))
+    def build(**limits: float) -> SessionRateLimit:
+        return SessionRateLimit(LimiterFiles(tmp_path), clock=time.clock, sleep=time.sleep, config=SummarizationConfig(**limits))
 
     return build
 
 
-def admitted(allowance: Allowance, site: CallSite = SITE) -> str:
-    return asyncio.run(allowance.admitted(site))
+def admitted(allowance: SessionRateLimit, site: CallSite = SITE) -> str:
+    return asyncio.run(allowance.admit(site))
 
 
 def test_ten_calls_a_minute_then_deferred_with_the_time(allowance, time):
@@ -119,7 +119,7 @@ def test_a_deferred_call_is_no_failure_of_a_turn(rig, summarizer, allowance):
     with pytest.raises(DeferredError, match="has made its 1 summarisation calls"):
         made.call(site=SITE)
     fault = asyncio.run(made.executor.attempt(request(site=SITE)))
-    assert isinstance(fault, Fault) and fault.deferred
+    assert isinstance(fault, CallFault) and fault.deferred
     assert len(made.runtime.packs) == 1 and not made.stores.opened
     assert [r.success for r in made.stores.records] == [True, False, False] and "deferred" in made.stores.records[-1].error
     assert made.stores.records[-1].pack_ref == ""

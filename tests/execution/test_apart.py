@@ -15,9 +15,9 @@ import pytest
 
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import InputError
-from pandora_dagster.execution.apart import Apart, spare_processors
-from pandora_dagster.execution.ladder import Contract
-from pandora_dagster.execution.structural import by_structure
+from pandora_dagster.execution.apart import CompressionWorkerPool, spare_processor_count
+from pandora_dagster.execution.ladder import CompressionContract
+from pandora_dagster.execution.structural import compress_structurally
 from pandora_dagster.text.tokens import TokenCounter
 from tests.execution.conftest import VOCABULARY
 
@@ -27,19 +27,19 @@ LINES = "\n\n".join(
 
 
 @pytest.fixture(scope="module")
-def contract() -> Contract:
-    return Contract(LINES, 600, ContentType.GENERIC, TokenCounter(VOCABULARY))
+def contract() -> CompressionContract:
+    return CompressionContract(LINES, 600, ContentType.GENERIC, TokenCounter(VOCABULARY))
 
 
 @pytest.fixture
 def apart(contract):
     told: list[str] = []
-    apart = Apart(2, contract.counter, told.append)
+    apart = CompressionWorkerPool(2, contract.counter, told.append)
     yield apart, told
     apart.close()
 
 
-def made(apart: Apart, *contracts: Contract):
+def made(apart: CompressionWorkerPool, *contracts: CompressionContract):
     async def work():
         return await asyncio.gather(*(apart(one, one.counter.count(one.text)) for one in contracts))
 
@@ -66,14 +66,14 @@ def _command(process: str) -> str:
 def test_the_text_and_its_verdicts_are_those_of_this_process(apart, contract):
     """A text that is shortened, and one that HALTs."""
     shortened, halted = contract, replace(contract, text=f"Error: disk 7 failed.\n\n{LINES}", target=4)
-    assert made(apart[0], shortened, halted) == [by_structure(one, one.counter.count(one.text)) for one in (shortened, halted)]
+    assert made(apart[0], shortened, halted) == [compress_structurally(one, one.counter.count(one.text)) for one in (shortened, halted)]
     assert len(workers()) == 2 and apart[1] == []
 
 
 def test_a_process_that_dies_loses_no_text(apart, contract):
     """Told once; from then on this process shortens."""
     several = [replace(contract, target=target) for target in range(500, 600, 10)]
-    expected = [by_structure(one, one.counter.count(one.text)) for one in several]
+    expected = [compress_structurally(one, one.counter.count(one.text)) for one in several]
     assert made(apart[0], contract)
     for process in workers():
         os.kill(process, signal.SIGKILL)
@@ -123,8 +123,8 @@ if __name__ == "__main__":
 def test_a_process_that_does_not_answer_is_not_waited_for(contract):
     """It is ended, and its text shortened in this one."""
     told: list[str] = []
-    expected = [by_structure(contract, contract.counter.count(contract.text))]
-    with closing(Apart(1, contract.counter, told.append)) as apart:
+    expected = [compress_structurally(contract, contract.counter.count(contract.text))]
+    with closing(CompressionWorkerPool(1, contract.counter, told.append)) as apart:
         assert made(apart, contract) == expected
         (worker,) = workers()
         os.kill(worker, signal.SIGSTOP)
@@ -134,7 +134,7 @@ def test_a_process_that_does_not_answer_is_not_waited_for(contract):
 
 
 def test_closing_ends_one_that_is_stopped(contract):
-    with closing(Apart(1, contract.counter, print)) as apart:
+    with closing(CompressionWorkerPool(1, contract.counter, print)) as apart:
         made(apart, contract)
         (worker,) = workers()
         os.kill(worker, signal.SIGSTOP)
@@ -162,4 +162,4 @@ def _lives(process: int) -> bool:
 
 def test_one_processor_is_left_to_the_process_that_asks(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 3, 5})
-    assert spare_processors() == 2
+    assert spare_processor_count() == 2

@@ -11,8 +11,8 @@ from pandora_dagster.contracts.calls import InputDocument, Item
 from pandora_dagster.contracts.recipes import TokenBudget
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import HaltError
-from pandora_dagster.execution.budgets import choose, framed_tokens, room_for, text_of
-from pandora_dagster.execution.correction import FIRST_RATIO, TEMPLATE_TOKENS, planned
+from pandora_dagster.execution.budgets import select_items, framed_tokens, message_budget, document_text
+from pandora_dagster.execution.correction import FIRST_RATIO, TEMPLATE_TOKENS, plannable_tokens
 from pandora_dagster.execution.packs import input_parts
 from pandora_dagster.text.tokens import TokenCounter
 
@@ -38,7 +38,7 @@ def test_the_parts_add_up_to_the_message(variables: str, documents: Any, query: 
 def test_a_choice_fits_and_says_what_it_left_out(documents: Any, spare: int, counter: TokenCounter) -> None:
     """Chosen documents fit the room, every item is in or named as left out, and the given order stays."""
     fixed = sum(framed_tokens(InputDocument(d.name, d.text), counter.count) for d in documents)
-    choice = choose(documents, room=fixed + spare, count=counter.count)
+    choice = select_items(documents, room=fixed + spare, count=counter.count)
     assert sum(framed_tokens(d, counter.count) for d in choice.documents) <= fixed + spare or not any(d.items for d in choice.documents)
     assert sum(len(d.items) for d in choice.documents) + len(choice.left_out) == sum(len(d.items) for d in documents)
     for chosen, given_document in zip(choice.documents, documents, strict=True):
@@ -50,26 +50,26 @@ def test_a_choice_fits_and_says_what_it_left_out(documents: Any, spare: int, cou
 def test_higher_priority_is_kept_first_and_smaller_items_fill_the_rest(counter: TokenCounter) -> None:
     """Greedy by priority: a large item that does not fit is passed over, the next smaller one is tried."""
     items = (Item("low", 1, "low"), Item("big " * 200, 3, "big"), Item("top " * 10, 5, "top"), Item("middle", 2, "middle"))
-    choice = choose((InputDocument("d", items=items, header="HEAD"),), room=60, count=counter.count)
+    choice = select_items((InputDocument("d", items=items, header="HEAD"),), room=60, count=counter.count)
     assert [i.name for i in choice.documents[0].items] == ["low", "top", "middle"] and choice.left_out == ("big",)
 
 
 def test_a_document_whose_items_all_stay_out_says_nothing(counter: TokenCounter) -> None:
     """A header without items is no document; unnamed items are named by their place."""
-    choice = choose((InputDocument("d", items=(Item("x " * 50), Item("y " * 50)), header="HEAD"),), room=20, count=counter.count)
+    choice = select_items((InputDocument("d", items=(Item("x " * 50), Item("y " * 50)), header="HEAD"),), room=20, count=counter.count)
     assert framed_tokens(choice.documents[0], counter.count) == 0 and choice.left_out == ("d#1", "d#2")
 
 
 def test_a_header_stands_before_what_it_heads() -> None:
     """Header, text, items, in this order; a header alone is nothing."""
-    assert text_of(InputDocument("d", "TEXT", (Item("x\ny"),), "HEAD")) == "HEAD\n\nTEXT\n\nx\ny"
-    assert text_of(InputDocument("d", header="HEAD")) == ""
+    assert document_text(InputDocument("d", "TEXT", (Item("x\ny"),), "HEAD")) == "HEAD\n\nTEXT\n\nx\ny"
+    assert document_text(InputDocument("d", header="HEAD")) == ""
 
 
 def test_json_lines_stand_line_under_line(counter: TokenCounter) -> None:
     """Items of one line are joined as lines, longer ones with a blank line between."""
     lines = (InputDocument("d", items=(Item('{"a": 1}'), Item('{"b": 2}'))), InputDocument("e", items=(Item("x\ny"), Item("z"))))
-    parts = input_parts("", choose(lines, room=500, count=counter.count).documents, "q", counter.count)
+    parts = input_parts("", select_items(lines, room=500, count=counter.count).documents, "q", counter.count)
     assert [p.text for p in parts] == ['{"a": 1}\n{"b": 2}', "x\ny\n\nz", "q"]
 
 
@@ -130,8 +130,8 @@ def test_no_pack_exceeds_its_budgets_or_the_served_context(
 def test_the_smaller_of_total_and_served_context_counts(served: int | None, both: int) -> None:
     """Output and reserve are kept free in whichever limit is smaller."""
     budget = TokenBudget(total=4540, prompt=1540, input=2000, output=900, response_reserve=100)
-    room = room_for(budget, served=served, ratio=FIRST_RATIO)
-    assert room.both == both and room.input_beside(540) == min(2000, both - 540)
+    room = message_budget(budget, served=served, ratio=FIRST_RATIO)
+    assert room.both == both and room.input_tokens_beside(540) == min(2000, both - 540)
 
 
 @given(denseness=st.sampled_from([1, 2, 3]), served=st.integers(400, 1500), documents=DOCUMENTS, bad=st.booleans())
@@ -158,7 +158,7 @@ def test_what_is_planned_to_fit_fits_by_the_models_own_count(
 
 def test_planned_leaves_room_for_a_template() -> None:
     """The bound is in cl100k tokens, and never negative."""
-    assert planned(1100 + TEMPLATE_TOKENS, 1.1) == pytest.approx(1000, abs=1) and planned(10, 1.1) == 0
+    assert plannable_tokens(1100 + TEMPLATE_TOKENS, 1.1) == pytest.approx(1000, abs=1) and plannable_tokens(10, 1.1) == 0
 
 
 def test_a_served_context_smaller_than_the_output_leaves_no_room(rig: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.calls import InputDocument, Item
-from pandora_dagster.contracts.ports import Fitted
+from pandora_dagster.contracts.ports import FittedDocuments
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import BudgetError, HaltError
 
@@ -34,11 +34,11 @@ class Shrinker:
     def __init__(self, *, able: bool = True) -> None:
         self.able, self.rooms = able, []
 
-    async def fit(self, documents: Any, *, room: int, recipe: Any, request: Any) -> Fitted:
+    async def fit(self, documents: Any, *, room: int, recipe: Any, request: Any) -> FittedDocuments:
         self.rooms.append(room)
         if not self.able:
             raise BudgetError("context.md: 12 tokens over", over=12)
-        return Fitted(tuple(InputDocument(d.name, "short") for d in documents), 30)
+        return FittedDocuments(tuple(InputDocument(d.name, "short") for d in documents), 30)
 
 
 def test_compression_makes_fixed_input_fit(rig: Any, make_recipe: Any) -> None:
@@ -53,7 +53,7 @@ def test_compression_makes_fixed_input_fit(rig: Any, make_recipe: Any) -> None:
 class Halting:
     """A Fitter whose own model call stopped."""
 
-    async def fit(self, documents: Any, *, room: int, recipe: Any, request: Any) -> Fitted:
+    async def fit(self, documents: Any, *, room: int, recipe: Any, request: Any) -> FittedDocuments:
         raise HaltError("compress_context: no answer", intervention_id="iv_9")
 
 

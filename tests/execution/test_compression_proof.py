@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from pandora_dagster.contracts.compression import Content
+from pandora_dagster.contracts.compression import CompressionInput
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.execution.ladder import Contract, compression_gates
+from pandora_dagster.execution.ladder import CompressionContract, compression_gates
 from tests.execution.test_engine import FILLER, LIMIT, REPORT
 
 
@@ -24,7 +24,7 @@ from tests.execution.test_engine import FILLER, LIMIT, REPORT
 def test_the_three_checks_are_what_was_found(text, failed, counter):
     """Each fails for its own reason and says it."""
     original = LIMIT + REPORT
-    contract = Contract(original, 120, ContentType.GENERIC, counter)
+    contract = CompressionContract(original, 120, ContentType.GENERIC, counter)
     judged = contract.judge(text.format(limit=LIMIT, filler=FILLER))
     gates = compression_gates(judged.verification, judged.check, counter.count(judged.text), contract.target)
     assert {gate.gate for gate in gates if not gate.passed} >= failed
@@ -72,7 +72,7 @@ def test_the_cache_knows_target_and_recipe(kitchen):
 def test_sound_parts_make_no_sound_whole_by_themselves(damage, kitchen):
     """A text put together of compressed parts is judged as a whole: unsound, the original stays, with the reason."""
     at = kitchen()
-    content = Content(LIMIT + REPORT, "toolresults.md", ContentType.GENERIC)
+    content = CompressionInput(LIMIT + REPORT, "toolresults.md", ContentType.GENERIC)
     sound = at.compress(content.text, 700)
     part = at.engine.report(content.text, sound, document="toolresults.md", content_type=ContentType.GENERIC, target=700)
     assert at.engine.verified(content, sound.text, 700, [part]).report.verdicts

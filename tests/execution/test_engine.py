@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pandora_dagster.compression.summary_check import is_a_summary
+from pandora_dagster.compression.summary_check import check_summary
 from pandora_dagster.compression.verification import verify
 from pandora_dagster.contracts.calls import CallRequest, CallResult
 from pandora_dagster.contracts.words import ContentType, InterventionType
 from pandora_dagster.errors import InputError
-from pandora_dagster.execution.faults import CallFaultError, Fault
-from pandora_dagster.execution.model_compression import ASKED, MOST_CALLS, SIDE_BY_SIDE
+from pandora_dagster.execution.faults import CallFaultError, CallFault
+from pandora_dagster.execution.model_compression import MAX_ATTEMPTS_PER_PIECE, MAX_CALLS, MAX_CONCURRENT_CALLS
 
 DEFERRED = InterventionType.BUDGET_EXCEEDED
 FILLER = "After that we talked for quite a while about how the weather had been and what everybody was going to do at the weekend. "
@@ -28,19 +28,19 @@ LIMIT = "The budget must not exceed $1,299.00 in total.\nError: payment gateway 
 class FakeModel:
     """Answers each request by `says`; a Fault is a failed call. Remembers what it was asked."""
 
-    says: Callable[[CallRequest], str | Fault]
+    says: Callable[[CallRequest], str | CallFault]
     asked: list[CallRequest] = field(default_factory=list)
     busy: int = 0
     busiest: int = 0
 
-    async def attempt(self, request: CallRequest) -> CallResult | Fault:
+    async def attempt(self, request: CallRequest) -> CallResult | CallFault:
         self.asked.append(request)
         self.busy += 1
         self.busiest = max(self.busiest, self.busy)
         await asyncio.sleep(0)
         self.busy -= 1
         said = self.says(request)
-        return said if isinstance(said, Fault) else CallResult(said, said, None, ())  # type: ignore[arg-type]
+        return said if isinstance(said, CallFault) else CallResult(said, said, None, ())  # type: ignore[arg-type]
 
 
 def document(request: CallRequest) -> str:
@@ -52,7 +52,7 @@ def without_filler(request: CallRequest) -> str:
 
 
 BAD_MODELS = {
-    "nothing": lambda request: Fault(InterventionType.SCHEMA_VIOLATION, "the answer is empty"),
+    "nothing": lambda request: CallFault(InterventionType.SCHEMA_VIOLATION, "the answer is empty"),
     "blank": lambda request: "   ",
     "longer": lambda request: document(request) + " And so on and so forth, as was said before in many more words." * 40,
     "the prompt": lambda request: "Shorten the document to at most target tokens; do not answer the query. Keep exactly numbers and names.",
@@ -72,10 +72,10 @@ def test_a_bad_model_never_gets_an_unsound_text_through(manner, kitchen, counter
     text, model = LIMIT + "\n" + REPORT, FakeModel(BAD_MODELS[manner])
     made = kitchen(model).compress(text, 700)
     assert made.text is not None and counter.count(made.text) <= 700
-    assert is_a_summary(made.text, text, 700, counter).ok
+    assert check_summary(made.text, text, 700, counter).ok
     assert made.verification.facts_preserved
     assert "$1,299.00" in made.text and "payment gateway timed out" in made.text
-    assert len(model.asked) <= ASKED * MOST_CALLS
+    assert len(model.asked) <= MAX_ATTEMPTS_PER_PIECE * MAX_CALLS
 
 
 def test_a_good_model_is_believed(kitchen, counter):
@@ -116,7 +116,7 @@ def test_what_a_model_keeps_losing_is_put_back_with_its_subject(kitchen):
 @pytest.mark.parametrize("kind", [InterventionType.RUNTIME_UNREACHABLE, InterventionType.TIMEOUT, InterventionType.CONFIG_ERROR])
 def test_a_model_that_is_down_stops_the_compression(kind, kitchen):
     """Rate-limited for ever, late or refused: one clear fault; the pieces that wait are not tried one by one."""
-    model = FakeModel(lambda request: Fault(kind, "429 too many requests"))
+    model = FakeModel(lambda request: CallFault(kind, "429 too many requests"))
     with pytest.raises(CallFaultError, match="429"):
         kitchen(model).compress(REPORT, 700)
     assert len(model.asked) < 8
@@ -125,12 +125,12 @@ def test_a_model_that_is_down_stops_the_compression(kind, kitchen):
 def test_what_the_sessions_limits_put_off_is_condensed_by_structure_and_says_so(kitchen):
     """A sound text all the same; nothing is asked for after the first deferral, and the next compression asks again."""
     reason = "deferred: session s1 may make its next summarisation call in 41 s"
-    model = FakeModel(lambda request: without_filler(request) if len(model.asked) <= 3 else Fault(DEFERRED, reason, deferred=True))
+    model = FakeModel(lambda request: without_filler(request) if len(model.asked) <= 3 else CallFault(DEFERRED, reason, deferred=True))
     made = (at := kitchen(model)).compress(REPORT, 700)
     assert made.text is not None and made.verification.facts_preserved and "extractive" in made.runtime
     assert made.deferred == reason == at.records[0].error and at.said[0][1]["deferred"] == reason and at.records[0].success
     asked = len(model.asked)
-    assert asked <= 3 + SIDE_BY_SIDE
+    assert asked <= 3 + MAX_CONCURRENT_CALLS
     at.compress(REPORT, 700)
     assert len(model.asked) > asked
 
@@ -232,9 +232,9 @@ def test_a_compression_is_recorded_like_a_call_and_counted(kitchen):
 
 
 def _ledger(text):
-    from pandora_dagster.compression.ledger import take_ledger
+    from pandora_dagster.compression.ledger import build_ledger
 
-    return take_ledger(text)
+    return build_ledger(text)
 
 
 @pytest.mark.parametrize("manner", ["nothing", "blank", "a refusal"])

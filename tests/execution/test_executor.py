@@ -11,7 +11,7 @@ from pandora_dagster.contracts.calls import InputDocument, Source, framed
 from pandora_dagster.contracts.recipes import PromptFile
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import HaltError, ModelRejectedError, RateLimitedError, RuntimeUnreachableError
-from pandora_dagster.execution.packs import LONGEST_FEEDBACK, kept_pack
+from pandora_dagster.execution.packs import LONGEST_FEEDBACK, pack_text
 
 GOOD = '{"next_step": "synthesis", "confidence": 0.9}'
 UNSURE = '{"next_step": "synthesis", "confidence": 0.4}'
@@ -73,7 +73,7 @@ def test_a_thinking_budget_reaches_the_pack(rig: Any, make_recipe: Any) -> None:
     made.call()
     pack = made.runtime.packs[0]
     assert (pack.thinking_tokens, pack.max_output_tokens) == (50, plain.token_budget.output)
-    assert '"thinking_tokens": 50' in kept_pack(pack) and "thinking" not in kept_pack(replace(pack, thinking_tokens=0))
+    assert '"thinking_tokens": 50' in pack_text(pack) and "thinking" not in pack_text(replace(pack, thinking_tokens=0))
 
 
 def test_quoted_text_can_not_close_its_frame(rig: Any) -> None:

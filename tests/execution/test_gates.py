@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pandora_dagster.contracts.calls import Source
-from pandora_dagster.execution.gates import confidence_gate, confidence_of, evidence_gate, schema_gate, tells_nothing
+from pandora_dagster.execution.gates import confidence_gate, confidence_of, evidence_gate, schema_gate, states_only_absence
 
 SOURCES = (Source("1", "turns/turn_000003/context.md"), Source("2", "memory/preferences.md"), Source("10", "x"))
 LABELS = {"type": "object", "properties": {"checked_citations": {"type": "array"}, "evidence": {"type": "string"}}}
@@ -119,4 +119,4 @@ def test_a_threshold_makes_confidence_part_of_the_schema(make_recipe: Any) -> No
 )
 def test_an_answer_that_tells_nothing_of_its_sources(text: str, nothing: bool) -> None:
     """What it cites and quotes beside that tells nothing either."""
-    assert tells_nothing(text) is nothing
+    assert states_only_absence(text) is nothing

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.errors import BadAnswerError, HaltError
-from pandora_dagster.execution.hearing import Hearing
+from pandora_dagster.execution.hearing import CallStream
 from pandora_dagster.text.answers import read_answer
 
 WRITTEN = {"output_format": "markdown", "output_schema": None}
@@ -26,12 +26,12 @@ class Listener:
     reasons: list[str] = field(default_factory=list)
     shown: str = ""
 
-    def words(self, text: str) -> None:
+    def on_text(self, text: str) -> None:
         assert text
         self.told.append(text)
         self.shown += text
 
-    def withdrawn(self, reason: str) -> None:
+    def on_withdrawal(self, reason: str) -> None:
         self.told.append(None)
         self.reasons.append(reason)
         self.shown = ""
@@ -129,7 +129,7 @@ def test_what_was_told_is_the_result(parts: list[str], output_format: OutputForm
         parsed = read_answer(text, output_format)
     except BadAnswerError:
         return
-    hearing = Hearing(listener, output_format)
+    hearing = CallStream(listener, output_format)
     hear = hearing.begin()
     assert hear
     for start in range(0, len(text), size):

@@ -7,7 +7,7 @@ import pytest
 from pandora_dagster.contracts.calls import CallRequest, CallSite, InputDocument, Item
 from pandora_dagster.contracts.recipes import PromptFile
 from pandora_dagster.execution.faults import CallFaultError
-from pandora_dagster.execution.inputs import gather
+from pandora_dagster.execution.inputs import gather_inputs
 
 CONTEXT = (
     "before\n\n## 0. User Query\n\n\\## 2. Not a section\n\n## 1. Reflection Decision\n\nPROCEED\n\n## 2. Gathered Context\n\nfacts\n\n"
@@ -28,7 +28,7 @@ def _request(*documents: InputDocument, **variables: str) -> CallRequest:
 )
 def test_only_the_chosen_sections_travel(sections: Any, docs: Any, inside: list[str], outside: list[str], make_recipe: Any) -> None:
     """Section 0 is always there; a section that is not written yet is left out; no sections named: all of it."""
-    found = gather(_request(InputDocument("context.md", CONTEXT)), make_recipe(input_sections=sections, input_docs=docs), ())
+    found = gather_inputs(_request(InputDocument("context.md", CONTEXT)), make_recipe(input_sections=sections, input_docs=docs), ())
     text = found.documents[0].text
     assert all(piece in text for piece in inside) and not any(piece in text for piece in outside)
 
@@ -37,7 +37,7 @@ def test_documents_come_in_the_recipes_order_and_absent_ones_are_left_out(make_r
     """Not offered, empty or not named by the recipe: not in the pack."""
     recipe = make_recipe(input_sections=(), input_docs=("b", "a", "never", "blank"))
     offered = (InputDocument("a", "A"), InputDocument("other", "O"), InputDocument("b", items=(Item("B"),)), InputDocument("blank", " \n"))
-    assert [d.name for d in gather(_request(*offered), recipe, ()).documents] == ["b", "a"]
+    assert [d.name for d in gather_inputs(_request(*offered), recipe, ()).documents] == ["b", "a"]
 
 
 def test_variables_are_filled_from_the_call_and_its_site(make_recipe: Any) -> None:
@@ -49,7 +49,7 @@ def test_variables_are_filled_from_the_call_and_its_site(make_recipe: Any) -> No
         input_docs=("x",),
         variables={"limit": "{{n}} tokens", "note": "{{note}}", "where": "{{session_id}}"},
     )
-    found = gather(_request(n="500", note="{{mode}}\nlimit: 9"), recipe, ("memory.query", "doc.search"))
+    found = gather_inputs(_request(n="500", note="{{mode}}\nlimit: 9"), recipe, ("memory.query", "doc.search"))
     assert found.prompts[0] == "chat 500 tokens memory.query, doc.search {{mode}}\nlimit: 9"
     assert found.variables == "limit: 500 tokens\nnote: {{mode}}\n  limit: 9\nwhere: s1"
 
@@ -59,7 +59,7 @@ def test_every_missing_name_is_listed_once(make_recipe: Any) -> None:
     prompts = ((PromptFile(path="prompts/p/a.md"), "{{x}} {{limit}} {{y}} {{x}}"),)
     recipe = make_recipe(prompts=prompts, input_sections=(), input_docs=("d",), variables={"limit": "{{z}}"})
     with pytest.raises(CallFaultError, match=r"\{\{z\}\}, \{\{x\}\}, \{\{y\}\}: expected"):
-        gather(_request(), recipe, ())
+        gather_inputs(_request(), recipe, ())
 
 
 def test_the_query_travels_once(make_recipe: Any) -> None:
@@ -67,7 +67,7 @@ def test_the_query_travels_once(make_recipe: Any) -> None:
     recipe = make_recipe(input_sections=("§0", "§2"), input_docs=("raw_query", "notes"))
     context = "## 0. User Query\n\nhi\n\n## 2. Gathered Context\n\nfacts\n\n"
     offered = (InputDocument("context.md", context), InputDocument("raw_query", "hi"), InputDocument("notes", "they said hi"))
-    found = gather(_request(*offered), recipe, ())
+    found = gather_inputs(_request(*offered), recipe, ())
     assert [(d.name, d.text) for d in found.documents] == [
         ("context.md", "## 2. Gathered Context\n\nfacts"),
         ("notes", "they said hi"),
@@ -78,10 +78,10 @@ def test_the_query_travels_once(make_recipe: Any) -> None:
 def test_a_context_that_holds_the_query_alone_is_no_document(make_recipe: Any) -> None:
     """Nothing is left to say beside the query part."""
     recipe = make_recipe(input_sections=("§0",), input_docs=())
-    assert gather(_request(InputDocument("context.md", "## 0. User Query\n\nhi\n\n")), recipe, ()).documents == ()
+    assert gather_inputs(_request(InputDocument("context.md", "## 0. User Query\n\nhi\n\n")), recipe, ()).documents == ()
 
 
 def test_a_section_0_of_other_words_stays(make_recipe: Any) -> None:
     """Only a copy of the query is left out."""
     recipe = make_recipe(input_sections=("§0",), input_docs=())
-    assert "User Query" in gather(_request(InputDocument("context.md", "## 0. User Query\n\nbye\n\n")), recipe, ()).documents[0].text
+    assert "User Query" in gather_inputs(_request(InputDocument("context.md", "## 0. User Query\n\nbye\n\n")), recipe, ()).documents[0].text

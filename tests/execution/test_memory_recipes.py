@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.compression.levels.texts import filled, numbered
+from pandora_dagster.compression.levels.texts import filled, number_items
 from pandora_dagster.contracts.calls import InputDocument
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.errors import HaltError
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
 from pandora_dagster.text.tokens import TokenCounter
 
 ENTRIES = ["Ana asked to move flight AB123.", "change_flight failed with error 402.", "She accepted a new ticket for $180."]
 CALLS = {
-    "memory/l2_summary": {"documents": (InputDocument("entries", numbered(ENTRIES)),), "variables": {"max_tokens": "200"}},
+    "memory/l2_summary": {"documents": (InputDocument("entries", number_items(ENTRIES)),), "variables": {"max_tokens": "200"}},
     "memory/l3_digest": {
-        "documents": (InputDocument("task_context", "[1] Move the flight."), InputDocument("summaries", numbered(ENTRIES))),
+        "documents": (InputDocument("task_context", "[1] Move the flight."), InputDocument("summaries", number_items(ENTRIES))),
         "variables": {"max_tokens": "500"},
     },
 }
@@ -27,7 +27,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_the_embedded_runtime_answers_them(rig: Any, counter: TokenCounter, name: str) -> None:
     """The embedded runtime's answer to the pack that is sent passes the recipe's own gates, and keeps the figures."""
-    recipe = open_shelf().load(name)
+    recipe = open_recipes().load(name)
     asked = rig("unread", recipe=recipe)
     with suppress(HaltError):  # only what is sent counts here
         asked.call(**CALLS[name])
@@ -39,8 +39,8 @@ def test_the_embedded_runtime_answers_them(rig: Any, counter: TokenCounter, name
 
 def test_the_pack_holds_what_the_api_builds(rig: Any) -> None:
     """Instructions and entries stand in the pack as in the API's prompt: one prompt, two ways to send it."""
-    made = rig("done", recipe=open_shelf().load("memory/l2_summary"))
+    made = rig("done", recipe=open_recipes().load("memory/l2_summary"))
     made.call(**CALLS["memory/l2_summary"])
-    pack, prompt = made.runtime.packs[0], filled("_L2_TEMPLATE", entries=numbered(ENTRIES), max_tokens="200")
+    pack, prompt = made.runtime.packs[0], filled("_L2_TEMPLATE", entries=number_items(ENTRIES), max_tokens="200")
     instructions, _, document = prompt.partition("\n\n<document")
     assert instructions in pack.system and f"<document{document}" in pack.user

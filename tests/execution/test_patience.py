@@ -14,12 +14,12 @@ from pandora_dagster.errors import (
     RuntimeUnreachableError,
 )
 from pandora_dagster.execution.invocation import fault_of
-from pandora_dagster.execution.patience import AWAY_RETRIES, LONGEST_PAUSE_S, Patience, pause_s
+from pandora_dagster.execution.patience import UNREACHABLE_RETRIES, LONGEST_PAUSE_S, RetryBudget, pause_s
 
 
 def pauses(error: ModelError, **gates: int) -> list[float]:
     """The pauses before each retry of a call that always ends with `error`."""
-    patience, found = Patience("call", QualityGates(**gates)), list[float]()
+    patience, found = RetryBudget("call", QualityGates(**gates)), list[float]()
     while (pause := patience.pause_before_next(fault_of(error))) is not None:
         found.append(pause)
     assert patience.retries == len(found)
@@ -32,7 +32,7 @@ def pauses(error: ModelError, **gates: int) -> list[float]:
         (BadAnswerError("cut"), 2, False),
         (ModelTimeoutError("late"), 2, False),
         (RateLimitedError("429"), 2, True),
-        (RuntimeUnreachableError("refused"), AWAY_RETRIES, True),
+        (RuntimeUnreachableError("refused"), UNREACHABLE_RETRIES, True),
         (ModelRejectedError("400"), 0, False),
         (EndpointFullError("no free place"), 0, True),
         (EndpointDownError("left alone"), 0, True),
@@ -46,16 +46,16 @@ def test_each_class_of_error_has_its_own_patience(error: ModelError, retries: in
 
 def test_an_endpoint_that_is_away_does_not_use_up_the_recipes_retries() -> None:
     """And the other way round: each has its own count."""
-    patience = Patience("call", QualityGates(max_retries=1))
+    patience = RetryBudget("call", QualityGates(max_retries=1))
     away, bad = fault_of(RuntimeUnreachableError("refused")), fault_of(BadAnswerError("cut"))
     told = [patience.pause_before_next(fault) is not None for fault in (away, bad, away, bad, away, away, away)]
-    assert told == [True, True, True, False, True, True, False] and (patience.answers, patience.away) == (1, AWAY_RETRIES)
+    assert told == [True, True, True, False, True, True, False] and (patience.answers, patience.away) == (1, UNREACHABLE_RETRIES)
 
 
 def test_all_attempts_together_have_a_deadline() -> None:
     """What was spent at servers and in pauses counts; the recipe's time for a call and its retries is the end."""
-    assert Patience("call", QualityGates(timeout_ms=30_000, max_retries=2)).deadline_s == 90
-    patience = Patience("call", QualityGates(timeout_ms=1_000, max_retries=2), spent_s=2.95)
+    assert RetryBudget("call", QualityGates(timeout_ms=30_000, max_retries=2)).deadline_s == 90
+    patience = RetryBudget("call", QualityGates(timeout_ms=1_000, max_retries=2), spent_s=2.95)
     assert patience.pause_before_next(fault_of(RuntimeUnreachableError("reset"))) is None
     assert patience.pause_before_next(fault_of(BadAnswerError("cut"))) == 0.0
     assert sum(pauses(RuntimeUnreachableError("refused"), timeout_ms=100, max_retries=2)) < 0.3
@@ -70,7 +70,7 @@ def test_pauses_double_up_to_a_bound_and_differ_between_calls() -> None:
 
 def test_the_last_attempt_gets_what_is_left() -> None:
     """The recipe's time for one attempt, until less is left of the call's; nothing of it is granted twice."""
-    patience = Patience("call", QualityGates(timeout_ms=1_000, max_retries=2))
+    patience = RetryBudget("call", QualityGates(timeout_ms=1_000, max_retries=2))
     assert patience.attempt_ms == 1_000
     patience.spent_s = 2.75
     assert patience.attempt_ms == 250

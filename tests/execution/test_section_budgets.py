@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 import pytest
 
 from pandora_dagster.contracts.calls import CallSite
-from pandora_dagster.contracts.compression import Content
+from pandora_dagster.contracts.compression import CompressionInput
 from pandora_dagster.contracts.words import ContentType
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.compression_log import CompressionLog
 from pandora_dagster.execution.engine import SummarizationEngine
-from pandora_dagster.execution.faults import Fault
+from pandora_dagster.execution.faults import CallFault
 from pandora_dagster.execution.model_compression import ModelCompression
 from pandora_dagster.execution.section_budgets import DOCUMENT_LIMIT, DOCUMENT_TARGET, SectionBudgets, SoftLimits
 from tests.execution.conftest import FakeStores
@@ -41,7 +41,7 @@ def budgets(counter):
         log = CompressionLog(stores, now, lambda: "c", lambda event, **fields: None)
         made = ModelCompression(model, counter) if model else None
         engine = SummarizationEngine(
-            cookbook=open_shelf(), counter=counter, clock=lambda: datetime(2026, 1, 4, tzinfo=UTC), log=log, model=made
+            cookbook=open_recipes(), counter=counter, clock=lambda: datetime(2026, 1, 4, tzinfo=UTC), log=log, model=made
         )
         budgets = SectionBudgets(engine, counter, stores, log, limits)
         budgets.stores, budgets.log = stores, log
@@ -50,8 +50,8 @@ def budgets(counter):
     return build
 
 
-def content(body: str, name: str = "section_2_whole.md") -> Content:
-    return Content(body, name, ContentType.GENERIC)
+def content(body: str, name: str = "section_2_whole.md") -> CompressionInput:
+    return CompressionInput(body, name, ContentType.GENERIC)
 
 
 def test_level_1_begins_over_the_sections_budget_and_leaves_headroom(budgets, counter):
@@ -137,10 +137,10 @@ def test_section_4_is_left_where_there_is_room_or_nothing_to_win(stands, comes, 
 
 def test_a_result_over_the_whole_budget_is_compressed_with_a_way_to_the_original(budgets, counter):
     """DECISIONS 4: the newest stays whole unless it alone exceeds 2,500."""
-    large = Content(text(6_000), "toolresults.md", ContentType.TOOL_RESULT)
+    large = CompressionInput(text(6_000), "toolresults.md", ContentType.TOOL_RESULT)
     shrunk = asyncio.run(budgets().shrink_newest(large, site=SITE))
     assert counter.count(shrunk.text) <= 2_500 and "toolresults.md" in shrunk.text
-    small = Content(text(2_000), "toolresults.md", ContentType.TOOL_RESULT)
+    small = CompressionInput(text(2_000), "toolresults.md", ContentType.TOOL_RESULT)
     assert asyncio.run(budgets().shrink_newest(small, site=SITE)).text == small.text
 
 
@@ -159,7 +159,7 @@ def test_a_model_that_is_down_halts_with_one_intervention(budgets):
         async def attempt(self, request):
             from pandora_dagster.contracts.words import InterventionType
 
-            return Fault(InterventionType.RUNTIME_UNREACHABLE, "connection refused")
+            return CallFault(InterventionType.RUNTIME_UNREACHABLE, "connection refused")
 
     made = budgets(model=Down())
     with pytest.raises(HaltError, match="connection refused"):

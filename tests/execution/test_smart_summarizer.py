@@ -5,7 +5,7 @@ import pytest
 from pandora_dagster.contracts.calls import InputDocument
 from pandora_dagster.contracts.recipes import CompressionSettings
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.budget_checker import BudgetChecker
 from pandora_dagster.execution.budgets import CallLimit
@@ -39,7 +39,7 @@ def fitting_rig(rig, counter, make_recipe):
         values = {"token_budget": budget, "input_docs": DOCS, "input_sections": ("§0", "§2", "§3"), **fields}
         made = rig(*script, recipe=make_recipe(**values), **({"limit": limit} if limit else {}))
         log = CompressionLog(FakeStores(), made.executor._clock, lambda: "call_c", lambda event, **more: None)
-        engine = SummarizationEngine(cookbook=open_shelf(), counter=counter, clock=made.executor._clock, log=log)
+        engine = SummarizationEngine(cookbook=open_recipes(), counter=counter, clock=made.executor._clock, log=log)
         made.executor.use_fitter(SmartSummarizer(engine, BudgetChecker(counter.count), counter, log))
         made.log = log
         return made
@@ -165,8 +165,8 @@ def test_the_plan_says_what_it_would_do(counter, make_recipe):
     """`BudgetChecker.check`: nothing where all fits; else the steps, the overflow and the ratio."""
     checker, recipe = BudgetChecker(counter.count), make_recipe()
     small = InputDocument("notes", "short")
-    assert not checker.check([small], recipe).needed
-    plan = checker.check([small, InputDocument("prior_turns", paragraphs(40))], recipe, room=1_000)
+    assert not checker.plan([small], recipe).needed
+    plan = checker.plan([small, InputDocument("prior_turns", paragraphs(40))], recipe, room=1_000)
     assert plan.needed and [step.name for step in plan.steps] == ["prior_turns"] and plan.over == 0
     assert plan.overflow == plan.total_tokens - 1_000 and 0 < plan.compression_ratio < 1
-    assert checker.check([InputDocument("tools", paragraphs(40))], recipe, room=1_000).over > 0
+    assert checker.plan([InputDocument("tools", paragraphs(40))], recipe, room=1_000).over > 0

@@ -16,37 +16,37 @@ import time
 from pathlib import Path
 
 from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archive_selection import select_turns
 from pandora_dagster.phases.restoring import restore
 from pandora_dagster.phases.retention import prune
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_archive, open_house
+from pandora_dagster.wiring import open_archive, open_app
 from tests.faults.killed_turn import STEPS
 from tests.phases.rig import vocabulary
 
 
 def archive(root: Path) -> None:
     """Everything that is due, in one run."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
-    desk = open_archive(house)
-    house.run(archive_turns(select(desk), desk))
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+    ctx = open_archive(app)
+    app.run(archive_turns(select_turns(ctx), ctx))
+    app.close()
 
 
 def restore_all(root: Path) -> None:
     """Every turn brought back."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
-    desk = open_archive(house)
-    for key in list(house.turns.keys()):
-        restore(key, desk)
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+    ctx = open_archive(app)
+    for key in list(app.turns.keys()):
+        restore(key, ctx)
+    app.close()
 
 
 def prune_all(root: Path) -> None:
     """Every original deleted."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
-    prune(open_archive(house), older_than_days=-1, by="a test")
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+    prune(open_archive(app), older_than_days=-1, by="a test")
+    app.close()
 
 
 WORK = {"archive": archive, "restore": restore_all, "prune": prune_all}

@@ -34,10 +34,10 @@ def done(work: str, root: Path) -> None:
     if work == "ask":
         rig.ask(QUERY)
     else:
-        key = max(rig.house.turns.keys())
-        rig.house.run(run_phase(work, key, rig.house.kit))
+        key = max(rig.app.turns.keys())
+        rig.app.run(run_phase(work, key, rig.app.dependencies))
         rig.run(key)
-    rig.house.close()
+    rig.app.close()
 
 
 def counting(dies_at: int, seen: list[str]) -> None:

@@ -7,9 +7,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.defs.instance import add_keys, opened
+from pandora_dagster.defs.instance import add_keys, instance_at
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.faults.processes import ended, pandora, started
 
 SHIPPED = Path(__file__).parents[2] / "data" / "dagster.yaml"
@@ -63,9 +63,9 @@ def test_eight_at_once_lose_nothing(tmp_path):
 def test_two_that_resume_one_turn_do_nothing_twice(tmp_path):
     """One goes on with it, the other says so or finds nothing left; no phase runs twice, and the turn is no new revision."""
     root = tmp_path / "store"
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
-    key = house.start("Which chair did we order?", user="anna")
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
+    key = app.start("Which chair did we order?", user="anna")
+    app.close()
     running = [started(root, "resume", str(key), "--no-stream") for _ in range(2)]
     codes = []
     for process in running:
@@ -74,23 +74,23 @@ def test_two_that_resume_one_turn_do_nothing_twice(tmp_path):
         assert code == 0 or "another process has finished it" in err or "nothing is left to do" in err, err
         codes.append(code)
     assert 0 in codes
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
-    manifest = house.turns.manifest(key)
-    called = Counter(json.loads(line)["phase"] for line in (house.folder(key) / "calls.jsonl").read_text().splitlines())
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
+    manifest = app.turns.manifest(key)
+    called = Counter(json.loads(line)["phase"] for line in (app.folder(key) / "calls.jsonl").read_text().splitlines())
     assert (manifest.state, manifest.revision) == ("saved", 0)
     assert {called[phase] for phase in ("query_analysis", "reflection", "response", "validation", "turn_summary")} == {1}
-    assert house.verify_index() == ()
-    house.close()
+    assert app.verify_index() == ()
+    app.close()
 
 
 def test_processes_that_open_a_new_home_at_once_all_succeed(tmp_path):
     """Two `ask` at once on a fresh machine do not stumble over each other's tables."""
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
         assert list(pool.map(_open_and_add, [str(tmp_path)] * 3, range(1, 4))) == [None] * 3
-    with opened(tmp_path, SHIPPED) as instance:
+    with instance_at(tmp_path, SHIPPED) as instance:
         assert sorted(instance.get_dynamic_partitions("turns")) == [f"ann:turn_{n:06d}" for n in range(1, 4)]
 
 
 def _open_and_add(home, number):
-    with opened(Path(home), SHIPPED) as instance:
+    with instance_at(Path(home), SHIPPED) as instance:
         add_keys(instance, [TurnKey(user_id("ann"), number)])

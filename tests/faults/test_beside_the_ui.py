@@ -15,7 +15,7 @@ import pytest
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 
 ROOT = Path(__file__).parents[2]
 ASK = """
@@ -67,11 +67,11 @@ def test_a_turn_from_the_page_and_two_asks_at_once_all_end_saved(ui, environment
     assert [ask.returncode for ask in asks] == [0, 0], told
     assert _ended(ui, launched["run"]["runId"]) == "SUCCESS"
     settings = load_settings(environment)
-    house = open_house(settings)
-    keys = sorted(house.kit.turns.keys())
+    app = open_app(settings)
+    keys = sorted(app.dependencies.turns.keys())
     assert [key.number for key in keys] == [1, 2, 3]
-    assert {house.kit.turns.manifest(key).state for key in keys} == {TurnState.SAVED}
-    house.close()
+    assert {app.dependencies.turns.manifest(key).state for key in keys} == {TurnState.SAVED}
+    app.close()
     with open_instance(settings) as instance:
         assert sorted(instance.get_dynamic_partitions("turns")) == [str(key) for key in keys]
 

@@ -75,9 +75,9 @@ def test_a_disk_that_fills_up_within_a_turn_loses_nothing(tmp_path, monkeypatch,
     before = {p.phase for p in rig.turn(key).manifest.phases}
     rig.runtime.packs.clear()
     rig.run(key)
-    assert rig.turn(key).manifest.state == "saved" and rig.house.verify_index() == ()
+    assert rig.turn(key).manifest.state == "saved" and rig.app.verify_index() == ()
     assert not {"query_analysis" if p.role == "query_analyzer" else p.role for p in rig.runtime.packs} & before
-    rig.house.close()
+    rig.app.close()
 
 
 FULL = """

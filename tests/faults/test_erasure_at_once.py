@@ -15,10 +15,10 @@ from tests.wiring.test_erasure import left_of_ben
 def prepared(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("prepared") / "store"
     furnished(root)
-    house = opened(root)
-    for key in house.turns.keys(None):
-        (Path(house.turns.path(key)) / "hold.json").unlink(missing_ok=True)
-    house.close()
+    app = opened(root)
+    for key in app.turns.keys(None):
+        (Path(app.turns.path(key)) / "hold.json").unlink(missing_ok=True)
+    app.close()
     return root
 
 
@@ -40,15 +40,15 @@ def test_whatever_runs_beside_it_leaves_nothing(prepared, tmp_path, other, late_
         code, _, err = pandora(root, "forget", "ben", "--yes")
         assert code == 0, err
     assert not left_of_ben(root)
-    house = opened(root)
-    assert house.turns.users() == (RUBEN,)
-    house.rebuild_index()
-    assert house.verify_index() == () and house.search("oak desk", user=RUBEN, budget_tokens=300).results
-    house.close()
+    app = opened(root)
+    assert app.turns.users() == (RUBEN,)
+    app.rebuild_index()
+    assert app.verify_index() == () and app.search("oak desk", user=RUBEN, budget_tokens=300).results
+    app.close()
 
 
 def opened_users(root):
-    house = opened(root)
-    users = house.turns.users()
-    house.close()
+    app = opened(root)
+    users = app.turns.users()
+    app.close()
     return users

@@ -15,10 +15,10 @@ import pytest
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archive_selection import select_turns
 from pandora_dagster.phases.restoring import restore
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, open_archive, open_house
+from pandora_dagster.wiring import App, open_archive, open_app
 from tests.faults.killed_archival import archive, prune_all
 from tests.faults.processes import ended, pandora, started
 from tests.phases.rig import vocabulary
@@ -44,8 +44,8 @@ def conversation(number: int) -> bytes:
     return json.dumps(line).encode()
 
 
-def opened(root: Path) -> House:
-    return open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+def opened(root: Path) -> App:
+    return open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
 
 
 def documents(root: Path) -> dict[str, bytes]:
@@ -57,10 +57,10 @@ def documents(root: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("prepared") / "store"
-    house = opened(root)
-    report = house.import_conversations(map(conversation, range(TURNS // 3)), where="made")
+    app = opened(root)
+    report = app.import_conversations(map(conversation, range(TURNS // 3)), where="made")
     assert report.turns == TURNS
-    house.close()
+    app.close()
     return root
 
 
@@ -83,36 +83,36 @@ def killed_at(work: str, prepared: Path, copies: Path, kills: int, seed: int = 0
 
 def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
     """As the kill left it every turn reads, whole; after the next run all are archived, once; restored, every original is byte-equal."""
-    house = opened(prepared)
-    keys = list(house.turns.keys())
-    before = {key: house.turns.load(key) for key in keys}
-    exported = [json.dumps(c) for c in house.exported(None)]
-    found = house.search("oak desk Miller", user="user1", budget_tokens=500).text
-    house.close()
+    app = opened(prepared)
+    keys = list(app.turns.keys())
+    before = {key: app.turns.load(key) for key in keys}
+    exported = [json.dumps(c) for c in app.export_conversations(None)]
+    found = app.search("oak desk Miller", user="user1", budget_tokens=500).text
+    app.close()
     originals, cut = documents(prepared), set()
     for number, root in enumerate(killed):
-        house = opened(root)
-        states = {key: house.turns.load(key).manifest.state for key in keys}
+        app = opened(root)
+        states = {key: app.turns.load(key).manifest.state for key in keys}
         cut.add(sum(state == TurnState.ARCHIVED for state in states.values()))
         assert set(states.values()) <= {TurnState.SAVED, TurnState.ARCHIVED}
-        assert all(house.turns.original(key) == before[key] for key in keys)
+        assert all(app.turns.original(key) == before[key] for key in keys)
         for part in (root / "cold").rglob("*.part"):
             os.utime(part, (0, 0))  # nobody writes it any more
-        desk = open_archive(house)
-        selected = select(desk)
-        report = house.run(archive_turns(selected, desk))
+        ctx = open_archive(app)
+        selected = select_turns(ctx)
+        report = app.run(archive_turns(selected, ctx))
         assert sum(report.counts.values()) == report.due and not report.failed and not report.stopped
-        check_archived(root, house, keys)
-        assert [json.dumps(c) for c in house.exported(None)] == exported
-        assert house.search("oak desk Miller", user="user1", budget_tokens=500).text == found
+        check_archived(root, app, keys)
+        assert [json.dumps(c) for c in app.export_conversations(None)] == exported
+        assert app.search("oak desk Miller", user="user1", budget_tokens=500).text == found
         back = keys if number == 0 else keys[number % 3 :: 3]
         for key in back:
-            assert restore(key, desk).turn == before[key]
+            assert restore(key, ctx).turn == before[key]
         folders = tuple(f"users/{key.user}/turns/{key.turn_id}/" for key in back)
         now = documents(root)
         assert {n: now[n] for n in now if n.startswith(folders)} == {n: originals[n] for n in originals if n.startswith(folders)}
-        assert house.verify_index() == ()
-        house.close()
+        assert app.verify_index() == ()
+        app.close()
     assert TURNS in cut and len(cut) > 1
 
 
@@ -122,40 +122,40 @@ def test_a_restoring_killed_anywhere_leaves_each_turn_archived_or_restored(prepa
     store = tmp_path / "archived"
     shutil.copytree(prepared, store)
     archive(store)
-    house = opened(store)
-    keys = list(house.turns.keys())
-    before = {key: house.turns.original(key) for key in keys}
-    house.close()
+    app = opened(store)
+    keys = list(app.turns.keys())
+    before = {key: app.turns.original(key) for key in keys}
+    app.close()
     originals, cut = documents(prepared), set()
     (copies := tmp_path / "copies").mkdir()
     for number, root in enumerate(killed_at("restore", store, copies, max(1, KILLS // 10), SEED + share)):
-        house = opened(root)
-        states = [house.turns.load(key).manifest.state for key in keys]
+        app = opened(root)
+        states = [app.turns.load(key).manifest.state for key in keys]
         cut.add(states.count(TurnState.ARCHIVED))
         assert set(states) <= {TurnState.SAVED, TurnState.ARCHIVED}
-        assert all(house.turns.original(key) == before[key] for key in keys)
-        desk = open_archive(house)
+        assert all(app.turns.original(key) == before[key] for key in keys)
+        ctx = open_archive(app)
         if number % 2:  # a night comes before the next restoring
-            report = house.run(archive_turns(select(desk), desk))
+            report = app.run(archive_turns(select_turns(ctx), ctx))
             assert not report.failed and not report.stopped
-            assert all(house.turns.original(key) == before[key] and house.turns.load(key) for key in keys)
-            assert house.verify_index() == () and not [one for one in house.lineage.prove(None) if getattr(one, "fault", one)]
+            assert all(app.turns.original(key) == before[key] and app.turns.load(key) for key in keys)
+            assert app.verify_index() == () and not [one for one in app.lineage.prove(None) if getattr(one, "fault", one)]
         for key in keys:
-            restore(key, desk)
+            restore(key, ctx)
         now = documents(root)
         assert {n: d for n, d in now.items() if "/turns/" in n} == {n: d for n, d in originals.items() if "/turns/" in n}
-        assert house.verify_index() == () and not select(desk).due, "restored turns are held"
-        house.close()
+        assert app.verify_index() == () and not select_turns(ctx).due, "restored turns are held"
+        app.close()
     assert 0 in cut and len(cut) > 1
 
 
 def one_turn(store: Path) -> Turn:
-    house = opened(store)
+    app = opened(store)
     line = json.loads(conversation(1))
-    house.import_conversations([json.dumps({**line, "messages": line["messages"][:2]}).encode()], where="made")
-    (key,) = house.turns.keys()
-    turn = house.turns.original(key)
-    house.close()
+    app.import_conversations([json.dumps({**line, "messages": line["messages"][:2]}).encode()], where="made")
+    (key,) = app.turns.keys()
+    turn = app.turns.original(key)
+    app.close()
     return turn
 
 
@@ -170,14 +170,14 @@ def test_what_was_killed_at_each_step_is_settled_by_the_night(tmp_path, work):
         archive(store)
     left = set()
     for root in killed_at(work, store, copies, 0):
-        house = opened(root)
-        desk = open_archive(house)
-        report = house.run(archive_turns(select(desk), desk))
-        left.add(house.turns.manifest(key).state)
-        faults = [one for one in house.lineage.prove(None) if getattr(one, "fault", one)]
-        found = house.turns.original(key), house.turns.load(key).key, house.verify_index()
-        restore(key, desk)
-        house.close()
+        app = opened(root)
+        ctx = open_archive(app)
+        report = app.run(archive_turns(select_turns(ctx), ctx))
+        left.add(app.turns.manifest(key).state)
+        faults = [one for one in app.lineage.prove(None) if getattr(one, "fault", one)]
+        found = app.turns.original(key), app.turns.load(key).key, app.verify_index()
+        restore(key, ctx)
+        app.close()
         assert documents(root) == original, root.name
         assert (report.failed, report.stopped, found, faults) == ((), "", (before, key, ()), []), root.name
     assert left == ({TurnState.SAVED, TurnState.ARCHIVED} if work == "restore" else {TurnState.ARCHIVED})
@@ -190,30 +190,30 @@ def test_a_deletion_killed_at_each_step_is_finished_by_the_next(tmp_path):
     archive(store)
     left = set()
     for root in killed_at("prune", store, copies, 0):
-        house = opened(root)
-        stands = house.turns.load(before.key)
-        there = house.turns.original(before.key)
+        app = opened(root)
+        stands = app.turns.load(before.key)
+        there = app.turns.original(before.key)
         assert there in (before, stands), root.name
         left.add(there == before)
         prune_all(root)
-        assert house.turns.original(before.key) == stands and not list((root / "cold").rglob("*.zst"))
-        faults = [one for one in house.lineage.prove(None) if getattr(one, "fault", one)]
-        found = house.verify_index()
-        house.close()
+        assert app.turns.original(before.key) == stands and not list((root / "cold").rglob("*.zst"))
+        faults = [one for one in app.lineage.prove(None) if getattr(one, "fault", one)]
+        found = app.verify_index()
+        app.close()
         assert (found, faults) == ((), []), root.name
     assert left == {True, False}
 
 
-def check_archived(root: Path, house: House, keys) -> None:
+def check_archived(root: Path, app: App, keys) -> None:
     """Once each: one object a turn and no other file, folder and row in agreement, nothing left to do."""
     objects = [p for p in (root / "cold").rglob("*") if p.is_file()]
-    records = [house.turns.manifest(key).archive for key in keys]
+    records = [app.turns.manifest(key).archive for key in keys]
     assert {str(p.relative_to(root)) for p in objects} == {r.cold for r in records}
-    assert len({r.cold for r in records}) == len(keys) == len(list(house.turn_index.standing()))
+    assert len({r.cold for r in records}) == len(keys) == len(list(app.turn_index.activities()))
     for key in keys:
-        left = {p.relative_to(house.folder(key)).as_posix() for p in house.folder(key).rglob("*")}
+        left = {p.relative_to(app.folder(key)).as_posix() for p in app.folder(key).rglob("*")}
         assert left - {"calls.jsonl", ".lock"} == {"turn.json", "context.md"}
-    assert house.verify_index() == () and select(open_archive(house)).due == ()
+    assert app.verify_index() == () and select_turns(open_archive(app)).due == ()
 
 
 def test_two_archivals_at_once_archive_every_turn_once(prepared, tmp_path):
@@ -227,9 +227,9 @@ def test_two_archivals_at_once_archive_every_turn_once(prepared, tmp_path):
         assert code == 0, err
         told.append(json.loads(out)["counts"])
     assert sum(counts.get("archived", 0) for counts in told) == TURNS
-    house = opened(root)
-    check_archived(root, house, list(house.turns.keys()))
-    house.close()
+    app = opened(root)
+    check_archived(root, app, list(app.turns.keys()))
+    app.close()
 
 
 def test_an_archival_while_turns_are_written(prepared, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.faults.processes import ended, pandora, started
 
 COUNT = 12
@@ -38,12 +38,12 @@ def test_a_killed_batch_goes_on(tmp_path: Path, dies_after: int) -> None:
     assert told["counts"] == {"saved": COUNT} and [row["id"] for row in told["rows"]] == [f"q{n}" for n in range(COUNT)]
     assert len({row["turn"] for row in told["rows"]}) == COUNT == len(list(turns.glob("turn_*")))
 
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}))
-    for key in house.turns.keys():  # noqa: SIM118 - a store, not a mapping
-        manifest = house.turns.load(key).manifest
-        assert not house.left_to_do(key) and manifest.revision == 0
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
+    for key in app.turns.keys():  # noqa: SIM118 - a store, not a mapping
+        manifest = app.turns.load(key).manifest
+        assert not app.pending_phases(key) and manifest.revision == 0
         assert max(Counter(record.phase for record in manifest.phases).values()) == 1
-    house.close()
+    app.close()
     whole = {name: text for name, text in before.items() if all(f'"{p}"' in text for p in ("conversation_summary", "session_facts"))}
     assert all((turns / name / "turn.json").read_text() == text for name, text in whole.items())
     assert pandora(root, "batch", str(file), "--json")[1] == out

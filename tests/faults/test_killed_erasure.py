@@ -41,6 +41,6 @@ def test_an_erasure_killed_anywhere_is_finished_by_the_next(prepared, tmp_path, 
         if root.name != "whole":
             assert erasure(root).erase(BEN).proof.clean
         assert not left_of_ben(root) and not erasure(root).find(BEN).anything
-        house = opened(root)
-        assert house.verify_index() == () and house.search("oak desk", user=RUBEN, budget_tokens=300).results
-        house.close()
+        app = opened(root)
+        assert app.verify_index() == () and app.search("oak desk", user=RUBEN, budget_tokens=300).results
+        app.close()

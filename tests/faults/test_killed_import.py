@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.faults.processes import ended, pandora, started
 
 DYING = """
@@ -27,9 +27,9 @@ def known_to_dagster(store: Path) -> list[str]:
 
 def test_no_turn_stays_unknown_to_dagster(tmp_path: Path) -> None:
     """Turns were stored and the process died before Dagster heard of them: importing again tells it of all, so does a rebuild."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "example")}))
-    house.import_example()
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "example")}))
+    app.import_example()
+    app.close()
     store, file = tmp_path / "store", tmp_path / "history.jsonl"
     file.write_text(pandora(tmp_path / "example", "export")[1], encoding="utf-8")
     assert ended(started(store, str(file), code=DYING))[0] == 9

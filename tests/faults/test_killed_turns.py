@@ -41,7 +41,7 @@ def killed(tmp_path_factory) -> list[Path]:
     folder = tmp_path_factory.mktemp("killed")
     rig = open_rig(folder / "store")
     rig.ask("which chair?")
-    rig.house.close()
+    rig.app.close()
     (folder / "copies").mkdir()
     copies = killed_in("ask", folder / "store", folder / "copies")
     assert len(copies) > 30
@@ -59,7 +59,7 @@ def killed_in(work: str, prepared: Path, copies: Path) -> list[Path]:
 
 def resumed(rig: Rig, key: TurnKey = KEY) -> None:
     """What `pandora resume` does: the phases that are left, in order; a finished turn has none."""
-    if rig.house.left_to_do(key):
+    if rig.app.pending_phases(key):
         rig.run(key)
     else:
         with pytest.raises(InputError, match="nothing is left"):
@@ -71,17 +71,17 @@ def test_a_turn_killed_anywhere_is_finished_by_resuming_it(killed):
     phases_cut = set()
     for place, root in enumerate(killed):
         rig = scripted(root)
-        if KEY in list(rig.house.turns.keys()):
+        if KEY in list(rig.app.turns.keys()):
             before = rig.turn(KEY).manifest
             phases_cut.add(before.phases[-1].phase if before.phases else "")
-            assert next(r for r in turn_rows(rig.house.kit) if r.number == KEY.number).state == before.state
+            assert next(r for r in turn_rows(rig.app.dependencies) if r.number == KEY.number).state == before.state
             assert before.state in ("open", "saved")
             resumed(rig)
             check_finished(rig, before)
-        assert rig.house.verify_index() == ()
+        assert rig.app.verify_index() == ()
         if place % 6 == 0:
             check_next(rig)
-        rig.house.close()
+        rig.app.close()
     assert phases_cut >= set(ORDER) - {"clarification", "plan_clarification"} | {""}
 
 
@@ -90,16 +90,16 @@ def test_a_turn_made_again_and_killed_anywhere_is_finished_by_resuming_it(phase,
     """The revision is there whole or not at all; resumed, the turn is saved, and index and documents agree."""
     rig = open_rig(tmp_path / "store")
     key = rig.ask("which chair?")
-    rig.house.close()
+    rig.app.close()
     (tmp_path / "copies").mkdir()
     revisions = set()
     for root in killed_in(phase, tmp_path / "store", tmp_path / "copies"):
         rig = scripted(root)
         revisions.add(rig.turn(key).manifest.revision)
-        assert next(iter(turn_rows(rig.house.kit))).state == rig.turn(key).manifest.state
+        assert next(iter(turn_rows(rig.app.dependencies))).state == rig.turn(key).manifest.state
         resumed(rig, key)
-        assert rig.turn(key).manifest.state == "saved" and rig.house.verify_index() == ()
-        rig.house.close()
+        assert rig.turn(key).manifest.state == "saved" and rig.app.verify_index() == ()
+        rig.app.close()
     assert revisions == {0, 1}
 
 
@@ -113,15 +113,15 @@ def check_finished(rig: Rig, before) -> None:
     assert names == [n for n in ORDER if not n.endswith("clarification")]
     finished = {p.phase for p in before.phases}
     assert all(_CALLS[role] not in finished for role in rig.runtime.calls())
-    assert [(e.key, e.value) for e in rig.house.kit.memory.entries(KEY.user)] == [("seat", "aisle")]
-    assert [f.fact for f in rig.house.kit.facts.session(KEY.user, SessionId("s1")).facts] == [FACT]
+    assert [(e.key, e.value) for e in rig.app.dependencies.memory.entries(KEY.user)] == [("seat", "aisle")]
+    assert [f.fact for f in rig.app.dependencies.facts.session(KEY.user, SessionId("s1")).facts] == [FACT]
 
 
 def check_next(rig: Rig) -> None:
     """Another turn works, with a number that nobody had, and no call is counted twice."""
     rig.runtime.script.clear()
     key = rig.ask("and the desk?")
-    assert rig.turn(key).manifest.state == "saved" and key.number >= len(list(rig.house.turns.keys()))
+    assert rig.turn(key).manifest.state == "saved" and key.number >= len(list(rig.app.turns.keys()))
     faults: list[str] = []
-    ids = [r.call_id for r in CallFiles(rig.house.settings.root).read(key.user, report=faults.append)]
+    ids = [r.call_id for r in CallFiles(rig.app.settings.root).read(key.user, report=faults.append)]
     assert len(ids) == len(set(ids)) and faults == []

@@ -15,7 +15,7 @@ from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.defs.run import add_partitions
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.faults.processes import environment
 
 REPOSITORY = Path(__file__).parents[2]
@@ -26,9 +26,9 @@ TICK_WITHIN_S = 240
 def store(tmp_path):
     """The shipped example; the night is to come with the next minute but one."""
     settings = load_settings({"PANDORA_ROOT": str(tmp_path / "store")})
-    house = open_house(settings)
-    add_partitions(house, house.import_example().keys)
-    house.close()
+    app = open_app(settings)
+    add_partitions(app, app.import_example().keys)
+    app.close()
     at = datetime.now(UTC) + timedelta(seconds=75)
     return settings, {**environment(settings.root), "DAGSTER_HOME": str(settings.dagster_home), "PANDORA_ARCHIVE_AT": f"{at:%H:%M}"}
 
@@ -51,12 +51,12 @@ def test_the_daemon_ticks_and_the_night_is_archived(store, tmp_path):
         log.close()
     assert run.status is dg.DagsterRunStatus.SUCCESS, (tmp_path / "daemon.log").read_text()[-4000:]
     assert run.tags["dagster/schedule_name"] == "nightly_turn_archival"
-    house = open_house(settings)
-    keys = list(house.turns.keys(None))
-    assert keys and all(house.turns.manifest(key).state is TurnState.ARCHIVED for key in keys)
-    assert {house.turns.manifest(key).archive.run_id for key in keys} == {run.run_id}
-    assert house.verify_index() == ()
-    house.close()
+    app = open_app(settings)
+    keys = list(app.turns.keys(None))
+    assert keys and all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in keys)
+    assert {app.turns.manifest(key).archive.run_id for key in keys} == {run.run_id}
+    assert app.verify_index() == ()
+    app.close()
     with open_instance(settings) as instance:
         assert instance.get_dynamic_partitions("turns") == []
         made = instance.get_materialized_partitions(dg.AssetKey("archived_turns"))

@@ -9,15 +9,15 @@ import pytest
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.defs import assets_archive, schedules
-from pandora_dagster.defs.archive_resource import Archive
+from pandora_dagster.defs.archive_resource import ArchiveResource
 from pandora_dagster.defs.assets_archive import ASSET
 from pandora_dagster.defs.assets_levels import DIGESTS, NARRATIVES
 from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.schedules import ALARM, CHECK
-from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archive_selection import select_turns
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_archive, open_house
-from pandora_dagster.wiring.archival import Archival
+from pandora_dagster.wiring import open_archive, open_app
+from pandora_dagster.wiring.archival import ArchiveService
 from tests.defs.test_archive import CHECKS, checks, definitions, run, tick
 from tests.defs.test_archive_days import ANN, imported, said
 
@@ -29,11 +29,11 @@ FIRST, LAST, LATER, NEWEST = (str(AT.date() - timedelta(days=31 + back)) for bac
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
+def app(tmp_path, monkeypatch):
     """Three turns of two people on two days."""
     for name in [name for name in os.environ if name.startswith(("PANDORA_", "DAGSTER_"))]:
         monkeypatch.delenv(name)
-    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}))
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
     imported(opened, said("a", f"{FIRST}T10:00:00Z"), said("b", f"{LAST}T10:00:00Z"), said("c", f"{LAST}T11:00:00Z", user="ben"))
     yield opened
     opened.close()
@@ -50,11 +50,11 @@ def killed(*args, **kwargs):
     raise RuntimeError("killed")
 
 
-def cut_off(house, instance, monkeypatch, first=FIRST, last=LAST, *, owner=Archival, step="days"):
+def cut_off(app, instance, monkeypatch, first=FIRST, last=LAST, *, owner=ArchiveService, step="days"):
     """A run over these days that gets no further than to this step."""
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, killed)
-        assert not run(definitions(house), instance, first, last).success
+        assert not run(definitions(app), instance, first, last).success
 
 
 def made(instance):
@@ -62,84 +62,84 @@ def made(instance):
     return {name: instance.get_materialized_partitions(dg.AssetKey(name)) for name in NIGHT}
 
 
-def look(house, instance, cursor=""):
+def look(app, instance, cursor=""):
     """What the alarm of missed nights says now: its evaluation, or None where it is silent."""
-    graph = definitions(house)
+    graph = definitions(app)
     found = graph.resolve_sensor_def(ALARM)(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph))
     return None if isinstance(found, dg.SkipReason) else found.asset_events[0]
 
 
 @pytest.mark.parametrize(
-    ("owner", "step"), [(assets_archive, "remove_keys"), (Archival, "days"), (Archival, "level")], ids=["keys", "days", "levels"]
+    ("owner", "step"), [(assets_archive, "remove_keys"), (ArchiveService, "days"), (ArchiveService, "level")], ids=["keys", "days", "levels"]
 )
-def test_a_night_that_was_cut_off_is_made_up(house, instance, monkeypatch, owner, step):
+def test_a_night_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, step):
     """The turns are archived, what follows from it is missing: the alarm names the days, one tick asks for all of them in one run, then
     keys, tables, checks, narratives and digests are as if nothing had happened, and the next tick asks for its own day alone."""
-    cut_off(house, instance, monkeypatch, owner=owner, step=step)
-    assert all(house.turns.manifest(key).state is TurnState.ARCHIVED for key in TURNS)
+    cut_off(app, instance, monkeypatch, owner=owner, step=step)
+    assert all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in TURNS)
     assert not made(instance)[DIGESTS]
-    alarm = look(house, instance)
+    alarm = look(app, instance)
     assert not alarm.passed and alarm.check_name == CHECK and f"from {FIRST} to " in alarm.description
 
-    ((first, last),) = tick(definitions(house), instance, AT)
+    ((first, last),) = tick(definitions(app), instance, AT)
     assert (first, last) == (FIRST, NEWEST)
-    result = run(definitions(house), instance, first, last)
+    result = run(definitions(app), instance, first, last)
     assert result.success
     assert instance.get_dynamic_partitions("turns") == ["ann:turn_000009"]
     assert all({FIRST, LAST} <= days for days in made(instance).values())
     assert {name for name, e in checks(result).items() if e.passed} == {*CHECKS, CHECK}
     tables = {m.partition: m.metadata for m in result.asset_materializations_for_node(ASSET)}
     assert (tables[FIRST]["turns"].value, tables[LAST]["turns"].value) == (1, 2)
-    archive = Archive(root=str(house.settings.root), runtime="extractive")
+    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive")
     sessions = archive.subjects({date.fromisoformat(FIRST), date.fromisoformat(LAST)}, people=False)
     assert not [fault for subjects in sessions.values() for fault in archive.lost(subjects)]
-    users = house.settings.root / "users"
+    users = app.settings.root / "users"
     assert len(list(users.glob("*/sessions/*/narrative.json"))) == 3 and len(list(users.glob("*/digest.json"))) == 2
 
-    assert look(house, instance, cursor="as before").passed and look(house, instance) is None
-    assert tick(definitions(house), instance, AT) == [NEWEST]
+    assert look(app, instance, cursor="as before").passed and look(app, instance) is None
+    assert tick(definitions(app), instance, AT) == [NEWEST]
 
 
-def test_a_day_that_had_its_night_before_is_made_up_too(house, instance, monkeypatch):
+def test_a_day_that_had_its_night_before_is_made_up_too(app, instance, monkeypatch):
     """Turns came late to a day that is materialised, and the run that archived them was cut off: the older table hides nothing."""
-    assert run(definitions(house), instance, FIRST, NEWEST).success
-    imported(house, said("late", f"{LATER}T10:00:00Z"))
+    assert run(definitions(app), instance, FIRST, NEWEST).success
+    imported(app, said("late", f"{LATER}T10:00:00Z"))
     late = TurnKey(ANN, 3)
     add_keys(instance, [late])
-    assert tick(definitions(house), instance, AT) == [LATER, NEWEST]
-    cut_off(house, instance, monkeypatch, LATER, LATER, owner=assets_archive, step="remove_keys")
-    assert house.turns.manifest(late).state is TurnState.ARCHIVED
-    assert f"{LATER}: " in look(house, instance).description
-    assert tick(definitions(house), instance, AT) == [LATER, NEWEST]
-    assert run(definitions(house), instance, LATER).success
-    assert instance.get_dynamic_partitions("turns") == ["ann:turn_000009"] and look(house, instance) is None
-    assert tick(definitions(house), instance, AT) == [NEWEST]
+    assert tick(definitions(app), instance, AT) == [LATER, NEWEST]
+    cut_off(app, instance, monkeypatch, LATER, LATER, owner=assets_archive, step="remove_keys")
+    assert app.turns.manifest(late).state is TurnState.ARCHIVED
+    assert f"{LATER}: " in look(app, instance).description
+    assert tick(definitions(app), instance, AT) == [LATER, NEWEST]
+    assert run(definitions(app), instance, LATER).success
+    assert instance.get_dynamic_partitions("turns") == ["ann:turn_000009"] and look(app, instance) is None
+    assert tick(definitions(app), instance, AT) == [NEWEST]
 
 
-def test_an_empty_day_that_was_cut_off_is_made_up(house, instance, monkeypatch):
+def test_an_empty_day_that_was_cut_off_is_made_up(app, instance, monkeypatch):
     """It holds no turn, and its run is no less missing: the store says nothing of it, Dagster's records do."""
-    assert run(definitions(house), instance, FIRST, NEWEST).success
+    assert run(definitions(app), instance, FIRST, NEWEST).success
     empty = str(date.fromisoformat(LATER) + timedelta(days=1))
-    cut_off(house, instance, monkeypatch, LATER, empty, step="level")
-    assert tick(definitions(house), instance, AT) == [(LATER, empty), NEWEST]
+    cut_off(app, instance, monkeypatch, LATER, empty, step="level")
+    assert tick(definitions(app), instance, AT) == [(LATER, empty), NEWEST]
 
 
-def test_days_archived_by_hand_are_told_once(house, instance):
+def test_days_archived_by_hand_are_told_once(app, instance):
     """Turns that were archived without Dagster: no alarm; the next night materialises their days, in one run, and none after it."""
-    desk = open_archive(house)
-    assert Archival(house).archive(select(desk), desk, on_row=lambda row: None).counts
-    assert all(house.turns.manifest(key).state is TurnState.ARCHIVED for key in TURNS)
-    assert look(house, instance) is None
-    asked = tick(definitions(house), instance, AT)
+    ctx = open_archive(app)
+    assert ArchiveService(app).archive(select_turns(ctx), ctx, on_row=lambda row: None).counts
+    assert all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in TURNS)
+    assert look(app, instance) is None
+    asked = tick(definitions(app), instance, AT)
     assert asked == [(FIRST, NEWEST)]
-    assert run(definitions(house), instance, *asked[0]).success
+    assert run(definitions(app), instance, *asked[0]).success
     assert instance.get_dynamic_partitions("turns") == ["ann:turn_000009"]
-    assert tick(definitions(house), instance, AT) == [NEWEST]
+    assert tick(definitions(app), instance, AT) == [NEWEST]
 
 
-def test_a_day_lacks_its_levels_alone(house, instance):
+def test_a_day_lacks_its_levels_alone(app, instance):
     """Its turns were told by themselves; the night asks for the day until its people were, too."""
-    graph = definitions(house)
+    graph = definitions(app)
     job = graph.resolve_implicit_global_asset_job_def()
     assert job.execute_in_process(instance=instance, partition_key=FIRST, asset_selection=[dg.AssetKey(ASSET)]).success
     assert run(graph, instance, LAST).success and made(instance)[NARRATIVES] == {LAST}
@@ -148,19 +148,19 @@ def test_a_day_lacks_its_levels_alone(house, instance):
     assert FIRST not in str(tick(graph, instance, AT))
 
 
-def test_a_run_under_way_raises_no_alarm_until_it_takes_too_long(house, instance, monkeypatch):
+def test_a_run_under_way_raises_no_alarm_until_it_takes_too_long(app, instance, monkeypatch):
     """Half a night is none that was cut off, while it may still go on; one whose process was killed says for ever that it does."""
     seen = []
-    levels = Archival.level
+    levels = ArchiveService.level
 
     def looked(*args, **kwargs):
-        seen.append(look(house, instance))
+        seen.append(look(app, instance))
         with monkeypatch.context() as patch:
             patch.setattr(schedules, "_GRACE", timedelta(0))
-            seen.append(look(house, instance))
+            seen.append(look(app, instance))
         return levels(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Archival, "level", looked)
-        assert run(definitions(house), instance, LAST, NEWEST).success
+        patch.setattr(ArchiveService, "level", looked)
+        assert run(definitions(app), instance, LAST, NEWEST).success
     assert [one and one.passed for one in seen[:2]] == [None, False] and LAST in seen[1].metadata["days"].value

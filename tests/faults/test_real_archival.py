@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archive_selection import select_turns
 from pandora_dagster.phases.restoring import restore
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_archive, open_house
+from pandora_dagster.wiring import open_archive, open_app
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "tau_bench" / "airline_conversations.jsonl"
 RESERVATION = re.compile(r"\b(?=[A-Z0-9]*[0-9])[A-Z0-9]{6}\b")
@@ -25,31 +25,31 @@ def tree(folder: Path) -> dict[str, bytes]:
 def test_real_conversations_are_archived_and_found_as_before(tmp_path):
     """Every turn is archived; `export` gives the same lines, a search for a reservation the same results; every link of the lineage is
     proved; restored turns are byte-equal."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
     with REAL.open("rb") as lines:
-        assert not house.import_conversations(lines, where=REAL.name).faults
-    keys = list(house.turns.keys())
-    exported = [json.dumps(c) for c in house.exported(None)]
+        assert not app.import_conversations(lines, where=REAL.name).faults
+    keys = list(app.turns.keys())
+    exported = [json.dumps(c) for c in app.export_conversations(None)]
     some = keys[::25]
-    before = {key: tree(house.folder(key)) for key in some}
+    before = {key: tree(app.folder(key)) for key in some}
     asked = {
         key: found[0] for key in some if (found := RESERVATION.findall(" ".join(m["content"] or "" for m in messages_of(before[key]))))
     }
     assert len(asked) > 10
-    found = {key: house.search(number, user=key.user, budget_tokens=600) for key, number in asked.items()}
+    found = {key: app.search(number, user=key.user, budget_tokens=600) for key, number in asked.items()}
     assert all(number in found[key].text for key, number in asked.items())
-    desk = open_archive(house)
-    report = house.run(archive_turns(select(desk), desk))
+    ctx = open_archive(app)
+    report = app.run(archive_turns(select_turns(ctx), ctx))
     assert report.counts == {"archived": len(keys)} and report.tokens_after < report.tokens_before / 2
-    assert [json.dumps(c) for c in house.exported(None)] == exported
-    assert {key: house.search(number, user=key.user, budget_tokens=600) for key, number in asked.items()} == found
-    links = list(house.lineage.prove())
+    assert [json.dumps(c) for c in app.export_conversations(None)] == exported
+    assert {key: app.search(number, user=key.user, budget_tokens=600) for key, number in asked.items()} == found
+    links = list(app.lineage.prove())
     assert len(links) > 2 * len(keys) and [link for link in links if isinstance(link, str) or link.fault] == []
     for key in some:
-        restore(key, desk)
-        assert tree(house.folder(key)) == before[key]
-    assert house.verify_index() == ()
-    house.close()
+        restore(key, ctx)
+        assert tree(app.folder(key)) == before[key]
+    assert app.verify_index() == ()
+    app.close()
 
 
 def messages_of(files: dict[str, bytes]) -> list[dict]:

@@ -8,8 +8,8 @@ import pytest
 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.settings import load_settings
-from pandora_dagster.text.citations import cited
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.text.citations import cited_labels
+from pandora_dagster.wiring import App, open_app
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "tau_bench" / "airline_conversations.jsonl"
 QUESTION = "which reservation did we talk about, and what did it cost?"
@@ -17,18 +17,18 @@ pytestmark = pytest.mark.skipif(not REAL.is_file(), reason=f"{REAL} is not on th
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def app(tmp_path_factory):
     """A house that has imported the file."""
-    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("real") / "store")}))
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("real") / "store")}))
     report = imported(opened)
     assert report.conversations == 136 and not report.faults
     yield opened
     opened.close()
 
 
-def imported(house: House):
+def imported(app: App):
     with REAL.open("rb") as lines:
-        return house.import_conversations(lines, where=REAL.name)
+        return app.import_conversations(lines, where=REAL.name)
 
 
 def conversations() -> list[dict]:
@@ -39,32 +39,32 @@ def most_talkative(count: int) -> list[str]:
     return [user for user, _ in Counter(c["user_id"] for c in conversations()).most_common(count)]
 
 
-def test_export_gives_every_conversation_back(house):
+def test_export_gives_every_conversation_back(app):
     """The same ids and messages, value for value."""
     given = {c["id"]: (c["user_id"], c["messages"]) for c in conversations()}
-    back = {c["id"]: (c["user_id"], c["messages"]) for c in house.exported(None) if c["id"] in given}
+    back = {c["id"]: (c["user_id"], c["messages"]) for c in app.exported(None) if c["id"] in given}
     assert back == given
 
 
-def test_importing_twice_changes_nothing(house):
+def test_importing_twice_changes_nothing(app):
     """No new turn, no changed byte."""
 
     def stamps():
-        return {p: p.stat().st_mtime_ns for p in house.settings.root.rglob("turn.json")}
+        return {p: p.stat().st_mtime_ns for p in app.settings.root.rglob("turn.json")}
 
     before = stamps()
-    report = imported(house)
-    assert report.turns == 0 and stamps() == before and house.verify_index() == ()
+    report = imported(app)
+    assert report.turns == 0 and stamps() == before and app.verify_index() == ()
 
 
-def test_a_person_is_answered_from_their_history_with_citations(house):
+def test_a_person_is_answered_from_their_history_with_citations(app):
     """Saved, an answer that names a reservation and an amount, and every citation leads to a document of that person."""
     for user in most_talkative(3):
-        key = house.start(QUESTION, user=user)
-        report = house.run_turn(key, on_report=lambda _: None)
-        answer = house.answered(key)
+        key = app.start(QUESTION, user=user)
+        report = app.run_turn(key, on_report=lambda _: None)
+        answer = app.answered(key)
         assert report.halt is None and answer.state == "saved"
         assert "reservation_id: " in answer.response and "amount: " in answer.response
-        assert answer.citations and {c["label"] for c in answer.citations} == set(cited(answer.response))
+        assert answer.citations and {c["label"] for c in answer.citations} == set(cited_labels(answer.response))
         assert all(Path(str(c["path"])).is_file() and f"/{user_id(user)}/" in str(c["path"]) for c in answer.citations)
-    assert house.verify_index() == ()
+    assert app.verify_index() == ()

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
-from pandora_dagster.runtime.serving.keeper import Pace, State
+from pandora_dagster.runtime.serving.folder import ServingFolder, ServerStatus
+from pandora_dagster.runtime.serving.keeper import SupervisionTiming, ServerState
 from pandora_dagster.runtime.serving.launch import services
-from pandora_dagster.runtime.serving.supervisor import Supervisor
+from pandora_dagster.runtime.serving.supervisor import ServingSupervisor
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from tests.runtime.serving_world import World, alive, on_a_terminal, until
 
@@ -118,7 +118,7 @@ def test_how_far_a_start_is_can_be_read_from_the_folder(world: Open) -> None:
     one = world(first={"options": ["--starts-in=600"]}).serve()
     folder = ServingFolder(one.root)
     until(
-        lambda: (told := (folder.standings() or {}).get("first")) and told.state == "starting" and told.says not in ("", "0 s"),
+        lambda: (told := (folder.statuses() or {}).get("first")) and told.state == "starting" and told.says not in ("", "0 s"),
         "the seconds go on",
     )
     assert one.ended() == 0
@@ -129,17 +129,17 @@ def test_the_folder_is_told_of_seconds_now_and_then(tmp_path: Path) -> None:
     folder = ServingFolder(tmp_path)
     folder.path.mkdir()
     one = services(load_endpoints(World(tmp_path, {"first": {}}).write().root / "runtime.yaml"), python="python3")
-    supervisor = Supervisor(one, folder, command=lambda service: service.command, environ={}, pace=Pace(retold_s=0.3))
+    supervisor = ServingSupervisor(one, folder, command=lambda service: service.command, environ={}, pace=SupervisionTiming(retold_s=0.3))
 
-    def said(state: State, says: str) -> Standing:
-        supervisor._tell("first", Standing(state=state, says=says))
-        return (folder.standings() or {})["first"]
+    def said(state: ServerState, says: str) -> ServerStatus:
+        supervisor._report("first", ServerStatus(state=state, says=says))
+        return (folder.statuses() or {})["first"]
 
-    assert {said(State.STARTING, f"{second} s").says for second in range(20)} == {"0 s"}
-    assert said(State.READY, "started in 20 s").says == "started in 20 s"
-    assert said(State.STARTING, "0 s").says == "0 s" == said(State.STARTING, "1 s").says
+    assert {said(ServerState.STARTING, f"{second} s").says for second in range(20)} == {"0 s"}
+    assert said(ServerState.READY, "started in 20 s").says == "started in 20 s"
+    assert said(ServerState.STARTING, "0 s").says == "0 s" == said(ServerState.STARTING, "1 s").says
     time.sleep(0.35)
-    assert said(State.STARTING, "2 s").says == "2 s"
+    assert said(ServerState.STARTING, "2 s").says == "2 s"
 
 
 def test_nothing_outlives_a_killed_serve(world: Open) -> None:

@@ -10,7 +10,7 @@ from time import process_time
 import pytest
 
 from pandora_dagster.compression import compress
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 
 _RATIO, _NOTHING = 6.0, 0.05
 
@@ -52,7 +52,7 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
 
 
 def _seconds(text: str) -> float:
-    counter: CountsTokens = Words()
+    counter: TokenMeasure = Words()
     started = process_time()
     compress(text, target_tokens=max(20, counter.count(text) // 6), counter=counter)
     return process_time() - started

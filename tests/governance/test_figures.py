@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.governance.figures import SHARES, Figures, Outcome, figures
-from pandora_dagster.governance.regressions import ALPHA, compared
-from pandora_dagster.governance.statistics import chance_of_so_few
+from pandora_dagster.governance.figures import SHARES, CallMetrics, TurnOutcome, call_metrics
+from pandora_dagster.governance.regressions import ALPHA, compare_versions
+from pandora_dagster.governance.statistics import fisher_lower_tail
 from tests.defs.conftest import call
 
-SAVED, LOST = Outcome(True), Outcome(False)
+SAVED, LOST = TurnOutcome(True), TurnOutcome(False)
 
 
-def made(good: int, bad: int) -> Figures:
+def made(good: int, bad: int) -> CallMetrics:
     """Figures of calls that passed and of calls that did not."""
-    one = Figures()
+    one = CallMetrics()
     for number in range(good + bad):
         one.add(call("response", "synthesizer", success=number < good), None)
     return one
@@ -38,14 +38,14 @@ def made(good: int, bad: int) -> Figures:
 )
 def test_chances_that_are_known(before, after, chance):
     """The lady who tasted tea, a textbook table, and the corners."""
-    assert chance_of_so_few(*before, *after) == pytest.approx(chance, rel=1e-4)
+    assert fisher_lower_tail(*before, *after) == pytest.approx(chance, rel=1e-4)
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
 def test_the_chance_is_a_sum_of_ways(before_good, before_bad, after_good, after_bad):
     """Counted with whole numbers, it is the same."""
     before, after = before_good + before_bad, after_good + after_bad
-    found = chance_of_so_few(before_good, before, after_good, after)
+    found = fisher_lower_tail(before_good, before, after_good, after)
     if not before or not after:
         assert found == 1.0
         return
@@ -59,7 +59,7 @@ def test_an_equal_version_is_seldom_called_worse(quality):
     """Over all that 40 and 40 calls of one quality can come to: less often than the stated level."""
     n = 40
     weight = [comb(n, k) * quality**k * (1 - quality) ** (n - k) for k in range(n + 1)]
-    wrongly = sum(weight[b] * weight[a] for b in range(n + 1) for a in range(b) if chance_of_so_few(b, n, a, n) < ALPHA)
+    wrongly = sum(weight[b] * weight[a] for b in range(n + 1) for a in range(b) if fisher_lower_tail(b, n, a, n) < ALPHA)
     assert wrongly <= ALPHA
 
 
@@ -78,19 +78,19 @@ def test_an_equal_version_is_seldom_called_worse(quality):
 )
 def test_a_version_beside_its_predecessor(before, after, verdict):
     """Worse only by more than chance; too few calls are no verdict, whatever they say."""
-    found = compared("pipeline/gate", "ab12", made(*after), "cd34", made(*before))
+    found = compare_versions("pipeline/gate", "ab12", made(*after), "cd34", made(*before))
     assert found.verdict == verdict
-    assert ("passed" in found.said) == (verdict == "worse")
-    assert compared("pipeline/gate", "ab12", made(*after), "", Figures()).verdict == "no predecessor"
+    assert ("passed" in found.summary) == (verdict == "worse")
+    assert compare_versions("pipeline/gate", "ab12", made(*after), "", CallMetrics()).verdict == "no predecessor"
 
 
 def test_every_figure_is_of_its_calls():
     """Shares over the calls that have the property, sums over all, the worst gate by name."""
-    one = Figures()
+    one = CallMetrics()
     one.add(call("r", "s", schema_valid=True, gates={"evidence_required": True}, cost=0.5, answered=True), SAVED)
     one.add(call("r", "s", schema_valid=False, gates={"schema_validation": False}, retries=2, success=False, cost=0.25), LOST)
-    one.add(call("r", "s", retries=1, answered=False), Outcome(True, sent_back=True))
-    one.add(call("r", "s"), Outcome(True, corrected=True))
+    one.add(call("r", "s", retries=1, answered=False), TurnOutcome(True, sent_back=True))
+    one.add(call("r", "s"), TurnOutcome(True, corrected=True))
     one.add(call("r", "s"), None)
     row = one.row()
     shares = {name: row[name] for name in SHARES}
@@ -102,10 +102,10 @@ def test_every_figure_is_of_its_calls():
 
 def test_stated_confidence_is_held_against_what_came_of_it():
     """Nine tenths sure and right nine times of ten is no error; sure and always wrong is nearly one."""
-    honest, wrong, silent, swapped = Figures(), Figures(), Figures(), Figures()
+    honest, wrong, silent, swapped = CallMetrics(), CallMetrics(), CallMetrics(), CallMetrics()
     for number in range(10):
         honest.add(call("r", "s", confidence=0.9), SAVED if number < 9 else LOST)
-        wrong.add(call("r", "s", confidence=0.95), Outcome(True, corrected=True))
+        wrong.add(call("r", "s", confidence=0.95), TurnOutcome(True, corrected=True))
         silent.add(call("r", "s"), SAVED)
     for number in range(20):
         swapped.add(call("r", "s", confidence=0.2 if number % 2 else 0.8), SAVED if number % 2 else LOST)
@@ -121,7 +121,7 @@ def test_a_long_log_is_summed_as_it_is_read():
     given = [(chosen.choice("ab"), chosen.random() < 0.9) for _ in range(5_000)]
     base = call("response", "synthesizer")
     records = (base.model_copy(update={"recipe_version": version, "success": good}) for version, good in given)
-    found = figures(records, lambda record: record.recipe_version, lambda record: None)
+    found = call_metrics(records, lambda record: record.recipe_version, lambda record: None)
     assert {v: (f.calls, f.shares["passed"].good) for v, f in found.items()} == {
         v: (sum(1 for w, _ in given if w == v), sum(good for w, good in given if w == v)) for v in "ab"
     }

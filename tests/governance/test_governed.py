@@ -8,11 +8,11 @@ from pathlib import Path
 import dagster as dg
 
 from pandora_dagster.defs.assets_prompts import CHECK, SCORES, prompt_assets
-from pandora_dagster.governance.promotion import By, roll_back
+from pandora_dagster.governance.promotion import ChangeAttribution, roll_back
 from pandora_dagster.governance.regressions import LEAST
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.wiring import House, governing, open_house
+from pandora_dagster.wiring import App, governing, open_app
 from pandora_dagster.wiring.evaluating import open_evaluation
 from tests.governance.cookbooks import copied, edit
 from tests.phases.rig import vocabulary
@@ -21,61 +21,61 @@ RECIPE = "pipeline/phase5_synthesizer_chat"
 QUERIES = cycle(("Which desk did we order, and what did it cost?", "What is my budget for desk and chair together?"))
 
 
-def asked(house: House, user: str, turns: int) -> None:
+def asked(app: App, user: str, turns: int) -> None:
     """Turns of one person over the example's history, each in a session of its own."""
-    if not house.kit.index.rows(user):
+    if not app.dependencies.index.rows(user):
         lines = (shipped_folder() / "data" / "example" / "conversations.jsonl").read_text(encoding="utf-8").splitlines()
-        house.import_conversations([json.dumps({**json.loads(line), "user_id": user}).encode() for line in lines], where="example")
+        app.import_conversations([json.dumps({**json.loads(line), "user_id": user}).encode() for line in lines], where="example")
     for query in (next(QUERIES) for _ in range(turns)):
-        key = house.start(query, user=user, session=f"s{house.kit.clock().timestamp()}".replace(".", "-"))
-        house.run_turn(key, on_report=lambda _: None)
-        assert house.turns.manifest(key).state in ("saved", "halted")
+        key = app.start(query, user=user, session=f"s{app.dependencies.clock().timestamp()}".replace(".", "-"))
+        app.run_turn(key, on_report=lambda _: None)
+        assert app.turns.manifest(key).state in ("saved", "halted")
 
 
-def check(house: House) -> dg.AssetCheckEvaluation:
+def check(app: App) -> dg.AssetCheckEvaluation:
     """What Dagster's check says now."""
-    day = house.kit.clock().date().isoformat()
-    selection = [asset for asset in prompt_assets(house.settings) if asset.key.to_user_string() == SCORES]
-    result = dg.materialize(selection, partition_key=day, resources={"scores": open_evaluation(house)})
+    day = app.dependencies.clock().date().isoformat()
+    selection = [asset for asset in prompt_assets(app.settings) if asset.key.to_user_string() == SCORES]
+    result = dg.materialize(selection, partition_key=day, resources={"scores": open_evaluation(app)})
     return next(e for e in result.get_asset_check_evaluations() if e.check_name == CHECK)
 
 
-def failed_tests(house: House) -> list[str]:
-    outcomes = governing.tests_run(house.settings, governing.open_governing(house.settings), RECIPE)
+def failed_tests(app: App) -> list[str]:
+    outcomes = governing.run_tests(app.settings, governing.open_recipe_admin(app.settings), RECIPE)
     return [outcome.test for outcome in outcomes if not outcome.passed]
 
 
-def answered(house: House, version: str) -> float | None:
-    return open_evaluation(house).window("synthesizer_chat", version).shares["answered"].value
+def answered(app: App, version: str) -> float | None:
+    return open_evaluation(app).window("synthesizer_chat", version).shares["answered"].value
 
 
 def test_a_worse_recipe_is_found_three_times_and_undone(tmp_path: Path) -> None:
     """By its tests, by the scorecard, by its people's answers; the file stays as it was edited throughout."""
     cookbook = copied(tmp_path / "cookbook")
-    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(cookbook)}), counter=vocabulary())
-    assert failed_tests(house) == []
-    asked(house, "ann", LEAST)
-    good = house.cookbook.load(RECIPE).version
-    assert check(house).passed and answered(house, good) == 1.0
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(cookbook)}), counter=vocabulary())
+    assert failed_tests(app) == []
+    asked(app, "ann", LEAST)
+    good = app.cookbook.load(RECIPE).version
+    assert check(app).passed and answered(app, good) == 1.0
 
     edit(cookbook, f"recipes/{RECIPE}.yaml", '  - "§2"\n', "")
-    assert failed_tests(house) == ["the answer says what section 2 tells, and where from"]
-    worse = house.cookbook.load(RECIPE).version
-    asked(house, "ben", LEAST)
+    assert failed_tests(app) == ["the answer says what section 2 tells, and where from"]
+    worse = app.cookbook.load(RECIPE).version
+    asked(app, "ben", LEAST)
     calls = LEAST
-    while (now := check(house)).passed and calls < 50:
-        asked(house, "ben", 5)
+    while (now := check(app)).passed and calls < 50:
+        asked(app, "ben", 5)
         calls += 5
     assert not now.passed and calls <= 50
     assert f"{RECIPE}@{worse} is worse than {good}: answered 0 of " in (now.description or "")
-    assert answered(house, worse) == 0.0
+    assert answered(app, worse) == 0.0
 
-    desk = governing.open_governing(house.settings).desk
+    ctx = governing.open_recipe_admin(app.settings).ctx
     text = (cookbook / "recipes" / f"{RECIPE}.yaml").read_text()
-    roll_back(desk, RECIPE, By("ann", "it answers nothing"))
-    assert house.cookbook.load(RECIPE).version == good
-    asked(house, "cleo", 2)
-    assert check(house).passed and answered(house, good) == 1.0
+    roll_back(ctx, RECIPE, ChangeAttribution("ann", "it answers nothing"))
+    assert app.cookbook.load(RECIPE).version == good
+    asked(app, "cleo", 2)
+    assert check(app).passed and answered(app, good) == 1.0
     assert (cookbook / "recipes" / f"{RECIPE}.yaml").read_text() == text
-    assert failed_tests(house) == []
-    house.close()
+    assert failed_tests(app) == []
+    app.close()

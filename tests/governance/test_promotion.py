@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.governance import Production
+from pandora_dagster.contracts.governance import RecipeProduction
 from pandora_dagster.contracts.recipes import LoadedRecipe
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import Shelf, open_shelf
+from pandora_dagster.cookbook import RecipeLoader, open_recipes
 from pandora_dagster.errors import ConfigurationError, InputError
-from pandora_dagster.governance.promotion import By, VersionDesk, assign, resolved, roll_back
-from pandora_dagster.phases.readers import reader_of
+from pandora_dagster.governance.promotion import ChangeAttribution, PromotionContext, assign, resolve_version, roll_back
+from pandora_dagster.phases.readers import answer_model
 from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
-from pandora_dagster.wiring.building import standing
+from pandora_dagster.wiring.building import production_override
 from tests.governance.cookbooks import copied, edit
 
 RECIPE, FILE = "pipeline/phase1_reflection", "recipes/pipeline/phase1_reflection.yaml"
 PROMPT = "prompts/pipeline/phase1_reflection.md"
-ANN = By("ann", "it asks back too often")
+ANN = ChangeAttribution("ann", "it asks back too often")
 
 
 @dataclass
@@ -34,16 +34,16 @@ class Kitchen:
     versions: RecipeVersionFiles
 
     @property
-    def files(self) -> Shelf:
-        return open_shelf(self.folder)
+    def files(self) -> RecipeLoader:
+        return open_recipes(self.folder)
 
     @property
-    def desk(self) -> VersionDesk:
-        return VersionDesk(self.versions, self.files.load_file, reader_of, lambda: datetime(2026, 1, 4, tzinfo=UTC))
+    def ctx(self) -> PromotionContext:
+        return PromotionContext(self.versions, self.files.load_file, answer_model, lambda: datetime(2026, 1, 4, tzinfo=UTC))
 
     def running(self) -> LoadedRecipe:
         """What a call would run now."""
-        return Shelf(self.folder / "recipes", self.folder / "prompts", partial(standing, self.versions)).get(RECIPE, "chat")
+        return RecipeLoader(self.folder / "recipes", self.folder / "prompts", partial(production_override, self.versions)).get(RECIPE, "chat")
 
     def run(self) -> LoadedRecipe:
         """A call: what runs is kept."""
@@ -66,12 +66,12 @@ def kitchen(tmp_path) -> Kitchen:
 def test_a_rollback_and_its_undoing(kitchen):
     """The text that ran before runs again, whatever the file says and is edited to, until the file counts again."""
     first, second = kitchen.run(), kitchen.edited("Hurry.")
-    made = roll_back(kitchen.desk, RECIPE, ANN)
+    made = roll_back(kitchen.ctx, RECIPE, ANN)
     assert (made.pinned, made.history[-1].kind, made.history[-1].who, made.history[-1].why) == (first.version, "rollback", *ANN_SAYS)
     assert kitchen.running() == first
     third = kitchen.edited("More.")
     assert third == first
-    back = roll_back(kitchen.desk, RECIPE, By("bob", "mended"), to="file")
+    back = roll_back(kitchen.ctx, RECIPE, ChangeAttribution("bob", "mended"), to="file")
     assert (back.pinned, back.history[-1].kind, kitchen.running().version) == ("", "release", kitchen.files.load_file(RECIPE).version)
     assert kitchen.running().version not in (first.version, second.version)
 
@@ -83,21 +83,21 @@ def test_an_edited_file_that_never_ran_goes_back_to_what_did(kitchen):
     """The version before the present one is the one that ran last."""
     first = kitchen.run()
     (kitchen.folder / PROMPT).write_text((kitchen.folder / PROMPT).read_text() + "\nWorse.\n")
-    assert roll_back(kitchen.desk, RECIPE, ANN).pinned == first.version
+    assert roll_back(kitchen.ctx, RECIPE, ANN).pinned == first.version
 
 
 def test_a_rollback_to_what_the_file_says_lets_the_file_count(kitchen):
     """By its hash as well as by `file`; nothing is pinned that would hide the next edit."""
     first, second = kitchen.run(), kitchen.edited("Hurry.")
-    roll_back(kitchen.desk, RECIPE, ANN, to=first.version[:5])
-    assert roll_back(kitchen.desk, RECIPE, ANN, to=second.version[:5]).pinned == ""
+    roll_back(kitchen.ctx, RECIPE, ANN, to=first.version[:5])
+    assert roll_back(kitchen.ctx, RECIPE, ANN, to=second.version[:5]).pinned == ""
 
 
 def test_a_broken_file_is_stood_in_for(kitchen):
     """The version that ran before it was broken runs again."""
     first = kitchen.run()
     (kitchen.folder / FILE).write_text("name: [")
-    roll_back(kitchen.desk, RECIPE, ANN, to=first.version)
+    roll_back(kitchen.ctx, RECIPE, ANN, to=first.version)
     assert kitchen.running() == first
 
 
@@ -106,7 +106,7 @@ def test_a_rollback_to_nothing_is_refused(kitchen, to):
     """No version before this one, the one that is there, and one that nobody kept."""
     kitchen.run()
     with pytest.raises(InputError, match="expected"):
-        roll_back(kitchen.desk, RECIPE, ANN, to=to)
+        roll_back(kitchen.ctx, RECIPE, ANN, to=to)
     assert kitchen.versions.production(RECIPE).pinned == ""
 
 
@@ -117,7 +117,7 @@ def test_a_version_that_nobody_could_read_is_refused_with_its_field(kitchen):
     edit(kitchen.folder, FILE, "required: [reasoning, decision]", "required: [reasoning, decision, confidence]")
     kitchen.run()
     with pytest.raises(InputError, match=rf"{RECIPE}@{old.version}: .*confidence: may be left out"):
-        roll_back(kitchen.desk, RECIPE, ANN, to=old.version)
+        roll_back(kitchen.ctx, RECIPE, ANN, to=old.version)
     assert kitchen.versions.production(RECIPE).pinned == ""
 
 
@@ -125,9 +125,9 @@ def test_a_pinned_version_that_is_damaged_stops_the_recipe(kitchen, tmp_path):
     """It is named with what lets the file run again: nothing runs in its place in silence."""
     first = kitchen.run()
     kitchen.edited("Hurry.")
-    roll_back(kitchen.desk, RECIPE, ANN)
+    roll_back(kitchen.ctx, RECIPE, ANN)
     (tmp_path / "root" / "recipes" / RECIPE / f"{first.version}.json").write_text("{}")
-    kitchen.versions = RecipeVersionFiles(tmp_path / "root", clock=kitchen.desk.clock)
+    kitchen.versions = RecipeVersionFiles(tmp_path / "root", clock=kitchen.ctx.clock)
     with pytest.raises(ConfigurationError, match=first.version) as refused:
         kitchen.running()
     assert "--to file" in refused.value.hint
@@ -136,17 +136,17 @@ def test_a_pinned_version_that_is_damaged_stops_the_recipe(kitchen, tmp_path):
 def test_a_layer_is_assigned_apart_from_the_text(kitchen):
     """The version stays, also over a rollback; the assignment has a line of its own in the history."""
     first = kitchen.run()
-    assign(kitchen.desk, RECIPE, ModelLayer.MIND, ANN)
+    assign(kitchen.ctx, RECIPE, ModelLayer.MIND, ANN)
     assert (kitchen.running().version, kitchen.running().layer) == (first.version, "MIND")
     kitchen.edited("Hurry.")
-    roll_back(kitchen.desk, RECIPE, ANN)
+    roll_back(kitchen.ctx, RECIPE, ANN)
     assert (kitchen.running().version, kitchen.running().layer) == (first.version, "MIND")
-    assign(kitchen.desk, RECIPE, None, ANN)
+    assign(kitchen.ctx, RECIPE, None, ANN)
     assert kitchen.running() == first
     kinds = [c.kind for c in kitchen.versions.production(RECIPE).history]
     assert kinds == ["file", "layer", "file", "rollback", "layer"]
     with pytest.raises(InputError, match="answers already"):
-        assign(kitchen.desk, RECIPE, None, ANN)
+        assign(kitchen.ctx, RECIPE, None, ANN)
 
 
 @dataclass
@@ -165,12 +165,12 @@ class Meanwhile:
         return self.kept.change(*given, **more)
 
 
-def to_mind(desk: VersionDesk) -> Production:
-    return assign(desk, RECIPE, ModelLayer.MIND, By("bob", "slow"))
+def to_mind(ctx: PromotionContext) -> RecipeProduction:
+    return assign(ctx, RECIPE, ModelLayer.MIND, ChangeAttribution("bob", "slow"))
 
 
-def back(desk: VersionDesk) -> Production:
-    return roll_back(desk, RECIPE, By("bob", "worse"))
+def back(ctx: PromotionContext) -> RecipeProduction:
+    return roll_back(ctx, RECIPE, ChangeAttribution("bob", "worse"))
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(to_mind, back), (back, to_mind), (back, back)])
@@ -179,12 +179,12 @@ def test_who_decided_on_what_stands_there_no_more_is_refused(kitchen, tmp_path, 
     kitchen.run()
     kitchen.edited("B.")
     kitchen.edited("C.")
-    other = Kitchen(kitchen.folder, RecipeVersionFiles(tmp_path / "root", clock=kitchen.desk.clock)).desk
-    desk = replace(kitchen.desk, versions=Meanwhile(kitchen.versions, lambda: theirs(other)))
+    other = Kitchen(kitchen.folder, RecipeVersionFiles(tmp_path / "root", clock=kitchen.ctx.clock)).ctx
+    ctx = replace(kitchen.ctx, versions=Meanwhile(kitchen.versions, lambda: theirs(other)))
     with pytest.raises(InputError, match="changed meanwhile: bob"):
-        ours(desk)
+        ours(ctx)
     assert kitchen.versions.production(RECIPE).history[-1].kind == ("rollback" if theirs is back else "layer")
-    made = ours(desk)
+    made = ours(ctx)
     undone = ours is theirs  # the version before the present one is the file's again
     assert (made.pinned == "", made.layer) == (undone, None if undone else "MIND")
     history = made.history
@@ -195,8 +195,8 @@ def test_who_decided_on_what_stands_there_no_more_is_refused(kitchen, tmp_path, 
 def test_a_version_that_runs_on_an_assigned_layer_is_kept_as_it_is(kitchen, tmp_path):
     """Also by a process that did not keep it before: the layer is no part of the text."""
     kitchen.run()
-    assign(kitchen.desk, RECIPE, ModelLayer.MIND, ANN)
-    kitchen.versions = RecipeVersionFiles(tmp_path / "root", clock=kitchen.desk.clock)
+    assign(kitchen.ctx, RECIPE, ModelLayer.MIND, ANN)
+    kitchen.versions = RecipeVersionFiles(tmp_path / "root", clock=kitchen.ctx.clock)
     ran = kitchen.run()
     assert (ran.layer, kitchen.versions.faults()) == ("MIND", ())
 
@@ -205,18 +205,18 @@ def test_a_version_that_runs_on_an_assigned_layer_is_kept_as_it_is(kitchen, tmp_
 def test_a_version_is_tried_on_the_layer_that_would_answer(kitchen, name):
     """The assigned one, over whichever version."""
     first = kitchen.run()
-    assign(kitchen.desk, RECIPE, ModelLayer.MIND, ANN)
-    found = resolved(kitchen.desk, RECIPE, first.version if name == "kept" else name)
+    assign(kitchen.ctx, RECIPE, ModelLayer.MIND, ANN)
+    found = resolve_version(kitchen.ctx, RECIPE, first.version if name == "kept" else name)
     assert (found.version, found.layer, found.recipe.model_layer) == (first.version, "MIND", "REFLEX")
 
 
 def test_versions_are_named_in_several_ways(kitchen):
     """`file`, `production`, digits of what is kept, and of the file before it ever ran."""
     unrun = kitchen.files.load_file(RECIPE)
-    assert resolved(kitchen.desk, RECIPE, unrun.version[:6]) == unrun
+    assert resolve_version(kitchen.ctx, RECIPE, unrun.version[:6]) == unrun
     first, second = kitchen.run(), kitchen.edited("Hurry.")
-    roll_back(kitchen.desk, RECIPE, ANN)
-    assert [resolved(kitchen.desk, RECIPE, name) for name in ("file", "production", second.version[:4])] == [second, first, second]
+    roll_back(kitchen.ctx, RECIPE, ANN)
+    assert [resolve_version(kitchen.ctx, RECIPE, name) for name in ("file", "production", second.version[:4])] == [second, first, second]
 
 
 def test_a_turn_runs_what_is_in_production(tmp_path):
@@ -224,15 +224,15 @@ def test_a_turn_runs_what_is_in_production(tmp_path):
     from tests.phases.rig import open_rig
 
     rig = open_rig(tmp_path / "store", cookbook=copied(tmp_path / "cookbook"))
-    kitchen = Kitchen(tmp_path / "cookbook", RecipeVersionFiles(tmp_path / "store", clock=rig.house.kit.clock))
+    kitchen = Kitchen(tmp_path / "cookbook", RecipeVersionFiles(tmp_path / "store", clock=rig.app.dependencies.clock))
     used: list[str] = []
-    for step in (lambda: None, lambda: kitchen.edited("Hurry."), lambda: roll_back(kitchen.desk, RECIPE, ANN)):
+    for step in (lambda: None, lambda: kitchen.edited("Hurry."), lambda: roll_back(kitchen.ctx, RECIPE, ANN)):
         step()
         key = rig.ask()
         used += [p.recipes["reflection"] for p in rig.turn(key).manifest.phases if p.phase == "reflection"]
     assert used[0] == used[2] != used[1] and set(used) <= set(kitchen.versions.versions(RECIPE))
     assert kitchen.versions.faults() == ()
-    rig.house.close()
+    rig.app.close()
 
 
 def test_asking_the_executor_keeps_the_version():
@@ -273,7 +273,7 @@ def test_a_layer_that_answers_already_hides_no_predecessor(kitchen):
     """The version's own layer by its name is no change; a compression recipe's layer is a setting's."""
     first, second = kitchen.run(), kitchen.edited("Hurry.")
     with pytest.raises(InputError, match="answers already"):
-        assign(kitchen.desk, RECIPE, second.recipe.model_layer, ANN)
+        assign(kitchen.ctx, RECIPE, second.recipe.model_layer, ANN)
     assert [change.version for change in kitchen.versions.production(RECIPE).judged] == [second.version, first.version]
     with pytest.raises(InputError, match="COMPRESSION_MODEL_LAYER"):
-        assign(kitchen.desk, "compression/compress_context", ModelLayer.MIND, ANN)
+        assign(kitchen.ctx, "compression/compress_context", ModelLayer.MIND, ANN)

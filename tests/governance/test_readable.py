@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pandora_dagster.contracts.answers import GatheredContext, QueryAnalysis, Reflection
 from pandora_dagster.contracts.recipes import Recipe
-from pandora_dagster.cookbook import open_shelf
-from pandora_dagster.governance.readable import unreadable
-from pandora_dagster.phases.readers import READERS, reader_of
+from pandora_dagster.cookbook import open_recipes
+from pandora_dagster.governance.readable import incompatibilities
+from pandora_dagster.phases.readers import ANSWER_MODELS, answer_model
 
-SHELF = open_shelf()
+SHELF = open_recipes()
 REFLECTION = SHELF.load("pipeline/phase1_reflection").recipe
 GATHERED = SHELF.load("pipeline/phase2_synthesis").recipe
 
@@ -34,14 +34,14 @@ def changed(recipe: Recipe, field: str, schema: dict[str, Any] | None) -> Recipe
 def test_every_shipped_recipe_can_be_read(name):
     """As it must: its phase reads it every day."""
     recipe = SHELF.load(name).recipe
-    assert unreadable(recipe, reader_of(name), like=recipe) == ()
+    assert incompatibilities(recipe, answer_model(name), like=recipe) == ()
 
 
 def test_every_reader_belongs_to_a_recipe():
     """In each mode in which there is one."""
-    assert all(any(reader_of(name) is shape for name in SHELF.names()) for shape in READERS.values())
-    assert reader_of("pipeline/phase3_planner_code") is READERS["pipeline/phase3_planner"]
-    assert reader_of("pipeline/phase5_synthesizer_chat") is None
+    assert all(any(answer_model(name) is shape for name in SHELF.names()) for shape in ANSWER_MODELS.values())
+    assert answer_model("pipeline/phase3_planner_code") is ANSWER_MODELS["pipeline/phase3_planner"]
+    assert answer_model("pipeline/phase5_synthesizer_chat") is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_every_reader_belongs_to_a_recipe():
 )
 def test_a_field_that_changed_is_named(field, schema, says):
     """With what was expected of it."""
-    assert unreadable(changed(REFLECTION, field, schema), Reflection, like=None) == (says,)
+    assert incompatibilities(changed(REFLECTION, field, schema), Reflection, like=None) == (says,)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_field_that_changed_is_named(field, schema, says):
 )
 def test_what_is_narrower_can_be_read(field, schema):
     """However the bounds and choices are written."""
-    assert unreadable(changed(REFLECTION, field, schema), Reflection, like=None) == ()
+    assert incompatibilities(changed(REFLECTION, field, schema), Reflection, like=None) == ()
 
 
 class Read(BaseModel):
@@ -119,10 +119,10 @@ def test_each_bound_is_held_against_the_readers(field, more, says):
     """Lengths, items, patterns, exclusive ends, and the values of a mapping."""
     properties = {**FITTING, field: {**FITTING[field], **more}}
     schema = {"type": "object", "additionalProperties": False, "required": ["name", "marks"], "properties": properties}
-    assert unreadable(with_schema(REFLECTION, schema), Read, like=None) == says
+    assert incompatibilities(with_schema(REFLECTION, schema), Read, like=None) == says
     open_ended = {name: told for name, told in schema.items() if name != "additionalProperties"}
     refused = "answer: any other field: expected additionalProperties: false"
-    assert unreadable(with_schema(REFLECTION, open_ended), Read, like=None) == (*says, refused)
+    assert incompatibilities(with_schema(REFLECTION, open_ended), Read, like=None) == (*says, refused)
 
 
 def test_fields_at_any_depth_are_looked_at():
@@ -134,7 +134,7 @@ def test_fields_at_any_depth_are_looked_at():
         "properties": {"prior_turns": turns},
         "$defs": {"turn": {"type": "object", "required": ["turn"], "properties": {"turn": {"type": "number"}}}},
     }
-    assert unreadable(with_schema(GATHERED, schema), GatheredContext, like=None) == (
+    assert incompatibilities(with_schema(GATHERED, schema), GatheredContext, like=None) == (
         "prior_turns[].relevance: may be left out: expected it always",
         "prior_turns[].summary: may be left out: expected it always",
         "prior_turns[].turn: number: expected integer",
@@ -153,5 +153,5 @@ def test_fields_at_any_depth_are_looked_at():
 )
 def test_another_format_is_refused(update: dict[str, Any], reader: type[BaseModel] | None, says: str):
     """A shape is read from JSON or YAML; a text keeps its format."""
-    found = unreadable(REFLECTION.model_copy(update=update), reader, like=REFLECTION)
+    found = incompatibilities(REFLECTION.model_copy(update=update), reader, like=REFLECTION)
     assert found and found[0].startswith(says)

@@ -11,12 +11,12 @@ import pytest
 
 from pandora_dagster.contracts.calls import CallRecord
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import open_shelf
-from pandora_dagster.governance.replaying import replayed
+from pandora_dagster.cookbook import open_recipes
+from pandora_dagster.governance.replaying import replay_calls
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.call_index import DuckCallIndex
-from pandora_dagster.wiring import open_house
-from pandora_dagster.wiring.trying import open_trying
+from pandora_dagster.wiring import open_app
+from pandora_dagster.wiring.trying import open_dry_run
 from tests.governance.cookbooks import copied, edit
 from tests.phases.rig import vocabulary
 
@@ -28,11 +28,11 @@ ANSWERS = "pipeline/phase5_synthesizer_chat"
 def root(tmp_path_factory) -> Path:
     """The example's history with two turns asked over it."""
     place = tmp_path_factory.mktemp("replay") / "store"
-    house = open_house(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
-    house.import_example()
+    app = open_app(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
+    app.import_example()
     for query in QUERIES:
-        house.run_turn(house.start(query, user="example"), on_report=lambda _: None)
-    house.close()
+        app.run_turn(app.start(query, user="example"), on_report=lambda _: None)
+    app.close()
     return place
 
 
@@ -41,17 +41,17 @@ def again(
 ):
     """The newest calls of `recipe` on the version that `cookbook` holds."""
     settings = load_settings({"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(cookbook)} if cookbook else {}))
-    shelf = open_shelf(cookbook)
-    house, trying = open_house(settings, counter=vocabulary()), open_trying(settings, shelf, vocabulary())
+    shelf = open_recipes(cookbook)
+    app, trying = open_app(settings, counter=vocabulary()), open_dry_run(settings, shelf, vocabulary())
     version = shelf.load(recipe)
-    trying.bench.on(version)
+    trying.bench.select_version(version)
     try:
-        found = house.calls.newest(version.name, version=logged, limit=last)
+        found = app.calls.newest(version.name, version=logged, limit=last)
         records = [record.model_copy(update=changed) for record in found]
-        return trying.run(replayed(records, trying.bench, house.vault.read, **more))
+        return trying.run(replay_calls(records, trying.bench, app.vault.read, **more))
     finally:
         trying.close()
-        house.close()
+        app.close()
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -65,7 +65,7 @@ def test_the_same_version_says_the_same(root, at_once):
     """Every recipe that ran, call by call; nothing is stored by it."""
     before = files(root)
     counts = {}
-    for name in open_shelf().names():
+    for name in open_recipes().names():
         told = again(root, name, at_once=at_once)
         assert (told.same, dict(told.changed), dict(told.left_out)) == (told.calls, {}, {}), name
         assert told.before.row() | {"latency_ms_a_call": 0} == told.after.row() | {"latency_ms_a_call": 0}, name
@@ -77,14 +77,14 @@ def test_the_same_version_says_the_same(root, at_once):
 def test_many_calls_say_the_same_to_the_last(tmp_path):
     """Over turns of several kinds and all recipes that they asked; what was said of the same question before is among what is read."""
     place = tmp_path / "store"
-    house = open_house(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
-    house.import_example()
+    app = open_app(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
+    app.import_example()
     for number, query in enumerate(
         (*QUERIES, "Please remember that I prefer grey fabric.", "Which chair did we order, and when did it arrive?") * 2
     ):
-        house.run_turn(house.start(query, user="example", session=f"s{number}"), on_report=lambda _: None)
-    house.close()
-    told = {name: again(place, name) for name in open_shelf().names()}
+        app.run_turn(app.start(query, user="example", session=f"s{number}"), on_report=lambda _: None)
+    app.close()
+    told = {name: again(place, name) for name in open_recipes().names()}
     calls = sum(one.calls for one in told.values())
     assert calls >= 60 and sum(one.same for one in told.values()) == calls
     assert len([one for one in told.values() if one.calls]) >= 8
@@ -123,7 +123,7 @@ def test_a_call_that_fails_now_or_failed_then_is_not_the_same(root):
 
 def test_calls_of_a_version_and_the_newest_ones(root):
     """`--from` takes those of one version, `--last` the newest."""
-    version = open_shelf().load("pipeline/phase1_reflection").version
+    version = open_recipes().load("pipeline/phase1_reflection").version
     assert again(root, "pipeline/phase1_reflection", logged=version).calls == 2
     assert again(root, "pipeline/phase1_reflection", logged="ffffffffffff").calls == 0
     assert again(root, "pipeline/phase1_reflection", last=1).calls == 1
@@ -140,7 +140,7 @@ def test_what_was_not_kept_is_counted():
 
     base = json.loads(RECORD)
     records = [CallRecord.model_validate({**base, "call_id": ref, "request_ref": ref}) for ref in ("", "gone", "damaged")]
-    told = asyncio.run(replayed(records, None, read))  # type: ignore[arg-type]
+    told = asyncio.run(replay_calls(records, None, read))  # type: ignore[arg-type]
     assert told.calls == 0
     assert dict(told.left_out) == {
         "its inputs were not kept": 1,

@@ -9,14 +9,14 @@ from pydantic import ValidationError
 
 from pandora_dagster.contracts.recipe_tests import ASSERTIONS, Expectation, RecipeTest
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import Shelf, check_file, open_shelf
-from pandora_dagster.cookbook.lint import answers_in
+from pandora_dagster.cookbook import RecipeLoader, check_file, open_recipes
+from pandora_dagster.cookbook.lint import example_answers
 from pandora_dagster.governance.junit import junit_xml
-from pandora_dagster.governance.promotion import By, assign, roll_back
-from pandora_dagster.governance.testing import Outcome, unmet
+from pandora_dagster.governance.promotion import ChangeAttribution, assign, roll_back
+from pandora_dagster.governance.testing import RecipeTestOutcome, unmet_expectations
 from pandora_dagster.settings import load_settings
 from pandora_dagster.wiring import governing
-from pandora_dagster.wiring.trying import open_trying
+from pandora_dagster.wiring.trying import open_dry_run
 from tests.execution.conftest import FakeRuntime
 from tests.governance.cookbooks import copied, edit
 
@@ -25,7 +25,7 @@ ANSWER: dict[str, Any] = {"decision": "PROCEED", "confidence": 0.8, "tasks": [{"
 
 def run(folder, name="", **more):
     settings = load_settings({"PANDORA_RECIPES": str(folder), "PANDORA_ROOT": str(folder / "none")})
-    return governing.tests_run(settings, governing.open_governing(settings), name, **more)
+    return governing.run_tests(settings, governing.open_recipe_admin(settings), name, **more)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def run(folder, name="", **more):
 )
 def test_an_expectation_holds_or_says_why(good, bad):
     """Each word, on a value that meets it and on one that does not; the fault names place and expectation."""
-    assert list(unmet(Expectation(**good), ANSWER)) == []
-    fault = next(unmet(Expectation(**bad), ANSWER))
+    assert list(unmet_expectations(Expectation(**good), ANSWER)) == []
+    fault = next(unmet_expectations(Expectation(**bad), ANSWER))
     assert fault.startswith(f"{bad.get('field')}: ") and f"expected {Expectation(**bad).word} " in fault
 
 
@@ -84,30 +84,30 @@ def test_a_faulty_test_is_told_at_lint_and_stops_no_call(tmp_path, old, new, say
     edit(folder, "recipes/pipeline/phase1_reflection.yaml", old, new)
     faults = check_file(folder / "recipes" / "pipeline" / "phase1_reflection.yaml")
     assert any(says in fault and ".yaml:" in fault for fault in faults), faults
-    assert open_shelf(folder).load("pipeline/phase1_reflection").name == "reflection"
+    assert open_recipes(folder).load("pipeline/phase1_reflection").name == "reflection"
 
 
 def test_tests_are_no_part_of_a_version(tmp_path):
     """What a call can not notice changes neither hash nor history."""
     folder = copied(tmp_path)
     edit(folder, "recipes/pipeline/phase1_reflection.yaml", "equals: PROCEED", "equals: CLARIFY")
-    changed, shipped = open_shelf(folder), open_shelf()
-    assert changed.load_whole("pipeline/phase1_reflection").version == shipped.load("pipeline/phase1_reflection").version
+    changed, shipped = open_recipes(folder), open_recipes()
+    assert changed.load_with_tests("pipeline/phase1_reflection").version == shipped.load("pipeline/phase1_reflection").version
     assert changed.load("pipeline/phase1_reflection").recipe.tests == ()
 
 
 def test_the_shipped_recipes_pass_their_tests(tmp_path):
     """Each has some, and the embedded runtime meets them."""
     outcomes = run(copied(tmp_path))
-    assert {o.recipe for o in outcomes} == set(open_shelf().names())
+    assert {o.recipe for o in outcomes} == set(open_recipes().names())
     assert [(o.recipe, o.test, o.faults) for o in outcomes if not o.passed] == []
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("name", open_shelf().names())
+@pytest.mark.parametrize("name", open_recipes().names())
 def test_the_shipped_tests_fail_on_another_answer(tmp_path, name):
     """The answers that a recipe's own prompt shows as examples have its shape, and are no answers to its tests."""
-    examples = answers_in("\n\n".join(text for _, text in open_shelf().load(name).prompts))
+    examples = example_answers("\n\n".join(text for _, text in open_recipes().load(name).prompts))
     folder = copied(tmp_path)
     outcomes = [outcome for example in examples for outcome in run(folder, name, runtime=FakeRuntime([example]))]
     assert outcomes and any(not outcome.passed for outcome in outcomes)
@@ -118,22 +118,22 @@ def test_recipes_are_tested_as_they_are_in_production(tmp_path, monkeypatch):
     folder = copied(tmp_path)
     settings = load_settings({"PANDORA_RECIPES": str(folder), "PANDORA_ROOT": str(tmp_path / "store")})
     other = "compression/compress_generic"
-    opened = governing.open_governing(settings)
+    opened = governing.open_recipe_admin(settings)
     first = opened.shelf.load_file(other)
     opened.versions.keep(first)
     edit(folder, f"recipes/{other}.yaml", first.recipe.description, "Another one.")
     opened.versions.keep(opened.shelf.load_file(other))
-    roll_back(opened.desk, other, By("ann", "worse"))
-    assign(opened.desk, "pipeline/phase1_reflection", ModelLayer.MIND, By("ann", "slow"))
-    asked: list[Shelf] = []
+    roll_back(opened.ctx, other, ChangeAttribution("ann", "worse"))
+    assign(opened.ctx, "pipeline/phase1_reflection", ModelLayer.MIND, ChangeAttribution("ann", "slow"))
+    asked: list[RecipeLoader] = []
 
     def trying(settings, shelf, counter, **more):
         asked.append(shelf)
-        return open_trying(settings, shelf, counter, **more)
+        return open_dry_run(settings, shelf, counter, **more)
 
     monkeypatch.setattr(governing, "open_trying", trying)
     runtime = FakeRuntime(['{"decision": "PROCEED"}'])
-    governing.tests_run(settings, opened, "reflection", runtime=runtime)
+    governing.run_tests(settings, opened, "reflection", runtime=runtime)
     assert {pack.layer for pack in runtime.packs} == {"MIND"}
     assert asked[0].load(other).version == first.version
 
@@ -141,9 +141,9 @@ def test_recipes_are_tested_as_they_are_in_production(tmp_path, monkeypatch):
 def test_outcomes_are_junit(tmp_path):
     """One suite a recipe, failures with every fault, control characters left out."""
     outcomes = [
-        Outcome("pipeline/a", "12ab", "first", (), 0.25),
-        Outcome("pipeline/a", "12ab", "second", ("one\x00", "two"), 0.5),
-        Outcome("pipeline/b", "34cd", "third", (), 0.0),
+        RecipeTestOutcome("pipeline/a", "12ab", "first", (), 0.25),
+        RecipeTestOutcome("pipeline/a", "12ab", "second", ("one\x00", "two"), 0.5),
+        RecipeTestOutcome("pipeline/b", "34cd", "third", (), 0.0),
     ]
     root = ElementTree.fromstring(junit_xml(outcomes))
     assert [(s.get("name"), s.get("tests"), s.get("failures")) for s in root] == [("pipeline/a", "2", "1"), ("pipeline/b", "1", "0")]

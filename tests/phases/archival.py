@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archive_selection import select_turns
 from pandora_dagster.wiring import open_archive
 from tests.phases.rig import gathers_all, retrieval
 
@@ -17,18 +17,18 @@ WORDS = [
 ]
 
 
-def desk_of(house, *, after=timedelta(), **rules):
+def desk_of(app, *, after=timedelta(), **rules):
     """The desk of an archival that happens `after` from now."""
-    desk = open_archive(house)
-    kit = replace(desk.kit, clock=lambda: datetime.now(UTC) + after)
-    return replace(desk, kit=kit, rules=replace(desk.rules, **rules))
+    ctx = open_archive(app)
+    deps = replace(ctx.deps, clock=lambda: datetime.now(UTC) + after)
+    return replace(ctx, deps=deps, rules=replace(ctx.rules, **rules))
 
 
-def archived(house, **how):
+def archived(app, **how):
     """One run over all that is due, and its rows."""
     rows = []
-    desk = desk_of(house, **how)
-    return house.run(archive_turns(select(desk), desk, on_row=rows.append)), rows
+    ctx = desk_of(app, **how)
+    return app.run(archive_turns(select_turns(ctx), ctx, on_row=rows.append)), rows
 
 
 def snapshot(folder):

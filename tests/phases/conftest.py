@@ -13,7 +13,7 @@ def rig(tmp_path) -> Iterator[Rig]:
     """A house in a folder of its own."""
     made = open_rig(tmp_path / "store")
     yield made
-    made.house.close()
+    made.app.close()
 
 
 @pytest.fixture
@@ -21,4 +21,4 @@ def anna(tmp_path) -> Iterator[Embedded]:
     """A person with sources of her own, on the embedded runtime."""
     made = Embedded(tmp_path / "store")
     yield made
-    made.house.close()
+    made.app.close()

@@ -13,7 +13,7 @@ from pandora_dagster.contracts.sources import Provenance, Research, Visit
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
 from pandora_dagster.settings import load_settings
 from pandora_dagster.text.sections import ContextDocument
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from tests.phases.rig import vocabulary
 from tests.stores.test_sources import RESEARCH, VISIT
 
@@ -35,14 +35,14 @@ class Embedded:
     """A house, its packs, and the person `anna`."""
 
     root: Path
-    house: House = field(init=False)
+    app: App = field(init=False)
     runtime: Recorder = field(default_factory=Recorder)
 
     def __post_init__(self) -> None:
-        self.house = open_house(load_settings({"PANDORA_ROOT": str(self.root)}), runtime=self.runtime, counter=vocabulary())
+        self.app = open_app(load_settings({"PANDORA_ROOT": str(self.root)}), runtime=self.runtime, counter=vocabulary())
 
     def remember(self, key: str, value: str, *, user: str = "anna", at: str = "2026-01-04T14:30:00Z", kind: str = "preference") -> None:
-        self.house.kit.memory.put(user_id(user), MemoryEntry(key, value, 0.9, None, at, kind))
+        self.app.dependencies.memory.put(user_id(user), MemoryEntry(key, value, 0.9, None, at, kind))
 
     def note(self, name: str, text: str, *, user: str = "anna") -> None:
         path = self.root / "users" / user / "notes" / name
@@ -53,26 +53,26 @@ class Embedded:
         born = datetime.now(UTC) - timedelta(hours=hours)
         times = {"created_at": born.isoformat(), "expires_at": (born + timedelta(hours=life)).isoformat()}
         found = Research.model_validate({**RESEARCH, "webpage_cache": [], **times, **changed})
-        self.house.kit.sources.put_research(user_id(user), found.model_copy(update={"provenance": origin(turn)}))
+        self.app.dependencies.sources.put_research(user_id(user), found.model_copy(update={"provenance": origin(turn)}))
 
     def visit(self, *, hours: float = 1.0, user: str = "anna", turn: int | None = None, **changed: object) -> None:
         seen = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
         found = Visit.model_validate({**VISIT, "visited_at": seen, **changed})
-        self.house.kit.sources.put_visit(user_id(user), found.model_copy(update={"provenance": origin(turn)}))
+        self.app.dependencies.sources.put_visit(user_id(user), found.model_copy(update={"provenance": origin(turn)}))
 
     def ask(self, query: str, *, user: str = "anna", session: str = "s1") -> TurnKey:
-        key = self.house.start(query, user=user, session=session)
-        self.house.run_turn(key, on_report=lambda _: None)
+        key = self.app.start(query, user=user, session=session)
+        self.app.run_turn(key, on_report=lambda _: None)
         return key
 
     def section(self, key: TurnKey, number: int) -> str:
-        return ContextDocument.parse(self.house.turns.load(key).context).body(number)
+        return ContextDocument.parse(self.app.turns.load(key).context).body(number)
 
     def gathered(self, key: TurnKey) -> dict:
-        return json.loads(self.house.turns.load(key).files["gathered_context.json"])
+        return json.loads(self.app.turns.load(key).files["gathered_context.json"])
 
     def plan(self, key: TurnKey) -> dict:
-        return json.loads(self.house.turns.load(key).files["retrieval_plan.json"])
+        return json.loads(self.app.turns.load(key).files["retrieval_plan.json"])
 
 
 def origin(turn: int | None) -> Provenance:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from pandora_dagster.compression.levels.config import SummarizationConfig
 from pandora_dagster.contracts.ids import SessionId, user_id
-from pandora_dagster.contracts.levels import Subject
-from pandora_dagster.phases.digests import digest_users, lost_narratives
-from pandora_dagster.phases.narratives import lost_turns, summarise_sessions
+from pandora_dagster.contracts.levels import LevelSubject
+from pandora_dagster.phases.digests import digest_users, missing_narratives
+from pandora_dagster.phases.narratives import missing_turns, summarise_sessions
 from pandora_dagster.wiring import open_levels
 from tests.phases.archival import LATER
 
@@ -19,7 +19,7 @@ NARRATIVE = "They talked about a chair."
 DIGEST = {"key_decisions": [], "tools_used": [], "errors_encountered": [], "progress_toward_goal": NARRATIVE, "open_questions": []}
 
 
-def imports(house, *conversations, user="anna", answer="Noted."):
+def imports(app, *conversations, user="anna", answer="Noted."):
     """Conversations (id, day, words...) into a store."""
     lines = [
         {
@@ -30,32 +30,32 @@ def imports(house, *conversations, user="anna", answer="Noted."):
         }
         for name, day, *words in conversations
     ]
-    assert not house.import_conversations((json.dumps(line).encode() for line in lines), where="test").faults
+    assert not app.import_conversations((json.dumps(line).encode() for line in lines), where="test").faults
 
 
-def levels(house, *, later=True, **triggers):
+def levels(app, *, later=True, **triggers):
     """The desk of the levels, forty days from now: what was said today is at rest."""
-    desk = open_levels(house)
-    rules = replace(desk.rules, triggers=replace(SummarizationConfig(), **triggers))
-    kit = replace(desk.kit, clock=lambda: datetime.now(UTC) + LATER) if later else desk.kit
-    return replace(desk, kit=kit, rules=rules)
+    ctx = open_levels(app)
+    rules = replace(ctx.rules, triggers=replace(SummarizationConfig(), **triggers))
+    deps = replace(ctx.deps, clock=lambda: datetime.now(UTC) + LATER) if later else ctx.deps
+    return replace(ctx, deps=deps, rules=rules)
 
 
-def night(desk, which=None):
+def night(ctx, which=None):
     """Both levels once; their reports, and the rows by subject."""
     rows = []
-    first = asyncio.run(summarise_sessions(desk, which, on_row=rows.append))
-    return (first, asyncio.run(digest_users(desk, on_row=rows.append))), {row.subject: row for row in rows}
+    first = asyncio.run(summarise_sessions(ctx, which, on_row=rows.append))
+    return (first, asyncio.run(digest_users(ctx, on_row=rows.append))), {row.subject: row for row in rows}
 
 
-def files(house):
+def files(app):
     """All narratives and digests of a store, as bytes."""
-    found = (p for name in ("narrative.json", "digest.json") for p in (house.settings.root / "users").rglob(name))
-    return {p.relative_to(house.settings.root).as_posix(): p.read_bytes() for p in found}
+    found = (p for name in ("narrative.json", "digest.json") for p in (app.settings.root / "users").rglob(name))
+    return {p.relative_to(app.settings.root).as_posix(): p.read_bytes() for p in found}
 
 
-def proved(house, desk):
+def proved(app, ctx):
     """Everything that speaks against no_fact_lost."""
-    users = house.turns.users()
-    sessions = [(Subject(user, s), stands) for user in users for s, stands in house.kit.index.sessions(user).items()]
-    return [f for one in sessions for f in lost_turns(desk, *one)] + [f for user in users for f in lost_narratives(desk, user)]
+    users = app.turns.users()
+    sessions = [(LevelSubject(user, s), stands) for user in users for s, stands in app.dependencies.index.sessions(user).items()]
+    return [f for one in sessions for f in missing_turns(ctx, *one)] + [f for user in users for f in missing_narratives(ctx, user)]

@@ -17,7 +17,7 @@ from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.settings import load_settings
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.tokens import TokenCounter
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from pandora_dagster.wiring.building import open_counter
 
 Says = str | Exception | tuple[str, str] | Callable[[PromptPack], str]
@@ -135,7 +135,7 @@ class ScriptedRuntime:
 class Rig:
     """A house of one store, its scripted runtime, and short ways to look at what a turn left."""
 
-    house: House
+    app: App
     runtime: ScriptedRuntime
 
     def say(self, **by_role: Says | list[Says]) -> None:
@@ -144,12 +144,12 @@ class Rig:
             self.runtime.script[role] = list(says) if isinstance(says, list) else [says]
 
     def start(self, query: str = "which chair?", *, user: str = "anna", session: str = "s1", mode: str = "chat") -> TurnKey:
-        return self.house.start(query, user=user, session=session, mode=mode)
+        return self.app.start(query, user=user, session=session, mode=mode)
 
     def run(self, key: TurnKey) -> list[PhaseReport]:
         """Run what is left of a turn; the reports of the phases that ran."""
         reports: list[PhaseReport] = []
-        self.house.run_turn(key, on_report=reports.append)
+        self.app.run_turn(key, on_report=reports.append)
         return reports
 
     def ask(self, query: str = "which chair?", **where: str) -> TurnKey:
@@ -159,19 +159,19 @@ class Rig:
         return key
 
     def turn(self, key: TurnKey) -> Turn:
-        return self.house.turns.load(key)
+        return self.app.turns.load(key)
 
     def section(self, key: TurnKey, number: int) -> str:
         return ContextDocument.parse(self.turn(key).context).body(number)
 
     def row(self, key: TurnKey) -> TurnRow:
-        return next(r for r in self.house.kit.index.rows(key.user) if r.number == key.number)
+        return next(r for r in self.app.dependencies.index.rows(key.user) if r.number == key.number)
 
     def halted(self, key: TurnKey) -> Intervention:
         """The intervention at which the turn stands."""
-        manifest = self.house.turns.manifest(key)
+        manifest = self.app.turns.manifest(key)
         assert manifest.state == "halted" and manifest.intervention
-        return self.house.interventions.show(manifest.intervention)
+        return self.app.interventions.show(manifest.intervention)
 
 
 @cache
@@ -184,4 +184,4 @@ def open_rig(root: Path, *, cookbook: Path | None = None) -> Rig:
     """A rig over the store `root`."""
     given = {"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(cookbook)} if cookbook else {})
     runtime = ScriptedRuntime()
-    return Rig(open_house(load_settings(given), runtime=runtime, counter=vocabulary()), runtime)
+    return Rig(open_app(load_settings(given), runtime=runtime, counter=vocabulary()), runtime)

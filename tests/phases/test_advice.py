@@ -9,7 +9,7 @@ from tests.phases.embedded import Embedded
 def anna(tmp_path):
     made = Embedded(tmp_path / "store")
     yield made
-    made.house.close()
+    made.app.close()
 
 
 @pytest.mark.parametrize("limit", ["I never eat fish.", "I am allergic to shellfish."])
@@ -17,7 +17,7 @@ def test_a_limit_of_the_session_is_given_to_who_asks_for_a_suggestion(anna, limi
     """In section 2 of the session's next turn, with its day and turn; not for a question of fact about something else."""
     anna.ask(limit, session="home")
     key = anna.ask("Suggest a dinner for tonight.", session="home")
-    assert f"({anna.house.turns.load(key).manifest.created_at[:10]}) {limit}" in anna.section(key, 2)
+    assert f"({anna.app.turns.load(key).manifest.created_at[:10]}) {limit}" in anna.section(key, 2)
     assert limit not in anna.section(anna.ask("When was the moon landing?", session="home"), 2)
 
 

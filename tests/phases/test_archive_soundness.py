@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.archive import Kept, Outcome
+from pandora_dagster.contracts.archive import NotDueReason, ArchiveOutcome
 from pandora_dagster.contracts.archive_days import DayCheck
 from pandora_dagster.contracts.lineage import DocumentId, Relation
 from pandora_dagster.contracts.words import InterventionType, TurnState
 from pandora_dagster.errors import HaltError, StoreError
 from pandora_dagster.phases import archive_day
 from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select
-from pandora_dagster.phases.archived_days import archived_days
-from pandora_dagster.phases.proving import proved
+from pandora_dagster.phases.archive_selection import select_turns
+from pandora_dagster.phases.archived_days import verify_days
+from pandora_dagster.phases.proving import check_links
 from pandora_dagster.phases.restoring import pin, restore
 from pandora_dagster.phases.retention import prune
-from pandora_dagster.selection.due import day_of
+from pandora_dagster.selection.due import local_day
 from pandora_dagster.stores import archived as archived_folders
 from tests.phases.archival import LATER, archived, desk_of, snapshot, two_turns
 
@@ -47,9 +47,9 @@ def before_the_switch(contents, **how):
 
 def verdicts(rig, key, **how):
     """The checks of the turn's day."""
-    desk = desk_of(rig.house, after=LATER)
-    day = day_of(rig.house.turns.manifest(key).last_activity, desk.rules.zone)
-    (found,) = archived_days({day}, desk, **how)
+    ctx = desk_of(rig.app, after=LATER)
+    day = local_day(rig.app.turns.manifest(key).last_activity, ctx.rules.zone)
+    (found,) = verify_days({day}, ctx, **how)
     return {v.check: v for v in found.verdicts}
 
 
@@ -66,9 +66,9 @@ def verdicts(rig, key, **how):
 def test_a_record_that_does_not_vouch_for_its_facts_fails_the_day(live, change, says):
     """The verdict of the compression is what the check goes by, document by document."""
     rig, _, key = live
-    archived(rig.house, after=LATER)
+    archived(rig.app, after=LATER)
     assert verdicts(rig, key)[DayCheck.NO_FACT_LOST].passed
-    path = Path(rig.house.turns.path(key)) / "turn.json"
+    path = Path(rig.app.turns.path(key)) / "turn.json"
     told = json.loads(path.read_text())
     shortened = next(d for d in told["archive"]["documents"] if not d["whole"])
     shortened.update(change)
@@ -80,8 +80,8 @@ def test_a_record_that_does_not_vouch_for_its_facts_fails_the_day(live, change, 
 def test_a_page_opens_no_cold_object_unless_it_is_asked_to(live):
     """Without originals that check has no verdict: nothing is said of what nobody looked at."""
     rig, _, key = live
-    archived(rig.house, after=LATER)
-    (rig.house.settings.root / rig.house.turns.manifest(key).archive.cold).write_bytes(b"gone wrong")
+    archived(rig.app, after=LATER)
+    (rig.app.settings.root / rig.app.turns.manifest(key).archive.cold).write_bytes(b"gone wrong")
     told = verdicts(rig, key, originals=False)
     assert DayCheck.ORIGINALS_RESTORABLE not in told and len(told) == len(DayCheck) - 1
     assert not verdicts(rig, key)[DayCheck.ORIGINALS_RESTORABLE].passed
@@ -90,20 +90,20 @@ def test_a_page_opens_no_cold_object_unless_it_is_asked_to(live):
 def test_a_turn_is_judged_again_when_its_lock_is_held(live):
     """Pinned between selection and archival: it stays, with the reason."""
     rig, first, key = live
-    desk, told = desk_of(rig.house, after=LATER), []
-    selected = select(desk)
-    pin(key, desk)
-    rig.house.run(archive_turns(selected, desk, on_row=told.append))
-    assert {row.key: row.outcome for row in told} == {first: Outcome.ARCHIVED, key: Outcome.KEPT}
-    assert rig.house.turns.manifest(key).state == "saved"
-    assert {one.key: one.kept for one in select(desk).not_due} == {key: Kept.HELD}
+    ctx, told = desk_of(rig.app, after=LATER), []
+    selected = select_turns(ctx)
+    pin(key, ctx)
+    rig.app.run(archive_turns(selected, ctx, on_row=told.append))
+    assert {row.key: row.outcome for row in told} == {first: ArchiveOutcome.ARCHIVED, key: ArchiveOutcome.KEPT}
+    assert rig.app.turns.manifest(key).state == "saved"
+    assert {one.key: one.kept for one in select_turns(ctx).not_due} == {key: NotDueReason.HELD}
 
 
 @pytest.mark.parametrize("wrong", ["question", "section"])
 def test_a_compression_that_touches_the_question_or_a_section_is_refused(live, monkeypatch, wrong):
     """Whatever says that its facts are kept: section 0 stands as it was, and no section goes."""
     rig, _, key = live
-    real = type(rig.house.kit.summarizer).condense
+    real = type(rig.app.dependencies.summarizer).condense
 
     async def changed(self, content, **how):
         shrunk = await real(self, content, **how)
@@ -114,10 +114,10 @@ def test_a_compression_that_touches_the_question_or_a_section_is_refused(live, m
         return replace(shrunk, text=shrunk.text[: shrunk.text.index("\n## 6")])
 
     before = rig.turn(key).context
-    monkeypatch.setattr(type(rig.house.kit.summarizer), "condense", changed)
-    report, _ = archived(rig.house, after=LATER)
+    monkeypatch.setattr(type(rig.app.dependencies.summarizer), "condense", changed)
+    report, _ = archived(rig.app, after=LATER)
     assert not report.failed
-    (about,) = [d for d in rig.house.turns.manifest(key).archive.documents if d.name == "context.md"]
+    (about,) = [d for d in rig.app.turns.manifest(key).archive.documents if d.name == "context.md"]
     assert "section 0" in about.whole and about.sha_before == about.sha_after
     assert rig.turn(key).context == before
 
@@ -128,49 +128,49 @@ def test_a_restoring_that_is_cut_off_leaves_the_archived_turn(live, monkeypatch,
     what it was, the next restoring ends it."""
     rig, _, key = live
     original = rig.turn(key)
-    archived(rig.house, after=LATER)
+    archived(rig.app, after=LATER)
     before = rig.turn(key)
     assert before.context != original.context
     with monkeypatch.context() as patch:
         patch.setattr(archived_folders, "_write", before_the_switch)
         with pytest.raises(StoreError):
-            restore(key, desk_of(rig.house, after=LATER))
-    assert rig.house.turns.load(key) == before and (Path(rig.house.turns.path(key)) / "context.md").read_text() == before.context
+            restore(key, desk_of(rig.app, after=LATER))
+    assert rig.app.turns.load(key) == before and (Path(rig.app.turns.path(key)) / "context.md").read_text() == before.context
     if night:
-        rig.house.turn_index.put([next(r for r in rig.house.turn_index.rows(key.user) if r.number == key.number).model_copy(update=SAVED)])
-        _, rows = archived(rig.house, after=LATER)
-        assert [(row.key, row.outcome) for row in rows] == [(key, Outcome.FINISHED)] and rig.house.turns.load(key) == before
-        assert set(snapshot(rig.house.turns.path(key))) == {"turn.json", *(d.name for d in before.manifest.archive.documents)}
-        assert [one for one in rig.house.lineage.prove(DocumentId.parse(f"{key}/context.md")) if getattr(one, "fault", one)] == []
-    restore(key, desk_of(rig.house, after=LATER))
+        rig.app.turn_index.put([next(r for r in rig.app.turn_index.rows(key.user) if r.number == key.number).model_copy(update=SAVED)])
+        _, rows = archived(rig.app, after=LATER)
+        assert [(row.key, row.outcome) for row in rows] == [(key, ArchiveOutcome.FINISHED)] and rig.app.turns.load(key) == before
+        assert set(snapshot(rig.app.turns.path(key))) == {"turn.json", *(d.name for d in before.manifest.archive.documents)}
+        assert [one for one in rig.app.lineage.prove(DocumentId.parse(f"{key}/context.md")) if getattr(one, "fault", one)] == []
+    restore(key, desk_of(rig.app, after=LATER))
     assert rig.turn(key) == original
 
 
 def test_a_turn_whose_rows_a_crash_kept_back_gets_its_lineage(live):
     """Archived, but neither row nor lineage were written: the next night puts both."""
     rig, _, key = live
-    row = next(r for r in rig.house.turn_index.rows(key.user) if r.number == key.number)
-    said = rig.house.turn_index.said(key.user)[key.number]
-    archived(rig.house, after=LATER)
-    index = rig.house.lineage.index
+    row = next(r for r in rig.app.turn_index.rows(key.user) if r.number == key.number)
+    said = rig.app.turn_index.said(key.user)[key.number]
+    archived(rig.app, after=LATER)
+    index = rig.app.lineage.index
     told = index.of(key.user, [str(key)])
-    rig.house.turn_index.put([row.model_copy(update={"messages": said})])
+    rig.app.turn_index.put([row.model_copy(update={"messages": said})])
     index.put([], owners=[str(key)])
-    _, rows = archived(rig.house, after=LATER)
-    assert [(r.key, r.outcome) for r in rows] == [(key, Outcome.FINISHED)]
+    _, rows = archived(rig.app, after=LATER)
+    assert [(r.key, r.outcome) for r in rows] == [(key, ArchiveOutcome.FINISHED)]
     assert index.of(key.user, [str(key)]) == told and any("/cold/" in edge.parent for edge in told)
 
 
 def test_large_turns_go_to_the_disk_in_smaller_batches(live, monkeypatch):
     """What a run holds in memory is bounded by bytes, not by a number of turns."""
     rig, first, key = live
-    desk = desk_of(rig.house, after=LATER)
-    assert desk.folders.size(key) == sum(p.stat().st_size for p in Path(rig.house.turns.path(key)).rglob("*") if p.is_file())
+    ctx = desk_of(rig.app, after=LATER)
+    assert ctx.folders.size(key) == sum(p.stat().st_size for p in Path(rig.app.turns.path(key)).rglob("*") if p.is_file())
     sizes = []
-    real = type(desk.cold).put
-    monkeypatch.setattr(type(desk.cold), "put", lambda self, objects: sizes.append(len(objects)) or real(self, objects))
-    monkeypatch.setattr(archive_day, "_BATCH_BYTES", desk.folders.size(first))
-    rig.house.run(archive_turns(select(desk), desk))
+    real = type(ctx.cold).put
+    monkeypatch.setattr(type(ctx.cold), "put", lambda self, objects: sizes.append(len(objects)) or real(self, objects))
+    monkeypatch.setattr(archive_day, "_BATCH_BYTES", ctx.folders.size(first))
+    rig.app.run(archive_turns(select_turns(ctx), ctx))
     assert sizes == [1, 1]
 
 
@@ -180,7 +180,7 @@ def test_no_more_documents_are_shortened_at_a_time_than_allowed(live, monkeypatc
     for n in range(4):
         rig.ask(f"and chair {n}?")
     now, most = [0], [0]
-    real = type(rig.house.kit.summarizer).condense
+    real = type(rig.app.dependencies.summarizer).condense
 
     async def counted(self, content, **how):
         now[0] += 1
@@ -191,8 +191,8 @@ def test_no_more_documents_are_shortened_at_a_time_than_allowed(live, monkeypatc
         finally:
             now[0] -= 1
 
-    monkeypatch.setattr(type(rig.house.kit.summarizer), "condense", counted)
-    archived(rig.house, after=LATER, concurrency=2)
+    monkeypatch.setattr(type(rig.app.dependencies.summarizer), "condense", counted)
+    archived(rig.app, after=LATER, concurrency=2)
     assert most[0] == 2
 
 
@@ -203,27 +203,27 @@ def test_a_model_that_is_down_ends_the_night(live, monkeypatch):
 
     async def down(self, content, *, site, **how):
         called.append(site.turn)
-        opened = rig.house.interventions.open(InterventionType.RUNTIME_UNREACHABLE, "the server is down", user_id="anna", turn_id="")
+        opened = rig.app.interventions.open(InterventionType.RUNTIME_UNREACHABLE, "the server is down", user_id="anna", turn_id="")
         raise HaltError("the server is down", intervention_id=opened.id, hint="start it")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(rig.house.kit.summarizer), "condense", down)
-        report, _ = archived(rig.house, after=LATER, concurrency=1)
+        patch.setattr(type(rig.app.dependencies.summarizer), "condense", down)
+        report, _ = archived(rig.app, after=LATER, concurrency=1)
     assert report.stopped == "the server is down" and report.hint == "start it" and len(called) == 1
-    assert {rig.house.turns.manifest(k).state for k in (first, key)} == {"saved"}
-    again, _ = archived(rig.house, after=LATER)
-    assert again.counts == {Outcome.ARCHIVED: 2} and not again.stopped
+    assert {rig.app.turns.manifest(k).state for k in (first, key)} == {"saved"}
+    again, _ = archived(rig.app, after=LATER)
+    assert again.counts == {ArchiveOutcome.ARCHIVED: 2} and not again.stopped
 
 
 def test_a_section_in_another_place_is_no_section(live):
     """Both texts have their hashes; the place says something else."""
     rig, _, key = live
-    lineage = rig.house.lineage
+    lineage = rig.app.lineage
     edge = next(e for e in lineage.index.of(key.user, [str(key)]) if e.relation is Relation.SECTION and e.parent.endswith("#2"))
     start, end = edge.span
-    (link,) = proved([edge], lineage.texts())
+    (link,) = check_links([edge], lineage.texts())
     assert not link.fault
-    (moved,) = proved([edge.model_copy(update={"span": (start - 3, end - 3)})], lineage.texts())
+    (moved,) = check_links([edge.model_copy(update={"span": (start - 3, end - 3)})], lineage.texts())
     assert "say something else: expected the section" in moved.fault
 
 
@@ -231,8 +231,8 @@ def test_a_page_of_lineage_shows_no_credential(rig):
     """What somebody pasted into a question stands in the turn, and on no page."""
     secret = "sk-" + "a1B2c3D4e5F6g7H8i9J0" * 2
     key = rig.ask(f"my key is {secret}, which chair?")
-    archived(rig.house, after=LATER)
-    page = rig.house.lineage.page(DocumentId.parse(f"{key}/context.md"))
+    archived(rig.app, after=LATER)
+    page = rig.app.lineage.page(DocumentId.parse(f"{key}/context.md"))
     assert "which chair?" in page and secret not in page
 
 
@@ -240,12 +240,12 @@ def test_a_page_of_lineage_shows_no_credential(rig):
 def test_bytes_are_on_the_disk_before_their_name(live, monkeypatch, where):
     """Each file is synced before it is renamed, and its folder after: what a power cut leaves is whole."""
     rig, _, _ = live
-    root = rig.house.settings.root
+    root = rig.app.settings.root
     steps = []
     fsync, rename = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda fd: steps.append(("sync", str(Path(f"/proc/self/fd/{fd}").readlink()))) or fsync(fd))
     monkeypatch.setattr(os, "replace", lambda a, b: steps.append(("name", str(a), str(b))) or rename(a, b))
-    archived(rig.house, after=LATER)
+    archived(rig.app, after=LATER)
     below = str(root / "cold") if where == "cold" else str(root / "users")
     named = [(n, step[1], step[2]) for n, step in enumerate(steps) if step[0] == "name" and step[2].startswith(below)]
     wanted = (".tar.zst",) if where == "cold" else ("turn.json", "context.md")
@@ -261,18 +261,18 @@ def test_what_a_prune_calls_deleted_is_nowhere(live, monkeypatch):
     turn is told so in the lineage."""
     rig, first, key = live
     original = rig.turn(first).context
-    archived(rig.house, after=LATER)
-    before, desk = rig.turn(first), desk_of(rig.house, after=LATER)
+    archived(rig.app, after=LATER)
+    before, ctx = rig.turn(first), desk_of(rig.app, after=LATER)
     with monkeypatch.context() as patch:
         patch.setattr(archived_folders, "_write", before_the_switch)
-        patch.setattr(type(desk.folders), "settle", lambda *_: None)
+        patch.setattr(type(ctx.folders), "settle", lambda *_: None)
         with pytest.raises(StoreError):
-            restore(first, desk)
-    document = Path(rig.house.turns.path(first)) / "context.md"
+            restore(first, ctx)
+    document = Path(rig.app.turns.path(first)) / "context.md"
     assert document.read_text() == original
-    desk.holds.remove(first)
-    pin(key, desk)
-    report = prune(desk_of(rig.house, after=timedelta(days=500)), older_than_days=365, by="a test")
+    ctx.holds.remove(first)
+    pin(key, ctx)
+    report = prune(desk_of(rig.app, after=timedelta(days=500)), older_than_days=365, by="a test")
     assert [turn.key for turn in report.pruned] == [first]
     assert document.read_text() == before.context and not (document.parent / ".kept").exists()
-    assert rig.house.verify_index() == () and rig.house.turns.load(first) == before
+    assert rig.app.verify_index() == () and rig.app.turns.load(first) == before

@@ -11,14 +11,14 @@ def anna(tmp_path):
     """A house with nothing in it yet."""
     made = Embedded(tmp_path / "store")
     yield made
-    made.house.close()
+    made.app.close()
 
 
 def asked(anna, query, user="anna"):
     """A turn's key, its state, and why it halted."""
     key = anna.ask(query, user=user)
-    manifest = anna.house.turns.manifest(key)
-    message = anna.house.interventions.show(manifest.intervention).message if manifest.intervention else ""
+    manifest = anna.app.turns.manifest(key)
+    message = anna.app.interventions.show(manifest.intervention).message if manifest.intervention else ""
     return key, manifest.state, message
 
 
@@ -37,9 +37,9 @@ def test_an_odd_query_is_a_turn_like_any_other(anna, query, state):
     """It is stored as it was said, tells nothing of another person, and the next question finds what was there before."""
     asked(anna, "The walnut desk of ben costs 4711 euros.", user="ben")
     key, found, message = asked(anna, query)
-    assert (found, message) == (state, "") and query in anna.house.turns.load(key).context
+    assert (found, message) == (state, "") and query in anna.app.turns.load(key).context
     assert not any("4711" in part.text for pack in anna.runtime.packs if pack.query == query for part in pack.parts)
-    assert anna.house.verify_index() == ()
+    assert anna.app.verify_index() == ()
 
 
 def test_a_query_of_100000_characters_halts_with_its_size_and_stays_stored(anna):
@@ -47,21 +47,21 @@ def test_a_query_of_100000_characters_halts_with_its_size_and_stays_stored(anna)
     query = "reservation " * 8_400
     key, state, message = asked(anna, query)
     assert state == "halted" and "expected at most" in message and "query 8" in message
-    assert query.strip() in anna.house.turns.load(key).context
+    assert query.strip() in anna.app.turns.load(key).context
 
 
 @pytest.mark.parametrize("query", ["", "  \n\t"])
 def test_an_empty_query_opens_no_turn(anna, query):
     """One sentence."""
     with pytest.raises(InputError, match="query: empty; expected the words of a question or request"):
-        anna.house.start(query, user="anna")
-    assert not list(anna.house.turns.keys())
+        anna.app.start(query, user="anna")
+    assert not list(anna.app.turns.keys())
 
 
 def test_notes_that_can_not_be_read_cost_no_turn_and_are_named(anna, tmp_path):
     """Broken front matter, 20 MB, bytes that are no text, links out of the folder, a link to itself: the good note is found."""
     anna.note("good.md", "# Walnut\nThe walnut desk stands in the hall.")
-    folder = anna.house.settings.root / "users" / "anna" / "notes"
+    folder = anna.app.settings.root / "users" / "anna" / "notes"
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("The walnut desk is a secret.")
@@ -71,8 +71,8 @@ def test_notes_that_can_not_be_read_cost_no_turn_and_are_named(anna, tmp_path):
     for name, target in (("link.md", outside / "secret.md"), ("linked", outside), ("loop.md", folder / "loop.md")):
         (folder / name).symlink_to(target)
     key, state, _ = asked(anna, "where does the walnut desk stand?")
-    assert state == "saved" and "in the hall" in anna.house.answered(key).response
-    plan = next(p for p in anna.house.turns.manifest(key).phases if p.phase == "retrieval_plan")
+    assert state == "saved" and "in the hall" in anna.app.answered(key).response
+    plan = next(p for p in anna.app.turns.manifest(key).phases if p.phase == "retrieval_plan")
     notices = "\n".join(plan.report["facts"]["notices"])
     for says in (
         "broken.md:3: front matter",
@@ -97,12 +97,12 @@ def test_notes_that_can_not_be_read_cost_no_turn_and_are_named(anna, tmp_path):
 def test_a_damaged_page_of_preferences_halts_and_mended_the_turn_goes_on(anna, change, says):
     """The sentence names the page; the page is as the person left it."""
     anna.remember("budget", "900")
-    page = anna.house.settings.root / "users" / "anna" / "preferences.md"
+    page = anna.app.settings.root / "users" / "anna" / "preferences.md"
     good = page.read_text()
     page.write_text(change(good))
     assert page.read_text() != good
     key, state, message = asked(anna, "what is my budget?")
     assert state == "halted" and "preferences.md" in message and says in message and page.read_text() == change(good)
     page.write_text(good)
-    anna.house.run_turn(key, on_report=lambda report: None)
-    assert anna.house.turns.manifest(key).state == "saved" and "900" in anna.house.answered(key).response
+    anna.app.run_turn(key, on_report=lambda report: None)
+    assert anna.app.turns.manifest(key).state == "saved" and "900" in anna.app.answered(key).response

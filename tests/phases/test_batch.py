@@ -14,11 +14,11 @@ from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import RuntimeUnreachableError, StoreError
-from pandora_dagster.phases.batch import BatchDesk, open_batch, rows_of, run_batch
+from pandora_dagster.phases.batch import BatchContext, open_batch, batch_rows, run_batch
 from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.batches import BatchFiles
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from tests.phases.rig import vocabulary
 
 DAY = "2026-01-04"
@@ -56,7 +56,7 @@ class Places:
     asked: int = 0
     later: list[int] = field(default_factory=list)
 
-    def places(self) -> int:
+    def max_concurrent_calls(self) -> int:
         self.asked += 1
         return self.later.pop(0) if self.later else self.count
 
@@ -70,19 +70,19 @@ class Night:
         from datetime import UTC, datetime
 
         self.server = Server(lambda: datetime.now(UTC))
-        self.house: House = open_house(load_settings({"PANDORA_ROOT": str(self.root)}), runtime=self.server, counter=vocabulary())
-        self.desk = BatchDesk(self.house.kit, BatchFiles(self.root), self.capacity, UserId("me"))
+        self.app: App = open_app(load_settings({"PANDORA_ROOT": str(self.root)}), runtime=self.server, counter=vocabulary())
+        self.ctx = BatchContext(self.app.dependencies, BatchFiles(self.root), self.capacity, UserId("me"))
 
     def open(self, *lines: Mapping[str, object] | str, digest: str = "ab" * 32) -> Batch:
         data = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines).encode()
-        return open_batch(self.desk, data, digest=digest, file="q.jsonl", day=DAY)
+        return open_batch(self.ctx, data, digest=digest, file="q.jsonl", day=DAY)
 
     def run(self, batch: Batch) -> tuple[tuple[BatchRow, ...], list[BatchRow]]:
         heard: list[BatchRow] = []
-        return self.house.run(run_batch(batch, self.desk, on_row=heard.append)), heard
+        return self.app.run(run_batch(batch, self.ctx, on_row=heard.append)), heard
 
     def phases(self) -> list[tuple[str, int]]:
-        manifests = [self.house.turns.manifest(key) for key in sorted(self.house.turns.keys())]
+        manifests = [self.app.turns.manifest(key) for key in sorted(self.app.turns.keys())]
         return [(f"{m.user_id}:{m.turn_id}", len(m.phases)) for m in manifests]
 
 
@@ -90,7 +90,7 @@ class Night:
 def night(tmp_path: Path):
     opened = Night(tmp_path)
     yield opened
-    opened.house.close()
+    opened.app.close()
 
 
 def asks(count: int, **told: str) -> list[dict[str, str]]:
@@ -110,9 +110,9 @@ def test_all_lines_come_to_their_end(night: Night) -> None:
     """Each turn is saved with its words; every line is heard of once, and the rows come in the order of the lines."""
     rows, heard = night.run(night.open(*asks(5), "{"))
     assert [(row.line, row.state) for row in rows] == [(n, TurnState.SAVED) for n in range(1, 6)] + [(6, "rejected")]
-    assert sorted(heard, key=lambda row: row.line) == list(rows) and all(row.settled for row in rows)
+    assert sorted(heard, key=lambda row: row.line) == list(rows) and all(row.is_finished for row in rows)
     assert all(row.tokens > 0 for row in rows[:5])
-    assert "desk number 3" in night.house.turns.load(night.open().queries[3].key).context
+    assert "desk number 3" in night.app.turns.load(night.open().queries[3].key).context
 
 
 def test_a_second_run_does_nothing_again(night: Night) -> None:
@@ -129,7 +129,7 @@ def test_a_run_that_was_cut_off_goes_on(night: Night) -> None:
     batch = night.open(*asks(4))
 
     async def stopped(after: int) -> None:
-        task = asyncio.ensure_future(run_batch(batch, night.desk))
+        task = asyncio.ensure_future(run_batch(batch, night.ctx))
         while len(night.server.order) < after:  # noqa: ASYNC110 - a count of what others do
             await asyncio.sleep(0)
         task.cancel()
@@ -137,15 +137,15 @@ def test_a_run_that_was_cut_off_goes_on(night: Night) -> None:
             await task
 
     night.capacity.count = 1
-    night.house.run(stopped(14))
-    states = [night.house.turns.manifest(key).state for key in sorted(night.house.turns.keys())]
+    night.app.run(stopped(14))
+    states = [night.app.turns.manifest(key).state for key in sorted(night.app.turns.keys())]
     assert TurnState.OPEN in states and len(states) < 4
-    assert [row.state for row in rows_of(batch, night.house.kit)].count(TurnState.OPEN) >= 2
+    assert [row.state for row in batch_rows(batch, night.app.dependencies)].count(TurnState.OPEN) >= 2
     rows, _ = night.run(batch)
     assert all(row.state == TurnState.SAVED for row in rows)
     assert len(night.phases()) == 4 and len({count for _, count in night.phases()}) == 1
-    for key in sorted(night.house.turns.keys()):
-        phases = [record.phase for record in night.house.turns.load(key).manifest.phases]
+    for key in sorted(night.app.turns.keys()):
+        phases = [record.phase for record in night.app.turns.load(key).manifest.phases]
         assert len(phases) == len(set(phases))
 
 
@@ -184,8 +184,8 @@ def test_a_turn_that_met_no_server_is_tried_again(night: Night) -> None:
     night.server.away_for = {batch.queries[0].query: 5, batch.queries[1].query: 100}
     rows, heard = night.run(batch)
     assert [row.state for row in rows] == [TurnState.SAVED, TurnState.HALTED, TurnState.SAVED]
-    assert [row.line for row in heard] == [3, 1, 2] and rows[1].settled
-    halt = night.house.interventions.show(rows[1].intervention)
+    assert [row.line for row in heard] == [3, 1, 2] and rows[1].is_finished
+    halt = night.app.interventions.show(rows[1].intervention)
     assert halt.type == "runtime_unreachable" and "refused" in rows[1].reason
 
 
@@ -218,7 +218,7 @@ def test_a_turn_that_is_damaged_keeps_nobody(night: Night) -> None:
     """Its line says what is wrong with it; the others go on."""
     batch = night.open(*asks(2))
     night.run(batch)
-    (Path(night.house.folder(batch.queries[0].key)) / "turn.json").write_text("{")
+    (Path(night.app.folder(batch.queries[0].key)) / "turn.json").write_text("{")
     rows, _ = night.run(batch)
     assert [row.state for row in rows] == [TurnState.HALTED, TurnState.SAVED] and "turn.json" in rows[0].reason
-    assert not rows[0].settled
+    assert not rows[0].is_finished

@@ -47,7 +47,7 @@ def growing(rig):
     """`growing(sizes...)`: a turn whose tool gives results of so many paragraphs."""
 
     def build(*sizes: int) -> Telling:
-        telling = rig.house.kit.tools["doc.search"] = Telling(*sizes)
+        telling = rig.app.dependencies.tools["doc.search"] = Telling(*sizes)
         rig.say(planner=plan("coordinator"), executor=[*[command()] * len(sizes), COMPLETE], coordinator=tool("doc.search"))
         rig.say(compressor=shortens)
         return telling
@@ -69,7 +69,7 @@ def test_section_4_gives_older_results_less_and_keeps_the_newest_whole(rig, grow
     assert "$10049.00" in section and "$22949.00" in section
     assert all(telling.text(call) in bundle for call in range(3))
     older = section.partition("### Result 3")[0]
-    assert rig.house.kit.counter.count(older) <= 1_500
+    assert rig.app.dependencies.counter.count(older) <= 1_500
 
 
 def test_the_phase_shows_what_became_of_every_fact(rig, growing):
@@ -90,10 +90,10 @@ def test_the_embedded_way_is_recorded_beside_the_other_calls(rig, growing):
     growing(40, 30)
     rig.say(compressor="I'm sorry, but I can't help with that.")
     key = rig.ask()
-    lines = [json.loads(line) for line in (rig.house.folder(key) / "calls.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (rig.app.folder(key) / "calls.jsonl").read_text().splitlines()]
     made = [line for line in lines if line["recipe"] == "compress_tool_result" and line["runtime"] == "extractive"]
     assert made and made[0]["success"] and made[0]["compression_savings"] > 0
-    assert not rig.house.interventions.list() and rig.turn(key).manifest.state == "saved"
+    assert not rig.app.interventions.list() and rig.turn(key).manifest.state == "saved"
 
 
 @pytest.mark.parametrize("error", [RuntimeUnreachableError("429"), ModelTimeoutError("no answer within 30000 ms")])
@@ -103,7 +103,7 @@ def test_a_compressing_model_that_is_down_halts_the_turn_and_loses_nothing(error
     rig.say(compressor=error)
     key = rig.ask()
     assert rig.halted(key).type in ("runtime_unreachable", "timeout") and rig.halted(key).phase == "tool_results"
-    assert len(rig.house.interventions.list()) == 1
+    assert len(rig.app.interventions.list()) == 1
     growing(2)
     rig.run(key)
     assert rig.turn(key).manifest.state == "saved"
@@ -118,7 +118,7 @@ def test_a_context_over_8600_comes_back_to_7500_with_the_original_beside(rig, gr
     rig.say(synthesizer=answer, planner=json.dumps({**json.loads(plan("coordinator")), "tasks": tasks}))
     key = rig.ask(words)
     turn = rig.turn(key)
-    assert rig.house.kit.counter.count(turn.context) <= 8_600
+    assert rig.app.dependencies.counter.count(turn.context) <= 8_600
     whole = turn.files["section_4_whole.md"]
     assert telling.text(1) in whole and telling.text(1) not in rig.section(key, 4)
     assert rig.section(key, 0) == words and turn.files["response.md"] == answer + "\n"
@@ -128,20 +128,20 @@ def test_a_context_over_8600_comes_back_to_7500_with_the_original_beside(rig, gr
 def test_an_answer_over_its_budget_is_whole_for_its_validation_and_for_the_person(rig):
     """000 section 11.3 and 001 section 7: section 5 is compressed once section 6 has judged it; response.md, the printed answer and its
     citations are whole, and the section leads there. Another validation judges the whole answer again."""
-    stored = rig.house.kit.tools["doc.search"] = Telling(2)
+    stored = rig.app.dependencies.tools["doc.search"] = Telling(2)
     rig.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("doc.search"), compressor=shortens)
     answer = "\n\n".join(f"Chair CH{n}00X was paid with ${n}49.00 [1]. {FILLER}" for n in range(1, 61))
     rig.say(synthesizer=answer)
     key = rig.ask("which chairs were paid?")
     turn, section = rig.turn(key), rig.section(key, 5)
     assert turn.manifest.state == "saved" and stored.calls == 1
-    assert rig.house.kit.counter.count(section) <= 2_000 and section.endswith("Whole answer: `response.md`")
+    assert rig.app.dependencies.counter.count(section) <= 2_000 and section.endswith("Whole answer: `response.md`")
     assert "$6049.00" in section and "[1]" in section
-    assert turn.files["response.md"] == answer + "\n" and rig.house.answered(key).response == answer
-    assert [c["label"] for c in rig.house.answered(key).citations] == ["1"]
+    assert turn.files["response.md"] == answer + "\n" and rig.app.answered(key).response == answer
+    assert [c["label"] for c in rig.app.answered(key).citations] == ["1"]
     assert phase_record(rig, key, "validation").report["facts"]["compressions"][0]["document"] == "response.md"
     judged = rig.runtime.of("validator")
-    rig.house.run(run_phase("validation", key, rig.house.kit))
+    rig.app.run(run_phase("validation", key, rig.app.dependencies))
     again = rig.runtime.of("validator")[len(judged) :]
     assert again[0].document("context.md") == judged[0].document("context.md")
     assert answer in judged[0].document("context.md")
@@ -156,13 +156,13 @@ def test_later_turns_and_searches_read_the_whole_of_an_answer_over_its_budget(ri
     section = rig.section(first, 5)
     assert section.count(FILLER) < 30 and section.endswith("Whole answer: `response.md`")
     assert answer in rig.row(first).text
-    found = rig.house.turn_index.messages("anna", "weekend families", limit=1)
+    found = rig.app.turn_index.messages("anna", "weekend families", limit=1)
     assert [(m.turn_id, m.message_id) for m in found] == [(first.turn_id, "answer")] and answer in found[0].text
-    assert rig.house.verify_index() == ()
+    assert rig.app.verify_index() == ()
     rig.say(planner=plan("synthesis"), retrieval=retrieval(first.number))
     key = rig.ask("who planned a weekend with the families?")
     row = phase_record(rig, key, "gathered_context").report["facts"]["compressions"][0]
-    assert row["document"] == f"turns/{first.turn_id}/context.md" and row["tokens_before"] > rig.house.kit.counter.count(answer)
+    assert row["document"] == f"turns/{first.turn_id}/context.md" and row["tokens_before"] > rig.app.dependencies.counter.count(answer)
 
 
 def test_a_prior_turn_over_its_limit_is_compressed_to_it(rig, growing):
@@ -173,7 +173,7 @@ def test_a_prior_turn_over_its_limit_is_compressed_to_it(rig, growing):
     rig.say(planner=plan("synthesis"), retrieval=retrieval(first.number))
     key = rig.ask("what was chair CH12000X sold for?")
     item = rig.runtime.of("context_synthesis")[-1].document("prior_turns")
-    assert "$12049.00" in item and rig.house.kit.counter.count(item) <= 1_560
+    assert "$12049.00" in item and rig.app.dependencies.counter.count(item) <= 1_560
     assert phase_record(rig, key, "gathered_context").report["facts"]["compressions"][0]["document"] == f"turns/{first.turn_id}/context.md"
     assert rig.turn(first) == before
 
@@ -181,8 +181,8 @@ def test_a_prior_turn_over_its_limit_is_compressed_to_it(rig, growing):
 def test_switched_off_a_call_over_its_budget_halts(rig, growing):
     """COMPRESSION_ENABLED=false: no text is shortened, and none is cut."""
     growing(120)
-    rig.house = replace(rig.house, kit=replace(rig.house.kit, summarizer=None))
-    rig.house.kit.execution.use_fitter(None)
+    rig.app = replace(rig.app, deps=replace(rig.app.dependencies, summarizer=None))
+    rig.app.dependencies.execution.use_fitter(None)
     key = rig.ask()
     assert rig.halted(key).type == "budget_exceeded" and not rig.runtime.of("compressor")
 
@@ -254,7 +254,7 @@ def test_a_turn_with_a_bad_compressing_model_keeps_every_critical_fact(manner, r
     key = rig.start()
     report = next(r for r in rig.run(key) if r.phase == "tool_results")
     turn, section = rig.turn(key), rig.section(key, 4)
-    assert turn.manifest.state == "saved" and not rig.house.interventions.list()
+    assert turn.manifest.state == "saved" and not rig.app.interventions.list()
     assert len(rig.runtime.of("compressor")) <= 10  # one live session's minute
     assert all(telling.text(call) in turn.files["toolresults.md"] for call in range(2))
     row = report.facts["compressions"][0]

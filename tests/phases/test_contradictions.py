@@ -9,7 +9,7 @@ from tests.phases.embedded import Embedded
 def anna(tmp_path):
     made = Embedded(tmp_path / "store")
     yield made
-    made.house.close()
+    made.app.close()
 
 
 def test_the_newer_value_is_current_and_the_older_stays_with_its_date(anna):
@@ -18,7 +18,7 @@ def test_the_newer_value_is_current_and_the_older_stays_with_its_date(anna):
     anna.ask("Actually, my limit for flights is 450 euros.", session="summer")
     key = anna.ask("What is my limit for flights?", session="autumn")
     given = next(p for p in reversed(anna.runtime.packs) if p.role == "synthesizer").document("context.md")
-    day = anna.house.turns.load(key).manifest.created_at[:10]
+    day = anna.app.turns.load(key).manifest.created_at[:10]
     assert f"({day}) Actually, my limit for flights is 450 euros." in given
     assert f"({day}, no longer current) My limit for flights is 400 euros." in given
     lines = anna.section(key, 5).splitlines()
@@ -42,7 +42,7 @@ def test_of_a_note_and_a_conversation_the_newer_is_current(anna, noted, current)
     anna.ask("My limit for flights is 450 euros.", session="summer")
     key = anna.ask("What is my limit for flights?", session="autumn")
     given = next(p for p in reversed(anna.runtime.packs) if p.role == "synthesizer").document("context.md")
-    day = anna.house.turns.load(key).manifest.created_at[:10]
+    day = anna.app.turns.load(key).manifest.created_at[:10]
     said = f"({day}, no longer current) " if current == "note" else f"({day}) "
     written = {"conversation": "(2000-01-01, no longer current) ", "note": "(2999-01-01) ", "unknown": ""}[current]
     assert f"{said}My limit for flights is 450 euros." in given
@@ -72,7 +72,7 @@ def test_what_a_person_corrected_of_anything_is_no_longer_current(anna, before, 
     anna.ask(after, session="two")
     key = anna.ask(asked, session="three")
     given = next(p for p in reversed(anna.runtime.packs) if p.role == "synthesizer").document("context.md")
-    day = anna.house.turns.load(key).manifest.created_at[:10]
+    day = anna.app.turns.load(key).manifest.created_at[:10]
     assert f"({day}) {after}" in given and f"({day}, no longer current) {before}" in given
     lines = [line for line in anna.section(key, 5).splitlines() if line.startswith("- (")]
     assert after in lines[0] and not any(before in line and "no longer current" not in line for line in lines)
@@ -100,6 +100,6 @@ def test_what_stood_in_one_sentence_with_a_corrected_limit_holds_on(anna):
     anna.ask("I am allergic to walnuts and my limit for a cake is 40 euros.", session="trip")
     anna.ask("Actually, my limit for a cake is 55 euros.", session="trip")
     key = anna.ask("What am I allergic to, and what is my limit for a cake?", session="trip")
-    known = {f.fact: f.current for f in anna.house.kit.facts.session(key.user, "trip").facts}
+    known = {f.fact: f.current for f in anna.app.dependencies.facts.session(key.user, "trip").facts}
     assert known["I am allergic to walnuts"] and not known["my limit for a cake is 40 euros."]
     assert "no longer current) I am allergic" not in anna.section(key, 2)

@@ -30,7 +30,7 @@ def told(anna):
     now = datetime.now(UTC)
     lines = [_conversation(now - timedelta(days), text) for days, text in TOLD.items()]
     lines.append(_conversation(now - timedelta(now.weekday() + 4), SOLD))
-    assert not anna.house.import_conversations(lines, where="history").faults
+    assert not anna.app.import_conversations(lines, where="history").faults
     return anna
 
 
@@ -51,7 +51,7 @@ def _given(anna, role, document):
 def test_what_was_said_on_the_days_that_are_meant_is_given(told, query, says):
     """In words of its own: RETRIEVAL and SYNTHESIS are told the days, the answer is given what was said then and nothing of other days."""
     key = told.ask(query, session="new")
-    day = told.house.turns.load(key).manifest.created_at[:10]
+    day = told.app.turns.load(key).manifest.created_at[:10]
     first = _given(told, "retrieval", "turn_summaries").partition("\n")[0]
     assert first.startswith("Days that the query names: 20") and _given(told, "context_synthesis", "prior_turns").startswith(first)
     assert (day in first) == ("3" in query)

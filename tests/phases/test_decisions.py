@@ -9,11 +9,11 @@ import pytest
 
 from pandora_dagster.contracts import answers
 from pandora_dagster.contracts.words import Mode
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.phases.decisions import COMPRESSION, DECISION_POINTS
 
 PACKAGE = Path(__file__).parents[2] / "pandora_dagster"
-SHELF = open_shelf()
+SHELF = open_recipes()
 RECIPE_NAME = re.compile(r"(?:pipeline|memory|compression)/[a-z]\w*|phase\d+_\w+")
 COMPRESSORS = {name.partition("/")[2] for name in SHELF.names() if name.startswith("compression/")}
 NINE = (

@@ -8,7 +8,7 @@ from pandora_dagster.contracts.conversations import SessionRecord
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.phases.exporting import exported
+from pandora_dagster.phases.exporting import export_conversations
 from pandora_dagster.text.sections import new_context
 
 
@@ -72,7 +72,7 @@ def test_live_turns_leave_by_session() -> None:
         _live(3, "c", answer="from section 5"),
         _live(1, "d", user="bob"),
     ]
-    assert list(exported(_Store(turns), _Store())) == [
+    assert list(export_conversations(_Store(turns), _Store())) == [
         {
             "id": "main",
             "user_id": "ann",
@@ -95,14 +95,14 @@ def test_only_the_asked_user_leaves() -> None:
         [_live(1, "a"), _live(1, "b", user="bob")],
         [_record(turn_count=0, first_turn=0), _record(turn_count=0, first_turn=0, user_id="bob")],
     )
-    assert {conversation["user_id"] for conversation in exported(store, store, UserId("bob"))} == {"bob"}
+    assert {conversation["user_id"] for conversation in export_conversations(store, store, UserId("bob"))} == {"bob"}
 
 
 def test_an_imported_conversation_that_went_on_keeps_its_messages() -> None:
     """Live turns in an imported session leave as a conversation of their own."""
     imported = _live(1, "hi", session="old", recorded=True, **{"messages.jsonl": '{"role": "user", "content": "hi"}\n'})
     store = _Store([imported, _live(2, "and now?", session="old")], [_record()])
-    assert [(c["id"], [m["content"] for m in c["messages"]]) for c in exported(store, store)] == [
+    assert [(c["id"], [m["content"] for m in c["messages"]]) for c in export_conversations(store, store)] == [
         ("old", ["hi"]),
         ("old.live", ["and now?"]),
     ]
@@ -111,11 +111,11 @@ def test_an_imported_conversation_that_went_on_keeps_its_messages() -> None:
 def test_an_import_that_was_cut_off_is_left_out() -> None:
     """Half a conversation never leaves as a whole one."""
     store = _Store([], [_record(state="importing")])
-    assert list(exported(store, store)) == []
+    assert list(export_conversations(store, store)) == []
 
 
 def test_a_recorded_turn_without_its_messages_is_named() -> None:
     """A lost file is an error, not a shorter conversation."""
     store = _Store([_live(1, "hi", session="old", recorded=True)], [_record()])
     with pytest.raises(DocumentError, match=r"ann:turn_000001: messages.jsonl: missing"):
-        list(exported(store, store))
+        list(export_conversations(store, store))

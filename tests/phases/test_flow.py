@@ -9,7 +9,7 @@ import pytest
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.errors import InputError, RuntimeUnreachableError
 from pandora_dagster.phases import flow
-from pandora_dagster.text.citations import cited, references
+from pandora_dagster.text.citations import cited_labels, source_references
 from pandora_dagster.text.sections import ContextDocument
 from tests.phases.rig import CLARIFY, PROCEED, SUMMARY, open_rig, plan, retrieval
 
@@ -36,7 +36,7 @@ def test_a_turn_runs_every_phase_in_order_and_is_saved(rig):
     assert manifest.summary["summary"] == "They talked about a chair." and manifest.runtime == "scripted"
     assert (rig.row(key).state, rig.row(key).summary) == ("saved", "They talked about a chair.")
     assert tuple(p.role for p in rig.runtime.packs) == ROLES
-    assert rig.house.verify_index() == ()
+    assert rig.app.verify_index() == ()
 
 
 def test_each_phase_keeps_its_recipes_and_runtime(rig):
@@ -96,7 +96,7 @@ def test_an_empty_query_starts_nothing(rig, query):
     """InputError, and no turn is made."""
     with pytest.raises(InputError, match="query: empty"):
         rig.start(query)
-    assert list(rig.house.turns.keys()) == []
+    assert list(rig.app.turns.keys()) == []
 
 
 def test_clarify_after_reflection_asks_back_and_ends(rig):
@@ -108,8 +108,8 @@ def test_clarify_after_reflection_asks_back_and_ends(rig):
     assert turn.manifest.state == "clarify" and turn.files["response.md"] == "Which chair do you mean?\n"
     assert rig.section(key, 5) == "Which chair do you mean?"
     assert (rig.row(key).state, rig.row(key).summary) == ("clarify", "They talked about a chair.")
-    assert rig.house.answered(key).response == "Which chair do you mean?"
-    assert rig.house.left_to_do(key) == () and rig.house.verify_index() == ()
+    assert rig.app.answered(key).response == "Which chair do you mean?"
+    assert rig.app.left_to_do(key) == () and rig.app.verify_index() == ()
 
 
 def test_clarify_after_the_planner_asks_back_and_ends(rig):
@@ -138,7 +138,7 @@ def test_a_question_back_stands_without_its_summary(rig):
     key = rig.ask("the other one")
     manifest = rig.turn(key).manifest
     assert manifest.state == "clarify" and manifest.summary is None
-    assert rig.house.interventions.show(manifest.intervention).type == "schema_violation"
+    assert rig.app.interventions.show(manifest.intervention).type == "schema_violation"
 
 
 def test_a_summary_that_halts_leaves_the_turn_saved(rig):
@@ -147,14 +147,14 @@ def test_a_summary_that_halts_leaves_the_turn_saved(rig):
     key = rig.start()
     report = rig.run(key)[-1]
     assert report.phase == "turn_summary" and report.halt and report.manifest.state == "saved"
-    assert rig.house.answered(key).response == "Here it is."
+    assert rig.app.answered(key).response == "Here it is."
     rig.say(summarizer=SUMMARY)
     before = rig.runtime.calls()
     assert [r.phase for r in rig.run(key)] == ["turn_summary", "conversation_summary", "session_facts"]
     manifest = rig.turn(key).manifest
     assert manifest.summary and manifest.intervention is None and manifest.revision == 0
     assert rig.runtime.calls() - before == {"summarizer": 1}
-    assert rig.house.verify_index() == ()
+    assert rig.app.verify_index() == ()
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -170,7 +170,7 @@ def test_a_turn_that_stopped_goes_on_from_that_phase(rig, role):
     rig.run(key)
     assert tuple(p.role for p in rig.runtime.packs) == ROLES[ROLES.index(role) :]
     assert rig.turn(key).manifest.state == "saved" and rig.turn(key).manifest.intervention is None
-    assert rig.house.verify_index() == ()
+    assert rig.app.verify_index() == ()
 
 
 def test_nothing_is_left_of_a_saved_turn(rig):
@@ -186,19 +186,19 @@ def test_a_phase_before_its_need_is_refused(rig):
     """A phase whose need has not finished says which."""
     key = rig.start()
     with pytest.raises(InputError, match="response: tool_results has not finished"):
-        rig.house.run(flow.run_phase("response", key, rig.house.kit))
+        rig.app.run(flow.run_phase("response", key, rig.app.dependencies))
 
 
 def test_a_phase_of_a_saved_turn_runs_again_in_a_revision_beside_it(rig):
     """The saved turn stays byte for byte; the revision is open, in the index, and completes."""
     key = rig.ask()
     saved = rig.turn(key)
-    rig.house.run(flow.run_phase("response", key, rig.house.kit))
-    assert rig.house.turns.load(key, revision=0) == saved
+    rig.app.run(flow.run_phase("response", key, rig.app.dependencies))
+    assert rig.app.turns.load(key, revision=0) == saved
     assert (rig.turn(key).manifest.revision, rig.row(key).state) == (1, "open")
     rig.run(key)
     assert rig.turn(key).manifest.state == "saved" and rig.row(key).revision == 1
-    assert rig.house.verify_index() == ()
+    assert rig.app.verify_index() == ()
 
 
 def test_a_rerun_of_an_old_turn_sees_what_was_before_it(rig):
@@ -206,7 +206,7 @@ def test_a_rerun_of_an_old_turn_sees_what_was_before_it(rig):
     for _ in range(4):
         last = rig.ask()
     rig.runtime.packs.clear()
-    rig.house.run(flow.run_phase("query_analysis", TurnKey(last.user, 3), rig.house.kit))
+    rig.app.run(flow.run_phase("query_analysis", TurnKey(last.user, 3), rig.app.dependencies))
     offered = rig.runtime.packs[-1].document("turn_summaries")
     assert '"turn_id": 2' in offered and '"turn_id": 3' not in offered and '"turn_id": 4' not in offered
 
@@ -215,11 +215,11 @@ def test_two_that_resume_one_turn_do_nothing_twice(rig):
     """Both run the same turn at once: every call is made once, and no revision appears."""
 
     async def twice(key):
-        await asyncio.gather(*(flow.run_turn(key, rig.house.kit) for _ in range(2)), return_exceptions=True)
+        await asyncio.gather(*(flow.run_turn(key, rig.app.dependencies) for _ in range(2)), return_exceptions=True)
 
     key = rig.start()
-    rig.house.run(twice(key))
-    rig.house.left_to_do(key)
+    rig.app.run(twice(key))
+    rig.app.left_to_do(key)
     assert set(rig.runtime.calls().values()) == {1}
     assert rig.turn(key).manifest.state == "saved" and rig.turn(key).manifest.revision == 0
 
@@ -238,7 +238,7 @@ def test_a_plan_that_names_what_is_not_there_halts(rig, turns, keys, named):
 def test_a_damaged_prior_turn_halts_and_is_left_as_it_is(rig):
     """A prior turn whose context.md was changed: HALT corrupt_document that names the file."""
     first = rig.ask()
-    path = rig.house.folder(first) / "context.md"
+    path = rig.app.folder(first) / "context.md"
     path.write_text("not a context.md")
     rig.say(retrieval=retrieval(first.number))
     key = rig.ask()
@@ -249,11 +249,11 @@ def test_a_damaged_prior_turn_halts_and_is_left_as_it_is(rig):
 def test_a_turn_whose_own_document_is_damaged_halts_in_the_report(rig):
     """The report carries the intervention; the manifest is not touched."""
     key = rig.start()
-    (rig.house.folder(key) / "context.md").write_bytes(b"\xff\xfe")
-    before = (rig.house.folder(key) / "turn.json").read_bytes()
+    (rig.app.folder(key) / "context.md").write_bytes(b"\xff\xfe")
+    before = (rig.app.folder(key) / "turn.json").read_bytes()
     report = rig.run(key)[-1]
     assert report.halt.type == "corrupt_document" and "context.md" in report.halt.message
-    assert (rig.house.folder(key) / "turn.json").read_bytes() == before
+    assert (rig.app.folder(key) / "turn.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("broken", [None, "name: ["])
@@ -272,7 +272,7 @@ def test_a_recipe_that_is_missing_or_broken_halts_and_resumes(tmp_path, broken, 
     file.write_text(whole)
     rig.run(key)
     assert rig.turn(key).manifest.state == "saved"
-    rig.house.close()
+    rig.app.close()
 
 
 def test_a_recipe_that_lets_another_shape_pass_halts(tmp_path):
@@ -287,24 +287,24 @@ def test_a_recipe_that_lets_another_shape_pass_halts(tmp_path):
     key = rig.ask()
     assert rig.halted(key).type == "schema_violation" and "next_step" in rig.halted(key).message
     assert rig.halted(key).recipe == "planner_chat" and rig.halted(key).call_id
-    rig.house.close()
+    rig.app.close()
 
 
 def test_a_row_that_a_crash_kept_back_is_made_again(rig):
     """A process that died after its last commit leaves an open row: the next turn of the person sees the truth."""
     key = rig.ask()
     row = rig.row(key)
-    rig.house.turn_index.put([row.model_copy(update={"state": "open", "summary": "", "text": "which chair?"})])
-    assert rig.house.verify_index() != ()
+    rig.app.turn_index.put([row.model_copy(update={"state": "open", "summary": "", "text": "which chair?"})])
+    assert rig.app.verify_index() != ()
     rig.ask("and the desk?")
-    assert rig.row(key) == row and rig.house.verify_index() == ()
+    assert rig.row(key) == row and rig.app.verify_index() == ()
 
 
 def test_asking_what_is_left_mends_the_row_of_a_finished_turn(rig):
     """`left_to_do` of a finished turn puts its index row right."""
     key = rig.ask()
-    rig.house.turn_index.put([rig.row(key).model_copy(update={"state": "open", "summary": ""})])
-    assert rig.house.left_to_do(key) == () and rig.house.verify_index() == ()
+    rig.app.turn_index.put([rig.row(key).model_copy(update={"state": "open", "summary": ""})])
+    assert rig.app.left_to_do(key) == () and rig.app.verify_index() == ()
 
 
 def test_section_labels_go_on_and_resolve(rig):
@@ -312,10 +312,10 @@ def test_section_labels_go_on_and_resolve(rig):
     first, second = rig.ask(), rig.ask()
     rig.say(retrieval=retrieval(second.number, first.number, second.number))
     key = rig.ask()
-    sources = references(rig.section(key, 2))
+    sources = source_references(rig.section(key, 2))
     assert [(s.label, s.turn_id) for s in sources] == [("1", second.turn_id), ("2", first.turn_id)]
-    assert cited(rig.section(key, 5)) == ("1", "2")
-    assert all(Path(str(c["path"])).is_file() for c in rig.house.answered(key).citations)
+    assert cited_labels(rig.section(key, 5)) == ("1", "2")
+    assert all(Path(str(c["path"])).is_file() for c in rig.app.answered(key).citations)
 
 
 def test_citations_of_a_revision_lead_to_the_same_documents(rig):
@@ -323,10 +323,10 @@ def test_citations_of_a_revision_lead_to_the_same_documents(rig):
     first = rig.ask()
     rig.say(retrieval=retrieval(first.number))
     key = rig.ask()
-    before = rig.house.answered(key).citations
-    rig.house.run(flow.run_phase("validation", key, rig.house.kit))
+    before = rig.app.answered(key).citations
+    rig.app.run(flow.run_phase("validation", key, rig.app.dependencies))
     rig.run(key)
-    assert rig.turn(key).manifest.revision == 1 and rig.house.answered(key).citations == before
+    assert rig.turn(key).manifest.revision == 1 and rig.app.answered(key).citations == before
 
 
 def test_users_do_not_see_each_other(rig):
@@ -335,4 +335,4 @@ def test_users_do_not_see_each_other(rig):
     rig.runtime.packs.clear()
     rig.ask("which chair?")
     assert all("turn_id" not in pack.document("turn_summaries") for pack in rig.runtime.packs)
-    assert [k.user for k in rig.house.turns.keys(user_id("anna"))] == ["anna"]
+    assert [k.user for k in rig.app.turns.keys(user_id("anna"))] == ["anna"]

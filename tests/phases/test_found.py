@@ -28,8 +28,8 @@ class Researching:
 @pytest.fixture
 def researching(rig):
     """A rig whose Coordinator researches."""
-    kit = replace(rig.house.kit, tools={**rig.house.kit.tools, "doc.search": Researching()})
-    made = Rig(replace(rig.house, kit=kit), rig.runtime)
+    deps = replace(rig.app.dependencies, tools={**rig.app.dependencies.tools, "doc.search": Researching()})
+    made = Rig(replace(rig.app, deps=deps), rig.runtime)
     made.say(planner=plan("coordinator"), executor=[command(), COMPLETE], coordinator=tool("doc.search", query="laptops"))
     return made
 
@@ -39,10 +39,10 @@ def test_research_is_stored_after_its_turn_with_its_origin(researching):
     key = researching.ask()
     files = researching.turn(key).files
     assert {"research.json", "research.md", "webpage_cache/visit_abc123/visit.json"} <= set(files)
-    kept = researching.house.kit.sources.research(ANNA, "commerce.laptop")
+    kept = researching.app.dependencies.sources.research(ANNA, "commerce.laptop")
     assert kept.provenance.source_turn == key.number and kept.provenance.by == "doc.search"
     assert kept.model_copy(update={"provenance": None}) == research(webpage_cache=["visit_abc123"])
-    assert researching.house.kit.sources.visit(ANNA, "visit_abc123").provenance.source_turn == key.number
+    assert researching.app.dependencies.sources.visit(ANNA, "visit_abc123").provenance.source_turn == key.number
     assert files["research.md"].startswith("## Research Findings") and "Lenovo LOQ 15 @ $697" in files["research.md"]
 
 
@@ -52,18 +52,18 @@ def test_a_turn_that_was_not_saved_stores_nothing(researching):
     key = researching.start()
     with pytest.raises(RuntimeError):
         researching.run(key)
-    assert researching.house.kit.sources.research_rows(ANNA) == ()
+    assert researching.app.dependencies.sources.research_rows(ANNA) == ()
     researching.runtime.script.pop("validator")
     researching.run(key)
-    assert len(researching.house.kit.sources.research_rows(ANNA)) == 1
+    assert len(researching.app.dependencies.sources.research_rows(ANNA)) == 1
 
 
 def test_a_summary_that_halts_takes_no_research_away(researching):
     """The record is stored before the summary is asked for, and storing it twice changes nothing."""
     researching.say(summarizer="no json")
     key = researching.ask()
-    rows = researching.house.kit.sources.research_rows(ANNA)
-    assert researching.house.turns.manifest(key).state == "saved" and len(rows) == 1
+    rows = researching.app.dependencies.sources.research_rows(ANNA)
+    assert researching.app.turns.manifest(key).state == "saved" and len(rows) == 1
     researching.runtime.script.pop("summarizer")
-    researching.house.run(run_phase("turn_summary", key, researching.house.kit))
-    assert researching.house.kit.sources.research_rows(ANNA) == rows
+    researching.app.run(run_phase("turn_summary", key, researching.app.dependencies))
+    assert researching.app.dependencies.sources.research_rows(ANNA) == rows

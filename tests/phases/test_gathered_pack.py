@@ -35,7 +35,7 @@ def room(tmp_path, tokens):
     recipe = tmp_path / "recipes/pipeline/phase2_synthesis.yaml"
     recipe.write_text(recipe.read_text().replace("  input: 3800\n", f"  input: {tokens}\n"))
     made = open_rig(tmp_path / "store", cookbook=tmp_path)
-    return Rig(replace(made.house, kit=replace(made.house.kit, summarizer=None)), made.runtime)
+    return Rig(replace(made.app, deps=replace(made.app.dependencies, summarizer=None)), made.runtime)
 
 
 ORDER = ("memory", "research", "visit", "note", "near", "far")
@@ -46,11 +46,11 @@ ORDER = ("memory", "research", "visit", "note", "near", "far")
 def test_what_has_no_room_goes_in_the_order_of_its_worth(tmp_path, kept):
     """Five things of about the same size, and room for some of them: the pack holds the first of the order, whatever else is there."""
     made = room(tmp_path, 300 + 480 * (kept - 1))
-    house = made.house
-    house.kit.memory.put(ANNA, MemoryEntry("desk", "memory says oak", 0.9, 1, "2026-01-04T14:30:00Z"))
-    house.kit.sources.put_research(ANNA, research(webpage_cache=[], claims=[], summary=f"research {WORDS}"))
-    house.kit.sources.put_visit(ANNA, visit(extracted_data={"title": f"visit {WORDS}"}))
-    folder = house.settings.root / "users/anna/notes"
+    app = made.app
+    app.dependencies.memory.put(ANNA, MemoryEntry("desk", "memory says oak", 0.9, 1, "2026-01-04T14:30:00Z"))
+    app.dependencies.sources.put_research(ANNA, research(webpage_cache=[], claims=[], summary=f"research {WORDS}"))
+    app.dependencies.sources.put_visit(ANNA, visit(extracted_data={"title": f"visit {WORDS}"}))
+    folder = app.settings.root / "users/anna/notes"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "desk.md").write_text(f"note {WORDS}")
     for name in ("far", "near"):
@@ -62,15 +62,15 @@ def test_what_has_no_room_goes_in_the_order_of_its_worth(tmp_path, kept):
     made.ask("which desk?", session="new")
     pack = made.runtime.of("context_synthesis")[-1].user
     assert tuple(name for name in ORDER if f"{name} {'says' if name == 'memory' else 'Oak'}" in pack) == ORDER[:kept]
-    house.close()
+    app.close()
 
 
 def test_research_past_its_time_is_marked_where_it_is_read(rig):
     """SYNTHESIS sees `stale`; what is still within its time bears no such mark."""
-    now = rig.house.kit.clock()
+    now = rig.app.dependencies.clock()
     for life, marked in ((-1, True), (5, False)):
         times = {"created_at": (now - timedelta(hours=10 - life)).isoformat(), "expires_at": (now + timedelta(hours=life)).isoformat()}
-        rig.house.kit.sources.put_research(ANNA, research(webpage_cache=[], cache_key=f"of {life}", **times))
+        rig.app.dependencies.sources.put_research(ANNA, research(webpage_cache=[], cache_key=f"of {life}", **times))
         rig.say(retrieval=chosen(), context_synthesis=gathered())
         rig.ask()
         told = json.loads(rig.runtime.of("context_synthesis")[-1].document("cached_intelligence").splitlines()[-1])
@@ -88,12 +88,12 @@ def test_pages_of_the_turn_that_is_referred_to_are_offered_among_many(rig, linke
     first = rig.ask("find laptops", session="old")
     added = Provenance(added_at="2026-01-04T14:30:00Z", by="a test", source_turn=first.number if linked_by == "turn" else None)
     for n in range(40):
-        rig.house.kit.sources.put_visit(
+        rig.app.dependencies.sources.put_visit(
             ANNA, visit(visit_id=f"visit_{n}", url=f"https://shop.example/{n}", extracted_data={"title": "Page"})
         )
     wanted = visit(visit_id="visit_zz", url="https://shop.example/zz", visited_at="2025-01-01T00:00:00Z", extracted_data={"title": "Page"})
-    rig.house.kit.sources.put_visit(ANNA, wanted.model_copy(update={"provenance": added}))
-    rig.house.kit.sources.put_research(ANNA, research(webpage_cache=["visit_zz"] if linked_by == "research" else []))
+    rig.app.dependencies.sources.put_visit(ANNA, wanted.model_copy(update={"provenance": added}))
+    rig.app.dependencies.sources.put_research(ANNA, research(webpage_cache=["visit_zz"] if linked_by == "research" else []))
     rig.ask("which one was it?", session="new")
     assert "visit_zz" not in headers(rig)
     refers = {**json.loads(ANALYSIS), "content_reference": {"title": "the thing", "source_turn": first.number}}
@@ -109,13 +109,13 @@ def test_a_stage_s_threshold_leaves_the_weaker_matches_out(rig):
         said = f"zebra stripes {'and other words ' * n}"
         messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
         told = {"id": f"other{n}", "user_id": "anna", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
-        rig.house.import_conversations([json.dumps(told).encode()], where="test")
-    give_consent(rig.house.kit, ANNA)
+        rig.app.import_conversations([json.dumps(told).encode()], where="test")
+    give_consent(rig.app.dependencies, ANNA)
     rig.say(query_analyzer=ANALYSIS.replace("the query", "zebra stripes"))
 
     def offered(policy, stage):
-        kit = replace(rig.house.kit, policy=policy, stage=stage)
-        Rig(replace(rig.house, kit=kit), rig.runtime).ask("tell zebra stripes", session=f"{policy}-{stage or 'none'}")
+        deps = replace(rig.app.dependencies, policy=policy, stage=stage)
+        Rig(replace(rig.app, deps=deps), rig.runtime).ask("tell zebra stripes", session=f"{policy}-{stage or 'none'}")
         lines = rig.runtime.of("retrieval")[-1].document("turn_summaries").splitlines()
         return {n for line in lines if (n := json.loads(line)["turn_id"]) <= 10}
 

@@ -4,15 +4,15 @@ import json
 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.remembered import MemoryEntry
-from pandora_dagster.selection.windows import POLICIES
-from pandora_dagster.text.meta import metas
+from pandora_dagster.selection.windows import WINDOW_POLICIES
+from pandora_dagster.text.meta import subsection_metas
 from tests.phases.rig import plain, retrieval
 
 ANNA = user_id("anna")
 
 
 def remember(rig, key="seat", value="aisle", *, kind="preference", confidence=0.8):
-    rig.house.kit.memory.put(ANNA, MemoryEntry(key, value, confidence, 1, "2026-01-04T14:30:00Z", kind))
+    rig.app.dependencies.memory.put(ANNA, MemoryEntry(key, value, confidence, 1, "2026-01-04T14:30:00Z", kind))
 
 
 def gathered(*turns, preferences=None, facts=("a fact",), relevance="high"):
@@ -22,7 +22,7 @@ def gathered(*turns, preferences=None, facts=("a fact",), relevance="high"):
 
 def test_the_last_turns_of_the_session_are_offered_whatever_they_say(rig):
     """Beside the best matches RETRIEVAL sees the newest turns of the session, and no turn of the future."""
-    newest = POLICIES["assistant"].protected_turns
+    newest = WINDOW_POLICIES["assistant"].protected_turns
     for _ in range(newest + 2):
         key = rig.ask("zebra")
     rig.ask("entirely different words")
@@ -67,7 +67,7 @@ def test_section_2_has_both_formats(rig):
     remember(rig)
     first = rig.ask()
     rig.say(retrieval=retrieval(first.number, keys=("seat",)), context_synthesis=gathered(1, preferences={"seat": "aisle"}))
-    blocks = metas(rig.section(rig.ask(), 2))
+    blocks = subsection_metas(rig.section(rig.ask(), 2))
     assert list(blocks) == ["Session Preferences", "Relevant Prior Turns", "Context Assessment"]
     assert blocks["Relevant Prior Turns"]["relevant_turns"] == [1]
     assert blocks["Context Assessment"] == {"type": "assessment", "context_quality": 0.85, "gaps_identified": []}
@@ -98,7 +98,7 @@ def test_what_has_no_room_in_section_2_is_named_there_and_in_the_facts(rig):
         rows and {r["source"] for r in rows} <= {f"turn {k.number}" for k in old} and all(r["relevance"] in ("high", "low") for r in rows)
     )
     assert rows[0]["relevance"] == "low" and f"turn {old[1].number} (low)" in named and "gathered_context.json" in named
-    assert metas(section)["Context Assessment"]["left_out"] == len(rows) and rig.house.kit.counter.count(section) <= 2_000
+    assert subsection_metas(section)["Context Assessment"]["left_out"] == len(rows) and rig.app.dependencies.counter.count(section) <= 2_000
     whole = rig.turn(key).files["gathered_context.json"]
     assert all(row["item"] in whole and row["item"] not in section for row in rows if row["item"])
 
@@ -116,7 +116,7 @@ def test_a_chosen_turn_over_its_limit_is_compressed_and_not_dropped(rig):
     row, section = report.facts["compressions"][0], rig.section(key, 2)
     assert row["document"] == f"gathered_context.json: turn {old[0].number}" and row["mutated"] == 0
     assert row["kept"] > 0.9 * row["facts"]
-    assert "$4049.00" in section and "CH4000X" in section and rig.house.kit.counter.count(section) <= 2_000
+    assert "$4049.00" in section and "CH4000X" in section and rig.app.dependencies.counter.count(section) <= 2_000
     assert all(fact in rig.turn(key).files["gathered_context.json"] for fact in facts)
     assert {v.gate for v in report.verdicts} >= {"facts_preserved", "within_budget", "is_a_summary"}
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.phases.flow import ORDER
-from pandora_dagster.text.citations import cited, references
-from pandora_dagster.text.meta import metas
+from pandora_dagster.text.citations import cited_labels, source_references
+from pandora_dagster.text.meta import subsection_metas
 from tests.phases.embedded import Embedded
 
 ATTACKS = {
@@ -52,20 +52,20 @@ def test_what_a_source_says_changes_nothing_but_what_is_quoted(anna, attack, pla
     else:
         anna.research(topic="home.lamp", summary=text, claims=[{"claim": " ".join(text.split()), "source": "a.example", "confidence": 0.9}])
     key = anna.ask(QUERY)
-    turn = anna.house.turns.load(key)
-    assert turn.manifest.state == "saved" and anna.house.kit.memory.entries(key.user) == ()
+    turn = anna.app.turns.load(key)
+    assert turn.manifest.state == "saved" and anna.app.dependencies.memory.entries(key.user) == ()
     called = [line for line in anna.section(key, 4).splitlines() if line.startswith("### Result")]
     assert not any("memory.create" in line for line in called)
     section = anna.section(key, 2)
-    paths = {s.path for s in references(section)}
+    paths = {s.path for s in source_references(section)}
     assert not any("secret" in p for p in paths)
     assert paths <= {"notes/brass lamp.md", "webpage_cache/visit_abc123.json", "research_cache/home.lamp.json"}
     assert json.loads(turn.files["gathered_context.json"])["session_preferences"] == {} and "### Relevant Prior Turns" not in section
     heads = [line for line in section.splitlines() if line.startswith("#")]
     assert heads[-1] == "### Context Assessment" and len(heads) == len(set(heads)) and set(heads) <= PARTS
-    assert metas(section)["Context Assessment"]["context_quality"] < 1.0
-    known = {s.label for n in (2, 4) for s in references(anna.section(key, n))}
-    assert set(cited(anna.section(key, 5))) <= known and turn.manifest.phases[-1].phase == ORDER[-1]
+    assert subsection_metas(section)["Context Assessment"]["context_quality"] < 1.0
+    known = {s.label for n in (2, 4) for s in source_references(anna.section(key, n))}
+    assert set(cited_labels(anna.section(key, 5))) <= known and turn.manifest.phases[-1].phase == ORDER[-1]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -92,22 +92,22 @@ def test_one_person_s_sources_never_reach_another_s_pack(tmp_path_factory, mine,
     """Whatever is asked, also by the other's own words, names and paths: no word of theirs is in any pack."""
     if mine == other:
         return
-    house = Embedded(tmp_path_factory.mktemp("two") / "store")
+    app = Embedded(tmp_path_factory.mktemp("two") / "store")
     try:
         for user, word in (("anna", mine), ("ben", other)):
-            house.note(f"lamp {word}.md", f"the lamp {word}", user=user)
-            house.remember("lamp", word, user=user)
-            house.research(user=user, topic="home.lamp", summary=f"lamp {word}", claims=[])
-            house.visit(
+            app.note(f"lamp {word}.md", f"the lamp {word}", user=user)
+            app.remember("lamp", word, user=user)
+            app.research(user=user, topic="home.lamp", summary=f"lamp {word}", claims=[])
+            app.visit(
                 user=user, visit_id=f"visit_{word}", url=f"https://shop.example/lamp-{word}", extracted_data={"title": f"lamp {word}"}
             )
         asked = query.format(other=other)
-        house.ask(asked, user="anna")
-        assert house.runtime.packs
-        for pack in house.runtime.packs:
+        app.ask(asked, user="anna")
+        assert app.runtime.packs
+        for pack in app.runtime.packs:
             assert other not in f"{pack.system}\n{pack.user}".replace(asked, "")
     finally:
-        house.house.close()
+        app.app.close()
 
 
 RECORDED = {
@@ -136,11 +136,11 @@ def test_what_a_tool_said_in_an_earlier_turn_is_no_turn_and_not_the_persons_word
         {"role": "assistant", "content": "I read the page about flights and lamps." if role == "tool" else page},
     ]
     talk = {"id": "c1", "user_id": "anna", "created_at": "2026-01-05T10:00:00Z", "messages": said}
-    assert not anna.house.import_conversations([json.dumps(talk).encode()], where="x").faults
+    assert not anna.app.import_conversations([json.dumps(talk).encode()], where="x").faults
     key = anna.ask("What is my limit for flights, and what is said of the lamp?", session="three")
-    turn, section = anna.house.turns.load(key), anna.section(key, 2)
-    assert turn.manifest.state == "saved" and anna.house.kit.memory.entries(key.user) == ()
-    assert {s.path for s in references(section)} <= {"turns/turn_000001/context.md", "turns/turn_000002/context.md"}
+    turn, section = anna.app.turns.load(key), anna.section(key, 2)
+    assert turn.manifest.state == "saved" and anna.app.dependencies.memory.entries(key.user) == ()
+    assert {s.path for s in source_references(section)} <= {"turns/turn_000001/context.md", "turns/turn_000002/context.md"}
     assert {t["turn"] for t in json.loads(turn.files["gathered_context.json"])["prior_turns"]} <= {1, 2}
     own = [line for line in section.splitlines() if "My limit for flights is 400 euros." in line]
     assert own and not any("no longer current) My limit" in line for line in own)

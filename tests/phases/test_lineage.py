@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.lineage import DocumentId, Edge, Relation
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
 from pandora_dagster.phases.flow import run_phase
-from pandora_dagster.phases.proving import Link
+from pandora_dagster.phases.proving import LinkCheck
 from pandora_dagster.phases.restoring import restore
 from pandora_dagster.stores.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.verify import section_hashes
@@ -31,8 +31,8 @@ def archived_store(tmp_path_factory):
     root = tmp_path_factory.mktemp("lineage") / "store"
     rig = open_rig(root)
     first, key = two_turns(rig, 40)
-    archived(rig.house, after=LATER)
-    rig.house.close()
+    archived(rig.app, after=LATER)
+    rig.app.close()
     return root, first, key
 
 
@@ -43,24 +43,24 @@ def its_copy(archived_store, tmp_path):
     shutil.copytree(root, tmp_path / "store")
     rig = open_rig(tmp_path / "store")
     yield rig, first, key
-    rig.house.close()
+    rig.app.close()
 
 
 def rows(rig, *keys):
-    index = rig.house.lineage.index
+    index = rig.app.lineage.index
     return [edge for key in keys for edge in index.of(key.user, [str(key)])]
 
 
 def faults(rig, document=None):
-    found = rig.house.lineage.prove(DocumentId.parse(document) if document else None)
-    return [one.fault if isinstance(one, Link) else one for one in found if not isinstance(one, Link) or one.fault]
+    found = rig.app.lineage.prove(DocumentId.parse(document) if document else None)
+    return [one.fault if isinstance(one, LinkCheck) else one for one in found if not isinstance(one, LinkCheck) or one.fault]
 
 
 def same_as_rebuilt(rig):
     """Whether the rows that were written one after the other are those that the manifests give."""
-    index = rig.house.lineage.index
+    index = rig.app.lineage.index
     before = [edge for user, owner in index.owners() for edge in index.of(user, [owner])]
-    rig.house.lineage.rebuild(report=pytest.fail)
+    rig.app.lineage.rebuild(report=pytest.fail)
     return before == [edge for user, owner in index.owners() for edge in index.of(user, [owner])]
 
 
@@ -82,41 +82,41 @@ def test_a_turn_says_what_it_was_made_from(told):
     assert all(
         "oak desk" in text[slice(*e.span)] or "chair" in text[slice(*e.span)] or "invoice" in text[slice(*e.span)] for e in cited if e.span
     )
-    assert faults(rig) == [] and rig.house.verify_index() == () and same_as_rebuilt(rig)
+    assert faults(rig) == [] and rig.app.verify_index() == () and same_as_rebuilt(rig)
 
 
 def test_archival_and_its_undoing(told):
     """An archived turn hangs on its cold object; who cites it needs nothing new; brought back, the rows are those of before."""
     rig, first, key = told
     before = rows(rig, first, key)
-    archived(rig.house, after=LATER)
+    archived(rig.app, after=LATER)
     found = rows(rig, first, key)
     made = {e.child: e for e in found if e.relation is Relation.COMPRESSED and "/cold/" in e.parent and "/cold/" not in e.child}
-    for document in rig.house.turns.manifest(key).archive.documents:
+    for document in rig.app.turns.manifest(key).archive.documents:
         edge = made[f"{key}/{document.name}"]
         assert (edge.parent, edge.parent_sha, edge.child_sha) == (f"{key}/cold/{document.name}", document.sha_before, document.sha_after)
         assert (edge.recipe, edge.runtime, edge.verdicts) == (document.recipe, document.runtime, document.counts)
     assert all("/cold/" in e.child for e in found if e.relation is Relation.CITED)
-    assert faults(rig) == [] and faults(rig, f"{key}/context.md") == [] and rig.house.verify_index() == () and same_as_rebuilt(rig)
-    branches, _ = rig.house.lineage.tree(DocumentId.parse(f"{key}/context.md"))
+    assert faults(rig) == [] and faults(rig, f"{key}/context.md") == [] and rig.app.verify_index() == () and same_as_rebuilt(rig)
+    branches, _ = rig.app.lineage.tree(DocumentId.parse(f"{key}/context.md"))
     assert [b.document for b in branches][:2] == [f"{key}/context.md", f"{key}/cold/context.md"]
     assert f"{first}/cold/context.md#0" in {b.document for b in branches}
-    restore(first, desk_of(rig.house))
+    restore(first, desk_of(rig.app))
     assert faults(rig) == []  # the second turn, archived still, cites the first as it was
-    restore(key, desk_of(rig.house))
-    assert rows(rig, first, key) == before and faults(rig) == [] and rig.house.verify_index() == () and same_as_rebuilt(rig)
+    restore(key, desk_of(rig.app))
+    assert rows(rig, first, key) == before and faults(rig) == [] and rig.app.verify_index() == () and same_as_rebuilt(rig)
 
 
 def test_a_turn_that_runs_again_keeps_what_others_read(told):
     """A citation of an earlier revision is proved by that one; the rows are those of the newest."""
     rig, first, key = told
     rig.say(synthesizer="Another answer altogether, and a short one.")
-    rig.house.run(run_phase("response", first, rig.house.kit))
+    rig.app.run(run_phase("response", first, rig.app.dependencies))
     rig.run(first)
-    assert rig.house.turns.manifest(first).revision == 1
+    assert rig.app.turns.manifest(first).revision == 1
     assert {e.child_sha for e in rows(rig, first) if e.relation is Relation.SECTION} == {rig.turn(first).manifest.context_sha}
-    assert faults(rig) == [] and rig.house.verify_index() == () and same_as_rebuilt(rig)
-    archived(rig.house, after=LATER)
+    assert faults(rig) == [] and rig.app.verify_index() == () and same_as_rebuilt(rig)
+    archived(rig.app, after=LATER)
     assert faults(rig) == [] and same_as_rebuilt(rig)
     assert {e.parent_sha for e in rows(rig, key) if e.relation is Relation.CITED}.isdisjoint({rig.turn(first).manifest.context_sha})
 
@@ -124,16 +124,16 @@ def test_a_turn_that_runs_again_keeps_what_others_read(told):
 def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(told):
     """Whatever relation a row has, the tree and the proof follow it; a reader of their texts is enough."""
     rig, first, key = told
-    lineage = rig.house.lineage
+    lineage = rig.app.lineage
     entry = {e.child: e.child_sha for e in rows(rig, first, key) if e.relation is Relation.SUMMARISED}
     texts = {"session": "They talked about a desk.", "digest": "Desks."}
     plain = {"user_id": "anna", "at": "2026-01-04T00:00:00Z"}
     hashes = {kind: sha256(text.encode()).hexdigest() for kind, text in texts.items()}
     narrative = [
-        Edge(parent=p, child="anna:session/s1", relation=Relation.SUMMARISED, parent_sha=s, child_sha=hashes["session"], **plain)
+        LineageEdge(parent=p, child="anna:session/s1", relation=Relation.SUMMARISED, parent_sha=s, child_sha=hashes["session"], **plain)
         for p, s in entry.items()
     ]
-    digest = Edge(
+    digest = LineageEdge(
         parent="anna:session/s1",
         child="anna:digest",
         relation=Relation.DIGESTED,
@@ -143,7 +143,7 @@ def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(told):
     )
     lineage.index.put([*narrative, digest])
     lineage.levels.update({kind: lambda user, path, text=text: (text,) for kind, text in texts.items()})
-    rig.house.rebuild_index()
+    rig.app.rebuild_index()
     branches, _ = lineage.tree(DocumentId.parse("anna:digest"))
     assert [b.document for b in branches][:3] == ["anna:digest", "anna:session/s1", f"{first}/summary"]
     assert f"{key}/context.md#5" in {b.document for b in branches} and any(b.is_again for b in branches)
@@ -154,14 +154,14 @@ def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(told):
 
 
 def _compressed_text(rig, key):
-    path = Path(rig.house.turns.path(key)) / "context.md"
+    path = Path(rig.app.turns.path(key)) / "context.md"
     path.write_text(path.read_text() + "\nand more\n")
     return "context.md", "changed since"
 
 
 def _compressed_text_and_manifest(rig, key):
     """Somebody who also mends the manifest's hashes."""
-    folder = Path(rig.house.turns.path(key))
+    folder = Path(rig.app.turns.path(key))
     text = (folder / "context.md").read_text().replace("oak", "elm")
     (folder / "context.md").write_text(text)
     manifest = json.loads((folder / "turn.json").read_text())
@@ -174,7 +174,7 @@ def _compressed_text_and_manifest(rig, key):
 
 
 def _cold(rig, key):
-    return rig.house.settings.root / rig.house.turns.manifest(key).archive.cold
+    return rig.app.settings.root / rig.app.turns.manifest(key).archive.cold
 
 
 def _truncated(rig, key):
@@ -189,47 +189,47 @@ def _gone(rig, key):
 
 
 def _swapped(rig, key):
-    other = next(k for k in rig.house.turns.keys() if k != key)  # noqa: SIM118 - a store
+    other = next(k for k in rig.app.turns.keys() if k != key)  # noqa: SIM118 - a store
     _cold(rig, key).write_bytes(_cold(rig, other).read_bytes())
     return _cold(rig, key).name, "another object's or damaged"
 
 
 def _manifest_of_another(rig, key):
     """The whole record of another turn in the place of this one's."""
-    other = next(k for k in rig.house.turns.keys() if k != key)  # noqa: SIM118 - a store
-    path = Path(rig.house.turns.path(key)) / "turn.json"
-    theirs = json.loads((Path(rig.house.turns.path(other)) / "turn.json").read_text())["archive"]
+    other = next(k for k in rig.app.turns.keys() if k != key)  # noqa: SIM118 - a store
+    path = Path(rig.app.turns.path(key)) / "turn.json"
+    theirs = json.loads((Path(rig.app.turns.path(other)) / "turn.json").read_text())["archive"]
     path.write_text(json.dumps({**json.loads(path.read_text()), "archive": theirs}))
     return str(key), f"holds the originals of {other}"
 
 
 def _row_gone(rig, key):
-    with rig.house.lineage.index.file.writing() as db:
+    with rig.app.lineage.index.file.writing() as db:
         db.execute("DELETE FROM lineage WHERE child = ?", [f"{key}/context.md"])
     return f"{key}/cold/context.md", "missing from the lineage, expected a row"
 
 
 def _rows_gone(rig, key):
-    rig.house.lineage.index.put([], owners=[str(key)])
+    rig.app.lineage.index.put([], owners=[str(key)])
     return str(key), "missing from the lineage"
 
 
 def _row_changed(rig, key):
-    with rig.house.lineage.index.file.writing() as db:
+    with rig.app.lineage.index.file.writing() as db:
         db.execute("UPDATE lineage SET child_sha = ? WHERE child = ?", ["0" * 64, f"{key}/context.md"])
     return f"{key}/context.md", "child_sha"
 
 
 def _manifest_gone(rig, key):
-    (Path(rig.house.turns.path(key)) / "turn.json").unlink()
+    (Path(rig.app.turns.path(key)) / "turn.json").unlink()
     return "turn.json", "missing"
 
 
 def _linked(rig, key):
-    folder = Path(rig.house.turns.path(key))
-    folder.rename(outside := rig.house.settings.root.parent / "outside")
+    folder = Path(rig.app.turns.path(key))
+    folder.rename(outside := rig.app.settings.root.parent / "outside")
     folder.symlink_to(outside)
-    assert any("a link leads to" in said for said in rig.house.verify_index())
+    assert any("a link leads to" in said for said in rig.app.verify_index())
     return folder.name, "a link leads to"
 
 
@@ -262,7 +262,7 @@ def test_what_is_damaged_is_named_and_the_rest_is_proved(its_copy, damage):
 def test_a_folder_that_is_gone_leaves_rows_that_are_named(its_copy):
     """Rows of a turn that is no longer there, and a citation that leads nowhere."""
     rig, first, key = its_copy
-    shutil.rmtree(rig.house.turns.path(first))
+    shutil.rmtree(rig.app.turns.path(first))
     found = faults(rig)
     assert f"{first}: in the lineage, but no such turn: expected no row" in found
     assert any(f"cited: {key}/cold/context.md#2 from {first}/context.md" in f and "expected a turn that exists" in f for f in found)
@@ -273,11 +273,11 @@ def test_nobodys_id_leads_to_another_persons_text(rig):
     keys = {user: rig.ask(f"which chair does {user} take, {user}-secret?", user=user) for user in ("anna", "ben")}
     rig.say(retrieval=retrieval(1), context_synthesis=gathers_all)
     later = rig.ask("and which desk?", user="anna")
-    page = rig.house.lineage.page(DocumentId.parse(f"{later}/context.md"))
+    page = rig.app.lineage.page(DocumentId.parse(f"{later}/context.md"))
     assert "anna-secret" in page and "ben-secret" not in page and "ben:" not in page
     with pytest.raises(ValueError, match="expected one of anna"):
-        Edge.model_validate({**rows(rig, keys["anna"])[0].model_dump(), "parent": f"{keys['ben']}/context.md"})
-    assert {e.user_id for e in rows(rig, later)} == {"anna"} and not rig.house.lineage.index.of("ben", [str(later)])
+        LineageEdge.model_validate({**rows(rig, keys["anna"])[0].model_dump(), "parent": f"{keys['ben']}/context.md"})
+    assert {e.user_id for e in rows(rig, later)} == {"anna"} and not rig.app.lineage.index.of("ben", [str(later)])
     assert faults(rig) == []
 
 
@@ -286,8 +286,8 @@ def test_a_page_shows_what_people_wrote_as_text(rig):
     attacks = " and ".join(ATTACKS).replace("\x00", "")
     rig.say(synthesizer=lambda pack: f"Said: {attacks} and so on.", compressor="none of it")
     key = rig.ask(f"what is {attacks} {'and the oak desk for $420 ' * 30}?")
-    archived(rig.house, after=LATER)
-    text = rig.house.lineage.page(DocumentId.parse(f"{key}/context.md"))
+    archived(rig.app, after=LATER)
+    text = rig.app.lineage.page(DocumentId.parse(f"{key}/context.md"))
     found = Parsed(text)
     assert not {"script", "img", "svg", "iframe", "object", "form", "input"} & {tag for tag, _ in found.tags}
     assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on") or name in ("style", "src")]
@@ -301,7 +301,7 @@ def test_a_page_shows_what_people_wrote_as_text(rig):
 def test_a_page_colours_facts_and_links_citations(its_copy):
     """Original and compressed beside each other, a verdict for each fact, each citation a link to its place."""
     rig, _, key = its_copy
-    text = rig.house.lineage.page(DocumentId.parse(f"{key}/context.md"))
+    text = rig.app.lineage.page(DocumentId.parse(f"{key}/context.md"))
     found = Parsed(text)
     classes = {a.get("class") or "" for tag, a in found.tags if tag == "mark"}
     assert "kept" in classes and {"missing", "kept critical"} & classes and "span" in classes
@@ -309,22 +309,22 @@ def test_a_page_colours_facts_and_links_citations(its_copy):
     anchors = {a["id"] for _, a in found.tags if "id" in a}
     cites = text.count('">[1]</a>') + text.count("[1]</mark></a>")
     assert cites >= 2 and {a["href"][1:] for tag, a in found.tags if tag == "a" and "href" in a} <= anchors
-    assert rig.house.lineage.page(DocumentId.parse(f"{key}/context.md")) == text
+    assert rig.app.lineage.page(DocumentId.parse(f"{key}/context.md")) == text
 
 
 def test_an_index_that_can_not_be_written_undoes_no_turn(rig, capsys):
     """It is told, once; the turn is saved; asked for, the lineage is made again and the damaged file kept."""
-    index = rig.house.lineage.index
+    index = rig.app.lineage.index
     index.file.path.parent.mkdir(parents=True, exist_ok=True)
     index.file.path.write_bytes(b"no index" * 500)
     rig.say(compressor="none of it")
     keys = [rig.ask("which chair?") for _ in range(2)]
     assert {rig.turn(key).manifest.state for key in keys} == {"saved"}
-    assert archived(rig.house, after=LATER)[0].counts == {"archived": 2}
+    assert archived(rig.app, after=LATER)[0].counts == {"archived": 2}
     assert capsys.readouterr().err.count("their lineage does not tell of them") == 1
     said = []
-    assert rig.house.lineage.made_again(report=said.append) and "damaged or not an index" in said[0] and ".damaged-1" in said[1]
-    assert faults(rig) == [] and not rig.house.lineage.made_again(report=pytest.fail)
+    assert rig.app.lineage.made_again(report=said.append) and "damaged or not an index" in said[0] and ".damaged-1" in said[1]
+    assert faults(rig) == [] and not rig.app.lineage.made_again(report=pytest.fail)
     index.file.path.unlink()
-    assert rig.house.lineage.made_again(report=said.append) and rig.house.verify_index() == ()
+    assert rig.app.lineage.made_again(report=said.append) and rig.app.verify_index() == ()
     assert isinstance(index, DuckLineageIndex)

@@ -11,11 +11,11 @@ ANNA = user_id("anna")
 
 
 def linked(rig, session):
-    return rig.house.kit.facts.session(ANNA, SessionId(session)).linked_sessions
+    return rig.app.dependencies.facts.session(ANNA, SessionId(session)).linked_sessions
 
 
 def with_policy(rig, policy):
-    return Rig(replace(rig.house, kit=replace(rig.house.kit, policy=policy)), rig.runtime)
+    return Rig(replace(rig.app, deps=replace(rig.app.dependencies, policy=policy)), rig.runtime)
 
 
 def offered(rig, role="retrieval", name="turn_summaries"):
@@ -47,7 +47,7 @@ def test_a_mediation_without_consent_sees_its_own_session_alone(rig):
     assert rig.runtime.of("reflection")[-1].document("turn_summaries") == ""
     rig.say(retrieval=retrieval(1))
     assert "has not consented" in mediation.halted(mediation.ask("zebra stripes", session="s3")).message
-    give_consent(rig.house.kit, ANNA)
+    give_consent(rig.app.dependencies, ANNA)
     mediation.ask("zebra stripes", session="s4")
     assert 1 in offered(rig)
 
@@ -72,6 +72,6 @@ def test_a_linked_session_is_offered_before_its_equals(rig):
     def link(known):
         return known.model_copy(update={"linked_sessions": (f"other{left_out - 1}",)}), ()
 
-    rig.house.kit.facts.change_session(ANNA, SessionId("new"), link)
+    rig.app.dependencies.facts.change_session(ANNA, SessionId("new"), link)
     rig.ask("open zebra stripes", session="new")
     assert left_out in offered(rig)

@@ -8,7 +8,7 @@ import pytest
 
 from pandora_dagster.contracts.calls import CallRequest, CallSite
 from pandora_dagster.errors import DocumentError, InputError
-from pandora_dagster.phases.mending import AnsweredByHand, abandon, with_answer
+from pandora_dagster.phases.mending import ManualAnswerExecutor, abandon_turn, with_manual_answer
 from tests.phases.rig import CLARIFY, PROCEED, plain
 
 BAD = '{"decision": "MAYBE"}'
@@ -20,16 +20,16 @@ def test_an_answer_by_hand_goes_on_from_where_the_turn_halted(rig):
     key = rig.ask()
     halt = rig.halted(key)
     before = rig.runtime.calls()
-    house, given = rig.house.answered_by_hand(halt, PROCEED)
-    rig.house.interventions.resolve(halt.id, "clear enough", how="by_hand")
+    app, given = rig.app.answered_by_hand(halt, PROCEED)
+    rig.app.interventions.resolve(halt.id, "clear enough", how="by_hand")
     assert not given.given
-    house.run_turn(key, on_report=lambda _: None)
+    app.run_turn(key, on_report=lambda _: None)
     assert given.given and rig.turn(key).manifest.state == "saved"
     assert rig.runtime.calls()["query_analyzer"] == before["query_analyzer"]
     assert rig.runtime.calls()["reflection"] == before["reflection"]
-    records = [r for r in rig.house.calls.files.read(key.user, report=print) if r.recipe == "reflection"]
+    records = [r for r in rig.app.calls.files.read(key.user, report=print) if r.recipe == "reflection"]
     assert [(r.success, r.runtime) for r in records] == [(False, "scripted"), (True, "person")]
-    assert rig.house.interventions.show(halt.id).how == "by_hand"
+    assert rig.app.interventions.show(halt.id).how == "by_hand"
 
 
 def test_only_the_call_that_halted_is_answered(rig):
@@ -37,8 +37,8 @@ def test_only_the_call_that_halted_is_answered(rig):
     rig.say(validator=[BAD, BAD, BAD, plain(checked_citations=[], issues=[], decision="APPROVE", confidence=0.95)])
     key = rig.ask()
     revise = plain(checked_citations=[], issues=["say more"], decision="REVISE", confidence=0.9)
-    house, _ = rig.house.answered_by_hand(rig.halted(key), revise)
-    house.run_turn(key, on_report=lambda _: None)
+    app, _ = rig.app.answered_by_hand(rig.halted(key), revise)
+    app.run_turn(key, on_report=lambda _: None)
     assert rig.turn(key).manifest.state == "saved"
     assert "**Revisions:** 1" in rig.section(key, 6)
 
@@ -54,7 +54,7 @@ def test_a_call_of_another_phase_or_recipe_is_not_answered(rig, phase, recipe):
         async def call(self, request):
             asked.append(request.by_hand)
 
-    by_hand = AnsweredByHand(Hears(), rig.house.cookbook, halt, PROCEED)
+    by_hand = ManualAnswerExecutor(Hears(), rig.app.cookbook, halt, PROCEED)
     for site, named in ((CallSite(phase, "anna"), recipe), (CallSite("reflection", "anna"), "pipeline/phase1_reflection")):
         asyncio.run(by_hand.call(CallRequest(named, "which chair?", site)))
     assert (asked, by_hand.given) == (["", PROCEED], True)
@@ -75,17 +75,17 @@ def test_an_answer_that_would_not_pass_is_refused(rig, answer, says):
     key = rig.ask()
     halt = rig.halted(key)
     with pytest.raises(InputError, match=says):
-        rig.house.answered_by_hand(halt, answer)
-    assert rig.house.interventions.show(halt.id).state == "open"
+        rig.app.answered_by_hand(halt, answer)
+    assert rig.app.interventions.show(halt.id).state == "open"
 
 
 def test_a_halt_without_a_call_takes_no_answer(rig):
     """There is nothing that an answer could stand for."""
     key = rig.start()
-    rig.house.run_turn(key, on_report=lambda _: None)
-    opened = rig.house.interventions.open("missing_document", "gone", user_id="anna", turn_id=key.turn_id, phase="gathered_context")
+    rig.app.run_turn(key, on_report=lambda _: None)
+    opened = rig.app.interventions.open("missing_document", "gone", user_id="anna", turn_id=key.turn_id, phase="gathered_context")
     with pytest.raises(InputError, match="no call of a recipe halted it"):
-        with_answer(rig.house.kit, opened, PROCEED)
+        with_manual_answer(rig.app.dependencies, opened, PROCEED)
 
 
 def test_an_answer_for_a_halt_that_is_past_is_refused(rig):
@@ -98,39 +98,39 @@ def test_an_answer_for_a_halt_that_is_past_is_refused(rig):
     new = rig.halted(key)
     assert new.phase != old.phase
     with pytest.raises(InputError, match=f"{old.phase} is done since"):
-        rig.house.answered_by_hand(old, PROCEED)
-    rig.house.interventions.resolve(old.id, "", how="retry")
+        rig.app.answered_by_hand(old, PROCEED)
+    rig.app.interventions.resolve(old.id, "", how="retry")
     with pytest.raises(InputError, match=r"resolved already \(retry"):
-        rig.house.answered_by_hand(rig.house.interventions.show(old.id), PROCEED)
+        rig.app.answered_by_hand(rig.app.interventions.show(old.id), PROCEED)
 
 
 def test_what_was_noted_can_be_acted_on_and_nothing_else(rig):
     """A note is no decision about the turn; what was done stands, with the note beside it."""
     rig.say(reflection=BAD)
     halt = rig.halted(rig.ask())
-    rig.house.interventions.resolve(halt.id, "the server is gone")
-    done = rig.house.interventions.resolve(halt.id, "ended", how="abandoned")
+    rig.app.interventions.resolve(halt.id, "the server is gone")
+    done = rig.app.interventions.resolve(halt.id, "ended", how="abandoned")
     assert (done.how, done.resolution) == ("abandoned", "the server is gone; ended")
     with pytest.raises(InputError, match=r"resolved already \(abandoned"):
-        rig.house.interventions.resolve(halt.id, "no", how="retry")
+        rig.app.interventions.resolve(halt.id, "no", how="retry")
 
 
 def test_what_an_open_intervention_is_judged_by_outlives_its_retention(rig):
     """Pack, answer and what was asked; they go with the others once it is resolved."""
     rig.say(reflection=BAD)
     halt = rig.halted(rig.ask())
-    (record,) = [r for r in rig.house.calls.files.read("anna", report=print) if r.call_id == halt.call_id]
+    (record,) = [r for r in rig.app.calls.files.read("anna", report=print) if r.call_id == halt.call_id]
     refs = (halt.pack_ref, halt.answer_ref, record.request_ref)
-    later = rig.house.kit.clock() + timedelta(days=rig.house.settings.keep_packs_days + 1)
-    house = replace(rig.house, kit=replace(rig.house.kit, clock=lambda: later))
-    house.tidy()
-    assert all(house.vault.read(ref) for ref in refs)
-    house.interventions.resolve(halt.id, "")
-    house = replace(house, kit=replace(house.kit, clock=lambda: later + timedelta(days=1)))
-    house.tidy()
+    later = rig.app.dependencies.clock() + timedelta(days=rig.app.settings.keep_packs_days + 1)
+    app = replace(rig.app, deps=replace(rig.app.dependencies, clock=lambda: later))
+    app.tidy()
+    assert all(app.vault.read(ref) for ref in refs)
+    app.interventions.resolve(halt.id, "")
+    app = replace(app, deps=replace(app.dependencies, clock=lambda: later + timedelta(days=1)))
+    app.tidy()
     for ref in refs:
         with pytest.raises(DocumentError, match="missing"):
-            house.vault.read(ref)
+            app.vault.read(ref)
 
 
 def test_a_retry_runs_what_is_in_production(rig):
@@ -138,7 +138,7 @@ def test_a_retry_runs_what_is_in_production(rig):
     rig.say(reflection=BAD)
     key = rig.ask()
     rig.say(reflection=PROCEED)
-    rig.house.interventions.resolve(rig.halted(key).id, "", how="retry")
+    rig.app.interventions.resolve(rig.halted(key).id, "", how="retry")
     rig.run(key)
     assert rig.turn(key).manifest.state == "saved"
 
@@ -147,10 +147,10 @@ def test_an_abandoned_turn_is_over(rig):
     """It stays as it is, in its row too; nothing is left to do, and abandoning it twice changes nothing."""
     rig.say(reflection=BAD)
     key = rig.ask()
-    assert abandon(key, rig.house.kit).state == "abandoned"
-    assert abandon(key, rig.house.kit).state == "abandoned"
-    assert rig.house.left_to_do(key) == () and rig.row(key).state == "abandoned"
-    assert rig.house.turns.load(key).manifest.intervention == rig.house.interventions.list()[0].id
+    assert abandon_turn(key, rig.app.dependencies).state == "abandoned"
+    assert abandon_turn(key, rig.app.dependencies).state == "abandoned"
+    assert rig.app.left_to_do(key) == () and rig.row(key).state == "abandoned"
+    assert rig.app.turns.load(key).manifest.intervention == rig.app.interventions.list()[0].id
 
 
 def test_what_did_not_halt_is_not_abandoned(rig):
@@ -160,4 +160,4 @@ def test_what_did_not_halt_is_not_abandoned(rig):
     asked = rig.ask(session="s2")
     for key, state in ((saved, "saved"), (asked, "clarify"), (rig.start(), "open")):
         with pytest.raises(InputError, match=f"the turn is {state}"):
-            abandon(key, rig.house.kit)
+            abandon_turn(key, rig.app.dependencies)

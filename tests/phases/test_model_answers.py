@@ -37,12 +37,12 @@ def test_a_bad_answer_halts_and_the_turn_goes_on_afterwards(rig, fault):
     assert rig.turn(key).manifest.state == "halted" and rig.section(key, 1) == ""
     assert rig.runtime.calls()["reflection"] == (1 if kind == "config_error" else 3)
     if isinstance(says, str) and says.strip():
-        assert rig.house.vault.read(halted.halt.answer_ref) == says
+        assert rig.app.vault.read(halted.halt.answer_ref) == says
     rig.say(reflection=PROCEED)
     rig.runtime.packs.clear()
     rig.run(key)
     assert "query_analyzer" not in rig.runtime.calls() and rig.runtime.calls()["reflection"] == 1
-    assert rig.turn(key).manifest.state == "saved" and rig.house.verify_index() == ()
+    assert rig.turn(key).manifest.state == "saved" and rig.app.verify_index() == ()
 
 
 @pytest.mark.parametrize("says", [f"```json\n{PROCEED}\n```", f"Here you are:\n```\n{PROCEED}\n```\nDone.", f"\ufeff{PROCEED}"])

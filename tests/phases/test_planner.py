@@ -35,7 +35,7 @@ def test_straight_to_synthesis_needs_no_tools(rig):
 
 def test_a_section_2_that_does_not_read_back_halts_before_any_plan(rig, monkeypatch):
     """004 section 5.3: the Planner's data are parsed first; what is no YAML is a corrupt document, and no call is made over it."""
-    made = gathering.fitting_section2
+    made = gathering.fit_section2
 
     def broken(*arguments, **options):
         section = made(*arguments, **options)

@@ -13,11 +13,11 @@ from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn, TurnRow
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.errors import StoreError, UnknownTurnError
-from pandora_dagster.phases.exporting import exported
-from pandora_dagster.phases.recording import ImportReport, RecordingDesk, import_conversations
-from pandora_dagster.stores.index_rebuild import Preambles, verify
+from pandora_dagster.phases.exporting import export_conversations
+from pandora_dagster.phases.recording import ImportReport, ImportContext, import_conversations
+from pandora_dagster.stores.index_rebuild import Preambles, verify_turns
 from pandora_dagster.stores.turn_index import DuckTurnIndex
-from pandora_dagster.text.sections import checked
+from pandora_dagster.text.sections import parse_context
 from pandora_dagster.text.words import TermReader
 
 
@@ -91,8 +91,8 @@ def index(tmp_path: Path) -> DuckTurnIndex:
     return DuckTurnIndex.at(tmp_path / "turn_index.duckdb", wait_s=10.0)
 
 
-def _desk(disk: _Disk, index: DuckTurnIndex) -> RecordingDesk:
-    return RecordingDesk(disk, disk, index, TermReader())
+def _desk(disk: _Disk, index: DuckTurnIndex) -> ImportContext:
+    return ImportContext(disk, disk, index, TermReader())
 
 
 def _import(disk: _Disk, index: DuckTurnIndex, *lines: object) -> ImportReport:
@@ -126,11 +126,11 @@ def test_a_conversation_becomes_recorded_turns(disk: _Disk, index: DuckTurnIndex
     assert manifest.created_at == manifest.last_activity == "2024-05-15T13:00:00Z"
     assert manifest.summary is not None
     assert manifest.summary["runtime"] == "extractive"
-    assert checked(first.context, where="t").query() == "Which flight did I book?"
-    assert "HAT113 for $340" in checked(first.context, where="t").body(4)
+    assert parse_context(first.context, where="t").query() == "Which flight did I book?"
+    assert "HAT113 for $340" in parse_context(first.context, where="t").body(4)
     assert set(first.files) == {"messages.jsonl"}
     assert [c.row.turn_id for c in index.candidates("ann", "what did HAT113 cost", limit=1)] == ["turn_000001"]
-    assert verify(disk, index, Preambles(disk)) == ()
+    assert verify_turns(disk, index, Preambles(disk)) == ()
 
 
 def test_importing_twice_changes_nothing(disk: _Disk, index: DuckTurnIndex) -> None:
@@ -184,9 +184,9 @@ def test_an_import_that_was_cut_off_goes_on(disk: _Disk, index: DuckTurnIndex, w
     report = _import(disk, index, *lines)
     assert report.faults == ()
     assert len(disk.turns) == len(index.rows()) == 3
-    assert verify(disk, index, Preambles(disk)) == ()
+    assert verify_turns(disk, index, Preambles(disk)) == ()
     assert {record.state for record in disk.records()} == {"complete"}
-    assert {e["id"]: e for e in exported(disk, disk)} == {line["id"]: line for line in lines}
+    assert {e["id"]: e for e in export_conversations(disk, disk)} == {line["id"]: line for line in lines}
 
 
 def test_an_index_that_refuses_leaves_the_import_to_be_taken_up(disk: _Disk, index: DuckTurnIndex) -> None:
@@ -200,11 +200,11 @@ def test_an_index_that_refuses_leaves_the_import_to_be_taken_up(disk: _Disk, ind
         candidates = index.candidates
 
     raw = [json.dumps(_FULL).encode()]
-    desk = _desk(disk, index)
+    ctx = _desk(disk, index)
     with pytest.raises(StoreError):
-        import_conversations(raw, RecordingDesk(disk, disk, Refusing(), desk.reader), where="f")
-    assert list(exported(disk, disk)) == []
-    assert import_conversations(raw, desk, where="f").turns == 2
+        import_conversations(raw, ImportContext(disk, disk, Refusing(), ctx.reader), where="f")
+    assert list(export_conversations(disk, disk)) == []
+    assert import_conversations(raw, ctx, where="f").turns == 2
     assert (len(index.rows()), len(disk.turns)) == (2, 2)
 
 
@@ -226,7 +226,7 @@ def test_a_conversation_without_a_user_message_is_kept_as_a_preamble(disk: _Disk
     """No turn is made, and it leaves as it came."""
     line = _conversation("quiet", _SYSTEM, _ANSWER)
     assert _import(disk, index, line).turns == 0
-    assert list(exported(disk, disk)) == [line]
+    assert list(export_conversations(disk, disk)) == [line]
 
 
 def test_a_greeting_before_the_first_turn_is_found(disk: _Disk, index: DuckTurnIndex) -> None:

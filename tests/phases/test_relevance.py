@@ -4,8 +4,8 @@ import pytest
 
 from pandora_dagster.contracts.facts import NotableFact
 from pandora_dagster.contracts.ids import SessionId, user_id
-from pandora_dagster.text.citations import cited, references
-from pandora_dagster.text.meta import metas
+from pandora_dagster.text.citations import cited_labels, source_references
+from pandora_dagster.text.meta import subsection_metas
 
 RUSSIAN = "# Russian information warfare\n\nRussian troll farms were run from St. Petersburg by the Internet Research Agency."
 GAMING = "---\ntags: [laptop]\n---\nA budget gaming laptop with an RTX 4060 costs about $799."
@@ -47,27 +47,27 @@ def test_only_what_bears_on_the_query_enters_section_2(stocked, query):
     assert bool(found["visit_data"]) == visits
     assert ("### Forever Memory Knowledge" in section) == bool(notes) and ("### Session Preferences" in section) == bool(keys)
     assert ("### Visit Record Data" in section) == visits
-    paths = {s.path for s in references(section)}
+    paths = {s.path for s in source_references(section)}
     assert {p.removeprefix("notes/") for p in paths if p.startswith("notes/")} == notes and ("preferences.md" in paths) == bool(keys)
 
 
 def test_what_is_gathered_is_verbatim_and_cited(stocked):
     """The answer's sentence stands in the note, under the note's label."""
     key = stocked.ask("Who ran the Russian troll farms?")
-    answer, known = stocked.section(key, 5), {s.label: s.path for s in references(stocked.section(key, 2))}
+    answer, known = stocked.section(key, 5), {s.label: s.path for s in source_references(stocked.section(key, 2))}
     assert "Russian troll farms were run from St. Petersburg by the Internet Research Agency." in answer
-    assert f"notes/{RUSSIAN_NOTE}" in {known[label] for label in cited(answer)}
-    assert stocked.house.answered(key).citations[0]["path"].endswith(RUSSIAN_NOTE)
+    assert f"notes/{RUSSIAN_NOTE}" in {known[label] for label in cited_labels(answer)}
+    assert stocked.app.answered(key).citations[0]["path"].endswith(RUSSIAN_NOTE)
 
 
 def test_section_2_reads_back_as_the_planner_reads_it(stocked):
     """004 section 5.3: quality_score and age_hours in Cached Research, gaps and context quality in the assessment."""
     key = stocked.ask("Cheap laptops")
-    blocks = metas(stocked.section(key, 2))
+    blocks = subsection_metas(stocked.section(key, 2))
     cached = blocks["Cached Research Intelligence"]
     assert (cached["topic"], cached["quality_score"], cached["age_hours"], cached["expires_hours"]) == ("commerce.laptop", 0.88, 1.0, 5.0)
     assert (cached["freshness_score"], cached["source_count"], "stale" in cached) == (0.83, 2, False)
-    planned = next(p.report for p in stocked.house.turns.load(key).manifest.phases if p.phase == "task_plan")["facts"]
+    planned = next(p.report for p in stocked.app.turns.load(key).manifest.phases if p.phase == "task_plan")["facts"]
     assert (planned["quality_score"], planned["age_hours"]) == (0.88, 1.0) and planned["context_quality"] > 0.5
     assert blocks["Context Assessment"]["gaps_identified"] == [] and 0.5 < blocks["Context Assessment"]["context_quality"] <= 1
 
@@ -76,7 +76,7 @@ def test_expired_research_is_marked_with_a_recommendation(anna):
     """004 section 10: stale, and the advice to refresh; the turn goes on."""
     anna.research(hours=10)
     section = anna.section(anna.ask("Cheap laptops"), 2)
-    blocks = metas(section)
+    blocks = subsection_metas(section)
     cached, assessment = blocks["Cached Research Intelligence"], blocks["Context Assessment"]
     assert (cached["stale"], cached["recommendation"], cached["freshness_score"]) == (True, "refresh", 0.0)
     assert assessment["recommendations"] == ["refresh the research on commerce.laptop"] and "**Expired:** 4.0 hours ago" in section
@@ -113,7 +113,7 @@ def test_visit_records_are_reused_where_the_person_refers_to_them(shopping, quer
 
 def test_a_cached_page_is_to_be_verified_where_it_is_old(shopping):
     """`Yes, then verify`: the stock stands there with its age, and the advice to look again."""
-    blocks = metas(shopping.section(shopping.ask("Is it still in stock?"), 2))
+    blocks = subsection_metas(shopping.section(shopping.ask("Is it still in stock?"), 2))
     assert blocks["Visit Record Data"]["freshness_avg"] == 8.0 and blocks["Visit Record Data"]["verify"] == ["visit_abc123"]
     assert blocks["Context Assessment"]["recommendations"][0].startswith("verify bestbuy.com/site/lenovo-loq-15")
 
@@ -168,7 +168,7 @@ def _session(anna) -> None:
     for id, fact in (("f1", "My dentist is Dr Weiss."), ("f2", "My landlord is Mr Braun.")):
         stated = NotableFact(id=id, category="People", fact=fact, turn=first.number, stated_at="2026-01-04T14:30:00Z")
         changed = lambda ledger, fact=stated: (ledger.model_copy(update={"facts": (*ledger.facts, fact)}), ())  # noqa: E731
-        anna.house.kit.facts.change_session(user_id("anna"), SessionId("s1"), changed)
+        anna.app.dependencies.facts.change_session(user_id("anna"), SessionId("s1"), changed)
 
 
 def _turns(anna) -> None:

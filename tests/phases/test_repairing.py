@@ -20,9 +20,9 @@ from tests.stores.test_sources import research, visit
 def test_a_halt_over_a_source_says_how_to_repair_it(rig, plan, harm, says):
     """The intervention's hint, which `ask` prints, names the commands."""
     anna = rig.start().user
-    rig.house.kit.sources.put_research(anna, research(webpage_cache=[]))
-    rig.house.kit.sources.put_visit(anna, visit())
-    for path in (Path(rig.house.settings.root) / "users" / anna).glob(f"{harm}/*.json") if harm else ():
+    rig.app.dependencies.sources.put_research(anna, research(webpage_cache=[]))
+    rig.app.dependencies.sources.put_visit(anna, visit())
+    for path in (Path(rig.app.settings.root) / "users" / anna).glob(f"{harm}/*.json") if harm else ():
         path.write_text("{")
     rig.say(retrieval=plan)
     assert says in rig.halted(rig.ask()).hint and "pandora research add" in rig.halted(rig.ask()).hint

@@ -7,10 +7,10 @@ import pytest
 
 from pandora_dagster.contracts.ids import SessionId, user_id
 from pandora_dagster.errors import ModelError
-from pandora_dagster.phases.consent import erase_facts, give_consent, standing, withdraw_consent
-from pandora_dagster.phases.remembering import may_state
+from pandora_dagster.phases.consent import erase_facts, give_consent, consent_status, withdraw_consent
+from pandora_dagster.phases.remembering import may_state_fact
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.phases.rig import ANALYSIS, CLARIFY, PROCEED, plan, vocabulary
 
 ANNA = user_id("anna")
@@ -22,7 +22,7 @@ def diff(*facts, delete=(), **more):
 
 
 def ledger(rig, session="s1"):
-    return rig.house.kit.facts.session(ANNA, SessionId(session))
+    return rig.app.dependencies.facts.session(ANNA, SessionId(session))
 
 
 def given(rig):
@@ -81,13 +81,13 @@ def test_a_question_back_stands_where_its_facts_fail(rig):
     key = rig.ask(SAID)
     manifest = rig.turn(key).manifest
     assert (manifest.state, rig.section(key, 5)) == ("clarify", "Which chair do you mean?") and manifest.summary
-    assert "gone" in rig.house.interventions.show(manifest.intervention).message
+    assert "gone" in rig.app.interventions.show(manifest.intervention).message
     rig.say(fact_keeper=diff(SAID))
-    path = rig.house.folder(rig.ask(SAID)).parents[1] / "sessions" / "s1" / "session_facts.json"
+    path = rig.app.folder(rig.ask(SAID)).parents[1] / "sessions" / "s1" / "session_facts.json"
     assert path.exists()
     path.write_text("{")
     damaged = rig.turn(rig.ask(SAID)).manifest
-    assert damaged.state == "clarify" and "session_facts.json" in rig.house.interventions.show(damaged.intervention).message
+    assert damaged.state == "clarify" and "session_facts.json" in rig.app.interventions.show(damaged.intervention).message
 
 
 def test_nothing_stated_makes_no_call_and_no_file(rig):
@@ -95,7 +95,7 @@ def test_nothing_stated_makes_no_call_and_no_file(rig):
     rig.ask("which chair?")
     rig.ask("which table?")
     assert rig.runtime.calls()["fact_keeper"] == 0 and given(rig) == ""
-    assert not list(rig.house.settings.root.rglob("*session_facts*"))
+    assert not list(rig.app.settings.root.rglob("*session_facts*"))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_nothing_stated_makes_no_call_and_no_file(rig):
 )
 def test_when_a_call_is_worth_it(said, expected):
     """Any sentence that is no question may state something, in any language."""
-    assert may_state(said) is expected
+    assert may_state_fact(said) is expected
 
 
 def test_the_newer_of_two_that_contradict_is_current(rig):
@@ -123,7 +123,7 @@ def test_the_newer_of_two_that_contradict_is_current(rig):
     lines = given(rig).splitlines()[3:]
     assert re.fullmatch(r"- \[Logistics, no longer current\] My budget is \$900\. \(\d{4}-\d\d-\d\d, turn 1\) \[1\]", lines[0])
     assert re.fullmatch(r"- \[Logistics\] My budget is \$700 now\. \(\d{4}-\d\d-\d\d, turn 2\) \[2\]", lines[1])
-    (audit,) = rig.house.settings.root.rglob("session_facts_audit.jsonl")
+    (audit,) = rig.app.settings.root.rglob("session_facts_audit.jsonl")
     last = json.loads(audit.read_text().splitlines()[-1])
     assert (last["kind"], last["id"], last["turn"]) == ("supersede", "f1", second.turn_id) and last["call"].startswith("call_")
     assert last["before"]["superseded_by"] is None and last["after"]["superseded_by"] == "f2"
@@ -152,7 +152,7 @@ def test_no_model_writes_what_the_person_did_not_say(rig, said, fact, why):
     """Credentials, invented values, and what stands in a pasted page are refused; the audit says why without the words."""
     state(rig, said, fact)
     assert ledger(rig).facts == ()
-    (audit,) = rig.house.settings.root.rglob("session_facts_audit.jsonl")
+    (audit,) = rig.app.settings.root.rglob("session_facts_audit.jsonl")
     assert json.loads(audit.read_text())["kind"] == "refuse" and why in audit.read_text() and fact not in audit.read_text()
 
 
@@ -162,10 +162,10 @@ def test_a_failing_fact_call_leaves_the_answer_saved(rig):
     key = rig.start(SAID)
     report = rig.run(key)[-1]
     assert report.phase == "session_facts" and report.halt and report.manifest.state == "saved"
-    assert rig.house.answered(key).response == "Here it is." and rig.row(key).summary
+    assert rig.app.answered(key).response == "Here it is." and rig.row(key).summary
     rig.say(fact_keeper=diff(SAID))
     assert [r.phase for r in rig.run(key)] == ["session_facts"] and len(ledger(rig).facts) == 1
-    assert rig.turn(key).manifest.intervention is None and rig.house.verify_index() == ()
+    assert rig.turn(key).manifest.intervention is None and rig.app.verify_index() == ()
 
 
 def test_a_turn_that_runs_again_states_nothing_twice(rig):
@@ -175,14 +175,14 @@ def test_a_turn_that_runs_again_states_nothing_twice(rig):
     rig.say(fact_keeper=diff(SAID))
     from pandora_dagster.phases.flow import run_phase
 
-    report = rig.house.run(run_phase("session_facts", key, rig.house.kit))
+    report = rig.app.run(run_phase("session_facts", key, rig.app.dependencies))
     assert report.manifest.revision == 1 and ledger(rig) == before
 
 
 def test_a_damaged_ledger_halts_the_next_turn_and_names_the_file(rig):
     """Reading is strict (004 section 9): no answer from half a memory."""
     state(rig)
-    (path,) = rig.house.settings.root.rglob("session_facts.json")
+    (path,) = rig.app.settings.root.rglob("session_facts.json")
     path.write_text("{", encoding="utf-8")
     halt = rig.halted(rig.ask("which laptop?"))
     assert "session_facts.json" in halt.message and halt.type == "corrupt_document"
@@ -209,8 +209,8 @@ def test_another_session_sees_a_fact_only_with_consent(rig):
     """Before: nothing stored, nothing given. After: what is stated from then on, and only that."""
     state(rig)
     rig.ask("which laptop?", session="s2")
-    assert given(rig) == "" and not list(rig.house.settings.root.rglob("profile*"))
-    give_consent(rig.house.kit, ANNA)
+    assert given(rig) == "" and not list(rig.app.settings.root.rglob("profile*"))
+    give_consent(rig.app.dependencies, ANNA)
     state(rig, "I live in Lisbon.")
     rig.ask("which laptop?", session="s3")
     assert "I live in Lisbon." in given(rig) and SAID not in given(rig)
@@ -221,24 +221,24 @@ def test_another_session_sees_a_fact_only_with_consent(rig):
 
 def test_withdrawn_and_erased_facts_are_given_no_more(rig):
     """Erased ones do not come back with the next statement; withdrawal leaves nothing."""
-    give_consent(rig.house.kit, ANNA)
+    give_consent(rig.app.dependencies, ANNA)
     state(rig, "I live in Lisbon.")
-    assert erase_facts(rig.house.kit, ANNA) == (1, 0)
+    assert erase_facts(rig.app.dependencies, ANNA) == (1, 0)
     state(rig, "My shoe size is 43.")
     rig.ask("which shoes?", session="s2")
     assert "Lisbon" not in given(rig) and "43" in given(rig)
-    assert withdraw_consent(rig.house.kit, ANNA) == 1 and not standing(rig.house.kit, ANNA).given
+    assert withdraw_consent(rig.app.dependencies, ANNA) == 1 and not consent_status(rig.app.dependencies, ANNA).given
     rig.ask("which shoes?", session="s3")
-    assert given(rig) == "" and not [p for p in rig.house.settings.root.rglob("profile*") if p.name != ".profile.json.lock"]
+    assert given(rig) == "" and not [p for p in rig.app.settings.root.rglob("profile*") if p.name != ".profile.json.lock"]
     assert len(ledger(rig).facts) == 2
-    assert erase_facts(rig.house.kit, ANNA, sessions=True) == (0, 2)
+    assert erase_facts(rig.app.dependencies, ANNA, sessions=True) == (0, 2)
     rig.ask("which shoes?")
     assert given(rig) == ""
 
 
 def test_a_contradiction_across_sessions_marks_the_older(rig):
     """The call sees the profile; what it replaces there is no longer current, for every session."""
-    give_consent(rig.house.kit, ANNA)
+    give_consent(rig.app.dependencies, ANNA)
     state(rig)
     rig.say(fact_keeper=lambda pack: diff("My budget is $700.", replaces=re.search(r"^(p\d+) ", pack.document("known_facts"))[1]))
     rig.ask("My budget is $700.", session="s2")
@@ -249,35 +249,35 @@ def test_a_contradiction_across_sessions_marks_the_older(rig):
 
 def test_a_profile_over_fifty_is_consolidated_by_its_recipe(rig):
     """The call sees all, what it deletes goes, and what is still over the limit goes by rule."""
-    give_consent(rig.house.kit, ANNA)
+    give_consent(rig.app.dependencies, ANNA)
     for session in range(3):
         said = " ".join(f"My thing number {session}-{n} is here." for n in range(17))
         rig.say(profile_keeper=diff(delete=("p5",)))
         rig.say(fact_keeper=diff(*(f"My thing number {session}-{n} is here." for n in range(17))))
         rig.ask(said, session=f"s{session}")
-    profile = rig.house.kit.facts.profile(ANNA)
+    profile = rig.app.dependencies.facts.profile(ANNA)
     (pack,) = rig.runtime.of("profile_keeper")
     assert len(pack.document("profile_facts").splitlines()) == 51
     assert len(profile.facts) == 50 and "p5" not in {f.id for f in profile.facts}
 
 
 @pytest.fixture
-def house(tmp_path):
-    made = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
+def app(tmp_path):
+    made = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
     yield made
     made.close()
 
 
-def asked(house, query, session):
-    key = house.start(query, user="anna", session=session)
-    house.run_turn(key, on_report=lambda report: None)
-    return house.answered(key)
+def asked(app, query, session):
+    key = app.start(query, user="anna", session=session)
+    app.run_turn(key, on_report=lambda report: None)
+    return app.answered(key)
 
 
-def test_the_embedded_runtime_answers_from_the_profile(house):
+def test_the_embedded_runtime_answers_from_the_profile(app):
     """End to end without a model: stated in one session, asked in another, cited as the turn in which it was said."""
-    give_consent(house.kit, ANNA)
-    asked(house, "My locker code word is heliotrope. I parked on deck four.", "s1")
-    house.turn_index.remove("anna", [1])
-    answer = asked(house, "Which deck did I park on?", "s2")
+    give_consent(app.dependencies, ANNA)
+    asked(app, "My locker code word is heliotrope. I parked on deck four.", "s1")
+    app.turn_index.remove("anna", [1])
+    answer = asked(app, "Which deck did I park on?", "s2")
     assert "deck four" in answer.response and [c["turn_id"] for c in answer.citations] == ["turn_000001"]

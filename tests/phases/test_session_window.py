@@ -9,7 +9,7 @@ import pytest
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.phases import flow
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.phases.rig import retrieval, vocabulary
 
 TURNS = 40
@@ -30,23 +30,23 @@ def conversation(answer_words=0):
 
 
 @pytest.fixture
-def house(tmp_path):
-    made = open_house(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
+def app(tmp_path):
+    made = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
     yield made
     made.close()
 
 
-def asked(house, query, *, answer_words=0):
+def asked(app, query, *, answer_words=0):
     """The reports of one live turn after an imported session of forty."""
-    house.import_conversations([conversation(answer_words)], where="test")
-    key, reports = house.start(query, user="anna", session="long"), {}
-    house.run_turn(key, on_report=lambda report: reports.__setitem__(report.phase, report))
+    app.import_conversations([conversation(answer_words)], where="test")
+    key, reports = app.start(query, user="anna", session="long"), {}
+    app.run_turn(key, on_report=lambda report: reports.__setitem__(report.phase, report))
     return key, reports
 
 
-def sent(house, report):
+def sent(app, report):
     """Turn -> how it stands in the pack that the vault kept of the phase's call."""
-    pack = json.loads(house.vault.read(report.calls[-1].pack_ref))["user"]
+    pack = json.loads(app.vault.read(report.calls[-1].pack_ref))["user"]
     return {int(number): "summary" if summary else "whole" for number, summary in _HEAD.findall(pack)}, pack
 
 
@@ -60,46 +60,46 @@ def told(report):
     return found
 
 
-def test_forty_turns_go_whole_as_summaries_or_stay_out(house):
+def test_forty_turns_go_whole_as_summaries_or_stay_out(app):
     """The newest five whole, seven more as summaries, 28 left out but for what the query asks for; pack and report agree."""
-    key, reports = asked(house, "What does the rug number 9 cost?")
-    ways, pack = sent(house, reports["gathered_context"])
-    plan = json.loads(house.turns.load(key).files["retrieval_plan.json"])["relevant_turns"]
+    key, reports = asked(app, "What does the rug number 9 cost?")
+    ways, pack = sent(app, reports["gathered_context"])
+    plan = json.loads(app.turns.load(key).files["retrieval_plan.json"])["relevant_turns"]
     assert 9 in plan and ways[9] == "whole" and not {36, 37, 38, 39, 40} - set(ways)
     assert {n for n, how in ways.items() if how == "whole"} - set(plan) == {36, 37, 38, 39, 40} - set(plan)
     assert {n for n, how in ways.items() if how == "summary"} == set(range(29, 36)) - set(plan)
     assert told(reports["gathered_context"]) == {n: ways.get(n, "left out") for n in range(1, TURNS + 1)}
     assert "Turns of this session: whole " in pack and "It weighs 38 kilos." in pack
-    assert "109 euros" in house.answered(key).response
+    assert "109 euros" in app.answered(key).response
 
 
-def test_the_calls_that_see_summaries_say_which(house):
+def test_the_calls_that_see_summaries_say_which(app):
     """Phases 0, 1 and 2 read one line a turn; their reports tell what the pack holds."""
-    _, reports = asked(house, "What does the rug number 9 cost?")
+    _, reports = asked(app, "What does the rug number 9 cost?")
     for phase in ("query_analysis", "reflection", "retrieval_plan"):
-        _, pack = sent(house, reports[phase])
+        _, pack = sent(app, reports[phase])
         offered = {int(n) for n in re.findall(r'"turn_id": (\d+)', pack)}
         assert {n for n, how in told(reports[phase]).items() if how == "summary"} == offered and len(offered) < TURNS
     assert set(range(35, 41)) <= offered
 
 
-def test_long_turns_keep_their_limits_and_none_that_is_protected_is_dropped(house):
+def test_long_turns_keep_their_limits_and_none_that_is_protected_is_dropped(app):
     """Turns of some 900 tokens: each of the newest six is there, whole or as its summary, and the pack stays in its budget."""
-    _, reports = asked(house, "Where do zebras sleep?", answer_words=70)
-    ways, _ = sent(house, reports["gathered_context"])
+    _, reports = asked(app, "Where do zebras sleep?", answer_words=70)
+    ways, _ = sent(app, reports["gathered_context"])
     call = reports["gathered_context"].calls[-1]
     assert set(range(35, 41)) <= set(ways) and set(ways.values()) == {"whole", "summary"} and ways[40] == "whole"
     assert "protected; no room for it whole" in [row["why"] for row in reports["gathered_context"].facts["window"]]
     assert told(reports["gathered_context"]) == {n: ways.get(n, "left out") for n in range(1, TURNS + 1)}
-    assert call.tokens.input <= house.cookbook.get("pipeline/phase2_synthesis", "chat").recipe.token_budget.input
+    assert call.tokens.input <= app.cookbook.get("pipeline/phase2_synthesis", "chat").recipe.token_budget.input
 
 
-def test_a_turn_that_can_not_be_read_goes_as_its_summary(house):
+def test_a_turn_that_can_not_be_read_goes_as_its_summary(app):
     """Nobody asked for it by name, so it stops nothing; the report says why it is not whole."""
-    house.import_conversations([conversation()], where="test")
-    (house.folder(TurnKey(UserId("anna"), 38)) / "context.md").write_text("damaged", encoding="utf-8")
-    _, reports = asked(house, "Where do zebras sleep?")
-    assert reports["gathered_context"].halt is None and sent(house, reports["gathered_context"])[0][38] == "summary"
+    app.import_conversations([conversation()], where="test")
+    (app.folder(TurnKey(UserId("anna"), 38)) / "context.md").write_text("damaged", encoding="utf-8")
+    _, reports = asked(app, "Where do zebras sleep?")
+    assert reports["gathered_context"].halt is None and sent(app, reports["gathered_context"])[0][38] == "summary"
     assert {"turn": "38", "how": "summary", "why": "its documents can not be read"} in reports["gathered_context"].facts["window"]
 
 
@@ -117,9 +117,9 @@ def test_the_policy_of_the_house_counts_what_retrieval_may_add(rig):
         key = rig.ask()
     rig.say(retrieval=retrieval(*range(1, key.number + 1)))
     key = rig.start()
-    kit, report = replace(rig.house.kit, policy="mediation"), None
+    deps, report = replace(rig.app.dependencies, policy="mediation"), None
     for name in flow.ORDER[: flow.ORDER.index("gathered_context") + 1]:
-        report = rig.house.run(flow.run_phase(name, key, kit, again=False))
+        report = rig.app.run(flow.run_phase(name, key, deps, again=False))
     document = rig.runtime.of("context_synthesis")[-1].document("prior_turns")
     assert [int(n) for n, summary in _HEAD.findall(document) if not summary] == [1, 2, 3, 4, 5, 6, 7]
     assert report.facts["left_out"] >= 2 and told(report)[7] == "whole"

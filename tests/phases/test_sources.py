@@ -9,8 +9,8 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.phases.loading import NOTE_TOKENS, RESEARCH_TOKENS, SOURCES_TOKENS, TOP_CLAIMS, VISIT_TOKENS
 from pandora_dagster.phases.offered import HEADER_TOKENS
-from pandora_dagster.text.citations import references
-from pandora_dagster.text.meta import metas
+from pandora_dagster.text.citations import source_references
+from pandora_dagster.text.meta import subsection_metas
 from tests.phases.rig import plain, retrieval
 from tests.stores.test_sources import research, visit
 
@@ -46,11 +46,11 @@ def gathered(*, notes=(), cached=None, visits=(), preferences=None):
 @pytest.fixture
 def sources(rig):
     """The rig's store of research and visits."""
-    return rig.house.kit.sources
+    return rig.app.dependencies.sources
 
 
 def write_note(rig, name, text):
-    path = Path(rig.house.settings.root) / "users/anna/notes" / name
+    path = Path(rig.app.settings.root) / "users/anna/notes" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
@@ -93,7 +93,7 @@ def test_each_kind_of_header_keeps_to_its_tokens_and_prefers_what_bears(rig, sou
     key = rig.ask("which walnut lamp?")
     for name in ("visit_headers", "note_headers"):
         text = rig.runtime.of("retrieval")[-1].document(name)
-        assert "lamp" in text and rig.house.kit.counter.count(text) <= HEADER_TOKENS[name]
+        assert "lamp" in text and rig.app.dependencies.counter.count(text) <= HEADER_TOKENS[name]
     assert [h["note"] for h in lines(rig, "note_headers")] == ["zz_lamp.md"]
     assert sum(name.startswith("visit visit_") for name in report(rig, key, "retrieval_plan")["facts"]["headers_left_out"]) > 20
 
@@ -126,7 +126,7 @@ def test_of_a_long_note_the_matching_part_is_given(rig, wall):
     rig.say(retrieval=chosen(notes=["Log.md"]))
     key = rig.ask("which boiler do we have?")
     text = rig.runtime.of("context_synthesis")[-1].document("forever_memory")
-    assert "The boiler is a Viessmann of 2019." in text and rig.house.kit.counter.count(text) <= NOTE_TOKENS + 60
+    assert "The boiler is a Viessmann of 2019." in text and rig.app.dependencies.counter.count(text) <= NOTE_TOKENS + 60
     assert report(rig, key)["facts"]["left_out"] == 1
 
 
@@ -155,7 +155,7 @@ def test_research_that_names_a_page_that_is_gone_halts(rig, sources):
     rig.say(retrieval=chosen(topic="commerce.laptop"))
     intervention = rig.halted(rig.ask())
     assert intervention.type == "missing_document" and "visit_def456: no such visit record" in intervention.message
-    assert "pandora visit add" in rig.house.interventions.show(intervention.id).hint
+    assert "pandora visit add" in rig.app.interventions.show(intervention.id).hint
 
 
 @pytest.mark.parametrize("logical", ["research_cache/commerce.laptop.json", "webpage_cache/visit_abc123.json"])
@@ -221,14 +221,14 @@ def test_loaded_things_reach_synthesis_under_their_headers_and_labels(rig, sourc
         "===== FOREVER MEMORY (Persistent Knowledge) =====\n\n===== NOTE laptops.md [3] =====\n# Mine"
     )
     section = rig.section(key, 2)
-    assert [(s.label, s.path) for s in references(section)] == [
+    assert [(s.label, s.path) for s in source_references(section)] == [
         ("1", "research_cache/commerce.laptop.json"),
         ("2", "webpage_cache/visit_abc123.json"),
         ("3", "notes/laptops.md"),
     ]
     assert "| bestbuy.com/site/lenovo-loq-15 [2] | specs.gpu | RTX 4050 |" in section and "- I own a Lenovo. [3]" in section
     assert "| Lenovo LOQ 15 @ $697 [1] | 0.92 | bestbuy.com |" in section
-    blocks = metas(section)
+    blocks = subsection_metas(section)
     assert list(blocks) == ["Cached Research Intelligence", "Visit Record Data", "Forever Memory Knowledge", "Context Assessment"]
     assert blocks["Visit Record Data"]["visit_count"] == 1 and report(rig, key)["gates"]["sources_linked"] is True
 
@@ -254,9 +254,9 @@ def test_large_things_keep_to_their_limits_and_none_is_cut(rig, sources):
     rig.say(
         retrieval=chosen(topic="commerce.laptop", visits=[f"visit_{n}" for n in range(4)], notes=["long.md"]), context_synthesis=gathered()
     )
-    rig.house = replace(rig.house, kit=replace(rig.house.kit, summarizer=None))
+    rig.app = replace(rig.app, deps=replace(rig.app.dependencies, summarizer=None))
     key = rig.ask("which oak desk?")
-    pack, count = rig.runtime.of("context_synthesis")[-1], rig.house.kit.counter.count
+    pack, count = rig.runtime.of("context_synthesis")[-1], rig.app.dependencies.counter.count
     total = 0
     for name, limit in (("cached_intelligence", RESEARCH_TOKENS), ("visit_records", VISIT_TOKENS), ("forever_memory", NOTE_TOKENS)):
         for item in pack.document(name).splitlines() if name == "visit_records" else [pack.document(name)]:
@@ -286,7 +286,7 @@ def test_what_leads_to_no_loaded_source_is_flagged(rig, sources):
     key = rig.ask()
     section = rig.section(key, 2)
     assert section.count("(unlinked)") == 4 and "| x [1] | bestbuy.com |" in section and "| y [1] | rumour (unlinked) |" in section
-    assert len(metas(section)["Context Assessment"]["gaps_identified"]) == 5  # four flags, and the research is expired
+    assert len(subsection_metas(section)["Context Assessment"]["gaps_identified"]) == 5  # four flags, and the research is expired
     assert (
         report(rig, key)["gates"] | {"sources_linked": False, "caches_fresh": False, "relevant_source": True} == report(rig, key)["gates"]
     )
@@ -308,8 +308,8 @@ def test_section_2_gives_sources_up_whole_where_it_has_no_room(rig, sources):
         context_synthesis=gathered(notes=[(f"n{n}.md", f"{n} {words}") for n in range(9)]),
     )
     section = rig.section(rig.ask(), 2)
-    assert rig.house.kit.counter.count(section) <= 2_000
-    assert metas(section)["Context Assessment"]["left_out"] + metas(section)["Forever Memory Knowledge"]["note_count"] == 9
+    assert rig.app.dependencies.counter.count(section) <= 2_000
+    assert subsection_metas(section)["Context Assessment"]["left_out"] + subsection_metas(section)["Forever Memory Knowledge"]["note_count"] == 9
 
 
 def test_another_person_s_sources_are_missing(rig, sources):
@@ -331,7 +331,7 @@ def test_both_calls_stay_within_the_budgets_of_the_specification(rig, sources):
         retrieval=chosen(topic="home.desk7", visits=[f"visit_{n}" for n in range(8)], notes=[f"desk{n}.md" for n in range(8)]),
         context_synthesis=gathered(),
     )
-    rig.house = replace(rig.house, kit=replace(rig.house.kit, summarizer=None))
+    rig.app = replace(rig.app, deps=replace(rig.app.dependencies, summarizer=None))
     key = rig.ask("which oak desk?")
     spent = {phase: max(c["tokens"] for c in report(rig, key, phase)["calls"]) for phase in ("retrieval_plan", "gathered_context")}
     assert spent["retrieval_plan"] <= 5_500 and 2_000 < spent["gathered_context"] <= 6_500

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.retention import Referred, Tombstone
+from pandora_dagster.contracts.retention import RetentionReason, Tombstone
 from pandora_dagster.phases.flow import run_phase
 from pandora_dagster.phases.restoring import restore
 from pandora_dagster.phases.retention import prune
@@ -24,37 +24,37 @@ def rig(tmp_path):
     """A turn that was archived, restored, made again, and archived anew."""
     opened = open_rig(tmp_path / "store")
     key = opened.ask("which desk?")
-    archived(opened.house, after=LATER)
-    restore(key, desk_of(opened.house, after=LATER))
-    opened.house.run(run_phase("response", key, opened.house.kit))
+    archived(opened.app, after=LATER)
+    restore(key, desk_of(opened.app, after=LATER))
+    opened.app.run(run_phase("response", key, opened.app.dependencies))
     opened.run(key)
-    archived(opened.house, after=3 * LATER)
+    archived(opened.app, after=3 * LATER)
     yield opened
-    opened.house.close()
+    opened.app.close()
 
 
 def places(rig) -> tuple[Path, Path]:
     """The object that the turn names, and the earlier one."""
-    root = rig.house.settings.root
-    (key,) = rig.house.turns.keys(None)
-    newer = root / rig.house.turns.manifest(key).archive.cold
+    root = rig.app.settings.root
+    (key,) = rig.app.turns.keys(None)
+    newer = root / rig.app.turns.manifest(key).archive.cold
     (earlier,) = {path for path in (root / "cold").rglob("*.tar.zst")} - {newer}
     return newer, earlier
 
 
 def pruned(rig, *, after=LAST, **how):
-    return prune(desk_of(rig.house, after=after), older_than_days=100, by="a test", **how)
+    return prune(desk_of(rig.app, after=after), older_than_days=100, by="a test", **how)
 
 
 def test_an_object_of_an_earlier_archival_goes_with_a_tombstone(rig):
     """After the days, not before; a dry run changes nothing; the turn comes back as it was."""
-    (key,) = rig.house.turns.keys(None)
+    (key,) = rig.app.turns.keys(None)
     newer, earlier = places(rig)
-    before = rig.house.turns.original(key)
+    before = rig.app.turns.original(key)
     assert not pruned(rig, after=timedelta(days=99)).pruned and earlier.exists()
     dry = pruned(rig, dry_run=True)
     assert earlier.exists() and [(t.key, t.cold, t.size) for t in dry.pruned] == [
-        (key, earlier.relative_to(rig.house.settings.root).as_posix(), earlier.stat().st_size)
+        (key, earlier.relative_to(rig.app.settings.root).as_posix(), earlier.stat().st_size)
     ]
     report = pruned(rig)
     assert report.pruned == dry.pruned and (report.young, report.faults) == (1, ())
@@ -62,15 +62,15 @@ def test_an_object_of_an_earlier_archival_goes_with_a_tombstone(rig):
     stone = Tombstone.model_validate_json(earlier.with_name(earlier.name.removesuffix(".tar.zst") + ".tombstone.json").read_text())
     assert (stone.turn, stone.by, stone.sha256) == (str(key), "a test", earlier.name.removesuffix(".tar.zst"))
     assert {"turn.json", "context.md", "response.md"} <= set(stone.files) and all(f.size for f in stone.files.values())
-    assert not pruned(rig).pruned and rig.house.verify_index() == ()
-    assert restore(key, desk_of(rig.house)).turn == before
+    assert not pruned(rig).pruned and rig.app.verify_index() == ()
+    assert restore(key, desk_of(rig.app)).turn == before
 
 
 def test_the_object_of_a_restored_turn_stays(rig):
-    (key,) = rig.house.turns.keys(None)
-    restore(key, desk_of(rig.house))
+    (key,) = rig.app.turns.keys(None)
+    restore(key, desk_of(rig.app))
     report = pruned(rig)
-    assert not report.pruned and not report.kept and all(path.exists() for path in (rig.house.settings.root / "cold").rglob("*.zst"))
+    assert not report.pruned and not report.kept and all(path.exists() for path in (rig.app.settings.root / "cold").rglob("*.zst"))
 
 
 def test_a_run_that_was_cut_off_after_the_tombstone_is_finished_by_the_next(rig, monkeypatch):
@@ -89,23 +89,23 @@ def test_a_run_that_was_cut_off_after_the_tombstone_is_finished_by_the_next(rig,
 @pytest.mark.parametrize("gone", ["the newer object", "the turn"])
 def test_what_may_be_the_last_copy_stays(rig, gone):
     """Nothing goes where the object that the turn names is damaged, or the turn is not there."""
-    (key,) = rig.house.turns.keys(None)
+    (key,) = rig.app.turns.keys(None)
     newer, earlier = places(rig)
     if gone == "the turn":
-        shutil.rmtree(rig.house.turns.path(key, revision=0))
+        shutil.rmtree(rig.app.turns.path(key, revision=0))
     else:
         newer.write_bytes(b"no object")
     report = pruned(rig)
     assert not report.pruned and earlier.exists()
     kept = next(turn for turn in report.kept if turn.cold.endswith(earlier.name))
-    assert (kept.key, kept.kept) == (key, Referred.FAULT)
+    assert (kept.key, kept.kept) == (key, RetentionReason.FAULT)
     assert ("damaged" if gone == "the newer object" else "may be the last copy") in kept.reason
 
 
 def test_an_object_that_does_not_tell_whose_it_is_stays_and_is_told(rig):
     """Cut off, or in another person's folder."""
     _, earlier = places(rig)
-    cold = rig.house.settings.root / "cold"
+    cold = rig.app.settings.root / "cold"
     elsewhere = cold / "ben" / Path(*earlier.relative_to(cold).parts[1:])
     elsewhere.parent.mkdir(parents=True)
     shutil.copy2(earlier, elsewhere)

@@ -32,12 +32,12 @@ def test_a_synthesizer_may_answer_with_tags(tmp_path):
     rig.say(synthesizer=SAID)
     key = rig.start()
     reports = []
-    rig.house.listened_by(listener).run_turn(key, on_report=reports.append)
+    rig.app.with_listener(listener).run_turn(key, on_report=reports.append)
     turn = rig.turn(key)
     assert turn.manifest.state == "saved" and rig.section(key, 5) == ANSWER and turn.files["response.md"] == ANSWER + "\n"
     assert listener.shown == ANSWER and listener.told.count(None) == 0 and len(listener.told) > 3
     assert "Mode: WITNESS" not in "".join(turn.files.values()) + turn.context
-    (record,) = [json.loads(line) for line in (rig.house.folder(key) / "calls.jsonl").read_text().splitlines() if "synthesizer" in line]
+    (record,) = [json.loads(line) for line in (rig.app.folder(key) / "calls.jsonl").read_text().splitlines() if "synthesizer" in line]
     assert record["thinking"] == "Mode: WITNESS\nUserIntensity: 8\nStrategy: reflect first"
     assert "<thinking>" in rig.runtime.of("synthesizer")[0].system
-    rig.house.close()
+    rig.app.close()

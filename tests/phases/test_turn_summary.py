@@ -50,7 +50,7 @@ def test_a_faulty_summary_is_asked_for_again_and_never_stored(rig, case):
     key = rig.ask()
     manifest = rig.turn(key).manifest
     assert rig.runtime.calls()["summarizer"] == 5 and manifest.summary is None and manifest.state == TurnState.SAVED
-    assert rig.house.interventions.show(manifest.intervention).phase == "turn_summary"
+    assert rig.app.interventions.show(manifest.intervention).phase == "turn_summary"
 
 
 def test_a_sound_summary_is_stored(rig):
@@ -85,5 +85,5 @@ def test_schema_and_shape_forbid_the_same(schema, topics, researched, topic, sum
 def schema(tmp_path_factory):
     """The shipped recipe's output schema."""
     made = open_rig(tmp_path_factory.mktemp("schema") / "store")
-    yield dict(made.house.cookbook.load(SUMMARIZER).recipe.output_schema)
-    made.house.close()
+    yield dict(made.app.cookbook.load(SUMMARIZER).recipe.output_schema)
+    made.app.close()

@@ -22,13 +22,13 @@ def token(user, kind):
 
 def fill(world, user):
     """Turns with speakers, a live turn, a fact and a profile, memory, a note, research, a visit: each with its own token."""
-    give_consent(world.house.kit, user_id(user))
+    give_consent(world.app.dependencies, user_id(user))
     lines = [
         {"role": "user", "name": f"Friend{user}", "content": f"The oak desk of the speaker is {token(user, 'said')}."},
         {"role": "assistant", "content": f"The flight and the price of the desk: {token(user, 'answered')}."},
     ]
     told = {"id": f"talk-{user}", "user_id": user, "created_at": "2026-01-04T10:00:00Z", "messages": lines}
-    assert not world.house.import_conversations([json.dumps(told).encode()], where="test").faults
+    assert not world.app.import_conversations([json.dumps(told).encode()], where="test").faults
     world.remember("seat", f"a seat beside the lamp, {token(user, 'wished')}", user=user)
     world.note("garden.md", f"# Garden desk\n\nThe garden lamp and the oak are {token(user, 'noted')}.", user=user)
     claim = {"claim": f"oak desk {token(user, 'found')} at a price of $99", "source": "shop.example", "confidence": 0.9}
@@ -46,17 +46,17 @@ def world(tmp_path_factory):
     for user in ("anna", "ben"):
         fill(made, user)
     yield made
-    made.house.close()
+    made.app.close()
 
 
 def given_to(world, user, query, session):
     """Everything that a turn of `user` was sent and left, and what a search gives."""
     before = len(world.runtime.packs)
     key = world.ask(query, user=user, session=session)
-    turn = world.house.turns.load(key)
+    turn = world.app.turns.load(key)
     packs = [text for pack in world.runtime.packs[before:] for text in (pack.system, pack.user)]
-    found = world.house.search(query, user=user, budget_tokens=2_000).text
-    return "\n".join((*packs, turn.context, *turn.files.values(), world.house.answered(key).response, found))
+    found = world.app.search(query, user=user, budget_tokens=2_000).text
+    return "\n".join((*packs, turn.context, *turn.files.values(), world.app.answered(key).response, found))
 
 
 QUERIES = (
@@ -73,7 +73,7 @@ def test_each_finds_all_of_their_own_and_nothing_of_the_other(world):
         seen = "\n".join(given_to(world, user, query, f"s{n}") for n, query in enumerate(QUERIES))
         assert [kind for kind in KINDS if token(user, kind) not in seen] == []
         assert [kind for kind in KINDS if token(other, kind) in seen] == []
-        facts = world.house.kit.facts
+        facts = world.app.dependencies.facts
         assert token(user, "stated") in facts.session(user_id(user), SessionId("one")).model_dump_json()
         assert token(other, "stated") not in facts.profile(user_id(user)).model_dump_json()
 

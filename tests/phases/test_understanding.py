@@ -5,7 +5,7 @@ from contextlib import closing
 
 from pandora_dagster.phases.understanding import NOT_SURE
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.phases.rig import ANALYSIS, CLARIFY, SUMMARY, plain, vocabulary
 
 
@@ -73,7 +73,7 @@ LONG = " ".join(f"Please tell me whether order WX{n}7 of chair {n} was paid." fo
 
 def test_a_query_of_500_tokens_passes_every_phase_and_stands_once_in_each_pack(rig):
     """A resolved query that is the query itself needs no second copy, given or written."""
-    assert rig.house.kit.counter.count(LONG) > 500
+    assert rig.app.dependencies.counter.count(LONG) > 500
     rig.say(query_analyzer=ANALYSIS.replace("the query", ""))
     key = rig.ask(LONG)
     assert rig.turn(key).manifest.state == "saved"
@@ -92,10 +92,10 @@ def test_a_resolved_query_that_says_more_is_given(rig):
 
 def test_a_query_of_500_tokens_passes_on_the_embedded_runtime(tmp_path):
     """The whole turn is saved with rules alone."""
-    with closing(open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), counter=vocabulary())) as house:
-        key = house.start(LONG, user="anna", session="s1", mode="chat")
-        house.run_turn(key, on_report=lambda _: None)
-        manifest = house.turns.manifest(key)
+    with closing(open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), counter=vocabulary())) as app:
+        key = app.start(LONG, user="anna", session="s1", mode="chat")
+        app.run_turn(key, on_report=lambda _: None)
+        manifest = app.turns.manifest(key)
     assert (manifest.state, manifest.runtime) == ("saved", "extractive")
 
 

@@ -52,7 +52,7 @@ def test_a_page_is_used_again_where_it_is_meant_and_not_for_a_new_search(shoppin
     runtime, (offered,) = shopping.runtime, [p for p in asked(shopping, "Which camera weighs less?") if p.role == "retrieval"]
     for query, wanted in ROWS.items():
         parts = tuple(replace(p, text=query) if p.kind == "query" else p for p in offered.parts if p.name != "query_analysis.json")
-        answer = shopping.house.run(runtime.complete(replace(offered, parts=parts), timeout_s=60))
+        answer = shopping.app.run(runtime.complete(replace(offered, parts=parts), timeout_s=60))
         assert (query, set(json.loads(answer.text)["webpage_cache_needed"])) == (query, wanted)
 
 

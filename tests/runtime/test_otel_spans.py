@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from pandora_dagster.contracts.calls import CallRecord, CallTokens, Usage
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.phases import flow
-from pandora_dagster.runtime.otel.spans import Spans, wanted
+from pandora_dagster.runtime.otel.spans import CallSpans, is_exporter_configured
 from tests.phases.rig import open_rig
 
 REPOSITORY = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ RECORD = CallRecord(
 
 def spans(*records: CallRecord) -> tuple[ReadableSpan, ...]:
     kept = InMemorySpanExporter()
-    made = Spans(SimpleSpanProcessor(kept))
+    made = CallSpans(SimpleSpanProcessor(kept))
     for record in records:
         made.call(record)
     return kept.get_finished_spans()
@@ -93,18 +93,18 @@ def test_calls_of_a_turn_are_one_trace() -> None:
 def test_a_turn_is_the_span_above_its_calls(tmp_path: Path) -> None:
     """One root from its first call to its last, every call its child, tokens summed; a halted one has failed. Nobody's words in it."""
     kept = InMemorySpanExporter()
-    made = Spans(SimpleSpanProcessor(kept))
+    made = CallSpans(SimpleSpanProcessor(kept))
     rig = open_rig(tmp_path / "store")
-    house = rig.house
-    heard = replace(house.calls, listeners=(made.call,), settled=(made.turn,))
-    house.kit.execution._log = heard  # type: ignore[attr-defined]
-    kit = replace(house.kit, calls=heard)
+    app = rig.app
+    heard = replace(app.calls, listeners=(made.call,), settled=(made.turn,))
+    app.dependencies.execution._log = heard  # type: ignore[attr-defined]
+    deps = replace(app.dependencies, calls=heard)
     key = rig.start("which chair?")
-    asyncio.run(flow.run_turn(key, kit))
+    asyncio.run(flow.run_turn(key, deps))
     rig.say(planner="no JSON")
     halted = rig.start("and the desk?")
-    asyncio.run(flow.run_turn(halted, kit))
-    house.close()
+    asyncio.run(flow.run_turn(halted, deps))
+    app.close()
     found = kept.get_finished_spans()
     roots = [span for span in found if span.parent is None]
     assert [span.name for span in roots] == ["invoke_agent pandora"] * 2 and [span.status.is_unset for span in roots] == [True, False]
@@ -130,7 +130,7 @@ def test_a_turn_is_the_span_above_its_calls(tmp_path: Path) -> None:
 )
 def test_it_is_on_where_an_exporter_is_configured(environ: dict[str, str], is_wanted: bool) -> None:
     """By OpenTelemetry's own variables."""
-    assert wanted(environ) is is_wanted
+    assert is_exporter_configured(environ) is is_wanted
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pandora_dagster.runtime.serving.asking import requests_in
-from pandora_dagster.runtime.serving.launch import Service, environment, services, with_fraction
-from pandora_dagster.runtime.serving.memory import GB, Gpu, Size, memory_plan, told_fraction
-from pandora_dagster.runtime.serving.sizes import gpus_in, model_folder, size_of, token_bytes
-from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen
+from pandora_dagster.runtime.serving.asking import parse_active_requests
+from pandora_dagster.runtime.serving.launch import Service, environment, services, full_command
+from pandora_dagster.runtime.serving.memory import GB, Gpu, ModelSize, memory_plan, static_memory_fraction
+from pandora_dagster.runtime.serving.sizes import parse_gpus, model_folder, model_size, token_bytes
+from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen_endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.shipped import shipped_folder
 
@@ -26,7 +26,7 @@ def endpoints(servers: dict[str, dict[str, Any]], *, thinking: str = "", embeddi
     }
     use = {layer: {"server": next(iter(servers)), "temperature": 0, "thinking": layer == thinking} for layer in LAYERS}
     preset = {"servers": told, "layers": use, **({"embeddings": embeddings} if embeddings else {})}
-    return chosen(RuntimeFile.model_validate({"preset": "p", "presets": {"p": preset}}), source="runtime.yaml")
+    return chosen_endpoints(RuntimeFile.model_validate({"preset": "p", "presets": {"p": preset}}), source="runtime.yaml")
 
 
 def made(launch: dict[str, Any] | None = None, **server: Any) -> Service:
@@ -35,7 +35,7 @@ def made(launch: dict[str, Any] | None = None, **server: Any) -> Service:
 
 def test_the_command() -> None:
     """The default interpreter, the model's name as its path, and what every call relies on."""
-    assert with_fraction(made({"memory_fraction": 0.4}, model="Qwen/Qwen3-0.6B"), 0.5) == (
+    assert full_command(made({"memory_fraction": 0.4}, model="Qwen/Qwen3-0.6B"), 0.5) == (
         *("/sg/bin/python", "-m", "sglang.launch_server", "--model-path=Qwen/Qwen3-0.6B", "--served-model-name=Qwen/Qwen3-0.6B"),
         *("--host=127.0.0.1", "--port=30000", "--context-length=4096"),
         *("--uvicorn-access-log-exclude-prefixes", "/health", "/metrics"),
@@ -51,7 +51,7 @@ def test_what_a_launch_block_changes() -> None:
     assert service.command[:4] == ("env", "X=1", str(Path("~/run").expanduser()), "--model-path=/m")
     assert service.command[-5:] == ("--tp-size=2", "--tokenizer-mode", "slow", "--n", "2")
     assert service.variables == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "2,3"}
-    assert with_fraction(service, None) == service.command and service.gpus == (2, 3)
+    assert full_command(service, None) == service.command and service.gpus == (2, 3)
     assert services(endpoints({"one": {"launch": {}}}), python="p", first_gpu=5)[0].gpus == (5,)
 
 
@@ -120,9 +120,9 @@ def test_servers_that_would_get_in_each_others_way() -> None:
 CARD = Gpu(0, "Card", 80 * GB, 79 * GB)
 
 
-def planned(*launches: dict[str, Any], gpus: tuple[Gpu, ...] = (CARD,), size: Size | None = None) -> Any:
+def planned(*launches: dict[str, Any], gpus: tuple[Gpu, ...] = (CARD,), size: ModelSize | None = None) -> Any:
     told = services(endpoints({f"s{n}": {"launch": launch} for n, launch in enumerate(launches)}), python="p")
-    return memory_plan(told, {s.name: size or Size(10 * GB, 100_000, "files") for s in told}, gpus)
+    return memory_plan(told, {s.name: size or ModelSize(10 * GB, 100_000, "files") for s in told}, gpus)
 
 
 def test_models_that_fit() -> None:
@@ -158,12 +158,12 @@ def test_models_that_do_not_fit(case: str) -> None:
 def test_what_is_not_known_is_said() -> None:
     """Without a GPU, weights or config nothing is claimed."""
     assert planned({"memory_fraction": 0.9}, gpus=()).notes == ("no GPU found by nvidia-smi: whether the models fit was not checked",)
-    assert "weights_gb in its launch block" in planned({}, size=Size()).notes[0]
-    told = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=Size(None, 100_000))
+    assert "weights_gb in its launch block" in planned({}, size=ModelSize()).notes[0]
+    told = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=ModelSize(None, 100_000))
     assert "100.0 GB of weights" in told.faults[0]
-    alone = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=Size())
+    alone = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=ModelSize())
     assert "100.0 GB of weights are over its share" in alone.faults[0], "told by their size alone"
-    assert "was not checked" in planned({"memory_fraction": 0.5}, size=Size(GB)).notes[0]
+    assert "was not checked" in planned({"memory_fraction": 0.5}, size=ModelSize(GB)).notes[0]
     assert "leave 0.8 GB" in planned({"memory_fraction": 0.99}, gpus=(Gpu(0, "Card", 80 * GB, 80 * GB),)).notes[0]
 
 
@@ -179,16 +179,16 @@ def test_two_gpus_hold_one_model() -> None:
 )
 def test_the_fraction_that_a_server_is_told(share: float | None, free: int, told: float | None) -> None:
     """A share of the whole is told as one of what is free at the start, as SGLang takes it."""
-    assert told_fraction(share, Gpu(0, "Card", 80 * GB, free * GB)) == (None if told is None else pytest.approx(told, abs=1e-4))
+    assert static_memory_fraction(share, Gpu(0, "Card", 80 * GB, free * GB)) == (None if told is None else pytest.approx(told, abs=1e-4))
 
 
 def test_the_shipped_stack_fits_80_gb() -> None:
     """The five models fit the GPU that the shipped file names, by the sizes that it names and their published shapes."""
     text = (shipped_folder() / "data" / "runtime.yaml").read_text()
     file = RuntimeFile.model_validate(_parsed(text) | {"preset": "five-layers"})
-    told = services(chosen(file, source="runtime.yaml"), python="p")
+    told = services(chosen_endpoints(file, source="runtime.yaml"), python="p")
     tokens = {"reflex": 114_688, "mind": 98_304, "voice": 131_072, "eyes": 147_456}
-    plan = memory_plan(told, {name: Size(None, size) for name, size in tokens.items()}, (Gpu(0, "A100", 81_920 * 2**20, 81_000 * 2**20),))
+    plan = memory_plan(told, {name: ModelSize(None, size) for name, size in tokens.items()}, (Gpu(0, "A100", 81_920 * 2**20, 81_000 * 2**20),))
     assert plan.faults == () and len(plan.rows) == 5
     assert [row.service.name for row in plan.rows if row.service.launch.cold] == ["eyes"]
 
@@ -202,7 +202,7 @@ def _parsed(text: str) -> dict[str, Any]:
 def test_nvidia_smi() -> None:
     """Its lines as they come, and nothing of a GPU that does not tell."""
     listed = "0, NVIDIA H200, 143771, 143156\n1, NVIDIA GB10, [N/A], [N/A]\n\nFailed to initialize NVML\n2, A, B, 1024, 512\n"
-    assert gpus_in(listed) == (Gpu(0, "NVIDIA H200", 143_771 * 2**20, 143_156 * 2**20), Gpu(2, "A, B", 2**30, 2**29))
+    assert parse_gpus(listed) == (Gpu(0, "NVIDIA H200", 143_771 * 2**20, 143_156 * 2**20), Gpu(2, "A, B", 2**30, 2**29))
 
 
 QWEN = {"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "hidden_size": 4_096}
@@ -236,20 +236,20 @@ def test_a_models_files(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"x" * size)
     (folder / "config.json").write_text(json.dumps(QWEN))
     service, where = made(model="org/m"), {"home": tmp_path, "variables": {"HF_HUB_CACHE": str(tmp_path / "hub")}}
-    assert size_of(service, **where) == Size(1_000, 147_456, str(folder))
+    assert model_size(service, **where) == ModelSize(1_000, 147_456, str(folder))
     (folder / "model.safetensors.index.json").write_text(
         json.dumps({"weight_map": {"a": "model-1.safetensors", "b": "model-1.safetensors"}})
     )
-    assert size_of(service, **where).weights == 700
+    assert model_size(service, **where).weights == 700
     assert model_folder("org/m", home=tmp_path, variables={"HF_HOME": str(tmp_path)}) == folder
     assert model_folder(str(folder), home=tmp_path, variables={}) == folder
-    assert size_of(made(model="org/other"), **where) == Size()
+    assert model_size(made(model="org/other"), **where) == ModelSize()
 
 
 def test_requests_in_metrics() -> None:
     """Running and queued ones together; None where nothing is told."""
     lines = '# HELP sglang:num_running_reqs x\nsglang:num_running_reqs{a="b"} 2.0\nsglang:num_queue_reqs{a="b"} 3.0\nother 7\n'
-    assert requests_in(lines) == 5 and requests_in("other 7\n") is None and requests_in("sglang:num_queue_reqs x\n") is None
+    assert parse_active_requests(lines) == 5 and parse_active_requests("other 7\n") is None and parse_active_requests("sglang:num_queue_reqs x\n") is None
 
 
 def test_the_shipped_file_is_launched_here() -> None:

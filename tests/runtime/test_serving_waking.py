@@ -11,9 +11,9 @@ import pytest
 
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import ModelError, RuntimeUnreachableError
-from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
-from pandora_dagster.runtime.serving.waking import Waking
-from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, chosen
+from pandora_dagster.runtime.serving.folder import ServingFolder, ServerStatus
+from pandora_dagster.runtime.serving.waking import OnDemandStart
+from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, chosen_endpoints
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang
 from tests.runtime.serving_world import LAYERS, World, free_port
@@ -24,7 +24,7 @@ def runtime_of(port: int, root: Path, **launch: Any) -> SglangRuntime:
     eyes = {"base_url": f"http://127.0.0.1:{port}/v1", "model": "tiny", "context_length": 4_096, "launch": {"cold": True, **launch}}
     use = {layer: {"server": "eyes", "temperature": 0} for layer in LAYERS}
     file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": {"eyes": eyes}, "layers": use}}})
-    return SglangRuntime(chosen(file, source="runtime.yaml"), keys={}, wakes=Waking(ServingFolder(root), poll_s=0.05))
+    return SglangRuntime(chosen_endpoints(file, source="runtime.yaml"), keys={}, wakes=OnDemandStart(ServingFolder(root), poll_s=0.05))
 
 
 def called(port: int, root: Path, server: FakeSglang | None = None, **launch: Any) -> str:
@@ -64,17 +64,17 @@ def test_a_serve_that_was_killed_is_none(tmp_path: Path) -> None:
     """What it wrote last does not make a call wait."""
     folder = ServingFolder(tmp_path)
     folder.path.mkdir()
-    folder.tell({"eyes": Standing(state="asleep")})
+    folder.write_statuses({"eyes": ServerStatus(state="asleep")})
     told = json.loads((folder.path / "serving.json").read_text())
     (folder.path / "serving.json").write_text(json.dumps(told | {"identity": "another/1"}))
     with pytest.raises(RuntimeUnreachableError, match="no pandora serve runs"):
         called(free_port(), tmp_path)
 
 
-def failing(tmp_path: Path, standing: Standing, **launch: Any) -> ModelError:
+def failing(tmp_path: Path, standing: ServerStatus, **launch: Any) -> ModelError:
     folder = ServingFolder(tmp_path)
     folder.path.mkdir()
-    folder.tell({"eyes": standing})
+    folder.write_statuses({"eyes": standing})
     with pytest.raises(ModelError) as caught:
         called(free_port(), tmp_path, **launch)
     return caught.value
@@ -82,13 +82,13 @@ def failing(tmp_path: Path, standing: Standing, **launch: Any) -> ModelError:
 
 def test_a_server_that_was_given_up(tmp_path: Path) -> None:
     """The call ends with why, and where the log lies."""
-    error = failing(tmp_path, Standing(state="given up", says="ended with exit code 3; 5 times"))
+    error = failing(tmp_path, ServerStatus(state="given up", says="ended with exit code 3; 5 times"))
     assert "could not be started (ended with exit code 3)" in str(error) and "eyes.log" in error.hint
 
 
 def test_a_start_that_takes_too_long(tmp_path: Path) -> None:
     """The wait has its own limit."""
-    assert "was not ready 0.3 s after the call" in str(failing(tmp_path, Standing(state="starting"), start_s=0.3))
+    assert "was not ready 0.3 s after the call" in str(failing(tmp_path, ServerStatus(state="starting"), start_s=0.3))
 
 
 @pytest.fixture

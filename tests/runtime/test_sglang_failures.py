@@ -18,7 +18,7 @@ from pandora_dagster.errors import (
     RateLimitedError,
     RuntimeUnreachableError,
 )
-from pandora_dagster.runtime.sglang.failures import failure, seconds_in
+from pandora_dagster.runtime.sglang.failures import model_error, retry_after_seconds
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang, drips, error, hangs, resets, response, sends
 from tests.runtime.sglang_packs import KEY, ask, endpoints, failing, pack, run
@@ -126,8 +126,8 @@ def test_tls_against_a_plain_server() -> None:
 def test_a_fault_of_our_own_is_no_failure_of_the_server() -> None:
     """What has nothing to do with the connection is not dressed up as one."""
     endpoint = endpoints("http://127.0.0.1:9/v1")[ModelLayer.MIND]
-    assert failure(TypeError("a bug"), endpoint) is None
-    assert failure(ConnectionResetError(), endpoint) is not None
+    assert model_error(TypeError("a bug"), endpoint) is None
+    assert model_error(ConnectionResetError(), endpoint) is not None
 
 
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
@@ -151,7 +151,7 @@ NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
 )
 def test_retry_after_is_read_in_both_forms(header: str, seconds: float) -> None:
     """Seconds or a date; what is neither asks for nothing."""
-    assert seconds_in(header, NOW) == seconds
+    assert retry_after_seconds(header, NOW) == seconds
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, RateLimitedError), (503, RuntimeUnreachableError), (200, None)])

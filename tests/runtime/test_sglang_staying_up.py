@@ -11,7 +11,7 @@ from pandora_dagster.contracts.calls import ModelAnswer
 from pandora_dagster.contracts.words import ModelLayer, Priority
 from pandora_dagster.errors import EndpointDownError, EndpointFullError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang import breaker
-from pandora_dagster.runtime.sglang.places import Gate
+from pandora_dagster.runtime.sglang.places import AdmissionQueue
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang, hangs, resets, response
 from tests.runtime.sglang_packs import endpoints, pack, run
@@ -27,7 +27,7 @@ class Heard:
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
         self.counts[name] = self.counts.get(name, 0.0) + amount
 
-    def level(self, name: str, value: float, **labels: str) -> None:
+    def gauge(self, name: str, value: float, **labels: str) -> None:
         self.levels[name] = value
 
 
@@ -91,7 +91,7 @@ def test_places_grow_again() -> None:
 def test_a_live_call_goes_before_work_that_can_wait() -> None:
     """Whoever came first, the queue for places is in order of priority, then of coming; the server is told where it takes it."""
     server = FakeSglang(takes_s=0.02, says=lambda body: body["rid"])
-    order = [Priority.NIGHT, Priority.NIGHT, Priority.AFTER, Priority.LIVE, Priority.NIGHT, Priority.LIVE]
+    order = [Priority.BATCH, Priority.BATCH, Priority.FOLLOW_UP, Priority.INTERACTIVE, Priority.BATCH, Priority.INTERACTIVE]
 
     async def work(runtime: SglangRuntime) -> None:
         calls = [runtime.complete(pack(call_id=f"call-{n}", priority=p), timeout_s=5) for n, p in enumerate(order)]
@@ -106,7 +106,7 @@ def test_a_live_call_goes_before_work_that_can_wait() -> None:
 def test_a_server_without_priorities_is_sent_none() -> None:
     """It might refuse the field."""
     server = FakeSglang()
-    over(server, lambda runtime: runtime.complete(pack(priority=Priority.NIGHT), timeout_s=5))
+    over(server, lambda runtime: runtime.complete(pack(priority=Priority.BATCH), timeout_s=5))
     assert "priority" not in server.requests[0]
 
 
@@ -205,10 +205,10 @@ def test_a_layers_minute_is_a_minute() -> None:
     async def work() -> None:
         told = endpoints("http://127.0.0.1:9/v1", layers={"VOICE": {"per_minute": 2}})
         server = told[ModelLayer.VOICE].server
-        gate = Gate(server, {server.base_url: breaker.Breaker(lambda: now[0])}, clock=lambda: now[0], spread=lambda: 0.5)
+        gate = AdmissionQueue(server, {server.base_url: breaker.CircuitBreaker(lambda: now[0])}, clock=lambda: now[0], spread=lambda: 0.5)
 
         async def call() -> None:
-            ticket = gate.ticket(told[ModelLayer.VOICE], Priority.LIVE)
+            ticket = gate.issue_ticket(told[ModelLayer.VOICE], Priority.INTERACTIVE)
             await gate.enter(ticket)
             gate.leave(ticket)
 

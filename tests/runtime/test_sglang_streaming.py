@@ -17,7 +17,7 @@ from pandora_dagster.errors import (
     ModelTimeoutError,
     RuntimeUnreachableError,
 )
-from pandora_dagster.runtime.sglang.events import events_in
+from pandora_dagster.runtime.sglang.events import parse_events
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang, drips, error, event, response, sends
 from tests.runtime.sglang_packs import endpoints, pack, run
@@ -119,6 +119,6 @@ def test_events_are_whole_wherever_the_chunks_end(data: list[bytes], step: int) 
             yield body[at : at + step]
 
     async def work() -> list[bytes]:
-        return [found async for found in events_in(chunks())]
+        return [found async for found in parse_events(chunks())]
 
     assert asyncio.run(work()) == data

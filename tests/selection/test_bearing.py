@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 
 from pandora_dagster.contracts.turns import FoundMessage
-from pandora_dagster.selection.bearing import bearing, beside
-from pandora_dagster.selection.places import doc_of
+from pandora_dagster.selection.bearing import relevant_messages, neighbouring_messages
+from pandora_dagster.selection.places import document_number
 from pandora_dagster.text.words import TermReader
 
 
@@ -16,11 +16,11 @@ def reader():
 
 
 def _message(turn: int, place: int, text: str, speaker: str = "user", day: str = "2023-05-08") -> FoundMessage:
-    return FoundMessage(f"turn_{turn:06d}", f"{day}T10:00:00Z", f"m{turn}.{place}", speaker, text, 1.0, doc_of(turn, place))
+    return FoundMessage(f"turn_{turn:06d}", f"{day}T10:00:00Z", f"m{turn}.{place}", speaker, text, 1.0, document_number(turn, place))
 
 
 def _kept(query: str, messages: list[FoundMessage], reader: TermReader) -> list[str]:
-    return [m.text for m in bearing(query, messages, reader)]
+    return [m.text for m in relevant_messages(query, messages, reader)]
 
 
 def test_what_shares_no_word_with_the_query_is_left_out(reader):
@@ -95,13 +95,13 @@ def test_the_turns_beside_a_find_are_offered(reader):
         _message(1, 1, "Good morning.", day="2023-05-07"),
         _message(4, 1, "The release is planned."),
     ]
-    kept = bearing("leak", found, reader)
+    kept = relevant_messages("leak", found, reader)
     assert [m.text for m in kept] == ["Too many files leak."]
-    assert [m.text for m in beside(found, kept, reader)] == ["The pool is made on every request."]
-    assert beside(found, [], reader) == []
+    assert [m.text for m in neighbouring_messages(found, kept, reader)] == ["The pool is made on every request."]
+    assert neighbouring_messages(found, [], reader) == []
 
 
 def test_what_was_said_on_the_day_that_is_meant_is_kept(reader):
     """`yesterday` is counted from the day of the question."""
     messages = [_message(1, 1, "I swam.", day="2023-05-08"), _message(4, 1, "I ran.", day="2023-06-01")]
-    assert [m.text for m in bearing("yesterday", messages, reader, date(2023, 5, 9))] == ["I swam."]
+    assert [m.text for m in relevant_messages("yesterday", messages, reader, date(2023, 5, 9))] == ["I swam."]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.turns import Candidate, TurnRow
 from pandora_dagster.errors import InputError
-from pandora_dagster.selection.depths import DEPTH_POLICIES, OFFERED, Looking, depth_policy, looking, narrowed, quantile
+from pandora_dagster.selection.depths import DEPTH_POLICIES, OFFERED, RetrievalScope, depth_policy, retrieval_scope, filter_candidates, quantile
 from pandora_dagster.selection.references import Reference
 
 BACK = Reference("agreement", "as agreed")
@@ -21,7 +21,7 @@ def candidate(number, score, session="s1"):
 
 
 def how(depth="light", threshold=0.0, crosses=True):
-    return Looking(depth, "", threshold, crosses, 1.3)
+    return RetrievalScope(depth, "", threshold, crosses, 1.3)
 
 
 @pytest.mark.parametrize(
@@ -41,34 +41,34 @@ def how(depth="light", threshold=0.0, crosses=True):
 )
 def test_depth_by_policy_and_reference(policy, kind, referred, depth):
     """002's table; a reference looks fully unless the kind recalls nothing."""
-    assert looking(policy, kind, referred, consents=False).depth == depth
+    assert retrieval_scope(policy, kind, referred, consents=False).depth == depth
 
 
 def test_only_consent_opens_other_sessions_of_a_mediation():
     """A reference deepens the search and lifts no consent; the assistant's own turns are the person's own."""
-    assert looking(ASSISTANT, "query", None, consents=False).crosses
-    assert not looking(MEDIATION, "repair", BACK, consents=False).crosses
-    assert looking(MEDIATION, "witnessing", None, consents=True).crosses
+    assert retrieval_scope(ASSISTANT, "query", None, consents=False).crosses
+    assert not retrieval_scope(MEDIATION, "repair", BACK, consents=False).crosses
+    assert retrieval_scope(MEDIATION, "witnessing", None, consents=True).crosses
 
 
 def test_without_consent_other_sessions_are_left_out():
     """However well they match."""
     found = [candidate(1, 9.0, "s2"), candidate(2, 1.0)]
-    assert [c.row.number for c in narrowed(found, how(crosses=False), session="s1", linked=frozenset())] == [2]
+    assert [c.row.number for c in filter_candidates(found, how(crosses=False), session="s1", linked=frozenset())] == [2]
 
 
 def test_a_linked_session_counts_three_tenths_more():
     """Enough to pass a neighbour, not to pass what is far better."""
     found = [candidate(1, 3.0, "s3"), candidate(2, 2.0, "s3"), candidate(3, 1.8, "s2")]
-    assert [c.row.number for c in narrowed(found, how(), session="s1", linked=frozenset({"s2"}))] == [1, 3, 2]
-    assert [c.row.number for c in narrowed(found, how(), session="s1", linked=frozenset())] == [1, 2, 3]
+    assert [c.row.number for c in filter_candidates(found, how(), session="s1", linked=frozenset({"s2"}))] == [1, 3, 2]
+    assert [c.row.number for c in filter_candidates(found, how(), session="s1", linked=frozenset())] == [1, 2, 3]
 
 
 def test_a_threshold_is_a_quantile_of_what_the_ranker_found():
     """The same share stays whatever scale a ranker has."""
     for scale in (0.01, 1.0, 250.0):
         found = [candidate(n, n * scale) for n in range(1, 11)]
-        assert [c.row.number for c in narrowed(found, how(threshold=0.6), session="s1", linked=frozenset())] == [10, 9, 8, 7]
+        assert [c.row.number for c in filter_candidates(found, how(threshold=0.6), session="s1", linked=frozenset())] == [10, 9, 8, 7]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_threshold_is_a_quantile_of_what_the_ranker_found():
 )
 def test_each_stage_leaves_the_share_that_its_threshold_says(policy, kind, found, kept):
     """002's thresholds as quantiles: 0.65 for witnessing leaves 35 %; never more than the depth offers, which is 5 for onboarding."""
-    sought = looking(policy, kind, None, consents=True)
-    rows = narrowed([candidate(n, float(n)) for n in range(1, found + 1)], sought, session="s1", linked=frozenset())
+    sought = retrieval_scope(policy, kind, None, consents=True)
+    rows = filter_candidates([candidate(n, float(n)) for n in range(1, found + 1)], sought, session="s1", linked=frozenset())
     assert [c.row.number for c in rows] == list(range(found, found - kept, -1))
 
 
@@ -97,7 +97,7 @@ def test_each_stage_leaves_the_share_that_its_threshold_says(policy, kind, found
 def test_what_is_offered_is_never_more_than_its_depth(scores, threshold, depth):
     """Best first; of anything that was found and may be offered, the best always is."""
     found = [candidate(n, s) for n, s in enumerate(scores, 1)]
-    kept = narrowed(found, how(depth, threshold), session="s1", linked=frozenset())
+    kept = filter_candidates(found, how(depth, threshold), session="s1", linked=frozenset())
     assert len(kept) <= OFFERED[depth] and [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
     assert depth == "none" or not scores or kept[0].score == max(scores)
     assert quantile(scores, 0.0) == min(scores, default=0.0)

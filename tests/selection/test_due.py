@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.contracts.archive import Due, Hold, Kept, NotDue, Stands
+from pandora_dagster.contracts.archive import DueTurn, Hold, NotDueReason, NotDueTurn, TurnActivity
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.selection.due import EARLIEST, Selection, day_of, last_due_day, texts_between
+from pandora_dagster.selection.due import EARLIEST, EligibilityRule, local_day, last_due_day, timestamp_bounds
 
 KEY = TurnKey("anna", 1)
 NOW = datetime(2026, 3, 1, 2, tzinfo=UTC)
@@ -18,11 +18,11 @@ MOMENTS = st.datetimes(datetime(2000, 1, 3), datetime(2060, 12, 31), timezones=s
 
 
 def rules(now=NOW, zone="UTC", days=30, interventions=None):
-    return Selection(now, ZoneInfo(zone), days, interventions or {})
+    return EligibilityRule(now, ZoneInfo(zone), days, interventions or {})
 
 
 def old(state="saved", last="2026-01-29T23:59:59Z"):
-    return Stands(KEY, state, last)
+    return TurnActivity(KEY, state, last)
 
 
 @given(MOMENTS, ZONES, st.integers(1, 400), st.integers(0, 23), st.integers(0, 59))
@@ -30,19 +30,19 @@ def test_a_turn_becomes_due_with_the_local_day_whatever_the_clocks_do(moment, na
     """At any hour of the local day before which `days` whole days have passed since its own it is due, and at no hour of the day before;
     also where a day has 23 or 25 hours."""
     zone = ZoneInfo(name)
-    turn = Stands(KEY, "saved", moment.isoformat())
-    day = day_of(turn.last_activity, zone)
+    turn = TurnActivity(KEY, "saved", moment.isoformat())
+    day = local_day(turn.last_activity, zone)
     assert day == moment.astimezone(zone).date()
 
     def at(local):
-        return rules(datetime(local.year, local.month, local.day, hour, minute, tzinfo=zone).astimezone(UTC), name, days).judge(turn)
+        return rules(datetime(local.year, local.month, local.day, hour, minute, tzinfo=zone).astimezone(UTC), name, days).decide(turn)
 
     when = day + timedelta(days=days + 1)
     skipped = datetime(when.year, when.month, when.day, hour, minute, tzinfo=zone).astimezone(UTC).astimezone(zone).date() != when
     if not skipped:
-        assert at(when) == Due(KEY, day)
-    assert isinstance(at(when - timedelta(days=2)), NotDue)
-    assert at(when + timedelta(days=2)) == Due(KEY, day)
+        assert at(when) == DueTurn(KEY, day)
+    assert isinstance(at(when - timedelta(days=2)), NotDueTurn)
+    assert at(when + timedelta(days=2)) == DueTurn(KEY, day)
 
 
 @given(MOMENTS, ZONES, st.integers(1, 400))
@@ -55,55 +55,55 @@ def test_every_moment_has_one_newest_due_day(now, name, days):
 @pytest.mark.parametrize(
     ("stands", "hold", "kept"),
     [
-        (old("open"), None, Kept.OPEN),
-        (old("halted"), None, Kept.HALTED),
-        (old("archived"), None, Kept.ARCHIVED),
-        (old(last="2026-01-30T00:00:00Z"), None, Kept.YOUNG),
-        (old(last="2026-02-30T00:00:00Z"), None, Kept.UNREADABLE),
-        (old(last="2026-01-01T00:00:00"), None, Kept.UNREADABLE),
-        (old(last="yesterday"), None, Kept.UNREADABLE),
-        (Stands(KEY, "unreadable", "turn.json: empty"), None, Kept.UNREADABLE),
-        (old(), Hold(at="2026-01-01T00:00:00Z"), Kept.HELD),
-        (old(), Hold(until="2026-03-01T02:00:01Z", at="2026-01-01T00:00:00Z"), Kept.HELD),
-        (old(), Hold(until="no moment", at="2026-01-01T00:00:00Z"), Kept.HELD),
-        (old(), Hold(until="2026-03-01T02:00:00", at="2026-01-01T00:00:00Z"), Kept.HELD),
+        (old("open"), None, NotDueReason.OPEN),
+        (old("halted"), None, NotDueReason.HALTED),
+        (old("archived"), None, NotDueReason.ARCHIVED),
+        (old(last="2026-01-30T00:00:00Z"), None, NotDueReason.YOUNG),
+        (old(last="2026-02-30T00:00:00Z"), None, NotDueReason.UNREADABLE),
+        (old(last="2026-01-01T00:00:00"), None, NotDueReason.UNREADABLE),
+        (old(last="yesterday"), None, NotDueReason.UNREADABLE),
+        (TurnActivity(KEY, "unreadable", "turn.json: empty"), None, NotDueReason.UNREADABLE),
+        (old(), Hold(at="2026-01-01T00:00:00Z"), NotDueReason.HELD),
+        (old(), Hold(until="2026-03-01T02:00:01Z", at="2026-01-01T00:00:00Z"), NotDueReason.HELD),
+        (old(), Hold(until="no moment", at="2026-01-01T00:00:00Z"), NotDueReason.HELD),
+        (old(), Hold(until="2026-03-01T02:00:00", at="2026-01-01T00:00:00Z"), NotDueReason.HELD),
     ],
 )
 def test_what_stays_says_why(stands, hold, kept):
     """One reason, in words that tell what is expected."""
-    judged = rules().judge(stands, hold)
-    assert isinstance(judged, NotDue) and judged.kept is kept and len(judged.reason) > 10
+    judged = rules().decide(stands, hold)
+    assert isinstance(judged, NotDueTurn) and judged.kept is kept and len(judged.reason) > 10
 
 
 @pytest.mark.parametrize("state", ["saved", "clarify"])
 @pytest.mark.parametrize("until", ["2026-03-01T02:00:00Z", "2026-03-01T03:00:00+01:00", "2020-01-01T00:00:00Z"])
 def test_a_hold_that_is_over_keeps_nothing(state, until):
     """Its end is a moment, in any offset."""
-    assert rules().judge(old(state), Hold(until=until, at="2026-01-01T00:00:00Z")) == Due(KEY, date(2026, 1, 29))
+    assert rules().decide(old(state), Hold(until=until, at="2026-01-01T00:00:00Z")) == DueTurn(KEY, date(2026, 1, 29))
 
 
 def test_an_open_intervention_keeps_its_turn_only():
     """Also where the turn is saved."""
-    judged = rules(interventions={KEY: "int_1"}).judge(old())
-    assert isinstance(judged, NotDue) and judged.kept is Kept.INTERVENTION and "int_1" in judged.reason
-    assert isinstance(rules(interventions={TurnKey("ben", 1): "int_1"}).judge(old()), Due)
+    judged = rules(interventions={KEY: "int_1"}).decide(old())
+    assert isinstance(judged, NotDueTurn) and judged.kept is NotDueReason.INTERVENTION and "int_1" in judged.reason
+    assert isinstance(rules(interventions={TurnKey("ben", 1): "int_1"}).decide(old()), DueTurn)
 
 
 def test_a_clock_set_back_makes_nothing_due():
     """What happened after `now` is young."""
-    judged = rules(now=datetime(2020, 1, 1, tzinfo=UTC)).judge(old())
-    assert isinstance(judged, NotDue) and judged.kept is Kept.YOUNG
+    judged = rules(now=datetime(2020, 1, 1, tzinfo=UTC)).decide(old())
+    assert isinstance(judged, NotDueTurn) and judged.kept is NotDueReason.YOUNG
 
 
 @given(MOMENTS, ZONES, st.integers(-14 * 60, 14 * 60), st.integers(0, 3), st.integers(0, 3))
 def test_texts_between_leave_no_turn_of_the_days_out(moment, name, offset, before, after):
     """However the moment is written, and whatever the zone of the days."""
     text = moment.astimezone(timezone(timedelta(minutes=offset))).isoformat()
-    day = day_of(text, ZoneInfo(name))
-    start, end = texts_between(day - timedelta(days=before), day + timedelta(days=after))
+    day = local_day(text, ZoneInfo(name))
+    start, end = timestamp_bounds(day - timedelta(days=before), day + timedelta(days=after))
     assert start <= text < end
 
 
 def test_texts_between_at_the_ends_of_the_calendar():
     """Turns that say they are older than the earliest day have that day."""
-    assert texts_between(EARLIEST, date.max) == ("", "\U0010ffff")
+    assert timestamp_bounds(EARLIEST, date.max) == ("", "\U0010ffff")

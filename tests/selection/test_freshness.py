@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.selection.freshness import age_hours, freshness_score, hours_left, is_expired
-from pandora_dagster.text.dates import moment
+from pandora_dagster.text.dates import parse_timestamp
 
 BORN, DIES = "2026-01-04T13:15:00Z", "2026-01-04T19:15:00Z"
 
@@ -22,7 +22,7 @@ BORN, DIES = "2026-01-04T13:15:00Z", "2026-01-04T19:15:00Z"
 )
 def test_a_cache_ages(now, age, left, score):
     """1 - age/lifetime, within 0 and 1."""
-    at = moment(now)
+    at = parse_timestamp(now)
     assert (age_hours(BORN, at), hours_left(DIES, at), freshness_score(BORN, DIES, at)) == (age, left, score)
     assert is_expired(DIES, at) == (left <= 0)
 
@@ -30,4 +30,4 @@ def test_a_cache_ages(now, age, left, score):
 @given(st.datetimes(), st.datetimes(), st.datetimes())
 def test_the_score_is_a_share_whatever_the_times(born, dies, now):
     """Also for times in the wrong order."""
-    assert 0 <= freshness_score(born.isoformat(), dies.isoformat(), moment(now.isoformat())) <= 1
+    assert 0 <= freshness_score(born.isoformat(), dies.isoformat(), parse_timestamp(now.isoformat())) <= 1

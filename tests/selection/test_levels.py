@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.archive import ArchiveRecord
-from pandora_dagster.contracts.levels import MadeBy, NarrativePart, SessionNarrative
+from pandora_dagster.contracts.levels import TextOrigin, NarrativePart, SessionNarrative
 from pandora_dagster.contracts.turns import Manifest
-from pandora_dagster.selection.entries import entry_of
-from pandora_dagster.selection.levels import Batches, Entry, batches_due, in_order, narrative_edges, standing_parts, unlinked_turns
+from pandora_dagster.selection.entries import turn_entry
+from pandora_dagster.selection.levels import BatchRule, LevelEntry, batches_due, sort_parts, narrative_edges, valid_parts, unlinked_turns
 
-MADE = MadeBy(recipe="r", recipe_version="a", prompt_version="b", runtime="x", model="m", call_id="call_1", at="2026-01-04T14:30:00Z")
+MADE = TextOrigin(recipe="r", recipe_version="a", prompt_version="b", runtime="x", model="m", call_id="call_1", at="2026-01-04T14:30:00Z")
 
 
 COLD = ArchiveRecord(
@@ -39,51 +39,51 @@ def narrative(parts):
 
 
 SESSIONS = st.lists(st.tuples(st.integers(1, 28), st.booleans(), st.text(max_size=20)), max_size=40)
-RULES = st.builds(Batches, st.integers(0, 25), st.integers(0, 7), st.integers(0, 8))
+RULES = st.builds(BatchRule, st.integers(0, 25), st.integers(0, 7), st.integers(0, 8))
 
 
 @given(SESSIONS, RULES, st.booleans())
 def test_every_archived_turn_is_taken_up_once_or_waits(turns, rule, at_rest):
     """No turn twice, none that is not archived, nothing waits at rest; and with the batches made, only those that wait are unlinked."""
-    entries = [Entry.of(manifest(n, *turn)) for n, turn in enumerate(turns, start=1)]
+    entries = [LevelEntry.of(manifest(n, *turn)) for n, turn in enumerate(turns, start=1)]
     batches, waiting = batches_due(entries, [e.turn for e in entries], rule, at_rest=at_rest)
     taken = [e.turn for batch in batches for e in batch]
     archived = [e.turn for e in entries if e.is_archived]
     assert len(set(taken)) == len(taken) and set(taken) <= set(archived) and len(archived) - len(taken) == waiting
     assert not (at_rest and waiting) and all(1 <= len(batch) <= max(1, rule.size) for batch in batches)
     assert not at_rest or [e.turn for batch in batches for e in batch] == sorted(archived, key=lambda n: (turns[n - 1][0], n))
-    made = narrative(in_order(map(part, batches)))
+    made = narrative(sort_parts(map(part, batches)))
     assert len(unlinked_turns(made, entries)) == waiting
-    assert standing_parts(made, {e.turn: e for e in entries}) == (made.parts if made else ())
+    assert valid_parts(made, {e.turn: e for e in entries}) == (made.parts if made else ())
 
 
 @given(SESSIONS, st.data())
 def test_a_turn_that_is_gone_or_says_something_else_is_found(turns, data):
     """Its part falls, and only that one; the proof names it."""
-    entries = [Entry.of(manifest(n, day, True, text)) for n, (day, _, text) in enumerate(turns, start=1)]
-    batches, _ = batches_due(entries, [], Batches(0, 3, 0), at_rest=True)
-    made = narrative(in_order(map(part, batches)))
+    entries = [LevelEntry.of(manifest(n, day, True, text)) for n, (day, _, text) in enumerate(turns, start=1)]
+    batches, _ = batches_due(entries, [], BatchRule(0, 3, 0), at_rest=True)
+    made = narrative(sort_parts(map(part, batches)))
     if made is None:
         return
     victim = data.draw(st.sampled_from([e.turn for e in entries]))
     others = {e.turn: e for e in entries if e.turn != victim}
-    changed = {**others, victim: Entry.of(manifest(victim, 4, True, "Something else."))}
+    changed = {**others, victim: LevelEntry.of(manifest(victim, 4, True, "Something else."))}
     left = tuple(p for p in made.parts if victim not in [link.turn for link in p.links])
-    assert standing_parts(made, others) == left == standing_parts(made, changed)
+    assert valid_parts(made, others) == left == valid_parts(made, changed)
     assert unlinked_turns(made, others.values()) == (f"turn {victim}: linked, and not there",)
     assert unlinked_turns(made, changed.values()) == (f"turn {victim}: linked with another hash than its entry has",)
 
 
 def test_an_entry_is_one_line_without_credentials():
     """Day, keywords, summary; whatever the summary holds."""
-    said = entry_of(manifest(1, summary="The key\nis sk-abcdefghijklmnopqrstuvwxyz123456.", topics=("desk", "two\nlines")))
+    said = turn_entry(manifest(1, summary="The key\nis sk-abcdefghijklmnopqrstuvwxyz123456.", topics=("desk", "two\nlines")))
     assert said.startswith("2026-01-04 (desk, two lines): The key is ") and "\n" not in said and "abcdefghij" not in said
-    assert entry_of(manifest(1).model_copy(update={"summary": None})) == "2026-01-04: A turn without a summary."
+    assert turn_entry(manifest(1).model_copy(update={"summary": None})) == "2026-01-04: A turn without a summary."
 
 
 def test_edges_name_texts_by_id_and_hash():
     """A row for each turn; the narrative's own hash on all of them."""
-    entries = [Entry.of(manifest(n)) for n in (1, 2)]
+    entries = [LevelEntry.of(manifest(n)) for n in (1, 2)]
     made = narrative((part(entries),))
     edges = narrative_edges(made, entry_tokens={1: 9})
     assert [(e.parent, e.child, e.parent_tokens) for e in edges] == [

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.contracts.lineage import Edge, Relation
+from pandora_dagster.contracts.lineage import LineageEdge, Relation
 from pandora_dagster.selection.lineage_tree import Branch, rows_under, tree
-from pandora_dagster.selection.lineage_words import drawn, told
+from pandora_dagster.selection.lineage_words import draw_tree, describe_branch
 
 
 def _doc(number: int) -> str:
     return f"ann:turn_{number:06d}/context.md"
 
 
-def _edge(child: int, parent: int, relation: Relation = Relation.CITED, /, **more: object) -> Edge:
+def _edge(child: int, parent: int, relation: Relation = Relation.CITED, /, **more: object) -> LineageEdge:
     plain = {"user_id": "ann", "parent": _doc(parent), "child": _doc(child), "relation": relation, "at": "2026-01-04T00:00:00Z"}
-    return Edge.model_validate({**plain, "parent_sha": f"{parent:064x}", "child_sha": f"{child:064x}", **more})
+    return LineageEdge.model_validate({**plain, "parent_sha": f"{parent:064x}", "child_sha": f"{child:064x}", **more})
 
 
-def _tree(edges: Collection[Edge], root: int = 1, depth: int | None = None) -> tuple[Branch, ...]:
+def _tree(edges: Collection[LineageEdge], root: int = 1, depth: int | None = None) -> tuple[Branch, ...]:
     rows = rows_under(_doc(root), lambda wanted: [e for e in edges if e.child in wanted], depth=depth)
     return tuple(tree(_doc(root), rows, depth=depth))
 
@@ -67,23 +67,23 @@ def test_a_diamond_is_referred_to_where_it_comes_again() -> None:
         (1, "3", False),
         (2, "4", True),
     ]
-    assert "told above" in told(branches[-1])
+    assert "told above" in describe_branch(branches[-1])
 
 
 def test_a_chain_of_thousands_is_no_deeper_than_memory() -> None:
     """No recursion: five thousand turns, each citing the one before."""
     edges = {_doc(n): [_edge(n, n + 1)] for n in range(1, 5_001)}
     rows = rows_under(_doc(1), lambda wanted: [e for d in wanted for e in edges.get(d, ())])
-    lines = list(drawn(tree(_doc(1), rows)))
+    lines = list(draw_tree(tree(_doc(1), rows)))
     assert len(lines) == 5_001 and lines[-1][1].level == 5_000 and "(5000)" in lines[-1][0]
 
 
 def test_lines_of_a_tree() -> None:
     """Lines lead from a document to its sources; several passages of one source are one line."""
     edges = [_edge(1, 2, span=(5, 9)), _edge(1, 2, span=(20, 30)), _edge(1, 3, Relation.COMPRESSED), _edge(3, 4), _edge(3, 5)]
-    shown = [f"{before}{b.document[9:11]}" for before, b in drawn(_tree(edges))]
+    shown = [f"{before}{b.document[9:11]}" for before, b in draw_tree(_tree(edges))]
     assert [line[:-2] for line in shown] == ["", "├─ ", "│  ├─ ", "│  └─ ", "└─ "]
-    assert "characters 5-9, 20-30" in told(_tree(edges)[-1])
+    assert "characters 5-9, 20-30" in describe_branch(_tree(edges)[-1])
 
 
 def test_what_a_line_says_of_a_compression() -> None:
@@ -91,7 +91,7 @@ def test_what_a_line_says_of_a_compression() -> None:
     figures = {"total": 9, "kept": 5, "equal": 1, "missing": 3, "invented": 0}
     maker = {"recipe": "compress_context", "recipe_version": "64a1", "prompt_hash": "2b4a", "runtime": "sglang", "model": "mind-7b"}
     counts = {"parent_tokens": 285, "child_tokens": 179, "verdicts": figures, "run_id": "run-7"}
-    line = told(_tree([_edge(1, 2, Relation.COMPRESSED, **maker, **counts)])[1])
+    line = describe_branch(_tree([_edge(1, 2, Relation.COMPRESSED, **maker, **counts)])[1])
     for part in (
         "compressed",
         "compress_context@64a1",

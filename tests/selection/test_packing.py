@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.selection.packing import Piece, packed
+from pandora_dagster.selection.packing import Piece, pack_pieces
 
 
 def _words(text: str) -> int:
@@ -26,7 +26,7 @@ _PIECES = st.lists(
 @settings(max_examples=150)
 def test_the_budget_is_never_exceeded(pieces: list[Piece], budget: int) -> None:
     """What is packed fits, is whole, and everything is either inside or named as left out."""
-    result = packed(pieces, budget=budget, count=_words)
+    result = pack_pieces(pieces, budget=budget, count=_words)
     assert result.tokens == _words(result.text)
     assert result.tokens <= max(0, budget)
     assert all(p.text in result.text for p in result.pieces)
@@ -36,16 +36,16 @@ def test_the_budget_is_never_exceeded(pieces: list[Piece], budget: int) -> None:
 def test_pieces_stand_in_reading_order_under_their_header() -> None:
     """The best are chosen by score and shown by place, each header once."""
     pieces = [Piece("b", "second", 9, (2,), "8 May"), Piece("a", "first", 5, (1,), "8 May"), Piece("c", "third", 1, (3,), "9 May")]
-    assert packed(pieces, budget=100, count=_words).text == "8 May\nfirst\nsecond\n9 May\nthird"
+    assert pack_pieces(pieces, budget=100, count=_words).text == "8 May\nfirst\nsecond\n9 May\nthird"
 
 
 def test_what_does_not_fit_makes_room_for_what_does() -> None:
     """A piece that is too large is passed over, not cut, and the next one goes in."""
-    result = packed([Piece("big", "a b c d e", 9, (1,)), Piece("small", "a b", 1, (2,))], budget=3, count=_words)
+    result = pack_pieces([Piece("big", "a b c d e", 9, (1,)), Piece("small", "a b", 1, (2,))], budget=3, count=_words)
     assert (result.text, result.left_out) == ("a b", ("big",))
 
 
 def test_the_same_text_goes_in_once() -> None:
     """Repeated text does not use the budget twice."""
-    result = packed([Piece("1", "same", 2, (1,)), Piece("2", "same", 1, (2,))], budget=100, count=_words)
+    result = pack_pieces([Piece("1", "same", 2, (1,)), Piece("2", "same", 1, (2,))], budget=100, count=_words)
     assert (result.text, result.left_out) == ("same", ("2",))

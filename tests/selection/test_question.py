@@ -2,13 +2,13 @@
 
 import pytest
 
-from pandora_dagster.selection.question import asked, without_names
+from pandora_dagster.selection.question import read_question, strip_names
 from pandora_dagster.text.words import MONEY, TermReader
 
 
 def test_words_beginnings_and_dates_are_asked_for() -> None:
     """Longer words are also asked for by their first five letters, dates as terms and as words."""
-    question = asked("computers painted in May 2023", TermReader())
+    question = read_question("computers painted in May 2023", TermReader())
     assert dict(question.words) == {"comput": 1.0, "paint": 1.0, "2023": 1.0, "may": 1.0}
     assert dict(question.prefixes) == {"~compu": "compu", "~paint": "paint"}
     assert question.dates == ("@2023", "@may")
@@ -27,19 +27,19 @@ def test_words_beginnings_and_dates_are_asked_for() -> None:
 )
 def test_the_one_speaker_a_question_names(query: str, speaker: str) -> None:
     """A name may be shortened to three letters; two names are nobody's."""
-    assert asked(query, TermReader(), speakers=["Caroline", "Melanie"]).speaker == speaker
+    assert read_question(query, TermReader(), speakers=["Caroline", "Melanie"]).speaker == speaker
 
 
 def test_names_of_speakers_are_no_search_words() -> None:
     """Every other message carries them."""
-    assert dict(asked("Mel painted with Caroline", TermReader(), speakers=["Caroline", "Melanie"]).words) == {"paint": 1.0}
-    assert "carolin" in asked("Caroline painted", TermReader(), speakers=["Melanie"]).words
+    assert dict(read_question("Mel painted with Caroline", TermReader(), speakers=["Caroline", "Melanie"]).words) == {"paint": 1.0}
+    assert "carolin" in read_question("Caroline painted", TermReader(), speakers=["Melanie"]).words
 
 
 @pytest.mark.parametrize(("query", "asks"), [("what did it cost", True), ("how much is that", True), ("what is that", False)])
 def test_a_price_question_asks_for_an_amount(query: str, asks: bool) -> None:
     """Texts that name an amount of money answer it."""
-    assert (MONEY in asked(query, TermReader()).words) is asks
+    assert (MONEY in read_question(query, TermReader()).words) is asks
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_price_question_asks_for_an_amount(query: str, asks: bool) -> None:
 )
 def test_a_question_of_time(query: str, asks: bool) -> None:
     """It opens with `when`, or asks for a date or a length of time."""
-    assert asked(query, TermReader()).asks_when is asks
+    assert read_question(query, TermReader()).asks_when is asks
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_a_question_of_time(query: str, asks: bool) -> None:
 )
 def test_a_question_without_the_names_of_its_speakers(query: str, left: str) -> None:
     """Whole words and beginnings of names, in any case, with what makes them own something."""
-    assert without_names(query, ("Ann", "Ben", "Melanie")) == left
+    assert strip_names(query, ("Ann", "Ben", "Melanie")) == left

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.selection.references import reference
+from pandora_dagster.selection.references import find_reference
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,6 @@ from pandora_dagster.selection.references import reference
 )
 def test_references(query, kind):
     """What was said, agreed, listed or done before; a plain question is none."""
-    found = reference(query)
+    found = find_reference(query)
     assert (found.kind if found else None) == kind
     assert found is None or found.words in query

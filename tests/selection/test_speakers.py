@@ -7,7 +7,7 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.selection.excerpts import Excerpt, excerpt
-from pandora_dagster.text.recorded_context import context_of, spoken
+from pandora_dagster.text.recorded_context import render_recorded_context, attributed_text
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def piece(messages: list[dict[str, str]], limit: int = 100) -> Excerpt:
     manifest = Manifest(
         user_id="u", turn_id="turn_000007", session_id="s", state=TurnState.SAVED, created_at=when, last_activity=when, recorded=True
     )
-    turn = Turn(TurnKey(UserId("u"), 7), manifest, context_of(messages), {"messages.jsonl": lines})
+    turn = Turn(TurnKey(UserId("u"), 7), manifest, render_recorded_context(messages), {"messages.jsonl": lines})
     return excerpt(turn, "ferry", limit=limit, counter=Words(), scores=lambda _, texts: [1.0] * len(texts))
 
 
@@ -46,7 +46,7 @@ def test_without_names_nothing_is_added() -> None:
     """Neither where nobody is named nor where only a tool is."""
     bare = [{"role": m["role"], "content": m["content"]} for m in MESSAGES]
     assert piece(bare).text.startswith("0. User Query: The ferry is late.") and "Speakers" not in piece(bare).text
-    assert spoken({"role": "tool", "name": "search", "content": "found"}) == "found"
+    assert attributed_text({"role": "tool", "name": "search", "content": "found"}) == "found"
 
 
 def test_the_names_count_against_the_limit() -> None:
@@ -59,4 +59,4 @@ def test_the_names_count_against_the_limit() -> None:
 def test_a_greeting_before_the_first_turn_bears_its_name() -> None:
     """Its message is not among the turn's own, so that its section tells who spoke."""
     greeting = [{"role": "system", "content": "Be kind."}, {"role": "assistant", "name": "Ben Ali", "content": "Hello Ida!"}]
-    assert "### Before This Turn\n\nBen Ali: Hello Ida!\n" in context_of(MESSAGES, preamble=greeting)
+    assert "### Before This Turn\n\nBen Ali: Hello Ida!\n" in render_recorded_context(MESSAGES, preamble=greeting)

@@ -2,7 +2,7 @@
 
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.selection.turn_row import row_of
+from pandora_dagster.selection.turn_row import build_turn_row
 from pandora_dagster.text.sections import new_context
 
 _CONTEXT = new_context("which flight?").with_section(2, "older things").with_section(4, "HAT113").with_section(5, "It is HAT113.").render()
@@ -32,7 +32,7 @@ def test_a_row_carries_the_manifest_and_its_summary() -> None:
         "research_topic": "a.b",
         "runtime": "x",
     }
-    row = row_of(_manifest(summary=summary, tokens=7, context_sha="abc", revision=2, recorded=True, runtime="recorded"), _CONTEXT)
+    row = build_turn_row(_manifest(summary=summary, tokens=7, context_sha="abc", revision=2, recorded=True, runtime="recorded"), _CONTEXT)
     assert (row.turn_id, row.number, row.session_id, row.state) == ("turn_000811", 811, "s1", TurnState.SAVED)
     assert (row.summary, row.topics, row.intent, row.has_research, row.research_topic) == (
         "A flight.",
@@ -46,15 +46,15 @@ def test_a_row_carries_the_manifest_and_its_summary() -> None:
 
 def test_a_turn_without_a_summary_has_a_row() -> None:
     """An open or unsummarised turn is listed all the same."""
-    assert row_of(_manifest(state="open"), _CONTEXT).summary == ""
+    assert build_turn_row(_manifest(state="open"), _CONTEXT).summary == ""
 
 
 def test_gathered_context_of_a_live_turn_is_not_searched() -> None:
     """Section 2 repeats older turns; only a recorded turn's greeting in it is searched."""
-    row = row_of(_manifest(), _CONTEXT)
+    row = build_turn_row(_manifest(), _CONTEXT)
     assert row.text == "which flight?\n\nIt is HAT113."
     assert [(m.id, m.role, m.text) for m in row.messages] == [("query", "user", "which flight?"), ("answer", "assistant", "It is HAT113.")]
-    assert "older things" in row_of(_manifest(recorded=True), _CONTEXT).text
+    assert "older things" in build_turn_row(_manifest(recorded=True), _CONTEXT).text
 
 
 def test_a_live_turn_tells_what_is_new_and_leaves_quotations_to_their_sources() -> None:
@@ -66,9 +66,9 @@ def test_a_live_turn_tells_what_is_new_and_leaves_quotations_to_their_sources() 
     )
     context = new_context("and the desk?").with_section(4, results).with_section(5, "- paid 429 [1]\n\nI found no receipt.")
     live = Manifest(user_id="ann", turn_id="turn_000009", session_id="s", created_at="", last_activity="", runtime="extractive")
-    row = row_of(live, context.render())
+    row = build_turn_row(live, context.render())
     said = "\n".join(m.text for m in row.messages)
     assert [m.id for m in row.messages] == ["query", "results"]
     assert "and the desk?" in said and "seat: aisle" in said
     assert "429" not in said and "I found no receipt." not in said
-    assert "429" in row_of(live.model_copy(update={"runtime": "sglang"}), context.render()).messages[-1].text
+    assert "429" in build_turn_row(live.model_copy(update={"runtime": "sglang"}), context.render()).messages[-1].text

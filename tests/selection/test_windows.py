@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.errors import InputError
-from pandora_dagster.selection.windows import INNER_THOUGHTS, POLICIES, SessionTurn, SummaryTriggers, policy_named, window, within_limits
+from pandora_dagster.selection.windows import INNER_THOUGHTS, WINDOW_POLICIES, SessionTurn, SummaryTriggers, window_policy, choose_window, limit_turns
 
-ASSISTANT, MEDIATION = POLICIES["assistant"], POLICIES["mediation"]
+ASSISTANT, MEDIATION = WINDOW_POLICIES["assistant"], WINDOW_POLICIES["mediation"]
 
 
 class Words:
@@ -24,7 +24,7 @@ def turns(count, *, whole=20, summary=3):
 
 
 def made(given, *, policy=ASSISTANT, kind="query", budget=1_000, rolled=0, retrieved=0):
-    return window(given, policy=policy, kind=kind, budget_tokens=budget, counter=Words(), summary_tokens=rolled, retrieved_tokens=retrieved)
+    return choose_window(given, policy=policy, kind=kind, budget_tokens=budget, counter=Words(), summary_tokens=rolled, retrieved_tokens=retrieved)
 
 
 def covered(given, count):
@@ -90,7 +90,7 @@ def test_the_tables_of_002(policy, kind, has_summary, whole, sent) -> None:
     assert result.whole == tuple(range(21 - whole, 21)) and result.summarised == tuple(range(21 - sent, 21 - whole))
     older, is_rolled = tuple(range(1, 21 - sent)), has_summary and sent > 2
     assert (result.rolled_up, result.left_out) == ((older, ()) if is_rolled else ((), older))
-    assert result.how(1) == ("rolled up" if is_rolled else "left out")
+    assert result.form_of(1) == ("rolled up" if is_rolled else "left out")
 
 
 def test_turns_since_the_summary_stay_in_reach() -> None:
@@ -153,12 +153,12 @@ def test_when_a_conversation_is_summarised(triggers, messages, tokens, summarise
 def test_retrieved_turns_keep_to_their_limits() -> None:
     """Best first: 5 of this session, 10 from before it, 10 of others since; `assistant` sets no counts."""
     numbers = (*range(101, 109), *range(1, 13), *range(201, 212))
-    kept, left = within_limits(MEDIATION, numbers, here=frozenset(range(101, 109)), first=101)
+    kept, left = limit_turns(MEDIATION, numbers, here=frozenset(range(101, 109)), first=101)
     assert kept == (*range(101, 106), *range(1, 11), *range(201, 211)) and left == (106, 107, 108, 11, 12, 211)
-    assert within_limits(ASSISTANT, numbers, here=frozenset(), first=1) == (numbers, ())
+    assert limit_turns(ASSISTANT, numbers, here=frozenset(), first=1) == (numbers, ())
 
 
 def test_a_policy_nobody_declared_is_refused() -> None:
     """The error names those that exist."""
     with pytest.raises(InputError, match="policy 'x': expected one of assistant, mediation"):
-        policy_named("x")
+        window_policy("x")

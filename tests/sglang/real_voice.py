@@ -15,7 +15,7 @@ from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import Settings, load_settings
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from tests.phases.rig import ScriptedRuntime, vocabulary
 from tests.runtime.sglang_packs import endpoints
 from tests.sglang.serving import CONTEXT
@@ -43,8 +43,8 @@ class RealVoice(ScriptedRuntime):
         await self.real.aclose()
 
 
-def opened(root: Path, base_url: str) -> House:
-    return open_house(load_settings({"PANDORA_ROOT": str(root)}), runtime=RealVoice(base_url=base_url), counter=vocabulary())
+def opened(root: Path, base_url: str) -> App:
+    return open_app(load_settings({"PANDORA_ROOT": str(root)}), runtime=RealVoice(base_url=base_url), counter=vocabulary())
 
 
 CODE = "from tests.sglang.real_voice import main; main()"
@@ -52,11 +52,11 @@ CODE = "from tests.sglang.real_voice import main; main()"
 
 def main() -> None:
     """`api --port N`, over the store and the server that the environment names."""
-    house = opened(Path(os.environ["PANDORA_ROOT"]), os.environ["REAL_VOICE"])
+    app = opened(Path(os.environ["PANDORA_ROOT"]), os.environ["REAL_VOICE"])
     try:
-        serve(house, Guard("127.0.0.1"), port=int(sys.argv[sys.argv.index("--port") + 1]), on_ready=lambda _: None)
+        serve(app, Guard("127.0.0.1"), port=int(sys.argv[sys.argv.index("--port") + 1]), on_ready=lambda _: None)
     finally:
-        house.close()
+        app.close()
 
 
 PROGRAM = "from tests.sglang.real_voice import program; program()"
@@ -65,8 +65,8 @@ PROGRAM = "from tests.sglang.real_voice import program; program()"
 def program() -> None:
     """`pandora` as its arguments say, over the server that the environment names."""
 
-    def with_voice(settings: Settings) -> House:
+    def with_voice(settings: Settings) -> App:
         return opened(settings.root, os.environ["REAL_VOICE"])
 
-    wiring.open_house = with_voice  # type: ignore[assignment]
+    wiring.open_app = with_voice  # type: ignore[assignment]
     app.run()

@@ -15,7 +15,7 @@ from pandora_dagster.errors import ModelError, RuntimeUnreachableError
 from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from tests.runtime.sglang_packs import endpoints, pack
 from tests.sglang.serving import CONTEXT, RealSglang
 
@@ -27,7 +27,7 @@ ENDLESS = {"output_schema": {"type": "array", "minItems": 4_000, "items": {"enum
 class Day:
     """What happened: the turn that was under way, and what it looked like before and after."""
 
-    house: House
+    app: App
     key: TurnKey
     broken: list[ModelError]
     """Of the answer that another caller was listening to."""
@@ -42,26 +42,26 @@ def day(servers: dict[str, RealSglang], tmp_path_factory: pytest.TempPathFactory
     layers = {name: {"temperature": 1.0} for name in ("REFLEX", "NERVES", "MIND", "VOICE")}
     told = endpoints(server.base_url, layers=layers, context_length=CONTEXT)
     root = tmp_path_factory.mktemp("store")
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), runtime=SglangRuntime(told, keys={}))
-    key, halted, broken = _interrupted(house, server)
-    stood = house.turns.manifest(key)
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), runtime=SglangRuntime(told, keys={}))
+    key, halted, broken = _interrupted(app, server)
+    stood = app.turns.manifest(key)
     server.start().ready()
     resumed: list[PhaseReport] = []
-    house.run_turn(key, on_report=resumed.append)
-    yield Day(house, key, broken, halted, stood, resumed)
-    house.close()
+    app.run_turn(key, on_report=resumed.append)
+    yield Day(app, key, broken, halted, stood, resumed)
+    app.close()
 
 
-def _interrupted(house: House, server: RealSglang) -> tuple[TurnKey, list[PhaseReport], list[ModelError]]:
+def _interrupted(app: App, server: RealSglang) -> tuple[TurnKey, list[PhaseReport], list[ModelError]]:
     """A turn during whose second phase the server died. A random model may fail the first one: then the next turn is taken."""
     for _ in range(8):
-        key = house.start("Which chair did we order?", user="anna", session="s1")
+        key = app.start("Which chair did we order?", user="anna", session="s1")
         reports: list[PhaseReport] = []
         broken: list[ModelError] = []
         listener = threading.Thread(target=_listen, args=(server, broken))
         killer = threading.Timer(0.03, server.kill)
 
-        house.run_turn(key, on_report=partial(_heard, server, reports, listener, killer))
+        app.run_turn(key, on_report=partial(_heard, server, reports, listener, killer))
         if killer.ident is not None:
             killer.join()
             listener.join()
@@ -120,21 +120,21 @@ def test_the_turn_goes_on_where_it_stopped(day: Day) -> None:
     """With the server back, the phase that halted runs and nothing before it runs again."""
     assert day.resumed[0].phase == day.halted[-1].phase
     assert FIRST not in [report.phase for report in day.resumed]
-    now = day.house.turns.manifest(day.key)
+    now = day.app.turns.manifest(day.key)
     assert [p for p in now.phases if p.phase == FIRST] == [p for p in day.stood.phases if p.phase == FIRST]
     assert all(r.halt is None or r.halt.type != "runtime_unreachable" for r in day.resumed)
 
 
 def test_nothing_is_half_written(day: Day) -> None:
     """The documents are whole: they load against their hashes, and no temporary file is left."""
-    day.house.turns.load(day.key)
-    assert not list(Path(day.house.folder(day.key)).rglob("*.part"))
+    day.app.turns.load(day.key)
+    assert not list(Path(day.app.folder(day.key)).rglob("*.part"))
 
 
 def test_each_call_of_the_turn_left_one_record(day: Day) -> None:
     """The call that met the dead server is a record of its own, beside the one that was made when it was back."""
     phase = day.halted[-1].phase
-    lines = (day.house.folder(day.key) / "calls.jsonl").read_text().splitlines()
+    lines = (day.app.folder(day.key) / "calls.jsonl").read_text().splitlines()
     assert sum(f'"phase":"{FIRST}"' in line for line in lines) == 1
     told = [line for line in lines if f'"phase":"{phase}"' in line]
     assert len(told) >= 2 and '"success":false' in told[0]

@@ -11,8 +11,8 @@ from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.errors import ModelError, ModelRejectedError, RuntimeUnreachableError
 from pandora_dagster.runtime.offline.runtime import OfflineRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, open_house
-from pandora_dagster.wiring.batching import Batching
+from pandora_dagster.wiring import App, open_app
+from pandora_dagster.wiring.batching import BatchService
 from tests.runtime.sglang_packs import endpoints, pack
 from tests.sglang.serving import CONTEXT, ENVIRONMENT, MODEL, REPOSITORY
 
@@ -22,58 +22,58 @@ PROGRAM = [str(ENVIRONMENT / "bin" / "python"), str(REPOSITORY / "tests" / "sgla
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """One house for all tests: its engine takes half a minute to start."""
     launch = {"command": PROGRAM, "model_path": str(MODEL), "memory_fraction": 0.1, "options": OPTIONS, "start_s": 240}
     layers = {name: {"temperature": 1.0} for name in ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")}
     told = endpoints("http://127.0.0.1:1/v1", layers=layers, context_length=CONTEXT, launch=launch)
     runtime = OfflineRuntime(told, python="python3", environ={"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})
-    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("night"))}), runtime=runtime)
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("night"))}), runtime=runtime)
     yield opened
     opened.close()
 
 
-def test_calls_are_answered_together_within_their_schemas(house: House) -> None:
+def test_calls_are_answered_together_within_their_schemas(app: App) -> None:
     """Forty at once: each answer fits its schema, counts its tokens, names its runtime, and shares the prefix that was read before."""
     import asyncio
 
     async def work() -> list[ModelAnswer]:
         calls = (pack(call_id=f"c{n}", output_format=OutputFormat.JSON, temperature=1.0, **YES) for n in range(40))
-        return await asyncio.gather(*(house.runtime.complete(one, timeout_s=120) for one in calls))
+        return await asyncio.gather(*(app.runtime.complete(one, timeout_s=120) for one in calls))
 
-    answers = house.run(work())
+    answers = app.run(work())
     assert {json.loads(answer.text)["answer"] for answer in answers} <= {"yes", "no"}
     assert {(answer.runtime, answer.finish_reason) for answer in answers} == {("sglang-offline", "stop")}
     assert all(answer.usage.prompt > 10 and answer.usage.output > 0 for answer in answers) and answers[-1].usage.cached > 0
-    assert isinstance(house.runtime, OfflineRuntime) and house.runtime.places() == 16
+    assert isinstance(app.runtime, OfflineRuntime) and app.runtime.max_concurrent_calls() == 16
 
 
-def test_the_prompt_is_counted_as_it_is_read(house: House) -> None:
+def test_the_prompt_is_counted_as_it_is_read(app: App) -> None:
     """The count that is told before a call is the one that the answer's usage has."""
     one = pack(output_format=OutputFormat.JSON, temperature=1.0, **YES)
-    counted = house.run(house.runtime.count(one))
-    assert counted == house.run(house.runtime.complete(one, timeout_s=120)).usage.prompt
+    counted = app.run(app.runtime.count(one))
+    assert counted == app.run(app.runtime.complete(one, timeout_s=120)).usage.prompt
 
 
-def test_what_the_engine_refuses_is_told(house: House) -> None:
+def test_what_the_engine_refuses_is_told(app: App) -> None:
     """A prompt beyond the model's context is a refusal with a sentence; the engine goes on."""
     from dataclasses import replace
 
     long = pack()
     huge = replace(long, parts=(*long.parts[:-1], replace(long.parts[-1], text="chair " * 60_000)))
     with pytest.raises(ModelError) as caught:
-        house.run(house.runtime.complete(huge, timeout_s=120))
+        app.run(app.runtime.complete(huge, timeout_s=120))
     assert isinstance(caught.value, ModelRejectedError) or "abort" in str(caught.value), caught.value
-    assert house.run(house.runtime.complete(pack(output_format=OutputFormat.JSON, **YES), timeout_s=120)).text
+    assert app.run(app.runtime.complete(pack(output_format=OutputFormat.JSON, **YES), timeout_s=120)).text
 
 
-def test_a_batch_runs_without_any_server(house: House, tmp_path: Path) -> None:
+def test_a_batch_runs_without_any_server(app: App, tmp_path: Path) -> None:
     """Every query has its turn at the end: answered, or halted by its gates with an intervention; never for want of a server."""
     file = tmp_path / "q.jsonl"
     file.write_text("".join(json.dumps({"query": f"What did desk {n} cost?", "user": "ann"}) + "\n" for n in range(6)))
-    run = Batching(house).run_file(file)
-    assert len(run.rows) == 6 and all(row.settled for row in run.rows)
-    types = {house.interventions.show(row.intervention).type for row in run.rows if row.intervention}
+    run = BatchService(app).run_file(file)
+    assert len(run.rows) == 6 and all(row.is_finished for row in run.rows)
+    types = {app.interventions.show(row.intervention).type for row in run.rows if row.intervention}
     assert "runtime_unreachable" not in types and sum(row.tokens for row in run.rows) > 1_000
 
 
@@ -84,11 +84,11 @@ def test_an_engine_that_can_not_start_says_why(tmp_path: Path) -> None:
         (["python3", "-c", "raise SystemExit('no sglang here')"], "no sglang here"),
     ):
         told = endpoints("http://127.0.0.1:1/v1", launch={"command": command, "start_s": 60})
-        house = open_house(
+        app = open_app(
             load_settings({"PANDORA_ROOT": str(tmp_path)}),
             runtime=OfflineRuntime(told, python="python3", environ={"PATH": "/usr/bin:/bin"}),
         )
         with pytest.raises(RuntimeUnreachableError, match=said) as caught:
-            house.run(house.runtime.complete(pack(), timeout_s=5))
+            app.run(app.runtime.complete(pack(), timeout_s=5))
         assert "PANDORA_SGLANG_PYTHON" in caught.value.hint
-        house.close()
+        app.close()

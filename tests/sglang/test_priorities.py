@@ -43,9 +43,9 @@ def test_a_persons_call_goes_first(ordered: RealSglang) -> None:
             )
             done.append(name)
 
-        calls = [asyncio.create_task(call(f"night-{n}", Priority.NIGHT)) for n in range(6)]
+        calls = [asyncio.create_task(call(f"night-{n}", Priority.BATCH)) for n in range(6)]
         await asyncio.to_thread(until, lambda: ordered.waiting() >= 5)
-        calls.append(asyncio.create_task(call("live", Priority.LIVE)))
+        calls.append(asyncio.create_task(call("live", Priority.INTERACTIVE)))
         try:
             await asyncio.gather(*calls)
         finally:

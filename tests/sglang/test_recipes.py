@@ -15,17 +15,17 @@ import pytest
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, Source
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.words import OutputFormat
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.cookbook.prompts import variables_in
 from pandora_dagster.errors import HaltError
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.runtime.sglang.schema_for_grammar import schema_for_grammar
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from tests.runtime.sglang_packs import endpoints
 from tests.sglang.serving import CONTEXT, RealSglang
 
-SHELF = open_shelf()
+SHELF = open_recipes()
 NAMES = SHELF.names()
 NAMED = ("Query", "Reflection", "Gathered Context", "Task Plan", "Tool Results", "Response", "Validation")
 SAID = "".join(f"## {n}. {name}\n\nThe chair Mesh One costs 248.00 euros. [1]\n\n" for n, name in enumerate(NAMED))
@@ -36,29 +36,29 @@ Outcome = CallResult | HaltError
 
 
 @pytest.fixture(scope="session")
-def house(servers: dict[str, RealSglang], tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def app(servers: dict[str, RealSglang], tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     server = servers["tiny"]
     layers = {name: {"temperature": 1.0} for name in ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")}
     runtime = SglangRuntime(endpoints(server.base_url, layers=layers, context_length=CONTEXT), keys={})
-    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("store"))}), runtime=runtime)
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path_factory.mktemp("store"))}), runtime=runtime)
     yield opened
     opened.close()
 
 
 @pytest.fixture(scope="session")
-def outcomes(house: House) -> dict[str, Outcome]:
+def outcomes(app: App) -> dict[str, Outcome]:
     """Every recipe called once, all at the same time: the server batches them."""
 
     async def called(name: str) -> Outcome:
         try:
-            return await house.kit.execution.call(request_of(name))
+            return await app.dependencies.execution.call(request_of(name))
         except HaltError as halt:
             return halt
 
     async def work() -> list[Outcome]:
         return await asyncio.gather(*(called(name) for name in NAMES))
 
-    return dict(zip(NAMES, house.run(work()), strict=True))
+    return dict(zip(NAMES, app.run(work()), strict=True))
 
 
 @dataclass
@@ -68,10 +68,10 @@ class Heard:
     shown: str = ""
     pieces: int = 0
 
-    def words(self, text: str) -> None:
+    def on_text(self, text: str) -> None:
         self.shown, self.pieces = self.shown + text, self.pieces + 1
 
-    def withdrawn(self, reason: str) -> None:
+    def on_withdrawal(self, reason: str) -> None:
         self.shown = ""
 
 
@@ -94,19 +94,19 @@ def request_of(name: str) -> CallRequest:
     )
 
 
-def record_of(name: str, house: House) -> CallRecord:
+def record_of(name: str, app: App) -> CallRecord:
     """The one record that a recipe's call in `outcomes` left."""
-    lines = [line for path in Path(house.settings.root).rglob("calls/**/*.jsonl") for line in path.read_text().splitlines()]
+    lines = [line for path in Path(app.settings.root).rglob("calls/**/*.jsonl") for line in path.read_text().splitlines()]
     (record,) = [r for r in map(CallRecord.model_validate_json, lines) if (r.phase, r.recipe) == ("probe", SHELF.load(name).name)]
     return record
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recipe_is_answered_or_halts_by_its_gates(house: House, outcomes: dict[str, Outcome], name: str) -> None:
+def test_a_recipe_is_answered_or_halts_by_its_gates(app: App, outcomes: dict[str, Outcome], name: str) -> None:
     """An answer parses and fits the recipe's full schema; else it was retried as often as allowed, and the intervention names the gate."""
-    recipe, outcome, record = SHELF.load(name).recipe, outcomes[name], record_of(name, house)
+    recipe, outcome, record = SHELF.load(name).recipe, outcomes[name], record_of(name, app)
     if isinstance(outcome, HaltError):
-        opened = house.interventions.show(outcome.intervention_id)
+        opened = app.interventions.show(outcome.intervention_id)
         assert opened.type in A_FAULT_OF_THE_ANSWER, opened.message
         assert record.retries == recipe.quality_gates.max_retries and not record.success
         return
@@ -122,21 +122,21 @@ def test_a_random_model_does_pass_most_recipes(outcomes: dict[str, Outcome]) -> 
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if SHELF.load(name).recipe.output_format.is_written])
-def test_words_of_a_written_recipe_are_streamed(house: House, name: str) -> None:
+def test_words_of_a_written_recipe_are_streamed(app: App, name: str) -> None:
     """What was heard piece by piece is the answer; nothing of an answer that did not pass stays on the screen."""
     heard = Heard()
     listened = replace(request_of(name), site=CallSite("listened", "anna", "listened-" + name.replace("/", "-")), listener=heard)
     try:
-        answer = house.run(house.kit.execution.call(listened))
+        answer = app.run(app.dependencies.execution.call(listened))
     except HaltError as halt:
-        assert house.interventions.show(halt.intervention_id).type in A_FAULT_OF_THE_ANSWER and heard.shown == ""
+        assert app.interventions.show(halt.intervention_id).type in A_FAULT_OF_THE_ANSWER and heard.shown == ""
     else:
         assert heard.shown == answer.text and heard.pieces > 1
 
 
-def test_what_was_planned_is_what_was_served(house: House, outcomes: dict[str, Outcome]) -> None:
+def test_what_was_planned_is_what_was_served(app: App, outcomes: dict[str, Outcome]) -> None:
     """For every call the server's own count of the prompt stands beside the plan, and the bound that was held covers it."""
-    tokens = {name: record_of(name, house).tokens for name in outcomes}
+    tokens = {name: record_of(name, app).tokens for name in outcomes}
     counted = {name: one for name, one in tokens.items() if one.served}
     assert counted.keys() >= {name for name, outcome in outcomes.items() if isinstance(outcome, CallResult)}
     for one in counted.values():
@@ -153,6 +153,6 @@ def test_a_shipped_schema_compiles_as_it_is_sent(server: RealSglang, name: str) 
     assert status == 200, said
 
 
-def test_turns_of_the_store_are_untouched(house: House) -> None:
+def test_turns_of_the_store_are_untouched(app: App) -> None:
     """Calls without a turn leave none."""
-    assert list(house.turns.keys(UserId("anna"))) == [] and list(house.sessions.records(UserId("anna"))) == []
+    assert list(app.turns.keys(UserId("anna"))) == [] and list(app.sessions.records(UserId("anna"))) == []

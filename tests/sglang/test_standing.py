@@ -11,7 +11,7 @@ from pandora_dagster.runtime.sglang.check import LayerStatus
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from tests.runtime.sglang_packs import endpoints, pack, run
 from tests.sglang.commands import pandora
 from tests.sglang.serving import CONTEXT, RealSglang
@@ -57,11 +57,11 @@ def test_a_wrong_model_name_is_found_before_a_turn(server: RealSglang, tmp_path:
     told = endpoints(server.base_url, model="larger", context_length=CONTEXT)
     runtime = SglangRuntime(told, keys={})
     assert {s.message.partition("/v1: ")[2] for s in look(runtime).values()} == {"serves tiny: expected larger"}
-    house: House = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(told, keys={}))
+    app: App = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(told, keys={}))
     with pytest.raises(ConfigurationError, match="serves tiny: expected larger"):
-        house.start("which chair?")
-    assert list(house.turns.keys()) == []
-    house.close()
+        app.start("which chair?")
+    assert list(app.turns.keys()) == []
+    app.close()
 
 
 def test_a_context_that_is_too_small_is_said(server: RealSglang) -> None:

@@ -28,10 +28,10 @@ class Listener:
     def __init__(self) -> None:
         self.words_at: list[tuple[float, str]] = []
 
-    def words(self, text: str) -> None:
+    def on_text(self, text: str) -> None:
         self.words_at.append((time.monotonic(), text))
 
-    def withdrawn(self, reason: str) -> None:
+    def on_withdrawal(self, reason: str) -> None:
         raise AssertionError(reason)
 
 
@@ -52,14 +52,14 @@ def streamed(api: Api, user: str) -> Any:
 
 def test_an_ask_shows_words_as_the_server_has_them(server: RealSglang, tmp_path: Path) -> None:
     """Through Dagster: in many pieces, one after the other, before the turn goes on; together they are the answer."""
-    house, listener = opened(tmp_path / "store", server.base_url), Listener()
+    app, listener = opened(tmp_path / "store", server.base_url), Listener()
     try:
-        key = house.start("Which chair?", user="anna", session="s1")
+        key = app.start("Which chair?", user="anna", session="s1")
         ended: dict[str, float] = {}
-        run_turn(house.listened_by(listener), key, on_report=lambda report: ended.update({report.phase: time.monotonic()}))
-        answer = house.answered(key).response
+        run_turn(app.with_listener(listener), key, on_report=lambda report: ended.update({report.phase: time.monotonic()}))
+        answer = app.answer_of(key).response
     finally:
-        house.close()
+        app.close()
     times = [at for at, _ in listener.words_at]
     assert "".join(text for _, text in listener.words_at) == answer and len(json.loads(answer)) == WORDS
     assert len(times) > 50 and times[-1] <= ended["response"] and times[0] - ended["tool_results"] < (times[-1] - times[0])
@@ -119,10 +119,10 @@ def test_a_server_that_dies_in_the_middle_of_a_word(api: Api, server: RealSglang
     assert body["code"] == "runtime_unreachable" and body["intervention_id"].startswith("int_")
     assert manifest(api, "cat")["state"] == "halted"
     api.stop()
-    house = opened(api.root, server.base_url)
+    app = opened(api.root, server.base_url)
     try:
-        key = next(iter(house.turns.keys(user_id("cat"))))
-        house.run_turn(key, on_report=lambda _: None)
-        assert house.turns.manifest(key).state == "saved" and len(json.loads(house.answered(key).response)) == WORDS
+        key = next(iter(app.turns.keys(user_id("cat"))))
+        app.run_turn(key, on_report=lambda _: None)
+        assert app.turns.manifest(key).state == "saved" and len(json.loads(app.answer_of(key).response)) == WORDS
     finally:
-        house.close()
+        app.close()

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallSite, InputDocument, Item, Part
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.errors import HaltError
-from pandora_dagster.execution.correction import TEMPLATE_TOKENS, Correction
+from pandora_dagster.execution.correction import TEMPLATE_TOKENS, TokenRatioEstimator
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.token_ratios import TokenRatioFile
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from tests.runtime.sglang_packs import endpoints, pack
 from tests.sglang.serving import CONTEXT, RealSglang
 
 RECIPE = "pipeline/phase0_query_analyzer"
-BUDGET = open_shelf().load(RECIPE).recipe.token_budget
+BUDGET = open_recipes().load(RECIPE).recipe.token_budget
 NARROW = 1_150
 """A context that the recipe's input alone would fill, in tokens of a model that needs more of them than cl100k."""
 ROOM = NARROW - BUDGET.output - BUDGET.response_reserve
@@ -46,10 +46,10 @@ BY_CALLS = settings(max_examples=25, deadline=None, suppress_health_check=list(H
 
 
 @pytest.fixture
-def house(server: RealSglang, tmp_path: Path) -> Iterator[House]:
+def app(server: RealSglang, tmp_path: Path) -> Iterator[App]:
     """A new store whose layers believe in a context of NARROW tokens; the server takes more and counts what came."""
     told = endpoints(server.base_url, layers={"REFLEX": {"temperature": 1.0}, "MIND": {"temperature": 1.0}}, context_length=NARROW)
-    opened = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(told, keys={}))
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(told, keys={}))
     yield opened
     opened.close()
 
@@ -74,46 +74,46 @@ def test_the_count_before_a_call_is_the_usage_after_it(server: RealSglang, chat:
 
 @given(items=ITEMS, query=TEXTS.filter(str.strip))
 @BY_CALLS
-def test_what_is_planned_to_fit_does_fit(house: House, items: tuple[Item, ...], query: str) -> None:
+def test_what_is_planned_to_fit_does_fit(app: App, items: tuple[Item, ...], query: str) -> None:
     """No prompt that is sent has more served tokens than the context leaves beside the answer; what can not fit halts before."""
-    before = len(records(house))
+    before = len(records(app))
     documents = (InputDocument("turn_summaries", items=items),)
     request = CallRequest(RECIPE, query, CallSite("probe", "anna", "s1"), documents)
     try:
-        house.run(house.kit.execution.call(request))
+        app.run(app.dependencies.execution.call(request))
     except HaltError as halt:
-        opened = house.interventions.show(halt.intervention_id)
+        opened = app.interventions.show(halt.intervention_id)
         assert opened.type in ("budget_exceeded", "schema_violation", "fact_loss"), opened.message
-    for record in records(house)[before:]:
+    for record in records(app)[before:]:
         assert record.tokens.served <= ROOM
 
 
-def test_dense_text_is_planned_again(house: House) -> None:
+def test_dense_text_is_planned_again(app: App) -> None:
     """Text that the first plan takes for much less than it is: the call goes out full, not over, and says what stayed out."""
     items = tuple(Item(f"{n}: " + "漢字とかな交じり文、" * 6, name=f"turn {n}") for n in range(40))
     request = CallRequest(RECIPE, "which?", CallSite("probe", "cem", "s1"), (InputDocument("turn_summaries", items=items),))
     for _ in range(5):
-        if not any(record.tokens.served for record in records(house)):
-            house.run(house.kit.execution.attempt(request))
-    served = [r for r in records(house) if r.user_id == "cem" and r.tokens.served]
+        if not any(record.tokens.served for record in records(app)):
+            app.run(app.dependencies.execution.attempt(request))
+    served = [r for r in records(app) if r.user_id == "cem" and r.tokens.served]
     assert served and all(0.8 * ROOM < r.tokens.served <= ROOM and r.left_out for r in served)
     assert all(r.tokens.served > 1.2 * (r.tokens.prompt + r.tokens.input) for r in served)
 
 
-def test_what_was_counted_is_remembered(house: House) -> None:
+def test_what_was_counted_is_remembered(app: App) -> None:
     """The ratio in the store is the highest that the records show, and the next process plans with it."""
     said = "".join(f"{n}. The chair 椅子 costs {n * 31}.00 euros.\n" for n in range(6))
     documents = (InputDocument("turn_summaries", said),)
-    house.run(house.kit.execution.attempt(CallRequest(RECIPE, "which?", CallSite("probe", "bob", "s1"), documents)))
-    kept = json.loads((house.settings.root / "token_ratios.json").read_text())
+    app.run(app.dependencies.execution.attempt(CallRequest(RECIPE, "which?", CallSite("probe", "bob", "s1"), documents)))
+    kept = json.loads((app.settings.root / "token_ratios.json").read_text())
     assert kept["REFLEX"]["model"] == "tiny" and kept["REFLEX"]["ratio"] > 1.0
-    shown = [r for r in records(house) if r.model_layer is ModelLayer.REFLEX and r.tokens.served]
+    shown = [r for r in records(app) if r.model_layer is ModelLayer.REFLEX and r.tokens.served]
     ratios = [(r.tokens.served - TEMPLATE_TOKENS) / (r.tokens.prompt + r.tokens.input) for r in shown]
     assert kept["REFLEX"]["ratio"] >= round(max(ratios), 4)
-    assert Correction(TokenRatioFile(house.settings.root)).ratio(ModelLayer.REFLEX, "tiny") == kept["REFLEX"]["ratio"]
+    assert TokenRatioEstimator(TokenRatioFile(app.settings.root)).ratio(ModelLayer.REFLEX, "tiny") == kept["REFLEX"]["ratio"]
 
 
-def records(house: House) -> list[CallRecord]:
+def records(app: App) -> list[CallRecord]:
     """All records of the store, oldest first in each file."""
-    lines = [line for path in sorted(Path(house.settings.root).rglob("calls/**/*.jsonl")) for line in path.read_text().splitlines()]
+    lines = [line for path in sorted(Path(app.settings.root).rglob("calls/**/*.jsonl")) for line in path.read_text().splitlines()]
     return [CallRecord.model_validate_json(line) for line in lines]

@@ -15,7 +15,7 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import PhaseRecord
 from pandora_dagster.contracts.words import TurnState
 from pandora_dagster.stores.revisions import PhaseTable
-from pandora_dagster.stores.turns import Turns
+from pandora_dagster.stores.turns import TurnFiles
 from pandora_dagster.text.sections import ContextDocument
 
 STEPS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
@@ -27,9 +27,9 @@ class Words:
         return len(text.split())
 
 
-def store(root: Path) -> Turns:
+def store(root: Path) -> TurnFiles:
     table = PhaseTable({"reflection": 1, "response": 5, "validation": 6})
-    return Turns(root, counter=Words(), clock=lambda: datetime(2026, 1, 4, 15, tzinfo=UTC), phases=table)
+    return TurnFiles(root, counter=Words(), clock=lambda: datetime(2026, 1, 4, 15, tzinfo=UTC), phases=table)
 
 
 def act(root: Path, action: str) -> None:

@@ -9,8 +9,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pandora_dagster.contracts.governance import Change
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.contracts.governance import ProductionChange
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
 from tests.stores.killed_commit import dying_at
 
@@ -26,9 +26,9 @@ def act(root: Path) -> None:
     """A version that is new, and one that is pinned over it."""
     versions = store(root)
     first = versions.versions(RECIPE)[0]
-    loaded = open_shelf().load(RECIPE)
+    loaded = open_recipes().load(RECIPE)
     versions.keep(loaded)
-    change = Change(at="2026-01-04T15:00:00Z", kind="rollback", version=first, who="ann", why="worse")
+    change = ProductionChange(at="2026-01-04T15:00:00Z", kind="rollback", version=first, who="ann", why="worse")
     versions.change(RECIPE, change, since=versions.production(RECIPE), pinned=first)
 
 

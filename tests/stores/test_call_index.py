@@ -45,7 +45,7 @@ def test_records_come_back_oldest_first(index: DuckCallIndex, tmp_path: Path) ->
     """What the lines say is what the table gives."""
     path = tmp_path / "calls.jsonl"
     path.write_text(_lines(_record("2"), _record("1", success=False)))
-    assert index.absorb([path]) == 2
+    assert index.index_files([path]) == 2
     assert index.records(_KEY) == (_record("1", success=False), _record("2"))
 
 
@@ -53,13 +53,13 @@ def test_reading_goes_on_where_it_ended(index: DuckCallIndex, tmp_path: Path) ->
     """Only new whole lines are read; a half-written one waits for its end; nothing counts twice."""
     path, half = tmp_path / "calls.jsonl", _lines(_record("3"))
     path.write_text(_lines(_record("1")))
-    assert (index.absorb([path]), index.absorb([path])) == (1, 0)
+    assert (index.index_files([path]), index.index_files([path])) == (1, 0)
     with path.open("a") as file:
         file.write(_lines(_record("2")) + half[:40])
-    assert index.absorb([path]) == 1
+    assert index.index_files([path]) == 1
     with path.open("a") as file:
         file.write(half[40:])
-    assert (index.absorb([path]), index.totals().calls) == (1, 3)
+    assert (index.index_files([path]), index.totals().calls) == (1, 3)
 
 
 def test_a_file_that_was_made_anew_is_read_again_without_doubles(index: DuckCallIndex, tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_a_file_that_was_made_anew_is_read_again_without_doubles(index: DuckCall
     path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     path.write_text(_lines(_record("1"), _record("2")))
     other.write_text(_lines(_record("2"), _record("2")))
-    assert index.absorb([path, other]) == 2
+    assert index.index_files([path, other]) == 2
     path.write_text(_lines(_record("4")))
-    assert (index.absorb([path]), index.totals().calls) == (1, 3)
+    assert (index.index_files([path]), index.totals().calls) == (1, 3)
 
 
 def test_totals_of_a_turn_and_its_revisions(index: DuckCallIndex, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_totals_of_a_turn_and_its_revisions(index: DuckCallIndex, tmp_path: Path
     path.write_text(
         _lines(_record("1"), _record("2", revision=1, success=False, retries=2), _record("3", turn_id="turn_000002", recipe="x/y"))
     )
-    index.absorb([path, tmp_path / "not_there.jsonl"])
+    index.index_files([path, tmp_path / "not_there.jsonl"])
     assert index.totals(_KEY) == CallTotals(2, 1, 20, 40, 10, 70, 2, 3.0, 70)
     assert index.totals(_KEY, revision=0).calls == 1
     assert index.totals().failed == 1
@@ -100,7 +100,7 @@ def test_sums_by_a_property(by: SumBy, told: dict[str, int], index: DuckCallInde
     other = {"timestamp": "2026-01-05T09:00:00Z", "user_id": "bea", "model_layer": "VOICE", "recipe": "x/y"}
     path = tmp_path / "calls.jsonl"
     path.write_text(_lines(_record("1", **taken), _record("2", success=False, **taken), _record("3", **other)))
-    index.absorb([path])
+    index.index_files([path])
     found = dict(index.sums(by))
     assert {what: sums.calls for what, sums in found.items()} == told
     first = next(iter(found.values()))
@@ -120,7 +120,7 @@ def test_a_broken_line_is_named(index: DuckCallIndex, tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text(_lines(_record("1")) + '{"call_id": 5}\n')
     with pytest.raises(StoreError, match=r"calls.jsonl: call record: "):
-        index.absorb([path])
+        index.index_files([path])
     assert index.totals().calls == 0
 
 
@@ -130,6 +130,6 @@ def test_what_was_counted_over_all_attempts_is_summed_and_what_nobody_answered_c
     thrice = _record("1", retries=2, spent={"prompt": 300, "output": 60, "cached": 30})
     nobody = _record("2", success=False, tokens=CallTokens(prompt=500, input=8, total=508, budget=600))
     path.write_text(_lines(thrice, nobody))
-    index.absorb([path])
+    index.index_files([path])
     totals = index.totals()
     assert (totals.used_tokens, totals.output_tokens, totals.cached_tokens) == (360, 60, 30)

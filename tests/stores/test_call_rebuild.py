@@ -12,7 +12,7 @@ from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.call_log import CallFiles
 from pandora_dagster.stores.call_rebuild import rebuild_calls, verify_calls
-from pandora_dagster.stores.calls import Calls
+from pandora_dagster.stores.calls import IndexedCallLog
 
 _KEY = TurnKey(UserId("ann"), 1)
 
@@ -111,9 +111,9 @@ def test_a_broken_line_is_named_and_the_rest_taken_in(store: _Store) -> None:
 
 def test_a_call_index_that_fails_loses_no_turn(store: _Store) -> None:
     """Settling tells what is wrong and goes on; the totals of a turn raise it."""
-    calls = Calls(store.files, store.index, store.told.append)
+    calls = IndexedCallLog(store.files, store.index, store.told.append)
     store.index.file.path.write_bytes(b"garbage")
-    calls.settle(_KEY, 0)
+    calls.index_turn(_KEY, 0)
     assert "pandora index rebuild" in store.told[0]
     with pytest.raises(StoreError):
         calls.totals(_KEY, 0)

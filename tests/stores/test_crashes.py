@@ -12,9 +12,9 @@ import pytest
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import PhaseRecord
 from pandora_dagster.errors import StoreError, UnknownTurnError
-from pandora_dagster.stores.files import write_whole
+from pandora_dagster.stores.files import write_atomic
 from pandora_dagster.stores.revisions import PhaseTable
-from pandora_dagster.stores.turns import Turns
+from pandora_dagster.stores.turns import TurnFiles
 from pandora_dagster.text.sections import ContextDocument
 
 REPOSITORY = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ class Words:
 
 def store(root):
     table = PhaseTable({"reflection": 1, "response": 5, "validation": 6})
-    return Turns(root, counter=Words(), clock=lambda: NOW, phases=table)
+    return TurnFiles(root, counter=Words(), clock=lambda: NOW, phases=table)
 
 
 def prepared(root, *, saved=False):
@@ -134,7 +134,7 @@ def in_child(code, *arguments):
 
 def test_a_file_size_limit_of_the_kernel_is_a_clear_error(tmp_path):
     """A real EFBIG from the kernel leaves the old file and no temporary one."""
-    write_whole(tmp_path / "page.md", b"old")
+    write_atomic(tmp_path / "page.md", b"old")
     code = (
         "import resource, sys, pathlib; from pandora_dagster.stores.files import write_whole\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
@@ -211,7 +211,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
     )
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parent)]
-    impatient = Turns(tmp_path, counter=Words(), clock=lambda: NOW, phases=PhaseTable({}), lock_seconds=0.2)
+    impatient = TurnFiles(tmp_path, counter=Words(), clock=lambda: NOW, phases=PhaseTable({}), lock_seconds=0.2)
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(StoreError, match="another process works on turn anna:turn_000001"), impatient.lock(KEY):

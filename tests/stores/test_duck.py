@@ -8,23 +8,23 @@ import duckdb
 import pytest
 
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 
 _SCHEMA = Schema(1, ("CREATE TABLE t (x INTEGER)",))
 
 
-def _file(folder: Path, **fields: object) -> DuckFile:
-    return DuckFile(**{"path": folder / "deep" / "i.duckdb", "schema": _SCHEMA, "wait_s": 10.0, **fields})  # type: ignore[arg-type]
+def _file(folder: Path, **fields: object) -> DuckDBFile:
+    return DuckDBFile(**{"path": folder / "deep" / "i.duckdb", "schema": _SCHEMA, "wait_s": 10.0, **fields})  # type: ignore[arg-type]
 
 
-def _values(file: DuckFile) -> list[int]:
+def _values(file: DuckDBFile) -> list[int]:
     with file.reading() as db:
         return [x for (x,) in db.execute("SELECT x FROM t ORDER BY x").fetchall()]
 
 
 def _add(path: Path, start: int) -> None:
     for number in range(start, start + 5):
-        with DuckFile(path, _SCHEMA).writing() as db:
+        with DuckDBFile(path, _SCHEMA).writing() as db:
             db.execute("INSERT INTO t VALUES (?)", [number])
 
 
@@ -130,7 +130,7 @@ def test_a_damaged_file_is_kept_aside_when_replaced(tmp_path: Path) -> None:
         fresh.make()
         file.path.parent.mkdir(exist_ok=True)
         file.path.write_bytes(b"broken")
-        aside = file.take(fresh)
+        aside = file.replace_with(fresh)
         assert aside is not None
         assert (aside.name, aside.read_bytes()) == (f"i.duckdb.damaged-{number}", b"broken")
         assert _values(file) == []
@@ -141,7 +141,7 @@ def test_a_sound_file_is_replaced(tmp_path: Path) -> None:
     file, fresh = _file(tmp_path), _file(tmp_path, path=tmp_path / "fresh.duckdb")
     _add(file.path, 1)
     _add(fresh.path, 50)
-    assert file.take(fresh) is None
+    assert file.replace_with(fresh) is None
     assert _values(file) == [50, 51, 52, 53, 54]
 
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from pandora_dagster.stores import duck_attached
-from pandora_dagster.stores.duck_attached import attached
+from pandora_dagster.stores.duck_attached import attached_connection
 
 
 @pytest.fixture
@@ -18,13 +18,13 @@ def file(tmp_path) -> Path:
     """With one table of one number."""
     path = tmp_path / "it's a folder" / "some.duckdb"
     path.parent.mkdir()
-    with attached(path, read_only=False) as db:
+    with attached_connection(path, read_only=False) as db:
         db.execute("CREATE TABLE numbers AS SELECT 1 AS n")
     return path
 
 
 def numbers(path: Path) -> list[int]:
-    with attached(path, read_only=True) as db:
+    with attached_connection(path, read_only=True) as db:
         return [n for (n,) in db.execute("SELECT n FROM numbers ORDER BY n").fetchall()]
 
 
@@ -40,7 +40,7 @@ def test_what_is_not_committed_is_undone(file):
     class CutError(Exception):
         pass
 
-    with pytest.raises(CutError), attached(file, read_only=False) as db:
+    with pytest.raises(CutError), attached_connection(file, read_only=False) as db:
         db.execute("BEGIN TRANSACTION")
         db.execute("INSERT INTO numbers VALUES (7)")
         raise CutError
@@ -48,7 +48,7 @@ def test_what_is_not_committed_is_undone(file):
 
 
 def test_only_reading_can_not_write(file):
-    with pytest.raises(duckdb.Error, match="read-only"), attached(file, read_only=True) as db:
+    with pytest.raises(duckdb.Error, match="read-only"), attached_connection(file, read_only=True) as db:
         db.execute("INSERT INTO numbers VALUES (7)")
     assert numbers(file) == [1]
 
@@ -67,7 +67,7 @@ def test_only_reading_can_not_write(file):
 def test_nothing_outside_of_the_folder_is_within_reach(file, tmp_path, statement):
     """Whatever a statement says, and again in the next use."""
     for _ in range(2):
-        with pytest.raises(duckdb.Error), attached(file, read_only=False) as db:
+        with pytest.raises(duckdb.Error), attached_connection(file, read_only=False) as db:
             db.execute(statement.format(other=tmp_path / "other.duckdb"))
     assert numbers(file) == [1] and not (tmp_path / "other.duckdb").exists()
 
@@ -75,14 +75,14 @@ def test_nothing_outside_of_the_folder_is_within_reach(file, tmp_path, statement
 def test_a_file_that_is_none_spoils_no_other(file):
     bad = file.with_name("bad.duckdb")
     bad.write_bytes(b"no database" * 1000)
-    with pytest.raises(duckdb.IOException, match="not a valid DuckDB database"), attached(bad, read_only=True):
+    with pytest.raises(duckdb.IOException, match="not a valid DuckDB database"), attached_connection(bad, read_only=True):
         pass
     assert numbers(file) == [1]
 
 
 def test_an_instance_that_can_not_let_go_is_given_up(file):
     """The next use has another, and the file."""
-    with attached(file, read_only=False) as db:
+    with attached_connection(file, read_only=False) as db:
         db.execute("INSERT INTO numbers VALUES (5)")
         before = duck_attached._instances[file.parent]
         db.close()
@@ -92,12 +92,12 @@ def test_an_instance_that_can_not_let_go_is_given_up(file):
 
 def test_what_is_in_use_is_closed_by_nobody_else(file, tmp_path):
     """Neither by the ninth folder nor by a neighbour whose instance is given up; afterwards no more are kept than may be."""
-    with attached(file, read_only=False) as db:
+    with attached_connection(file, read_only=False) as db:
         for n in range(duck_attached._MOST + 2):
             (tmp_path / f"folder{n}").mkdir()
-            with attached(tmp_path / f"folder{n}" / "file.duckdb", read_only=False) as other:
+            with attached_connection(tmp_path / f"folder{n}" / "file.duckdb", read_only=False) as other:
                 other.execute("CREATE TABLE numbers AS SELECT 1 AS n")
-        with attached(file.with_name("neighbour.duckdb"), read_only=False) as neighbour:
+        with attached_connection(file.with_name("neighbour.duckdb"), read_only=False) as neighbour:
             neighbour.close()
         db.execute("INSERT INTO numbers VALUES (5)")
     assert numbers(file) == [1, 5] and len(duck_attached._instances) <= duck_attached._MOST
@@ -105,7 +105,7 @@ def test_what_is_in_use_is_closed_by_nobody_else(file, tmp_path):
 
 def test_a_forked_process_has_instances_of_its_own(file):
     """Its parent's threads are not there."""
-    with attached(file, read_only=True) as db:
+    with attached_connection(file, read_only=True) as db:
         db.execute("SELECT 1")
     script = f"""
 import os, sys
@@ -133,7 +133,7 @@ def test_instances_are_few_and_threads_do_not_meet(tmp_path):
         path.parent.mkdir(exist_ok=True)
 
     def work(path: Path) -> int:
-        with attached(path, read_only=False) as db:
+        with attached_connection(path, read_only=False) as db:
             db.execute("CREATE TABLE numbers AS SELECT range AS n FROM range(500)")
         return len(numbers(path))
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.stores.files import encoded, inside, is_stray, read_text, remove_strays, write_all, write_whole
+from pandora_dagster.stores.files import encode_text, path_inside, is_stray, read_text, remove_strays, write_all, write_atomic
 
 
 def names(folder):
@@ -15,8 +15,8 @@ def names(folder):
 def test_a_file_is_written_whole_and_leaves_nothing_beside_it(tmp_path):
     """New folders are made; the old bytes are replaced; no temporary file stays."""
     path = tmp_path / "a" / "b" / "x.md"
-    write_whole(path, b"one")
-    write_whole(path, b"zwei\r\n", durable=False)
+    write_atomic(path, b"one")
+    write_atomic(path, b"zwei\r\n", durable=False)
     assert read_text(path) == "zwei\r\n"
     assert names(path.parent) == ["x.md"]
 
@@ -54,9 +54,9 @@ def test_what_cannot_be_read_is_said_with_path_and_reason(tmp_path, case):
 def test_what_could_not_be_read_back_is_not_written():
     """A lone surrogate and a text over the bound are refused before the disk is touched."""
     with pytest.raises(DocumentError, match=r"x\.md: character 1: a lone surrogate"):
-        encoded("x.md", "a\ud800")
+        encode_text("x.md", "a\ud800")
     with pytest.raises(DocumentError, match="expected at most"):
-        encoded("x.md", "x" * (32 * 1024 * 1024 + 1))
+        encode_text("x.md", "x" * (32 * 1024 * 1024 + 1))
 
 
 def test_links_are_followed_inside_the_root_only(tmp_path):
@@ -67,10 +67,10 @@ def test_links_are_followed_inside_the_root_only(tmp_path):
     (tmp_path / "root" / "far").symlink_to(tmp_path)
     (tmp_path / "root2").mkdir()
     root = tmp_path / "alias"
-    assert inside(root, root / "near" / "x.md") == root / "near" / "x.md"
+    assert path_inside(root, root / "near" / "x.md") == root / "near" / "x.md"
     for path in (root / "far" / "x.md", root / ".." / "root2" / "x.md"):
         with pytest.raises(StoreError, match="a link leads to"):
-            inside(root, path)
+            path_inside(root, path)
 
 
 def test_only_old_strays_are_removed(tmp_path):

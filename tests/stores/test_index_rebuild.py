@@ -8,8 +8,8 @@ import pytest
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, StoreError
-from pandora_dagster.selection.turn_row import row_of
-from pandora_dagster.stores.index_rebuild import rebuild, verify
+from pandora_dagster.selection.turn_row import build_turn_row
+from pandora_dagster.stores.index_rebuild import rebuild_turns, verify_turns
 from pandora_dagster.stores.turn_index import DuckTurnIndex
 from pandora_dagster.text.sections import new_context
 
@@ -58,7 +58,7 @@ def index(tmp_path: Path) -> DuckTurnIndex:
 
 def _put(index: DuckTurnIndex, *turns: Turn) -> None:
     for turn in turns:
-        index.put([row_of(turn.manifest, turn.context, turn.files)])
+        index.put([build_turn_row(turn.manifest, turn.context, turn.files)])
 
 
 def test_a_rebuilt_index_answers_as_the_incremental_one(index: DuckTurnIndex, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_rebuilt_index_answers_as_the_incremental_one(index: DuckTurnIndex, tm
     turns = [_turn(n, f"laptop {'cheap ' * n}", user=("ann", "bob")[n % 2], summary=f"turn {n}") for n in range(1, 9)]
     _put(index, *turns)
     again = DuckTurnIndex.at(tmp_path / "again.duckdb")
-    assert rebuild(_Documents(*turns), again).turns == 8
+    assert rebuild_turns(_Documents(*turns), again).turns == 8
     assert again.rows() == index.rows()
     assert again.candidates("ann", "cheap laptop", limit=9) == index.candidates("ann", "cheap laptop", limit=9)
 
@@ -74,14 +74,14 @@ def test_a_rebuilt_index_answers_as_the_incremental_one(index: DuckTurnIndex, tm
 def test_an_index_that_agrees_has_no_differences(index: DuckTurnIndex) -> None:
     """After a rebuild the documents and the index say the same."""
     documents = _Documents(_turn(1, "a"), _turn(2, "b"))
-    rebuild(documents, index)
-    assert verify(documents, index) == ()
+    rebuild_turns(documents, index)
+    assert verify_turns(documents, index) == ()
 
 
 def test_every_difference_is_one_sentence(index: DuckTurnIndex) -> None:
     """A missing row, a row too many, a field that differs and an unreadable document are told."""
     _put(index, _turn(2, "old words"), _turn(3, "gone"))
-    assert verify(_Documents(_turn(1, "a"), _turn(2, "new words"), _turn(4, "x"), broken=(4,)), index) == (
+    assert verify_turns(_Documents(_turn(1, "a"), _turn(2, "new words"), _turn(4, "x"), broken=(4,)), index) == (
         "ann:turn_000001: missing from the index, expected a row",
         "ann:turn_000002: context_sha: the index says 'old words', the documents say 'new words'",
         "ann:turn_000002: text: the index says 'old words', the documents say 'new words'",
@@ -94,13 +94,13 @@ def test_every_difference_is_one_sentence(index: DuckTurnIndex) -> None:
 def test_a_rebuild_drops_what_no_document_says(index: DuckTurnIndex) -> None:
     """Rows of turns that are gone do not survive."""
     _put(index, _turn(9, "gone"))
-    rebuild(_Documents(_turn(1, "a")), index)
+    rebuild_turns(_Documents(_turn(1, "a")), index)
     assert [row.number for row in index.rows()] == [1]
 
 
 def test_an_unreadable_turn_is_named_and_the_rest_indexed(index: DuckTurnIndex) -> None:
     """One damaged document does not keep the others out."""
-    report = rebuild(_Documents(_turn(1, "a"), _turn(2, "b"), broken=(1,)), index)
+    report = rebuild_turns(_Documents(_turn(1, "a"), _turn(2, "b"), broken=(1,)), index)
     assert (report.turns, report.faults) == (1, ("ann:turn_000001: context.md: sha256 differs",))
 
 
@@ -109,7 +109,7 @@ def test_a_damaged_index_is_kept_aside(index: DuckTurnIndex) -> None:
     index.file.path.write_bytes(b"garbage")
     with pytest.raises(StoreError, check=lambda error: "pandora index rebuild" in error.hint):
         index.rows()
-    aside = rebuild(_Documents(_turn(1, "a")), index).aside
+    aside = rebuild_turns(_Documents(_turn(1, "a")), index).aside
     assert aside is not None
     assert aside.read_bytes() == b"garbage"
     assert len(index.rows()) == 1
@@ -130,13 +130,13 @@ class _Growing(_Documents):
 def test_turns_saved_during_a_rebuild_are_taken_in(index: DuckTurnIndex) -> None:
     """Nobody has to stop working while the index is made again."""
     documents = _Growing(_turn(1, "a"), later=(_turn(1, "a", summary="now summarised"), _turn(2, "b")))
-    rebuild(documents, index)
+    rebuild_turns(documents, index)
     assert [(row.number, row.summary) for row in index.rows()] == [(1, "now summarised"), (2, "")]
 
 
 def test_an_empty_store_gives_an_empty_index(index: DuckTurnIndex) -> None:
     """No documents, no rows."""
-    assert rebuild(_Documents(), index).turns == 0
+    assert rebuild_turns(_Documents(), index).turns == 0
     assert index.rows() == ()
 
 
@@ -144,7 +144,7 @@ def test_a_turn_that_can_not_be_read_is_named_once(index: DuckTurnIndex) -> None
     """It stands in the index from before; one that has no document at all is named too."""
     sound, broken, gone = _turn(1, "a"), _turn(2, "b"), _turn(3, "c")
     _put(index, sound, broken, gone)
-    assert verify(_Documents(sound, broken, broken=(2,)), index) == (
+    assert verify_turns(_Documents(sound, broken, broken=(2,)), index) == (
         "ann:turn_000002: context.md: sha256 differs",
         "ann:turn_000003: in the index, but no document: expected no row",
     )

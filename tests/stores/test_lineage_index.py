@@ -5,14 +5,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pandora_dagster.contracts.lineage import DocumentId, Edge, Relation
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
 from pandora_dagster.errors import BadIdError, DamagedIndexError
 from pandora_dagster.stores.lineage_index import DuckLineageIndex
 
 
-def _edge(child: str, parent: str, *, user: str = "ann", **more: object) -> Edge:
+def _edge(child: str, parent: str, *, user: str = "ann", **more: object) -> LineageEdge:
     plain = {"user_id": user, "parent": f"{user}:{parent}", "child": f"{user}:{child}", "relation": Relation.CITED}
-    return Edge.model_validate({**plain, "parent_sha": "a" * 64, "child_sha": "b" * 64, "at": "2026-01-04T00:00:00Z", **more})
+    return LineageEdge.model_validate({**plain, "parent_sha": "a" * 64, "child_sha": "b" * 64, "at": "2026-01-04T00:00:00Z", **more})
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_row_comes_back_as_it_was(index: DuckLineageIndex) -> None:
     )
     plain = _edge("turn_000001/context.md#2", "notes/a b.md")
     index.put([full, plain])
-    assert sorted(index.of("ann", ["ann:turn_000001"]), key=lambda e: e.child) == [full, plain]
+    assert sorted(index.rows_of("ann", ["ann:turn_000001"]), key=lambda e: e.child) == [full, plain]
 
 
 def test_rows_take_the_place_of_older_ones(index: DuckLineageIndex) -> None:
@@ -39,14 +39,14 @@ def test_rows_take_the_place_of_older_ones(index: DuckLineageIndex) -> None:
     index.put([*old, other, theirs])
     new = _edge("turn_000001/context.md", "turn_000001/cold/context.md")
     index.put([new])
-    assert index.of("ann", ["ann:turn_000001"]) == (new, old[1])
+    assert index.rows_of("ann", ["ann:turn_000001"]) == (new, old[1])
     for _ in range(2):
         index.put([new], owners=["ann:turn_000001"])
-    assert index.of("ann", ["ann:turn_000001", "ann:turn_000002"]) == (new, other)
-    assert index.of("ben", ["ben:turn_000001"]) == (theirs,)
+    assert index.rows_of("ann", ["ann:turn_000001", "ann:turn_000002"]) == (new, other)
+    assert index.rows_of("ben", ["ben:turn_000001"]) == (theirs,)
     index.put([], owners=["ann:turn_000001"])
     assert index.owners() == (("ann", "ann:turn_000002"), ("ben", "ben:turn_000001"))
-    index.forget("ben")
+    index.remove_user("ben")
     assert index.owners("ben") == () and index.owners("ann") == (("ann", "ann:turn_000002"),)
 
 
@@ -61,11 +61,11 @@ def test_both_ways_and_one_person(index: DuckLineageIndex) -> None:
 
 def test_a_missing_file_has_no_rows_and_a_damaged_one_says_so(index: DuckLineageIndex) -> None:
     """Reading makes no file; what is no index, or has a row of two people, is named with the remedy."""
-    assert index.owners() == index.parents("ann", ["ann:digest"]) == () and not index.is_whole() and not index.file.path.exists()
+    assert index.owners() == index.parents("ann", ["ann:digest"]) == () and not index.is_complete() and not index.file.path.exists()
     index.put([_edge("digest", "session/s1")])
-    assert not index.is_whole()
-    index.call_whole("2026-01-04T00:00:00Z")
-    assert index.is_whole()
+    assert not index.is_complete()
+    index.mark_complete("2026-01-04T00:00:00Z")
+    assert index.is_complete()
     with duckdb.connect(index.file.path) as db:
         db.execute("UPDATE lineage SET parent = 'ben:session/s1'")
     with pytest.raises(DamagedIndexError, match="documents of one person"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pandora_dagster.contracts.remembered import EarlierValue, MemoryEntry, MemoryStore
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.memory import MemoryFiles
-from pandora_dagster.stores.memory_page import entries, with_entries
+from pandora_dagster.stores.memory_page import page_entries, page_with_entries
 
 BUDGET = MemoryEntry("budget", "$500-800", 0.9, 808, "2026-01-04T14:30:00Z")
 MAC = MemoryEntry("owns_macbook_pro", True, 0.85, 750, "2026-01-04", "fact")
@@ -45,9 +45,9 @@ def test_entries_read_back(memory, tmp_path):
 def test_whatever_json_can_hold_reads_back(values):
     """Text that looks like numbers, dates, fences or headings stays text."""
     records = tuple(MemoryEntry(key, value, 0.5, 3, "2026-01-04T14:30:00Z") for key, value in values.items())
-    page = with_entries("", records, kind="preference", where="p")
-    assert entries(page, kind="preference", where="p") == records
-    assert with_entries(page, records, kind="preference", where="p") == page
+    page = page_with_entries("", records, kind="preference", where="p")
+    assert page_entries(page, kind="preference", where="p") == records
+    assert page_with_entries(page, records, kind="preference", where="p") == page
 
 
 @given(TEXT, TEXT)
@@ -56,9 +56,9 @@ def test_words_around_the_records_stay_byte_for_byte(before, after):
     """What a person wrote before and after the block, CRLF included."""
     before, after = before.replace("`", "") + "\r\n", "\r\n" + after.replace("`", "")
     page = f"{before}```yaml\r\nbudget: {{value: 1, confidence: 0.5}}\r\n```{after}"
-    changed = with_entries(page, [BUDGET], kind="preference", where="p")
+    changed = page_with_entries(page, [BUDGET], kind="preference", where="p")
     assert changed.startswith(before) and changed.endswith(after)
-    assert entries(changed, kind="preference", where="p") == (BUDGET,)
+    assert page_entries(changed, kind="preference", where="p") == (BUDGET,)
 
 
 def test_a_page_without_its_block_gets_one_at_its_end(memory, tmp_path):
@@ -91,7 +91,7 @@ def test_a_damaged_page_is_named_with_its_line(case):
     """DocumentError; nothing is guessed."""
     block, says = BROKEN[case]
     with pytest.raises(DocumentError, match=says):
-        entries(f"# P\n\n```yaml\n{block}\n```\n", kind="preference", where="p.md")
+        page_entries(f"# P\n\n```yaml\n{block}\n```\n", kind="preference", where="p.md")
 
 
 def test_a_damaged_page_is_never_overwritten(memory, tmp_path):

@@ -69,8 +69,8 @@ def test_what_was_said_comes_back_as_it_was_put(index: DuckTurnIndex) -> None:
     """The messages of a turn in order, odd characters included."""
     row = message_row(7, "a'b;\n--\x00 ü🙂", "", "last")
     index.put([row, message_row(8)])
-    assert index.said("ann") == {7: row.messages}
-    assert index.said("bob") == {}
+    assert index.messages_by_turn("ann") == {7: row.messages}
+    assert index.messages_by_turn("bob") == {}
 
 
 def test_a_merge_changes_no_answer(index: DuckTurnIndex, monkeypatch: pytest.MonkeyPatch) -> None:

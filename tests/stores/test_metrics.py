@@ -28,7 +28,7 @@ def test_counters_add_up_over_processes_and_levels_are_the_last(tmp_path: Path) 
         metrics = MetricsFile(tmp_path, report=told)
         for _ in range(levels):
             metrics.count("pandora_call_retries_total", 2, layer="MIND")
-        metrics.level("pandora_server_places", levels, server="http://127.0.0.1:30000/v1")
+        metrics.gauge("pandora_server_places", levels, server="http://127.0.0.1:30000/v1")
         metrics.flush()
     found = read_metrics(tmp_path / "metrics" / "pandora.prom")
     assert found == {
@@ -54,7 +54,7 @@ def test_the_file_is_prometheus_text(tmp_path: Path) -> None:
     metrics = MetricsFile(tmp_path, report=told)
     metrics.count("pandora_calls_total", layer="MIND", outcome="ok", recipe='a"b\\c\nd')
     metrics.count("pandora_calls_total", layer="VOICE", outcome="ok", recipe="x")
-    metrics.level("pandora_server_running", 2, server="s")
+    metrics.gauge("pandora_server_running", 2, server="s")
     metrics.flush()
     assert metrics.path.read_text() == (
         "# HELP pandora_calls_total Calls of models, by recipe, layer and outcome.\n"

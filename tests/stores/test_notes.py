@@ -7,7 +7,7 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.remembered import NoteStore
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 from pandora_dagster.stores.note_index import DuckNoteIndex
 from pandora_dagster.stores.note_page import read_note
 from pandora_dagster.stores.notes import MAX_NOTE_BYTES, NoteFiles
@@ -217,7 +217,7 @@ def test_an_index_of_notes_makes_itself_again(notes, folder, tmp_path, harm):
     if harm == "garbage":
         path.write_bytes(b"no database" * 500)
     elif harm == "old design":
-        DuckFile(path, Schema(0, ("CREATE TABLE notes (name VARCHAR)",))).make()
+        DuckDBFile(path, Schema(0, ("CREATE TABLE notes (name VARCHAR)",))).make()
     assert [m.name for m in notes.listing(ANNA, "Petersburg agency").matches] == ["Knowledge/russian_history.md"]
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.governance import Change
+from pandora_dagster.contracts.governance import ProductionChange
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import open_shelf, version_text
+from pandora_dagster.cookbook import open_recipes, version_text
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError, StoreError
-from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.locks import file_lock
 from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
 
 NOW = datetime(2026, 1, 4, 15, tzinfo=UTC)
@@ -31,13 +31,13 @@ def store(root: Path) -> RecipeVersionFiles:
 
 def edited(words: str):
     """The shipped reflection with other words in its first prompt, as its file would give it."""
-    loaded = open_shelf().load(RECIPE)
+    loaded = open_recipes().load(RECIPE)
     prompts = ((loaded.prompts[0][0], f"{loaded.prompts[0][1]}\n{words}"), *loaded.prompts[1:])
     changed = loaded.model_copy(update={"prompts": prompts})
-    from pandora_dagster.cookbook.reading import digest, versioned
+    from pandora_dagster.cookbook.reading import content_digest, versioned_fields
 
     texts = [loaded.policy, *(text for _, text in prompts)]
-    return changed.model_copy(update={"version": digest([versioned(loaded.recipe), texts]), "prompt_version": digest(texts)})
+    return changed.model_copy(update={"version": content_digest([versioned_fields(loaded.recipe), texts]), "prompt_version": content_digest(texts)})
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def versions(tmp_path) -> RecipeVersionFiles:
 
 
 def pin(versions, version, **more):
-    change = Change(at="2026-01-04T15:00:00Z", kind="rollback", version=version, **more)
+    change = ProductionChange(at="2026-01-04T15:00:00Z", kind="rollback", version=version, **more)
     return versions.change(RECIPE, change, since=versions.production(RECIPE), pinned=version)
 
 
-@pytest.mark.parametrize("name", open_shelf().names())
+@pytest.mark.parametrize("name", open_recipes().names())
 def test_every_shipped_recipe_comes_back_as_it_was(versions, name):
     """Recipe, prompts with their conditions, policy and both versions."""
-    loaded = open_shelf().load(name)
+    loaded = open_recipes().load(name)
     versions.keep(loaded)
     assert versions.version(name, loaded.version[:6]) == loaded
     assert versions.faults() == ()
@@ -87,7 +87,7 @@ def test_a_file_that_goes_back_is_in_production_whoever_ran_what_lay_between(ver
 def test_a_version_is_noted_under_the_lock(versions, tmp_path, monkeypatch):
     """While another process changes production nothing is appended; the call that follows does it."""
     monkeypatch.setattr("pandora_dagster.stores.recipe_versions._LOCK_S", 0.05)
-    with held(tmp_path / "recipes" / RECIPE / ".lock", what="a test", seconds=1), pytest.raises(StoreError, match="another process"):
+    with file_lock(tmp_path / "recipes" / RECIPE / ".lock", what="a test", seconds=1), pytest.raises(StoreError, match="another process"):
         versions.keep(edited("One."))
     assert versions.production(RECIPE).history == ()
     versions.keep(edited("One."))
@@ -101,7 +101,7 @@ def test_a_change_decided_on_what_stands_there_no_more_is_refused(versions):
     versions.keep(second)
     since = versions.production(RECIPE)
     pin(versions, first.version, who="ann")
-    change = Change(at="2026-01-04T15:00:00Z", kind="layer", version=second.version, layer=ModelLayer.MIND, who="bob")
+    change = ProductionChange(at="2026-01-04T15:00:00Z", kind="layer", version=second.version, layer=ModelLayer.MIND, who="bob")
     with pytest.raises(InputError, match=f"changed meanwhile: ann put {first.version} there \\(rollback\\)"):
         versions.change(RECIPE, change, since=since, pinned="")
     assert (versions.production(RECIPE).pinned, versions.production(RECIPE).layer) == (first.version, None)

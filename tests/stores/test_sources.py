@@ -13,7 +13,7 @@ from pandora_dagster.contracts.sources import Provenance, Research, ResearchRow,
 from pandora_dagster.errors import BadIdError, DocumentError, StoreError
 from pandora_dagster.stores.research_index import DuckResearchIndex
 from pandora_dagster.stores.research_rebuild import rebuild_sources, verify_sources
-from pandora_dagster.stores.source_records import read_record, written_record
+from pandora_dagster.stores.source_records import read_record, render_record
 from pandora_dagster.stores.sources import SourceFiles
 
 ANNA, BEN = user_id("anna"), user_id("ben")
@@ -215,4 +215,4 @@ JSON_VALUES = st.recursive(
 def test_whatever_was_extracted_reads_back(extracted):
     """Split and join is identity: what is written is what was given."""
     record = visit().model_copy(update={"extracted_data": extracted})
-    assert read_record(written_record(record), Visit, where="v.json") == record
+    assert read_record(render_record(record), Visit, where="v.json") == record

@@ -207,27 +207,27 @@ def test_one_user_never_sees_another(tmp_path: Path, turns: list[tuple[str, str,
 def test_values_that_no_turn_of_the_user_has_are_named(index: DuckTurnIndex) -> None:
     """By their filter; another user's do not count, and a user without turns has none."""
     index.put([text_row(1, intent="recall", topics=("desks",)), text_row(1, user="bob", session="s9")])
-    assert index.unmatched("ann", SearchFilters(session="s9", intent="recall", topic="lamps")) == {"session": "s9", "topic": "lamps"}
-    assert index.unmatched("ann", SearchFilters()) == {}
-    assert index.unmatched("eve", SearchFilters(topic="desks")) == {"topic": "desks"}
+    assert index.unmatched_filters("ann", SearchFilters(session="s9", intent="recall", topic="lamps")) == {"session": "s9", "topic": "lamps"}
+    assert index.unmatched_filters("ann", SearchFilters()) == {}
+    assert index.unmatched_filters("eve", SearchFilters(topic="desks")) == {"topic": "desks"}
 
 
 def test_standing_is_read_some_at_a_time(index: DuckTurnIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every turn once, user by user, whatever its tier and however many are read at once; by state and by day."""
     index.put([text_row(n, user="ann", state=TurnState.ARCHIVED if n % 2 else TurnState.SAVED) for n in range(1, 8)])
     index.put([text_row(n, user="zoe") for n in range(1, 4)])
-    everything = [(s.key.user, s.key.number, s.state) for s in index.standing()]
+    everything = [(s.key.user, s.key.number, s.state) for s in index.activities()]
     assert len(everything) == 10 and everything == sorted(everything)
     for some in (1, 2, 3, 10):
         monkeypatch.setattr(turn_index, "_AT_A_TIME", some)
-        assert [(s.key.user, s.key.number, s.state) for s in index.standing()] == everything
-    assert [s.key.number for s in index.standing(archived=True)] == [1, 3, 5, 7]
-    assert [s.key.number for s in index.standing(archived=False)] == [2, 4, 6, 1, 2, 3]
-    assert [s.key.number for s in index.standing(archived=True, between=("2026-01-04", "2026-01-07"))] == [3, 5]
+        assert [(s.key.user, s.key.number, s.state) for s in index.activities()] == everything
+    assert [s.key.number for s in index.activities(archived=True)] == [1, 3, 5, 7]
+    assert [s.key.number for s in index.activities(archived=False)] == [2, 4, 6, 1, 2, 3]
+    assert [s.key.number for s in index.activities(archived=True, between=("2026-01-04", "2026-01-07"))] == [3, 5]
 
 
 def test_turns_without_a_row(index: DuckTurnIndex) -> None:
     """Of a known user and of one that has none."""
     index.put([text_row(1), text_row(2)])
     keys = [TurnKey(UserId(user), number) for user, number in (("ann", 1), ("ann", 3), ("bob", 1))]
-    assert index.absent(keys) == tuple(keys[1:]) and index.absent([]) == ()
+    assert index.missing(keys) == tuple(keys[1:]) and index.missing([]) == ()

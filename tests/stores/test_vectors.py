@@ -78,10 +78,10 @@ def test_filters_hold_for_what_is_alike(rig: _Rig) -> None:
 def test_one_user_never_meets_anothers_vectors(rig: _Rig) -> None:
     """Neither texts nor likeness; a person without vectors costs no call of the model."""
     rig.put(_row(1, *_FILLER, "my physician called"), _row(1, *_FILLER, user="ben"))
-    assert set(rig.vectors.likeness("ben", "doctor")) == {(1 << 20) + place for place in range(1, 8)}
-    assert max(rig.vectors.likeness("ben", "doctor").values()) < 0.2 < max(rig.vectors.likeness("ann", "doctor").values())
+    assert set(rig.vectors.similarities("ben", "doctor")) == {(1 << 20) + place for place in range(1, 8)}
+    assert max(rig.vectors.similarities("ben", "doctor").values()) < 0.2 < max(rig.vectors.similarities("ann", "doctor").values())
     before = len(rig.embeds.asked)
-    assert rig.vectors.likeness("eve", "doctor") == {} and len(rig.embeds.asked) == before
+    assert rig.vectors.similarities("eve", "doctor") == {} and len(rig.embeds.asked) == before
 
 
 def test_a_message_without_a_vector_is_found_by_its_words(rig: _Rig) -> None:
@@ -101,7 +101,7 @@ def test_a_failing_model_leaves_the_words_and_is_told_once(rig: _Rig) -> None:
     assert rig.index.messages("ann", "oak desk", limit=20) == alone
     assert len(rig.embeds.asked) == asked + 1 and len(rig.told) == 1 and "search without vectors" in rig.told[0]
     rig.embeds.fails, rig.now = False, 61.0
-    assert rig.vectors.likeness("ann", "oak desk")
+    assert rig.vectors.similarities("ann", "oak desk")
 
 
 def test_turns_that_come_while_the_model_is_away_are_embedded_at_the_rebuild(rig: _Rig) -> None:
@@ -110,7 +110,7 @@ def test_turns_that_come_while_the_model_is_away_are_embedded_at_the_rebuild(rig
     rows = [_row(1, *_FILLER, "my physician called")]
     rig.put(*rows)
     rig.embeds.fails = False
-    assert rig.vectors.likeness("ann", "doctor") == {}
+    assert rig.vectors.similarities("ann", "doctor") == {}
     rig.now = 61.0
     assert rig.vectors.rebuild(rows) == 8 and rig.ids("doctor")[0] == "D1:8"
 
@@ -120,7 +120,7 @@ def test_a_turn_put_again_has_the_vectors_of_its_new_messages_only(rig: _Rig) ->
     rig.put(_row(1, "one thing", "my physician called"))
     before = len(rig.embeds.asked)
     rig.put(_row(1, "one thing"))
-    assert set(rig.vectors.likeness("ann", "doctor")) == {(1 << 20) + 1}
+    assert set(rig.vectors.similarities("ann", "doctor")) == {(1 << 20) + 1}
     assert rig.embeds.asked[before:] == ["doctor"]
 
 
@@ -130,21 +130,21 @@ def test_vectors_of_another_model_are_not_compared_until_the_rebuild(rig: _Rig) 
     rig.put(*rows)
     other = FakeEmbedder("fake 2")
     _, vectors = rig.opened(other)
-    assert vectors.likeness("ann", "doctor") == {} and not other.asked
+    assert vectors.similarities("ann", "doctor") == {} and not other.asked
     assert "vectors of fake 1, expected fake 2" in rig.told[0] and "pandora index rebuild" in rig.told[0]
     assert vectors.rebuild(rows) == 8 and len(other.asked) == 8
     assert vectors.rebuild(rows) == 8 and len(other.asked) == 8
-    assert len(vectors.likeness("ann", "doctor")) == 8
+    assert len(vectors.similarities("ann", "doctor")) == 8
 
 
 def test_a_rebuild_drops_turns_that_are_gone_and_takes_a_damaged_file_away(rig: _Rig) -> None:
     """The documents are the truth."""
     rig.put(_row(1, "my physician called"), _row(2, "another thing"))
     assert rig.vectors.rebuild([_row(2, "another thing")]) == 1
-    assert set(rig.vectors.likeness("ann", "doctor")) == {(2 << 20) + 1}
+    assert set(rig.vectors.similarities("ann", "doctor")) == {(2 << 20) + 1}
     (rig.folder / "turn_vectors.duckdb").write_bytes(b"no database")
-    assert rig.vectors.likeness("ann", "doctor") == {} and "damaged" in rig.told[-1]
-    assert rig.vectors.rebuild([_row(2, "another thing")]) == 1 and rig.vectors.likeness("ann", "doctor")
+    assert rig.vectors.similarities("ann", "doctor") == {} and "damaged" in rig.told[-1]
+    assert rig.vectors.rebuild([_row(2, "another thing")]) == 1 and rig.vectors.similarities("ann", "doctor")
 
 
 def test_a_query_is_compared_with_the_names_in_it_and_without(rig: _Rig) -> None:
@@ -155,16 +155,16 @@ def test_a_query_is_compared_with_the_names_in_it_and_without(rig: _Rig) -> None
     rig.embeds.asked.clear()
     found = rig.ids("Rita doctor")
     assert rig.embeds.asked == ["Rita doctor", "doctor"] and "D1:8" in found
-    with_name, both = rig.vectors.likeness("ann", "Rita doctor"), rig.vectors.likeness("ann", "Rita doctor", "doctor")
+    with_name, both = rig.vectors.similarities("ann", "Rita doctor"), rig.vectors.similarities("ann", "Rita doctor", "doctor")
     assert both[(1 << 20) + 9] > with_name[(1 << 20) + 9] and both[(1 << 20) + 1] < with_name[(1 << 20) + 1]
-    assert rig.vectors.likeness("ann", "doctor", " ", "doctor") == rig.vectors.likeness("ann", "doctor")
+    assert rig.vectors.similarities("ann", "doctor", " ", "doctor") == rig.vectors.similarities("ann", "doctor")
 
 
 def test_credentials_are_never_given_to_the_model(rig: _Rig) -> None:
     """Neither from messages nor from queries."""
     secret = "sk-proj-" + "a1" * 20
     rig.put(_row(1, f"my key is {secret}, keep it"))
-    rig.vectors.likeness("ann", f"what was {secret}")
+    rig.vectors.similarities("ann", f"what was {secret}")
     assert len(rig.embeds.asked) == 2 and not any(secret in text for text in rig.embeds.asked)
 
 
@@ -181,7 +181,7 @@ def test_odd_queries_do_no_harm(rig: _Rig, query: str) -> None:
     """Empty, SQL, an emoji, very long, half a surrogate."""
     rig.put(_row(1, *_FILLER, "the desk is oak"))
     rig.ids(query)
-    assert len(rig.vectors.likeness("ann", "desk")) == 8 and not rig.told
+    assert len(rig.vectors.similarities("ann", "desk")) == 8 and not rig.told
 
 
 def test_vectors_are_compared_with_what_is_said(rig: _Rig) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.errors import BadAnswerError
-from pandora_dagster.text.answers import read_answer, refused, strings
+from pandora_dagster.text.answers import read_answer, is_refusal, strings
 
 JSON, MARKDOWN, YAML, TEXT = OutputFormat.JSON, OutputFormat.MARKDOWN, OutputFormat.YAML, OutputFormat.TEXT
 VALUES = st.recursive(
@@ -141,7 +141,7 @@ def test_markdown_stays_what_it_is_but_for_a_fence_around_all_of_it(text: str, v
 )
 def test_knows_a_refusal(text: str) -> None:
     """Usual refusals are bad answers in every format."""
-    assert refused(text)
+    assert is_refusal(text)
     for output_format in OutputFormat:
         with pytest.raises(BadAnswerError, match="refusal"):
             read_answer(text, output_format)

@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.batches import RejectedLine
-from pandora_dagster.text.batch_lines import LONGEST_LINE, Numbered, batch_lines
+from pandora_dagster.text.batch_lines import LONGEST_LINE, NumberedQuery, read_batch_lines
 
 
-def only(line: bytes) -> Numbered | RejectedLine:
-    (found,) = batch_lines(line)
+def only(line: bytes) -> NumberedQuery | RejectedLine:
+    (found,) = read_batch_lines(line)
     return found
 
 
 def test_a_line_says_what_it_wants_and_the_rest_is_filled_in() -> None:
     """All fields, or the query alone; blank lines and a carriage return are no matter, and numbers are those of the file."""
     told = {"query": "What?", "user": "ann", "session": "s1", "mode": "code", "id": "x-1"}
-    first, second = batch_lines(b"\n" + json.dumps(told).encode() + b"\r\n   \n" + b'{"query": " a "}')
-    assert isinstance(first, Numbered) and (first.number, first.asked.model_dump()) == (2, told)
-    assert isinstance(second, Numbered) and second.number == 4
-    assert second.asked.model_dump() == {"query": " a ", "user": None, "session": None, "mode": "chat", "id": ""}
+    first, second = read_batch_lines(b"\n" + json.dumps(told).encode() + b"\r\n   \n" + b'{"query": " a "}')
+    assert isinstance(first, NumberedQuery) and (first.number, first.query.model_dump()) == (2, told)
+    assert isinstance(second, NumberedQuery) and second.number == 4
+    assert second.query.model_dump() == {"query": " a ", "user": None, "session": None, "mode": "chat", "id": ""}
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_a_lone_surrogate_is_no_text() -> None:
 
 def test_a_name_is_given_once() -> None:
     """Two lines of one id could not be told apart; the first keeps it, and lines without one do not count."""
-    lines = list(batch_lines(b'{"query": "a", "id": "x"}\n{"query": "b"}\n{"query": "c", "id": "x"}\n{"query": "d"}\n'))
-    assert [type(line) for line in lines] == [Numbered, Numbered, RejectedLine, Numbered]
+    lines = list(read_batch_lines(b'{"query": "a", "id": "x"}\n{"query": "b"}\n{"query": "c", "id": "x"}\n{"query": "d"}\n'))
+    assert [type(line) for line in lines] == [NumberedQuery, NumberedQuery, RejectedLine, NumberedQuery]
     assert isinstance(lines[2], RejectedLine) and lines[2].reason == "id: 'x' is that of line 1: expected one of its own"
 
 
 @given(st.lists(st.one_of(st.binary(max_size=40).filter(lambda b: b"\n" not in b), st.sampled_from([b'{"query": "a"}', b"", b"{}"]))))
 def test_every_line_that_is_not_blank_comes_back_once(lines: list[bytes]) -> None:
     """Whatever the bytes: a query or a rejection for each line, in order, and nothing raises."""
-    found = list(batch_lines(b"\n".join(lines)))
-    numbers = [line.number if isinstance(line, Numbered) else line.line for line in found]
+    found = list(read_batch_lines(b"\n".join(lines)))
+    numbers = [line.number if isinstance(line, NumberedQuery) else line.line for line in found]
     assert numbers == [n for n, line in enumerate(lines, 1) if line.strip()]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.text.dates import asked_dates, date_terms, moment, points_in_time, relative_dates, shown_date, stamp, tells_time
+from pandora_dagster.text.dates import query_date_terms, date_terms, parse_timestamp, has_relative_date_words, relative_date_terms, display_date, format_timestamp, has_date_words
 
 
 def test_a_time_gives_its_year_month_day_and_weekday() -> None:
@@ -32,7 +32,7 @@ def test_what_is_no_time_gives_no_terms() -> None:
 )
 def test_the_dates_a_question_names(query: str, terms: tuple[str, ...]) -> None:
     """Years, months with days and weekdays are found; words that only look like months are not."""
-    assert asked_dates(query) == terms
+    assert query_date_terms(query) == terms
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_dates_a_question_names(query: str, terms: tuple[str, ...]) -> None:
 )
 def test_times_are_told_in_utc(text: str, utc: str) -> None:
     """Any ISO time becomes UTC; one without an offset is taken as UTC."""
-    assert stamp(moment(text)) == utc
+    assert format_timestamp(parse_timestamp(text)) == utc
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_times_are_told_in_utc(text: str, utc: str) -> None:
 )
 def test_relative_expressions_are_dates_of_when_they_were_said(text: str, terms: tuple[str, ...]) -> None:
     """Said on Monday, 8 May 2023: as exactly as it is meant, a day, a month or a year."""
-    assert relative_dates(text, "2023-05-08T13:56:00Z") == terms
+    assert relative_date_terms(text, "2023-05-08T13:56:00Z") == terms
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_relative_expressions_are_dates_of_when_they_were_said(text: str, terms:
 )
 def test_dates_outside_the_calendar_are_no_terms(text: str, created: str) -> None:
     """What can not be reckoned is left out."""
-    assert relative_dates(text, created) == ()
+    assert relative_date_terms(text, created) == ()
 
 
 @pytest.mark.parametrize(("created", "shown"), [("2023-05-08T13:56:00Z", "8 May 2023"), ("once", "once")])
 def test_a_day_is_shown_for_people(created: str, shown: str) -> None:
     """A header over messages says the day in words."""
-    assert shown_date(created) == shown
+    assert display_date(created) == shown
 
 
 @pytest.mark.parametrize(
@@ -102,5 +102,5 @@ def test_a_day_is_shown_for_people(created: str, shown: str) -> None:
 def test_words_tell_whether_a_text_speaks_of_time(text: str, tells: bool, points: bool) -> None:
     """One look says that it names a time at all, the other that the time depends on when it was written."""
     words = frozenset(text.split())
-    assert (tells_time(words), points_in_time(words)) == (tells, points)
-    assert points or not relative_dates(text, "2023-05-08T13:56:00Z")
+    assert (has_date_words(words), has_relative_date_words(words)) == (tells, points)
+    assert points or not relative_date_terms(text, "2023-05-08T13:56:00Z")

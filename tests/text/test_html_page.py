@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.text.html_page import STYLE, Mark, escaped, marked, page, table, tagged
+from pandora_dagster.text.html_page import STYLE, Mark, escape, highlight, page, table, element
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -50,7 +50,7 @@ class Parsed(HTMLParser):
 def test_what_people_wrote_is_never_markup(attack: str) -> None:
     """In a text, in a title that is pointed at, in a cell, in the page's title: no element and no attribute comes of it."""
     marks = [Mark(0, len(attack), kind="kept", title=attack, href=attack), Mark(1, 3, kind="missing critical", title=attack)]
-    body = marked(attack, marks) + table((attack,), ((attack, attack),)) + tagged("p", escaped(attack), title=attack, id=attack)
+    body = highlight(attack, marks) + table((attack,), ((attack, attack),)) + element("p", escape(attack), title=attack, id=attack)
     found = Parsed(page(attack, body))
     allowed = {"html", "head", "meta", "title", "style", "body", "pre", "mark", "a", "table", "thead", "tbody", "tr", "th", "td", "p"}
     assert {tag for tag, _ in found.tags} <= allowed
@@ -63,13 +63,13 @@ def test_what_people_wrote_is_never_markup(attack: str) -> None:
 def test_marks_never_change_a_text(text: str, places: list[tuple[int, int, bool, bool]]) -> None:
     """Whatever lies over what: each character stands once, in its order."""
     marks = [Mark(a, b, kind="kept" if k else "", href="d1" if h else "", anchor=f"x{n}") for n, (a, b, k, h) in enumerate(places)]
-    plain = Parsed(escaped(text)).text
-    assert Parsed(marked(text, marks)).text in (f"\n{plain}", plain)
+    plain = Parsed(escape(text)).text
+    assert Parsed(highlight(text, marks)).text in (f"\n{plain}", plain)
 
 
 def test_the_shortest_mark_shows() -> None:
     """A value inside a sentence has its own verdict; a link goes around both."""
-    shown = marked("costs $420 now", [Mark(0, 14, kind="missing"), Mark(6, 10, kind="kept", title="money"), Mark(6, 10, href="d2")])
+    shown = highlight("costs $420 now", [Mark(0, 14, kind="missing"), Mark(6, 10, kind="kept", title="money"), Mark(6, 10, href="d2")])
     assert '<mark class="missing">costs </mark><a href="#d2"><mark class="kept" title="money">$420</mark></a>' in shown
 
 
@@ -86,4 +86,4 @@ def test_a_page_allows_nothing_but_its_own_style() -> None:
 def test_a_class_is_a_word() -> None:
     """What names a class is this program's own."""
     with pytest.raises(ValueError, match="expected words"):
-        marked("abc", [Mark(0, 3, kind='x" onclick="y')])
+        highlight("abc", [Mark(0, 3, kind='x" onclick="y')])

@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.text.meta import meta_block, metas, read_meta, subsections
+from pandora_dagster.text.meta import meta_block, subsection_metas, read_meta, subsections
 
 TEXT = st.text(max_size=20) | st.sampled_from(
     [
@@ -43,7 +43,7 @@ def test_what_is_written_reads_back(values):
     block = meta_block(values)
     assert read_meta(block) == values
     assert read_meta(f"before\n{block}\nafter\n```yaml\n_meta:\n  other: 1\n```") == values
-    assert metas(f"### One\n\n{block}\n\n### Two\n\nnothing\n") == ({"One": values} if values else {})
+    assert subsection_metas(f"### One\n\n{block}\n\n### Two\n\nnothing\n") == ({"One": values} if values else {})
 
 
 def test_a_block_has_a_line_for_each_key():
@@ -71,4 +71,4 @@ def test_a_broken_block_is_an_error(inside):
 def test_subsections_are_taken_by_title_in_order():
     """Text before the first title is left out; deeper titles belong to their subsection."""
     assert subsections("intro\n### A \n\none\n#### deep\n\n### B\ntwo") == {"A": "one\n#### deep", "B": "two"}
-    assert subsections("no title") == {} and subsections("") == {} and metas("") == {}
+    assert subsections("no title") == {} and subsections("") == {} and subsection_metas("") == {}

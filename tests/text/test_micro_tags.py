@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.text.micro_tags import LONGEST_DISPATCH, Reading, Tagged, action_in, read_tagged
+from pandora_dagster.text.micro_tags import LONGEST_DISPATCH, TaggedAnswerReader, TaggedAnswer, parse_dispatch, read_tagged
 
 WHOLE = """\
 <thinking>
@@ -39,19 +39,19 @@ def persons_text(text: str) -> str:
 
 
 def is_whole(name: str, content: str) -> bool:
-    return name == "thinking" or (len(content) <= LONGEST_DISPATCH and action_in(content.strip()) is not None)
+    return name == "thinking" or (len(content) <= LONGEST_DISPATCH and parse_dispatch(content.strip()) is not None)
 
 
-def in_pieces(text: str, cuts: list[int]) -> Tagged:
-    reading, told, ends = Reading(), "", sorted(cut % (len(text) + 1) for cut in cuts)
+def in_pieces(text: str, cuts: list[int]) -> TaggedAnswer:
+    reading, told, ends = TaggedAnswerReader(), "", sorted(cut % (len(text) + 1) for cut in cuts)
     for start, end in zip([0, *ends], [*ends, len(text)], strict=True):
-        told += reading.take(text[start:end])
-    return reading.taken_apart(told + reading.rest())
+        told += reading.feed(text[start:end])
+    return reading.result(told + reading.finish())
 
 
 def test_the_protocol_as_it_is_meant() -> None:
     """Thinking and dispatch are kept from the person; the draft is theirs, and the caller's."""
-    assert read_tagged(WHOLE) == Tagged(
+    assert read_tagged(WHOLE) == TaggedAnswer(
         text="I would like us to talk on Sunday.\n\n\n\nYou sound tired [1].",
         thinking="Mode: WITNESS\nUserIntensity: 7",
         draft="I would like us to talk on Sunday.",
@@ -76,8 +76,8 @@ def test_nothing_outside_a_whole_block_is_lost(text: str) -> None:
 @given(st.lists(st.sampled_from(["a", "b\n", " c"]), max_size=6), st.integers(1, 5))
 def test_what_may_be_told_is_told_at_once(words: list[str], size: int) -> None:
     """Plain text is never held back; only what may still become a tag is."""
-    reading, text = Reading(), "".join(words)
-    assert "".join(reading.take(text[i : i + size]) for i in range(0, len(text), size)) == text
+    reading, text = TaggedAnswerReader(), "".join(words)
+    assert "".join(reading.feed(text[i : i + size]) for i in range(0, len(text), size)) == text
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_what_is_malformed_loses_no_word(text: str, told: str) -> None:
     ],
 )
 def test_an_action_is_a_word_or_an_object(content: str, action: dict[str, object] | None) -> None:
-    assert action_in(content) == action
+    assert parse_dispatch(content) == action
 
 
 def test_a_dispatch_without_end_is_not_held_for_ever() -> None:
     """Beyond the longest action it is text, told at once."""
-    reading = Reading()
-    reading.take("<dispatch>")
-    told = "".join(reading.take("word ") for _ in range(LONGEST_DISPATCH))
+    reading = TaggedAnswerReader()
+    reading.feed("<dispatch>")
+    told = "".join(reading.feed("word ") for _ in range(LONGEST_DISPATCH))
     assert len(told) > LONGEST_DISPATCH * 4
 
 

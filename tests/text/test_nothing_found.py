@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.text.nothing_found import only_nothing_found
+from pandora_dagster.text.nothing_found import is_no_result
 
 
 @pytest.mark.parametrize(
@@ -32,4 +32,4 @@ from pandora_dagster.text.nothing_found import only_nothing_found
 )
 def test_an_answer_that_tells_nothing(text: str, only: bool) -> None:
     """Only where no other sentence stands in it."""
-    assert only_nothing_found(text) is only
+    assert is_no_result(text) is only

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.text.passages import joined, passages
+from pandora_dagster.text.passages import join_passages, passages
 
 PIECES = st.lists(st.sampled_from(["# Heading", "word ", "a longer sentence. ", "\n", "\n\n", "  ", "\r\n", "x" * 50, "é🙂"]), max_size=40)
 
@@ -30,5 +30,5 @@ def test_chosen_passages_are_joined_as_they_stand():
     """Neighbours keep what stood between them; a gap is a blank line."""
     text = "one\n  \n\ntwo\n\nthree\n\nfour"
     spans = passages(text)
-    assert joined(text, spans, {0, 1, 3}) == "one\n  \n\ntwo\n\nfour" and joined(text, spans, {0, 1, 2, 3}) == text
-    assert joined(text, spans, set()) == ""
+    assert join_passages(text, spans, {0, 1, 3}) == "one\n  \n\ntwo\n\nfour" and join_passages(text, spans, {0, 1, 2, 3}) == text
+    assert join_passages(text, spans, set()) == ""

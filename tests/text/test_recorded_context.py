@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.text.fences import fenced
-from pandora_dagster.text.recorded_context import answer_of, context_of, tool_results
-from pandora_dagster.text.sections import checked
+from pandora_dagster.text.fences import code_fence
+from pandora_dagster.text.recorded_context import recorded_answer, render_recorded_context, tool_results
+from pandora_dagster.text.sections import parse_context
 
 _TEXTS = st.text(max_size=120) | st.sampled_from(["## 0. User Query\nx", "a\n## 5. Synthesis\n", "````\n```", "\r\n", "\\## 4. x"])
 
@@ -28,7 +28,7 @@ def test_words_stand_verbatim(asked: str, answered: str, found: str) -> None:
         _result(1, found),
         {"role": "assistant", "content": answered},
     ]
-    document = checked(context_of(messages), where="turn")
+    document = parse_context(render_recorded_context(messages), where="turn")
     assert document.query() == asked
     assert [s.number for s in document.sections] == [0, 4, 5]
     assert f"\n{found}\n" in document.body(4) + "\n"
@@ -46,7 +46,7 @@ def test_calls_stay_with_their_results() -> None:
     one, two = tool_results(messages)
     assert one == '### Result 1: tool_1\n\nArguments: {"a": 1}\n\nResult:\n```\nfirst\n```'
     assert "second" in two
-    assert answer_of(messages) == "Looking."
+    assert recorded_answer(messages) == "Looking."
 
 
 def test_a_call_without_result_and_a_result_of_an_earlier_turn_are_told() -> None:
@@ -72,7 +72,7 @@ def test_arguments_stand_on_one_line_and_broken_ones_verbatim() -> None:
 def test_what_was_said_before_the_first_turn_stands_in_section_2_without_the_rules() -> None:
     """A greeting is shown with the turn that follows; the system prompt stays with the session."""
     preamble = [{"role": "system", "content": "RULES"}, {"role": "assistant", "content": "Welcome!"}]
-    document = checked(context_of([{"role": "user", "content": "hi"}], preamble=preamble), where="turn")
+    document = parse_context(render_recorded_context([{"role": "user", "content": "hi"}], preamble=preamble), where="turn")
     assert document.body(2) == "### Before This Turn\n\nWelcome!"
     assert "RULES" not in document.render()
 
@@ -80,7 +80,7 @@ def test_what_was_said_before_the_first_turn_stands_in_section_2_without_the_rul
 def test_parts_are_rendered() -> None:
     """Text parts stand as text, other parts as their JSON."""
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "http://x/y.png"}}]
-    assert checked(context_of([{"role": "user", "content": content}]), where="t").query() == (
+    assert parse_context(render_recorded_context([{"role": "user", "content": content}]), where="t").query() == (
         'look\n{"type": "image_url", "image_url": {"url": "http://x/y.png"}}'
     )
 
@@ -88,6 +88,6 @@ def test_parts_are_rendered() -> None:
 @given(st.text(alphabet="`a\n", max_size=30))
 def test_a_fence_is_longer_than_any_inside(text: str) -> None:
     """No text closes its own fence."""
-    lines = fenced(text).split("\n")
+    lines = code_fence(text).split("\n")
     assert lines[0] == lines[-1]
     assert not any(lines[0] in line for line in lines[1:-1])

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from pandora_dagster.text.said_days import falls_on, led_days, looks_back, said_days, told_days, without_days, yearless_days
+from pandora_dagster.text.said_days import is_in_ranges, query_day_terms, refers_to_past, relative_day_terms, day_ranges, strip_days, yearless_days
 
 TODAY = date(2026, 11, 22)  # a Sunday
 
@@ -47,7 +47,7 @@ TODAY = date(2026, 11, 22)  # a Sunday
 )
 def test_days_are_counted_from_today(query: str, first: str, count: int) -> None:
     """A day, the days of a week, or a month."""
-    found = said_days(query, TODAY)
+    found = relative_day_terms(query, TODAY)
     assert (found[0], len(found)) == (first, count)
 
 
@@ -69,12 +69,12 @@ def test_days_are_counted_from_today(query: str, first: str, count: int) -> None
 )
 def test_other_words_name_no_day(query: str) -> None:
     """Words that only look alike are left alone."""
-    assert said_days(query, TODAY) == ()
+    assert relative_day_terms(query, TODAY) == ()
 
 
 def test_days_before_the_calendar_are_none() -> None:
     """What can not be reckoned is left out."""
-    assert said_days("999 weeks ago, 30 months ago", date(1, 2, 1)) == ()
+    assert relative_day_terms("999 weeks ago, 30 months ago", date(1, 2, 1)) == ()
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_days_without_a_year(query: str, named: tuple[str, ...]) -> None:
 )
 def test_days_are_told_and_read_back(query: str, told: tuple[str, ...]) -> None:
     """Every day of the terms falls on what is told, the days beside it do not."""
-    terms = said_days(query, TODAY)
-    assert told_days(terms) == told
-    assert all(falls_on(term[1:], told) for term in terms)
-    assert not any(falls_on(day, told) for day in ("2024-12-31", "2026-11-08", "2026-11-16", "2026-12-01", ""))
+    terms = relative_day_terms(query, TODAY)
+    assert day_ranges(terms) == told
+    assert all(is_in_ranges(term[1:], told) for term in terms)
+    assert not any(is_in_ranges(day, told) for day in ("2024-12-31", "2026-11-08", "2026-11-16", "2026-12-01", ""))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_days_are_told_and_read_back(query: str, told: tuple[str, ...]) -> None:
 )
 def test_the_words_of_days_are_known_from_the_others(query: str, without: str, back: bool) -> None:
     """What is asked, and whether it lies behind."""
-    assert (without_days(query), looks_back(query)) == (without, back)
+    assert (strip_days(query), refers_to_past(query)) == (without, back)
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_the_words_of_days_are_known_from_the_others(query: str, without: str, b
 )
 def test_a_talk_s_days_by_their_dates(query: str, days: tuple[str, ...], without: str) -> None:
     """The newest such day up to today where no year stands; a date on which nobody talked is one of the matter."""
-    assert led_days(query, TODAY) == days and without_days(query) == without
+    assert query_day_terms(query, TODAY) == days and strip_days(query) == without

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.contracts.words import SECTION_TITLES
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.text.sections import ContextDocument, checked, new_context, read, written
+from pandora_dagster.text.sections import ContextDocument, parse_context, new_context, unescape_headings, escape_headings
 
 LINES = st.lists(
     st.sampled_from(
@@ -31,8 +31,8 @@ def test_any_text_taken_apart_and_put_together_is_itself(text):
 @settings(max_examples=200)
 def test_escaping_is_undone_exactly_and_hides_every_heading(text):
     """`read` is the inverse of `written`, and what is written holds no section."""
-    assert read(written(text)) == text
-    assert ContextDocument.parse("\n" + written(text)).sections == ()
+    assert unescape_headings(escape_headings(text)) == text
+    assert ContextDocument.parse("\n" + escape_headings(text)).sections == ()
 
 
 @given(TEXTS, LATER)
@@ -45,7 +45,7 @@ def test_the_words_of_the_person_stay_through_every_later_section(query, later):
     document = new_context(query)
     zero = document.section(0)
     for number, body in later:
-        document = checked(document.with_section(number, body).render(), where="context.md")
+        document = parse_context(document.with_section(number, body).render(), where="context.md")
         assert document.query() == query and document.section(0) == zero
     last = dict(later)
     assert {s.number for s in document.sections} == {0, *last}
@@ -84,7 +84,7 @@ def test_every_fault_is_told(text):
     assert list(ContextDocument.parse(text).faults()) == FAULTS[text]
     if FAULTS[text]:
         with pytest.raises(DocumentError, match=r"^context\.md: "):
-            checked(text, where="context.md")
+            parse_context(text, where="context.md")
 
 
 def test_a_query_written_by_hand_is_read_without_its_frame():
@@ -97,4 +97,4 @@ def test_parts_are_chosen_by_number():
     """`only` always holds section 0."""
     document = new_context("q").with_section(2, "two").with_section(1, "one")
     assert [s.heading for s in document.sections] == [f"## {n}. {SECTION_TITLES[n]}\n" for n in (0, 1, 2)]
-    assert "two" in document.only({2}) and "one" not in document.only({2}) and "User Query" in document.only(())
+    assert "two" in document.select({2}) and "one" not in document.select({2}) and "User Query" in document.select(())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandora_dagster.text.traces import Traces, forms_of, occurring
+from pandora_dagster.text.traces import UserTraces, encoded_forms, occurring_facts
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,9 @@ from pandora_dagster.text.traces import Traces, forms_of, occurring
     ],
 )
 def test_an_id_is_found_where_it_stands_for_the_person(text):
-    traces = Traces("ben")
-    assert traces.found_in(text.encode()) and traces.names(text)
-    assert not traces.found_in(traces.scrubbed(text).encode()) and "erased" in traces.scrubbed(text)
+    traces = UserTraces("ben")
+    assert traces.found_in(text.encode()) and traces.names_user(text)
+    assert not traces.found_in(traces.scrub(text).encode()) and "erased" in traces.scrub(text)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def test_an_id_is_found_where_it_stands_for_the_person(text):
     ["ruben:turn_000004", "ben.b:turn_000001", "users/benny/turns", "users/ruben", '{"user_id": "ben2"}', "a word like ben, or Ben's"],
 )
 def test_no_other_id_and_no_word_is_a_trace_of_a_short_one(text):
-    traces = Traces("ben")
-    assert not traces.found_in(text.encode()) and traces.scrubbed(text) == text
+    traces = UserTraces("ben")
+    assert not traces.found_in(text.encode()) and traces.scrub(text) == text
 
 
 def test_an_id_that_nobody_else_has_is_found_as_any_word():
-    traces = Traces("tamsin.o", plain=True)
+    traces = UserTraces("tamsin.o", plain=True)
     assert traces.found_in(b"asked by Tamsin.O today") and not traces.found_in(b"tamsin.other, xtamsin.o")
-    assert traces.scrubbed("for Tamsin.o, and tamsin.other") == "for erased, and tamsin.other"
+    assert traces.scrub("for Tamsin.o, and tamsin.other") == "for erased, and tamsin.other"
 
 
 FACT = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=5, max_size=30).filter(lambda t: len(t.strip()) >= 5)
@@ -51,20 +51,20 @@ FACT = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size
 def test_every_fact_is_found_in_every_form(facts, data):
     """As text, as JSON, as JSON within JSON, escaped or not."""
     fact = data.draw(st.sampled_from(facts))
-    traces = Traces("u-0000", tuple(facts))
+    traces = UserTraces("u-0000", tuple(facts))
     once = json.dumps(fact, ensure_ascii=data.draw(st.booleans()))
     for form in (fact, once, json.dumps({"said": once}, ensure_ascii=data.draw(st.booleans()))):
         assert traces.found_in(f" {form} ".encode())
-    assert fact in occurring(facts, [f" {fact} ".encode()])
+    assert fact in occurring_facts(facts, [f" {fact} ".encode()])
 
 
 @given(st.lists(FACT, min_size=1, max_size=20, unique=True), FACT)
 def test_a_text_without_any_of_the_facts_has_no_trace(facts, text):
     """By a plain search for each form."""
-    there = any(form in text.encode().lower() for fact in facts for form in forms_of(fact))
+    there = any(form in text.encode().lower() for fact in facts for form in encoded_forms(fact))
     if not there:
-        assert not Traces("u-0000", tuple(facts)).found_in(text.encode())
-        assert not occurring(facts, [text.encode()])
+        assert not UserTraces("u-0000", tuple(facts)).found_in(text.encode())
+        assert not occurring_facts(facts, [text.encode()])
 
 
 PLAIN = FACT.map(lambda text: text.replace('"', "'").replace("\\", "/"))
@@ -72,10 +72,10 @@ PLAIN = FACT.map(lambda text: text.replace('"', "'").replace("\\", "/"))
 
 @given(st.lists(PLAIN, min_size=1, max_size=8, unique=True), st.dictionaries(st.sampled_from("abc"), FACT))
 def test_scrubbed_json_stays_json(facts, told):
-    clean = Traces("u-0000", tuple(facts)).scrubbed(json.dumps(told))
+    clean = UserTraces("u-0000", tuple(facts)).scrub(json.dumps(told))
     assert isinstance(json.loads(clean), dict)
 
 
 def test_facts_that_overlap_are_all_seen():
     facts = ["Lofta 140", "Lofta", "140 desk in oak", "order ORD-77120"]
-    assert occurring(facts, [b"the Lofta 140 desk in oak"]) == {"Lofta 140", "Lofta", "140 desk in oak"}
+    assert occurring_facts(facts, [b"the Lofta 140 desk in oak"]) == {"Lofta 140", "Lofta", "140 desk in oak"}

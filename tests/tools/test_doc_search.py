@@ -19,11 +19,11 @@ def rig(tmp_path):
     """A house in a folder of its own."""
     made = open_rig(tmp_path / "store")
     yield made
-    made.house.close()
+    made.app.close()
 
 
 def search(rig, query, *, user="anna", before=99):
-    tool = rig.house.kit.tools["doc.search"]
+    tool = rig.app.dependencies.tools["doc.search"]
     return asyncio.run(tool.run({"query": query}, user=user_id(user), turn=TurnKey(user_id(user), before)))
 
 
@@ -57,7 +57,7 @@ def test_the_result_stays_within_its_budget(rig):
         rig.ask("\n\n".join(f"walnut paragraph {n} {m} " + "and so on " * 30 for m in range(4)))
     found = search(rig, "walnut paragraph")
     assert 0 < len(found.sources) <= MOST_TURNS
-    assert rig.house.kit.counter.count(found.text) <= BUDGET_TOKENS + 20 * MOST_TURNS
+    assert rig.app.dependencies.counter.count(found.text) <= BUDGET_TOKENS + 20 * MOST_TURNS
     assert any(entry["left_out"] for entry in json.loads(found.raw))
 
 
@@ -67,7 +67,7 @@ def mediation(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.phases.rig.load_settings", lambda given: load_settings(given | {"PANDORA_POLICY": "mediation"}))
     made = open_rig(tmp_path / "store")
     yield made
-    made.house.close()
+    made.app.close()
 
 
 def test_a_mediation_searches_other_sessions_only_with_consent(mediation):
@@ -80,9 +80,9 @@ def test_a_mediation_searches_other_sessions_only_with_consent(mediation):
         return {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources}
 
     assert found() == {own.turn_id}
-    give_consent(mediation.house.kit, user_id("anna"))
+    give_consent(mediation.app.dependencies, user_id("anna"))
     assert found() == {own.turn_id, other.turn_id}
-    withdraw_consent(mediation.house.kit, user_id("anna"))
+    withdraw_consent(mediation.app.dependencies, user_id("anna"))
     assert found() == {own.turn_id}
 
 
@@ -99,6 +99,6 @@ def test_better_matches_of_other_sessions_do_not_crowd_out_the_own_session(media
 def test_a_damaged_turn_is_named(rig):
     """A found turn whose document was changed is an error that names it, never silently left out."""
     key = rig.ask("the walnut desk")
-    (rig.house.folder(key) / "context.md").write_text("changed")
+    (rig.app.folder(key) / "context.md").write_text("changed")
     with pytest.raises(DocumentError, match="turn_000001"):
         search(rig, "walnut")

@@ -9,15 +9,15 @@ import dagster as dg
 from pandora_dagster.contracts.batches import Batch, BatchQuery, RejectedLine
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.words import InterventionType
-from pandora_dagster.defs.erasure import DagsterRecords
+from pandora_dagster.defs.erasure import DagsterRunEraser
 from pandora_dagster.defs.instance import add_keys, open_instance
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.phases.restoring import pin, restore
 from pandora_dagster.settings import load_settings
 from pandora_dagster.stores.batches import BatchFiles
 from pandora_dagster.stores.inbox import digest_of
-from pandora_dagster.wiring import open_house
-from pandora_dagster.wiring.erasure import Erasure
+from pandora_dagster.wiring import open_app
+from pandora_dagster.wiring.erasure import ErasureService
 from tests.phases.archival import archived, desk_of
 from tests.phases.rig import vocabulary
 
@@ -37,33 +37,33 @@ def conversation(user, number, names):
 
 
 def opened(root):
-    return open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+    return open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
 
 
 def furnished(root: Path):
     """The store; returned closed."""
-    house = opened(root)
+    app = opened(root)
     theirs = ("Ottoline Brackenbury", "INV-11223-RB", "$7,004.19", "ottoline@brackenbury.example", "Südermarkt Oldenfeld")
     lines = [conversation(BEN, n, HIS) for n in range(2)] + [conversation(RUBEN, n, theirs) for n in range(2)]
-    house.import_conversations(lines, where="made")
-    ben = list(house.turns.keys(BEN))
-    pin(ben[0], desk_of(house))
-    archived(house)
-    restore(ben[1], desk_of(house))
+    app.import_conversations(lines, where="made")
+    ben = list(app.turns.keys(BEN))
+    pin(ben[0], desk_of(app))
+    archived(app)
+    restore(ben[1], desk_of(app))
     for user, said in ((BEN, HIS), (RUBEN, theirs)):
-        house.start(f"Is {said[0]} in?", user=user, session="live")
-        house.vault.keep(user, "pack", f"a prompt about {said[1]}")
-        house.interventions.open(InterventionType.CORRUPT_DOCUMENT, f"{said[0]} halted", user_id=user, turn_id="turn_000008")
-    house.interventions.open(InterventionType.CONFIG_ERROR, f"ruben:turn_000001 beside ben:turn_000002: {HIS[0]}", user_id=RUBEN)
-    recorded(root, house)
+        app.start(f"Is {said[0]} in?", user=user, session="live")
+        app.vault.keep(user, "pack", f"a prompt about {said[1]}")
+        app.interventions.open(InterventionType.CORRUPT_DOCUMENT, f"{said[0]} halted", user_id=user, turn_id="turn_000008")
+    app.interventions.open(InterventionType.CONFIG_ERROR, f"ruben:turn_000001 beside ben:turn_000002: {HIS[0]}", user_id=RUBEN)
+    recorded(root, app)
     (root / "serving").mkdir()
     (root / "serving" / "mind.log").write_text(f"POST ok\nprompt {HIS[1]}\nprompt {theirs[1]}\n")
     (root / "indexes" / "turn_index.duckdb.damaged-1").write_bytes(b"left over " + HIS[0].encode())
-    house.close()
+    app.close()
     dagster(root)
 
 
-def recorded(root, house):
+def recorded(root, app):
     """A batch of both, its file done, and a file that waits."""
     asked = [(BEN, f"where is {HIS[0]}?"), (RUBEN, "where is the desk?")]
     data = "".join(json.dumps({"query": q, "user": u}) + "\n" for u, q in asked).encode() + b'{"query": "no end", "user": "ben"'
@@ -103,7 +103,7 @@ def dagster(root):
 
 def erasure(root, **how):
     settings = load_settings({"PANDORA_ROOT": str(root)})
-    return Erasure(settings, DagsterRecords(settings), **how)
+    return ErasureService(settings, DagsterRunEraser(settings), **how)
 
 
 def of_others(root, user=BEN):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.execution.apart import Apart
+from pandora_dagster.execution.apart import CompressionWorkerPool
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, archival, open_house
+from pandora_dagster.wiring import App, archival, open_app
 from tests.execution.test_apart import workers
 from tests.phases.rig import vocabulary
 
@@ -23,23 +23,23 @@ def line(number: int) -> bytes:
     return json.dumps({"id": f"c{number}", "user_id": "anna", "created_at": "2026-01-04T10:00:00Z", "messages": messages}).encode()
 
 
-def archived(root: Path) -> tuple[dict[str, str], House]:
+def archived(root: Path) -> tuple[dict[str, str], App]:
     """What a night leaves of four turns: their documents by name, but for the moments of their records."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
-    house.import_conversations(map(line, range(1, 5)), where="made")
-    report = archival.Archival(house).run(DAYS, run_id="", on_row=lambda row: None)
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
+    app.import_conversations(map(line, range(1, 5)), where="made")
+    report = archival.ArchiveService(app).run(DAYS, run_id="", on_row=lambda row: None)
     assert report.counts == {"archived": 4} and report.compressed == 4
-    return {str(key): house.turns.load(key).context for key in list(house.turns.keys())}, house
+    return {str(key): app.turns.load(key).context for key in list(app.turns.keys())}, app
 
 
 @pytest.mark.parametrize(("many", "spare", "expected"), [(4, 1, 4), (4, 0, 0), (5, 1, 0)])
 def test_many_turns_are_shortened_apart_and_come_out_the_same(tmp_path, monkeypatch, many, spare, expected):
     """Only where they are many and a processor is spare."""
-    plain, house = archived(tmp_path / "plain")
-    house.close()
+    plain, app = archived(tmp_path / "plain")
+    app.close()
     answered: list[int] = []
 
-    class Counted(Apart):
+    class Counted(CompressionWorkerPool):
         async def __call__(self, contract, tokens):
             answered.append(tokens)
             made = await super().__call__(contract, tokens)
@@ -49,7 +49,7 @@ def test_many_turns_are_shortened_apart_and_come_out_the_same(tmp_path, monkeypa
     monkeypatch.setattr(archival, "_MANY", many)
     monkeypatch.setattr(archival, "spare_processors", lambda: spare)
     monkeypatch.setattr(archival, "Apart", Counted)
-    apart, house = archived(tmp_path / "apart")
+    apart, app = archived(tmp_path / "apart")
     assert apart == plain and len(answered) == expected and not workers()
-    assert house.verify_index() == ()
-    house.close()
+    assert app.verify_index() == ()
+    app.close()

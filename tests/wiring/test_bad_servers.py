@@ -20,7 +20,7 @@ from pandora_dagster.phases.report import PhaseReport
 from pandora_dagster.runtime.sglang.exchange import OnWords
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import House, open_house
+from pandora_dagster.wiring import App, open_app
 from tests.runtime.fake_sglang import FakeSglang, drips, error, hangs, resets, response, sends
 from tests.runtime.sglang_packs import endpoints
 
@@ -83,9 +83,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     made.end()
 
 
-def opened(root: Path, base_url: str, **told: Any) -> House:
+def opened(root: Path, base_url: str, **told: Any) -> App:
     given = {"context_length": 32_768, "patience_s": 0.4, **told}
-    return open_house(load_settings({"PANDORA_ROOT": str(root)}), runtime=Hasty(endpoints(base_url, **given), keys={}))
+    return open_app(load_settings({"PANDORA_ROOT": str(root)}), runtime=Hasty(endpoints(base_url, **given), keys={}))
 
 
 BAD: dict[str, tuple[Any, str, str, str]] = {
@@ -110,25 +110,25 @@ def test_a_turn_halts_with_one_sentence_and_goes_on_afterwards(case: str, served
     """The intervention names layer, endpoint, what was there and what to do; mended, the phase runs, and none before it again."""
     misbehaves, kind, said, remedy = BAD[case]
     server = served.server
-    house = opened(tmp_path, server.base_url)
-    key = house.start("hi", user="ann")  # the server was well when it was asked for its models
-    house.runtime.longest_s = 0.5 if kind == "timeout" else 20.0
+    app = opened(tmp_path, server.base_url)
+    key = app.start("hi", user="ann")  # the server was well when it was asked for its models
+    app.runtime.longest_s = 0.5 if kind == "timeout" else 20.0
     server.misbehaves = misbehaves
-    _halts(house, key, kind, said, remedy, server.base_url)
+    _halts(app, key, kind, said, remedy, server.base_url)
     server.misbehaves = None
     _goes_on(tmp_path, server.base_url, key)
-    house.close()
+    app.close()
 
 
 def test_a_refused_connection(served: Served, tmp_path: Path) -> None:
     """Nothing listens; when something does the turn goes on."""
-    house = opened(tmp_path, served.server.base_url)
-    key = house.start("hi", user="ann")
+    app = opened(tmp_path, served.server.base_url)
+    key = app.start("hi", user="ann")
     served.stop()
-    _halts(house, key, "runtime_unreachable", "refused the connection", "Start the server", served.server.base_url)
+    _halts(app, key, "runtime_unreachable", "refused the connection", "Start the server", served.server.base_url)
     served.start()
     _goes_on(tmp_path, served.server.base_url, key)
-    house.close()
+    app.close()
 
 
 @pytest.fixture(scope="session")
@@ -158,10 +158,10 @@ def test_tls_that_fails(speaks: str, certificate: Path, served: Served, tmp_path
 
     other = asyncio.run_coroutine_threadsafe(listening(), served.loop).result(10)
     url = f"https://127.0.0.1:{other.sockets[0].getsockname()[1]}/v1"
-    house = opened(tmp_path, url)
-    key = house.start("hi", user="ann")
-    _halts(house, key, "runtime_unreachable", "TLS failed", "Check http or https", url)
-    house.close()
+    app = opened(tmp_path, url)
+    key = app.start("hi", user="ann")
+    _halts(app, key, "runtime_unreachable", "TLS failed", "Check http or https", url)
+    app.close()
     served.loop.call_soon_threadsafe(other.close)
     _goes_on(tmp_path, served.server.base_url, key)
 
@@ -169,35 +169,35 @@ def test_tls_that_fails(speaks: str, certificate: Path, served: Served, tmp_path
 @pytest.mark.parametrize(("reason", "said"), [("tired", "finish_reason 'tired': expected 'stop'"), (None, "finish_reason 'None'")])
 def test_an_answer_that_ends_for_an_unknown_reason(reason: str | None, said: str, served: Served, tmp_path: Path) -> None:
     """It is asked for again, as a bad answer is, and not believed."""
-    house = opened(tmp_path, served.server.base_url)
-    key = house.start("hi", user="ann")
+    app = opened(tmp_path, served.server.base_url)
+    key = app.start("hi", user="ann")
     served.server.finish_reason = reason
-    _halts(house, key, "schema_violation", said, "", served.server.base_url)
+    _halts(app, key, "schema_violation", said, "", served.server.base_url)
     assert len(served.server.requests) == 3
     served.server.finish_reason = "stop"
     _goes_on(tmp_path, served.server.base_url, key)
-    house.close()
+    app.close()
 
 
 def test_an_answer_without_usage(served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It is an answer; the turn goes on, and that its tokens are unknown is said once."""
     served.server.reports_usage = False
-    house = opened(tmp_path, served.server.base_url)
-    key = house.start("hi", user="ann")
-    reports = _run(house, key)
+    app = opened(tmp_path, served.server.base_url)
+    key = app.start("hi", user="ann")
+    reports = _run(app, key)
     assert reports[1].phase == FIRST and reports[1].halt is None and reports[1].calls[0].used_tokens > 0
     assert caplog.text.count("answers without usage") == 1
-    house.close()
+    app.close()
 
 
 def test_a_context_smaller_than_the_recipes_budget(served: Served, tmp_path: Path) -> None:
     """The input shrinks where that is enough; where not even the fixed parts fit, the HALT says what was missing and where."""
     served.server.context = 1_024
-    house = opened(tmp_path, served.server.base_url, context_length=1_024)
-    key = house.start("hi", user="ann")
-    reports = _run(house, key)
+    app = opened(tmp_path, served.server.base_url, context_length=1_024)
+    key = app.start("hi", user="ann")
+    reports = _run(app, key)
     assert reports[1].phase == FIRST and reports[1].halt is None
-    house.close()
+    app.close()
     small = opened(tmp_path, served.server.base_url, context_length=512)
     other = small.start("hi", user="ann")
     halt = _run(small, other)[-1].halt
@@ -206,24 +206,24 @@ def test_a_context_smaller_than_the_recipes_budget(served: Served, tmp_path: Pat
     small.close()
 
 
-def _run(house: House, key: Any) -> list[PhaseReport]:
+def _run(app: App, key: Any) -> list[PhaseReport]:
     reports: list[PhaseReport] = []
-    house.run_turn(key, on_report=reports.append)
+    app.run_turn(key, on_report=reports.append)
     return reports
 
 
-def _halts(house: House, key: Any, kind: str, said: str, remedy: str, base_url: str) -> None:
-    halt = _run(house, key)[-1].halt
+def _halts(app: App, key: Any, kind: str, said: str, remedy: str, base_url: str) -> None:
+    halt = _run(app, key)[-1].halt
     assert halt and (halt.type, halt.phase) == (kind, FIRST), halt
     assert f"REFLEX at {base_url}: " in halt.message and said in halt.message and "expected" in halt.message and "\n" not in halt.message
-    assert remedy in halt.hint and house.turns.manifest(key).state == "halted"
-    (record,) = [json.loads(line) for line in (house.folder(key) / "calls.jsonl").read_text().splitlines()]
+    assert remedy in halt.hint and app.turns.manifest(key).state == "halted"
+    (record,) = [json.loads(line) for line in (app.folder(key) / "calls.jsonl").read_text().splitlines()]
     assert record["success"] is False
 
 
 def _goes_on(root: Path, base_url: str, key: Any) -> None:
     """As `pandora resume` does, in a process of its own."""
-    house = opened(root, base_url)
-    reports = _run(house, key)
+    app = opened(root, base_url)
+    reports = _run(app, key)
     assert [r.phase for r in reports][:2] == [FIRST, SECOND] and reports[0].halt is None
-    house.close()
+    app.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.wiring.batching import Batching
+from pandora_dagster.wiring.batching import BatchService
 from tests.phases.rig import open_rig
 
 DAY = "2026-11-22"
@@ -18,8 +18,8 @@ class Killed(BaseException):
 @pytest.fixture
 def batching(tmp_path):
     rig = open_rig(tmp_path)
-    yield Batching(rig.house)
-    rig.house.close()
+    yield BatchService(rig.app)
+    rig.app.close()
 
 
 @pytest.mark.parametrize("others", [0, 1])

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from pandora_dagster.contracts.calls import CallSite
-from pandora_dagster.contracts.compression import Content
+from pandora_dagster.contracts.compression import CompressionInput
 from pandora_dagster.contracts.words import ContentType
 from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from pandora_dagster.wiring.compressing import compress_text
 from tests.phases.rig import ScriptedRuntime, vocabulary
 
@@ -25,24 +25,24 @@ def opened(tmp_path):
 
     def build(runtime=None, **environ):
         settings = load_settings({"PANDORA_ROOT": str(tmp_path / f"store{len(houses)}"), **environ})
-        houses.append(open_house(settings, runtime=runtime, counter=vocabulary()))
+        houses.append(open_app(settings, runtime=runtime, counter=vocabulary()))
         return houses[-1]
 
     yield build
-    for house in houses:
-        house.close()
+    for app in houses:
+        app.close()
 
 
-def settled(house):
-    content = Content(TEXT, "section_2_whole.md", ContentType.GENERIC)
-    return asyncio.run(house.kit.summarizer.settle_section(2, content, site=SITE))
+def settled(app):
+    content = CompressionInput(TEXT, "section_2_whole.md", ContentType.GENERIC)
+    return asyncio.run(app.dependencies.summarizer.settle_section(2, content, site=SITE))
 
 
 def test_compression_enabled_switches_the_turns_compression(opened):
     """On: phases report to it and calls are fitted; off: neither, and a call over its budget halts."""
-    assert opened().kit.summarizer is not None
+    assert opened().deps.summarizer is not None
     off = opened(COMPRESSION_ENABLED="false")
-    assert off.kit.summarizer is None and off.kit.execution._fitting.fitter is None
+    assert off.deps.summarizer is None and off.deps.execution._fitting.fitter is None
 
 
 @pytest.mark.parametrize(("share", "target"), [("0.9", 1_800), ("0.5", 1_000)])
@@ -61,10 +61,10 @@ def test_min_compression_savings_decides_whether_it_is_worth_it(least, is_done, 
 @pytest.mark.parametrize(("ttl", "made"), [("300", 1), ("0", 2)])
 def test_compression_cache_ttl_is_for_how_long_a_text_is_reused(ttl, made, opened):
     """Within it the second compression is none."""
-    house = opened(COMPRESSION_CACHE_TTL=ttl)
-    settled(house)
-    settled(house)
-    assert house.compression.log.metrics.compression_invocations == made
+    app = opened(COMPRESSION_CACHE_TTL=ttl)
+    settled(app)
+    settled(app)
+    assert app.compression.log.metrics.compression_invocations == made
 
 
 def shortening():
@@ -78,10 +78,10 @@ def shortening():
 def test_compression_model_layer_is_who_compresses(environ, layer, opened):
     """NERVES unless told; calls and records name the layer."""
     runtime = shortening()
-    house = opened(runtime, **environ)
-    assert settled(house).report.runtime == "scripted"
+    app = opened(runtime, **environ)
+    assert settled(app).report.runtime == "scripted"
     assert {p.layer for p in runtime.packs} == {layer}
-    assert {r.model_layer for r in records(house)} == {layer}
+    assert {r.model_layer for r in records(app)} == {layer}
 
 
 def test_compression_model_layer_must_be_one_that_writes():
@@ -101,59 +101,59 @@ def test_compression_model_layer_must_be_one_that_writes():
 )
 def test_the_call_budget_and_its_reserve_bound_a_call_over_its_recipe(environ, state, opened):
     """A query too long for its recipe's window: the larger layer takes it with DEFAULT_CONTEXT_BUDGET less RESPONSE_TOKEN_RESERVE."""
-    house = opened(ScriptedRuntime(), **environ)
-    key = house.start(" ".join(f"Tell me whether chair number {n} must be paid by me." for n in range(60)), user="anna", session="s1")
-    house.run_turn(key, on_report=lambda report: None)
-    manifest = house.turns.manifest(key)
+    app = opened(ScriptedRuntime(), **environ)
+    key = app.start(" ".join(f"Tell me whether chair number {n} must be paid by me." for n in range(60)), user="anna", session="s1")
+    app.run_turn(key, on_report=lambda report: None)
+    manifest = app.turns.manifest(key)
     assert manifest.state == state
     if state == "halted":
-        assert house.interventions.show(manifest.intervention).type == "budget_exceeded"
+        assert app.interventions.show(manifest.intervention).type == "budget_exceeded"
 
 
-def records(house):
-    house.calls.index.absorb(house.calls.files.paths("anna", report=pytest.fail))
-    return house.calls.index.records()
+def records(app):
+    app.calls.index.absorb(app.calls.files.paths("anna", report=pytest.fail))
+    return app.calls.index.records()
 
 
 def test_the_metrics_are_read_from_the_stored_records(opened):
     """Another process sees what this one counted: compressions, HALTs, tokens saved, time, overflows; `pandora doctor` says it."""
-    house = opened()
-    assert "compression" not in {f.part for f in house.run(house.examine())}
-    settled(house)
-    section = Content("word " * 850, "section_3_whole.md", ContentType.GENERIC)
-    assert "MIN_COMPRESSION_SAVINGS" in asyncio.run(house.kit.summarizer.settle_section(3, section, site=SITE)).halted
-    asyncio.run(house.compression.engine.compress(TEXT + "\nError: disk 7 failed.", ContentType.GENERIC, 3, site=SITE))
-    assert len(records(house)) == 3
-    found, counted = house.calls.index.compressions(), house.compression.log.metrics
+    app = opened()
+    assert "compression" not in {f.part for f in app.run(app.examine())}
+    settled(app)
+    section = CompressionInput("word " * 850, "section_3_whole.md", ContentType.GENERIC)
+    assert "MIN_COMPRESSION_SAVINGS" in asyncio.run(app.dependencies.summarizer.settle_section(3, section, site=SITE)).halted
+    asyncio.run(app.compression.engine.compress(TEXT + "\nError: disk 7 failed.", ContentType.GENERIC, 3, site=SITE))
+    assert len(records(app)) == 3
+    found, counted = app.calls.index.compressions(), app.compression.log.metrics
     assert (found.invocations, found.halted, found.overflow_warnings) == (2, 1, 1)
     assert found.invocations == counted.compression_invocations and found.overflow_warnings == counted.overflow_warnings
     assert found.tokens_saved == counted.tokens_saved.total == found.most_tokens_saved > 0
     assert found.longest_latency_ms == counted.compression_latency_ms.largest > 0
-    said = next(f.says for f in house.run(house.examine()) if f.part == "compression")
+    said = next(f.says for f in app.run(app.examine()) if f.part == "compression")
     assert said.startswith(f"2 done, 1 halted; {found.tokens_saved:,} tokens saved") and said.endswith("1 overflows")
 
 
 def test_a_live_session_s_compressing_calls_are_limited(opened):
     """200 calls a session and 10 a minute hold over the house's store; what is put off is condensed by structure and says so."""
     runtime = shortening()
-    house = opened(runtime)
+    app = opened(runtime)
     site = CallSite("tool_results", "anna", "s1")
-    content = Content("\n\n".join(f"Round {n}. {TEXT}" for n in range(2)), "section_2_whole.md", ContentType.GENERIC)
-    report = asyncio.run(house.kit.summarizer.settle_section(2, content, site=site)).report
+    content = CompressionInput("\n\n".join(f"Round {n}. {TEXT}" for n in range(2)), "section_2_whole.md", ContentType.GENERIC)
+    report = asyncio.run(app.dependencies.summarizer.settle_section(2, content, site=site)).report
     assert len(runtime.packs) == 10 and report.deferred.startswith("deferred: session s1 may make its next")
     assert "extractive" in report.runtime and report.counts["mutated"] == report.counts["invented"] == 0
-    free = asyncio.run(house.kit.summarizer.settle_section(2, content, site=CallSite("tool_results", "anna", "s2"))).report
+    free = asyncio.run(app.dependencies.summarizer.settle_section(2, content, site=CallSite("tool_results", "anna", "s2"))).report
     assert len(runtime.packs) == 20 and free.deferred
 
 
 def test_the_embedded_runtime_makes_no_calls_and_has_no_limit(opened):
     """No limiter's file, no deferral."""
-    house = opened()
+    app = opened()
     report = asyncio.run(
-        house.kit.summarizer.settle_section(2, Content(TEXT, "section_2_whole.md"), site=CallSite("tool_results", "anna", "s1"))
+        app.dependencies.summarizer.settle_section(2, CompressionInput(TEXT, "section_2_whole.md"), site=CallSite("tool_results", "anna", "s1"))
     ).report
     assert report.runtime == "extractive" and not report.deferred
-    assert not list(house.settings.root.rglob("limiter.json")) and house.kit.execution._allowance is None
+    assert not list(app.settings.root.rglob("limiter.json")) and app.dependencies.execution._allowance is None
 
 
 def test_with_a_model_its_runtime_compresses(opened):

@@ -10,17 +10,17 @@ import duckdb
 import pytest
 import zstandard
 
-from pandora_dagster.contracts.archive import Outcome
+from pandora_dagster.contracts.archive import ArchiveOutcome
 from pandora_dagster.contracts.ids import SessionId, TurnKey
-from pandora_dagster.contracts.levels import Subject
+from pandora_dagster.contracts.levels import LevelSubject
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.errors import BadIdError, StoreError
 from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select
+from pandora_dagster.phases.archive_selection import select_turns
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.erasures import Erasures
+from pandora_dagster.stores.erasures import ErasureIntents
 from pandora_dagster.stores.levels import LevelFiles
-from pandora_dagster.stores.locks import held
+from pandora_dagster.stores.locks import file_lock
 from tests.phases.archival import desk_of
 from tests.wiring.erasing import BEN, BOTH, HIS, RUBEN, erasure, furnished, of_others, opened
 
@@ -65,22 +65,22 @@ def left_of_ben(root):
 def test_nothing_is_left_and_nobody_else_loses_a_byte(root):
     """By a search of the tests' own; the other person's files, search, export, index, partitions and runs are as they were."""
     assert left_of_ben(root)
-    house = opened(root)
-    before = of_others(root), house.search("oak desk invoice", user=RUBEN, budget_tokens=900).text, list(house.exported(RUBEN))
-    house.close()
+    app = opened(root)
+    before = of_others(root), app.search("oak desk invoice", user=RUBEN, budget_tokens=900).text, list(app.export_conversations(RUBEN))
+    app.close()
     erased = erasure(root).erase(BEN)
     assert erased.proof.clean and erased.proof.facts >= len(HIS) and erased.proof.files > 50
     assert erased.found.counts["turns"] == 9 and erased.found.counts["runs"] == 2 and erased.found.counts["partitions"] == 2
     assert not left_of_ben(root)
-    house = opened(root)
-    after = of_others(root), house.search("oak desk invoice", user=RUBEN, budget_tokens=900).text, list(house.exported(RUBEN))
+    app = opened(root)
+    after = of_others(root), app.search("oak desk invoice", user=RUBEN, budget_tokens=900).text, list(app.export_conversations(RUBEN))
     assert after == before
-    assert house.verify_index() == () and house.turns.users() == (RUBEN,)
-    assert not house.search("oak desk", user=BEN, budget_tokens=900).results
-    told = house.interventions.list()
+    assert app.verify_index() == () and app.turns.users() == (RUBEN,)
+    assert not app.search("oak desk", user=BEN, budget_tokens=900).results
+    told = app.interventions.list()
     assert [one.user_id for one in told] == [RUBEN, RUBEN]
     assert any(one.message == "ruben:turn_000001 beside erased: erased" for one in told)
-    house.close()
+    app.close()
     with open_instance(load_settings({"PANDORA_ROOT": str(root)})) as instance:
         assert sorted(instance.get_dynamic_partitions("turns")) == ["ruben:turn_000001", "ruben:turn_000002"]
         runs = instance.get_runs()
@@ -99,19 +99,19 @@ def test_what_both_said_is_no_trace(root):
     """It stays in the other's documents, and the proof does not look for it."""
     erased = erasure(root).erase(BEN)
     assert 0 < erased.proof.facts < erased.proof.facts_in_documents
-    house = opened(root)
-    assert BOTH[0] in house.search("oak desk", user=RUBEN, budget_tokens=900).text
-    house.close()
+    app = opened(root)
+    assert BOTH[0] in app.search("oak desk", user=RUBEN, budget_tokens=900).text
+    app.close()
 
 
 def test_a_second_erasure_finds_nothing_and_a_new_turn_may_begin(root):
     erasure(root).erase(BEN)
     found = erasure(root).find(BEN)
     assert not found.anything, found.counts
-    house = opened(root)
-    key = house.start("hello again", user=BEN, session="s")
+    app = opened(root)
+    key = app.start("hello again", user=BEN, session="s")
     assert key.number == 1
-    house.close()
+    app.close()
 
 
 def test_dry_looking_changes_nothing(root):
@@ -160,7 +160,7 @@ def test_the_proof_finds_what_is_planted_after_the_erasure(root, place, word, mo
     monkeypatch.setattr(type(job), "_proof", planted)
     proof = job.erase(BEN).proof
     assert len(proof.hits) == 1 and not any(fact in hit for fact in HIS for hit in proof.hits), proof.hits
-    assert Erasures(root).is_intended(BEN)
+    assert ErasureIntents(root).has_intent(BEN)
 
 
 def test_after_a_hit_a_later_run_looks_for_the_same_facts(root, monkeypatch):
@@ -178,7 +178,7 @@ def test_after_a_hit_a_later_run_looks_for_the_same_facts(root, monkeypatch):
     assert first.hits == again.hits == (f"{root / 'new'}: bytes",) and again.facts == first.facts >= len(HIS)
     (root / "new").unlink()
     last = erasure(root).erase(BEN).proof
-    assert last.clean and last.facts == first.facts and not left_of_ben(root) and not Erasures(root).is_intended(BEN)
+    assert last.clean and last.facts == first.facts and not left_of_ben(root) and not ErasureIntents(root).has_intent(BEN)
 
 
 def test_while_it_runs_no_turn_of_theirs_begins_and_others_do(root):
@@ -186,16 +186,16 @@ def test_while_it_runs_no_turn_of_theirs_begins_and_others_do(root):
     job = erasure(root, on_step=lambda step: stop(step, "documents"))
     with pytest.raises(KeyboardInterrupt):
         job.erase(BEN)
-    house = opened(root)
+    app = opened(root)
     for begin in (
-        lambda: house.turns.start(BEN, "hello", session=SessionId("s"), mode="chat", now=house.kit.clock()),
-        lambda: house.turns.allocate(BEN, 1),
+        lambda: app.turns.start(BEN, "hello", session=SessionId("s"), mode="chat", now=app.dependencies.clock()),
+        lambda: app.turns.allocate(BEN, 1),
     ):
         with pytest.raises(StoreError, match=r"user ben: is being erased") as refused:
             begin()
         assert "pandora forget ben" in refused.value.hint
-    assert house.start("hello", user=RUBEN, session="s").user == RUBEN
-    house.close()
+    assert app.start("hello", user=RUBEN, session="s").user == RUBEN
+    app.close()
     assert erasure(root).erase(BEN).proof.clean and not left_of_ben(root)
 
 
@@ -218,13 +218,13 @@ def test_an_erasure_cut_off_anywhere_is_finished_by_the_next(root, at):
 def test_a_turn_that_somebody_works_on_is_waited_for(root):
     """Too long: an error, and nothing of it is lost half; later it goes."""
     lock = root / "users" / "ben" / "turns" / "turn_000003" / ".lock"
-    with held(lock, what="a turn", seconds=1), pytest.raises(StoreError, match="turn_000003"):
+    with file_lock(lock, what="a turn", seconds=1), pytest.raises(StoreError, match="turn_000003"):
         erasure(root, wait_s=0.2).erase(BEN)
     assert erasure(root).erase(BEN).proof.clean and not left_of_ben(root)
 
 
 def test_one_erasure_at_a_time(root):
-    with Erasures(root).one_at_a_time(), pytest.raises(StoreError, match="the erasure of a user"):
+    with ErasureIntents(root).one_at_a_time(), pytest.raises(StoreError, match="the erasure of a user"):
         erasure(root, wait_s=0.2).erase(RUBEN)
     erasure(root).erase(BEN)
     erasure(root).erase(RUBEN)
@@ -233,24 +233,24 @@ def test_one_erasure_at_a_time(root):
 
 def test_an_archival_that_chose_turns_before_tells_that_they_are_gone(root):
     """And leaves nothing behind: no folder, no intervention."""
-    house = opened(root)
-    desk = desk_of(house)
-    for key in house.turns.keys(BEN):
-        house.turns.path(key)
+    app = opened(root)
+    ctx = desk_of(app)
+    for key in app.turns.keys(BEN):
+        app.turns.path(key)
     (root / "users" / "ben" / "turns" / "turn_000001" / "hold.json").unlink()
-    chosen = select(desk)
+    chosen = select_turns(ctx)
     assert any(due.key == TurnKey(BEN, 1) for due in chosen.due)
     erasure(root).erase(BEN)
-    report = house.run(archive_turns(chosen, desk))
-    assert report.counts == {Outcome.KEPT: len([d for d in chosen.due if d.key.user == BEN])} and not report.failed
-    house.close()
+    report = app.run(archive_turns(chosen, ctx))
+    assert report.counts == {ArchiveOutcome.KEPT: len([d for d in chosen.due if d.key.user == BEN])} and not report.failed
+    app.close()
     assert not left_of_ben(root) and not (root / "users" / "ben").exists()
 
 
 def test_a_night_that_tells_a_session_is_waited_for_and_none_begins(root):
     """Too long is an error; once the person is being erased no narrative of theirs begins, and none once they are gone."""
     levels = LevelFiles(root)
-    subject = Subject(BEN, "s1")
+    subject = LevelSubject(BEN, "s1")
     with levels.lock(subject), pytest.raises(StoreError, match="another process works on"):
         erasure(root, wait_s=0.2).erase(BEN)
     with pytest.raises(StoreError, match="is being erased"), levels.lock(subject):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.duck import DuckFile, Schema
+from pandora_dagster.stores.duck import DuckDBFile, Schema
 from pandora_dagster.stores.erased_rows import remove_leftovers
 from tests.wiring.erasing import BEN, HIS, RUBEN, erasure, furnished, opened
 from tests.wiring.test_erasure import left_of_ben
@@ -47,7 +47,7 @@ def test_what_killed_processes_had_spilled_goes(root):
 
 
 def test_a_living_instance_spills_again_after_an_erasure(root):
-    file = DuckFile(root / "indexes" / "living.duckdb", Schema(1, ()))
+    file = DuckDBFile(root / "indexes" / "living.duckdb", Schema(1, ()))
     for _ in range(2):
         with file.reading() as db:
             db.execute("SET memory_limit = '60MB'")
@@ -57,15 +57,15 @@ def test_a_living_instance_spills_again_after_an_erasure(root):
 
 
 def test_an_index_that_is_in_use_is_waited_for_before_leftovers_go(root):
-    with DuckFile(root / "indexes" / "turn_index.duckdb", Schema(0, ())).locked(), pytest.raises(StoreError, match="in use"):
+    with DuckDBFile(root / "indexes" / "turn_index.duckdb", Schema(0, ())).locked(), pytest.raises(StoreError, match="in use"):
         remove_leftovers(root, wait_s=0.1)
 
 
 def test_a_place_that_his_answer_cites_is_no_trace_in_the_path_of_anothers_turn(root):
     """Both have a turn of that number, and only his documents say it with its folder."""
-    house = opened(root)
-    (one, *_) = house.turns.keys(RUBEN)
-    house.close()
+    app = opened(root)
+    (one, *_) = app.turns.keys(RUBEN)
+    app.close()
     note = root / "users" / BEN / "turns" / "turn_000001" / "said.md"
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(f"The desk stands in turns/{one.turn_id}/context.md, which is his.\n")

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import open_shelf
-from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
-from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, chosen
+from pandora_dagster.cookbook import open_recipes
+from pandora_dagster.runtime.serving.folder import ServingFolder, ServerStatus
+from pandora_dagster.runtime.sglang.endpoints import RuntimeFile, chosen_endpoints
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.stores.call_index import DuckCallIndex
 from pandora_dagster.stores.token_ratios import TokenRatioFile
 from pandora_dagster.wiring import examining_servers
-from pandora_dagster.wiring.examining_servers import servers_examined
+from pandora_dagster.wiring.examining_servers import check_servers
 from pandora_dagster.wiring.finding import Finding
 from tests.runtime.fake_sglang import FakeSglang
 from tests.runtime.serving_world import LAYERS, free_port
@@ -31,10 +31,10 @@ def examined(root: Path, server: FakeSglang, *, context: int = 32_768, eyes: dic
                 told["eyes"] = {"base_url": f"http://127.0.0.1:{free_port()}/v1", "model": "sees", "context_length": 4_096, "launch": eyes}
                 use["EYES"] = {"server": "eyes", "temperature": 0}
             file = RuntimeFile.model_validate({"preset": "p", "presets": {"p": {"servers": told, "layers": use}}})
-            runtime = SglangRuntime(chosen(file, source="runtime.yaml"), keys={})
+            runtime = SglangRuntime(chosen_endpoints(file, source="runtime.yaml"), keys={})
             calls = DuckCallIndex.at(root / "indexes" / "call_index.duckdb")
             try:
-                return await servers_examined(runtime, open_shelf(), TokenRatioFile(root), calls, ServingFolder(root))
+                return await check_servers(runtime, open_recipes(), TokenRatioFile(root), calls, ServingFolder(root))
             finally:
                 await runtime.aclose()
 
@@ -100,12 +100,12 @@ def test_a_context_that_the_runtime_file_cuts_short(tmp_path: Path) -> None:
     assert found["layer REFLEX"].ok
 
 
-COLD: dict[str, tuple[Standing | None, bool, bool, str]] = {
+COLD: dict[str, tuple[ServerStatus | None, bool, bool, str]] = {
     "nobody serves": (None, True, False, "is started by the first call, and no pandora serve runs"),
     "hot, nobody serves": (None, False, False, "refused the connection: expected a reachable SGLang server, and no pandora serve runs"),
-    "asleep": (Standing(state="asleep"), True, True, "asleep; the first call starts it"),
-    "hot and starting": (Standing(state="starting", says="3 s"), False, False, "starting: 3 s"),
-    "given up": (Standing(state="given up", says="ended with exit code 3; 5 times"), True, False, "given up: ended with exit code 3"),
+    "asleep": (ServerStatus(state="asleep"), True, True, "asleep; the first call starts it"),
+    "hot and starting": (ServerStatus(state="starting", says="3 s"), False, False, "starting: 3 s"),
+    "given up": (ServerStatus(state="given up", says="ended with exit code 3; 5 times"), True, False, "given up: ended with exit code 3"),
 }
 
 
@@ -116,7 +116,7 @@ def test_a_server_of_ones_own(tmp_path: Path, case: str) -> None:
     if standing is not None:
         folder = ServingFolder(tmp_path)
         folder.path.mkdir()
-        folder.tell({"eyes": standing})
+        folder.write_statuses({"eyes": standing})
     found = examined(tmp_path, able(), eyes={"cold": cold})
     assert found["layer EYES"].ok is ok and says in found["layer EYES"].says
     assert ("serving" in found) is (standing is not None) and found["layer MIND"].ok

@@ -9,7 +9,7 @@ import pytest
 from pandora_dagster.errors import ConfigurationError
 from pandora_dagster.runtime.sglang.runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.wiring import open_app
 from tests.runtime.fake_sglang import FakeSglang
 from tests.runtime.serving_world import free_port
 from tests.runtime.sglang_packs import endpoints
@@ -41,34 +41,34 @@ def address():
 def test_a_wrong_model_name_starts_nothing(tmp_path, address, model, starts):
     """The right one starts a turn; a wrong one is named and nothing is written."""
     settings = load_settings({"PANDORA_ROOT": str(tmp_path / "store")})
-    house = open_house(settings, runtime=SglangRuntime(endpoints(address, model=model), keys={}))
+    app = open_app(settings, runtime=SglangRuntime(endpoints(address, model=model), keys={}))
     try:
         if starts:
-            assert house.start("hello").number == 1
+            assert app.start("hello").number == 1
         else:
             with pytest.raises(ConfigurationError, match="another"):
-                house.start("hello")
+                app.start("hello")
             assert not settings.root.exists()
     finally:
-        house.close()
+        app.close()
 
 
 def test_a_server_that_is_down_is_for_the_call_to_find(tmp_path):
     """It may be up by then."""
-    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(endpoints("http://127.0.0.1:9/v1"), keys={}))
-    assert house.start("hello").number == 1
-    house.close()
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=SglangRuntime(endpoints("http://127.0.0.1:9/v1"), keys={}))
+    assert app.start("hello").number == 1
+    app.close()
 
 
 def test_a_server_that_comes_up_with_another_model_answers_no_call(tmp_path):
     """Nobody was there when the turn began: whoever is there at its first call is asked for the model."""
     port = free_port()
     runtime = SglangRuntime(endpoints(f"http://127.0.0.1:{port}/v1"), keys={})
-    house = open_house(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=runtime)
-    key = house.start("hello")
+    app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}), runtime=runtime)
+    key = app.start("hello")
     with serving(port=port, model="another") as server:
-        report = house.run_turn(key, on_report=lambda _: None)
+        report = app.run_turn(key, on_report=lambda _: None)
         assert report.halt and not server.requests
-        (opened,) = house.interventions.list()
+        (opened,) = app.interventions.list()
         assert opened.type == "config_error" and "serves another: expected tiny" in opened.message
-    house.close()
+    app.close()

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from pandora_dagster.compression.levels.config import SummarizationConfig
-from pandora_dagster.compression.levels.texts import filled, numbered
+from pandora_dagster.compression.levels.texts import filled, number_items
 from pandora_dagster.text.answers import strict_json
 
 _LIMITS: Mapping[str, int] = MappingProxyType({"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10})
@@ -50,7 +50,7 @@ def digest_prompt(summaries: list[str], task_context: str, *, max_tokens: int) -
     """The filled level 3 template; "" where there are no summaries."""
     if not summaries:
         return ""
-    return filled("_L3_TEMPLATE", summaries=numbered(summaries), task_context=numbered([task_context]), max_tokens=str(max_tokens))
+    return filled("_L3_TEMPLATE", summaries=number_items(summaries), task_context=number_items([task_context]), max_tokens=str(max_tokens))
 
 
 def empty_digest() -> dict[str, Any]:

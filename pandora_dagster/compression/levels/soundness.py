@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from pandora_dagster.compression.facts import Ledger, Outcome
-from pandora_dagster.compression.grounding import Source
+from pandora_dagster.compression.grounding import SourceIndex
 from pandora_dagster.compression.language import content_stems
 from pandora_dagster.compression.levels.digest import LIST_LIMITS, PROGRESS, normalised
 from pandora_dagster.compression.levels.summary import L2Summarizer
 from pandora_dagster.compression.levels.texts import ITEM
 from pandora_dagster.compression.normal import key
-from pandora_dagster.compression.summary_check import is_a_summary
+from pandora_dagster.compression.summary_check import check_summary
 from pandora_dagster.compression.verification import verify
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.text.credentials import holds_secret
 from pandora_dagster.text.sentences import sentences
 
@@ -26,7 +26,7 @@ _TOOLS = "tools_used"
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class NarrativeCheck:
     """A narrative that may stand, or the reasons why none can be made of the answer."""
 
     text: str
@@ -35,13 +35,13 @@ class Sound:
     reasons: tuple[str, ...] = ()
 
 
-def sound_narrative(answer: str, entries: Sequence[str], *, heads: Sequence[str] = (), max_tokens: int, counter: CountsTokens) -> Sound:
+def check_narrative(answer: str, entries: Sequence[str], *, heads: Sequence[str] = (), max_tokens: int, counter: TokenMeasure) -> NarrativeCheck:
     """The sentences of an answer that the entries bear out, within `max_tokens`; whole sentences are left out, the last first.
 
     `heads`: what entries begin with; a line that begins so is told without it, as prose.
     """
     told = "\n".join(_apart(entry, heads) for entry in entries)
-    source = Source(told)
+    source = SourceIndex(told)
     refused: list[str] = []
     lines: list[list[str]] = []
     for line in L2Summarizer().parse_summary_response(answer).splitlines():
@@ -55,13 +55,13 @@ def sound_narrative(answer: str, entries: Sequence[str], *, heads: Sequence[str]
         lines += [kept] if kept else []
     lines, left_out = _fitting(lines, max_tokens, counter)
     lines, unsound, reasons = _told_soundly(lines, source, max_tokens, counter)
-    return Sound(_joined(lines), (*refused, *unsound), left_out, reasons)
+    return NarrativeCheck(_joined(lines), (*refused, *unsound), left_out, reasons)
 
 
-def sound_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+def check_level_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
     """An answer's digest with the items that the summaries bear out, what was taken out, and reasons where nothing is left of it."""
     given = normalised(answer)
-    source = Source("\n".join(summaries))
+    source = SourceIndex("\n".join(summaries))
     refused: list[str] = []
 
     def kept(text: str, *, is_name: bool = False) -> bool:
@@ -76,7 +76,7 @@ def sound_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[str, An
     return normalised(digest), tuple(refused), ("nothing of it is borne out by the summaries", *refused[:3]) if nothing else ()
 
 
-def shown_within(digest: dict[str, Any], limit: int, count: Callable[[str], int], shown: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
+def trim_digest(digest: dict[str, Any], limit: int, count: Callable[[str], int], shown: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
     """The digest within `limit` tokens as it is shown: the longest list gives up its oldest item until it is; its sources stay linked."""
     while count(shown(digest)) > limit and any(digest[name] for name in LIST_LIMITS):
         longest = max(LIST_LIMITS, key=lambda name: sum(map(len, digest[name])))
@@ -84,7 +84,7 @@ def shown_within(digest: dict[str, Any], limit: int, count: Callable[[str], int]
     return digest if count(shown(digest)) <= limit else {**digest, PROGRESS: ""}
 
 
-def _wrong(text: str, source: Source) -> str:
+def _wrong(text: str, source: SourceIndex) -> str:
     """Why a sentence does not stand on the source; "" where it does. One that stands verbatim needs no more proof."""
     if holds_secret(text):
         return "it holds a credential"
@@ -97,7 +97,7 @@ def _wrong(text: str, source: Source) -> str:
     return "" if len(own & source.stems) >= _LEAST * len(own) else "its words are not those of the source"
 
 
-def _fitting(lines: list[list[str]], limit: int, counter: CountsTokens) -> tuple[list[list[str]], int]:
+def _fitting(lines: list[list[str]], limit: int, counter: TokenMeasure) -> tuple[list[list[str]], int]:
     left_out = 0
     while lines and counter.count(_joined(lines)) > limit:
         *head, last = lines
@@ -106,7 +106,7 @@ def _fitting(lines: list[list[str]], limit: int, counter: CountsTokens) -> tuple
 
 
 def _told_soundly(
-    lines: list[list[str]], source: Source, limit: int, counter: CountsTokens
+    lines: list[list[str]], source: SourceIndex, limit: int, counter: TokenMeasure
 ) -> tuple[list[list[str]], tuple[str, ...], tuple[str, ...]]:
     """The lines where they are a narrative; else without the one sentence that spoils it; else the reasons. Sentences that all stand
     verbatim in the source are one."""
@@ -114,18 +114,18 @@ def _told_soundly(
         return [], (), ("nothing of it is borne out by the entries",)
     if all(_is_verbatim(sentence, source) for line in lines for sentence in line):
         return lines, (), ()
-    reasons = is_a_summary(_joined(lines), source.text, limit, counter).reasons
+    reasons = check_summary(_joined(lines), source.text, limit, counter).reasons
     if not reasons:
         return lines, (), ()
     for at, line in enumerate(lines):
         for n, sentence in enumerate(line):
             rest = [*lines[:at], *([r] if (r := line[:n] + line[n + 1 :]) else []), *lines[at + 1 :]]
-            if rest and is_a_summary(_joined(rest), source.text, limit, counter).ok:
+            if rest and check_summary(_joined(rest), source.text, limit, counter).ok:
                 return rest, (f"{sentence[:80]}: {reasons[0]}",), ()
     return lines, (), reasons
 
 
-def _is_verbatim(sentence: str, source: Source) -> bool:
+def _is_verbatim(sentence: str, source: SourceIndex) -> bool:
     return f" {key(sentence)} " in source.padded
 
 

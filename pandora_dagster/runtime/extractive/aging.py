@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number
 from pandora_dagster.runtime.extractive.labels import Labels
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
-from pandora_dagster.text.meta import metas
+from pandora_dagster.text.meta import subsection_metas
 
 _FRESHNESS = r"^\| [^|\n]*\[{label}\] \|.*\| (\d+(?:\.\d+)?)h \|$"
 """The last cell of a page's row: how long ago it was seen."""
@@ -14,7 +14,7 @@ _FRESHNESS = r"^\| [^|\n]*\[{label}\] \|.*\| (\d+(?:\.\d+)?)h \|$"
 
 def ages(body: str, labels: Labels) -> Mapping[str, str]:
     """Label -> how old its source is, where that must be told with it: `expired 42.0 hours ago`, `seen 40.0 hours ago`."""
-    known = metas(body)
+    known = subsection_metas(body)
     research, pages = known.get("Cached Research Intelligence", {}), known.get("Visit Record Data", {})
     told: dict[str, str] = {}
     left = as_number(as_mapping(research).get("expires_hours"))

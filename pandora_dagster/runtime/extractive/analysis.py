@@ -4,7 +4,7 @@ import re
 
 from pandora_dagster.contracts.answers import ContentReference, QueryAnalysis, ReferenceResolution, Reflection
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.entities import IDENTIFIER, NAME, QUOTED, entities
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import Summary, referred, summaries
@@ -33,7 +33,7 @@ _MOST_SENTENCES = 64
 """A query of more sentences is told by its first ones, or whole where that fits."""
 
 
-def analyse(pack: PromptPack, counter: CountsTokens) -> Draft:
+def analyse(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 3.1 by rules: type, intent, entities, and what a reference points at among the turn summaries."""
     query = pack.query or pack.document("raw_query")
     resolution, reference = resolve(query, summaries(pack.document("turn_summaries")))
@@ -131,7 +131,7 @@ def _title(turn: Summary, query: str) -> str:
     return whole[0] if whole and len(whole[0].split()) <= 20 else next(iter(turn.topics), str(turn.turn))
 
 
-def reflect(pack: PromptPack, counter: CountsTokens) -> Draft:
+def reflect(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 3.2: PROCEED, but CLARIFY where neither the query nor an earlier turn says what it is about."""
     query = pack.query
     if answerable(query, pack):

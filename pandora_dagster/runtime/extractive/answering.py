@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.acknowledging import acknowledged
 from pandora_dagster.runtime.extractive.aging import ages, is_expired
 from pandora_dagster.runtime.extractive.echoes import asks
@@ -21,9 +21,9 @@ from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 from pandora_dagster.runtime.extractive.subject import aboutness, nearest, own_deeds, undone
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
 from pandora_dagster.runtime.extractive.toolbox import statement
-from pandora_dagster.text.citations import cited, references
-from pandora_dagster.text.meta import metas
-from pandora_dagster.text.said_days import without_days
+from pandora_dagster.text.citations import cited_labels, source_references
+from pandora_dagster.text.meta import subsection_metas
+from pandora_dagster.text.said_days import strip_days
 from pandora_dagster.text.sections import ContextDocument
 from pandora_dagster.text.sentences import sentences
 
@@ -32,19 +32,19 @@ _CODE_WORDS = 600
 _MOST_LOOKED_AT = 5
 
 
-def answer(pack: PromptPack, counter: CountsTokens) -> Draft:
+def answer(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """000 section 16.3: Markdown with `[n]`; a fixed sentence where nothing was found, a greeting for a greeting, and a
     statement is noted."""
     query = pack.query
     context = ContextDocument.parse(pack.document("context.md"))
-    labels = Labels((*pack.sources, *references(context.body(2)), *references(context.body(4))))
+    labels = Labels((*pack.sources, *source_references(context.body(2)), *source_references(context.body(4))))
     if is_greeting(query):
         return TEMPLATES["greeting"]
     if states_preference(query) and (told := _stored(query, context, labels)):
         return told if counter.count(told) <= pack.max_output_tokens else told.replace(f' "{statement(query).value}"', "")
     if not labels.sources and (noted := acknowledged(query)) and counter.count(noted) <= pack.max_output_tokens:
         return noted
-    days = as_list(metas(context.body(2)).get("Relevant Prior Turns", {}).get("days"))
+    days = as_list(subsection_metas(context.body(2)).get("Relevant Prior Turns", {}).get("days"))
     found = _aged(_found(pack, question(query, days=tuple(map(str, days))), context, labels), ages(context.body(2), labels))
     if not found.spans and not found.opening:
         return _nothing(labels)
@@ -94,11 +94,11 @@ def _marks(labels: Labels, most: int) -> tuple[str, ...]:
 def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> _Found:
     """What tells of the very thing that is asked. Where nothing does, that is said, and then what comes nearest; a deed of the
     person that nothing tells has only other deeds near it."""
-    spans = [s for s in _spans(pack, asked, context, labels) if (s.label or not labels.sources) and (s.kind == "code" or not cited(s.text))]
+    spans = [s for s in _spans(pack, asked, context, labels) if (s.label or not labels.sources) and (s.kind == "code" or not cited_labels(s.text))]
     if pack.mode == "code":
         return _Found(choose(rank(spans, asked), words=_CODE_WORDS))
     spans = [s for s in spans if s.kind != "code"] or spans
-    about = aboutness(replace(asked, text=without_days(asked.text)) if asked.days else asked, spans)
+    about = aboutness(replace(asked, text=strip_days(asked.text)) if asked.days else asked, spans)
     if undone(asked, spans):
         told = ", ".join(f'"{line}"' for line in sentences(asked.text) if line.endswith("?"))
         opening = f"{TEMPLATES['nothing_told']} {told}" if told else TEMPLATES["nothing_found"]
@@ -124,7 +124,7 @@ def _spans(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
     what validation could not confirm is not said."""
     reader = SpanReader(labels, asked)
     only = labels.sources[0].label if len(labels.sources) == 1 else None
-    fourth = next((s.label for s in references(context.body(4))), only)
+    fourth = next((s.label for s in source_references(context.body(4))), only)
     spans = [
         *reader.read(context.body(2), label=only),
         *(replace(s, about=frozenset()) for s in reader.read(context.body(4), label=fourth)),

@@ -4,23 +4,23 @@ import re
 
 from pandora_dagster.contracts.answers import ValidationVerdict
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.entities import identifiers
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
-from pandora_dagster.text.citations import cited, references
+from pandora_dagster.text.citations import cited_labels, source_references
 from pandora_dagster.text.sections import ContextDocument
 
 _CITATION = re.compile(r"\[\d{1,4}\](?![(\[:])")
 _ORDINAL = re.compile(r"^\s*\d{1,3}[.)]\s+", re.MULTILINE)
 
 
-def validate(pack: PromptPack, counter: CountsTokens) -> Draft:
+def validate(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """000 section 7's final gate by comparison: APPROVE, or REVISE with an issue for each thing that does not hold."""
     context = ContextDocument.parse(pack.document("context.md"))
     response = context.body(5)
-    labels = cited(response)
-    known = {s.label for s in (*pack.sources, *references(context.body(2)), *references(context.body(4)))}
+    labels = cited_labels(response)
+    known = {s.label for s in (*pack.sources, *source_references(context.body(2)), *source_references(context.body(4)))}
     issues = (
         *([] if response.strip() else [TEMPLATES["empty"]]),
         *(f"{TEMPLATES['citation_issue']} [{label}]" for label in labels if label not in known),

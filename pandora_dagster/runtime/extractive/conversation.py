@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
-from pandora_dagster.compression.rolling import Exchange, binding, fitted, marked, read_exchanges
+from pandora_dagster.compression.rolling import Exchange, binding_statements, fit_digest, with_turn_number, read_exchanges
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.conversations import ConversationDigest
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.matching import terms
 from pandora_dagster.runtime.extractive.shortening import condensed
@@ -38,13 +38,13 @@ _ANSWERED = 0.5
 """Share of a question's content words in a later turn from which on it is no longer open."""
 
 
-def summarize_conversation(pack: PromptPack, counter: CountsTokens) -> Draft:
+def summarize_conversation(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """The digest of what `previous_summary` says and of the exchanges in `turns`, within the tokens that the call may write."""
     exchanges = read_exchanges(pack.document("turns"))
     whole = _carried_on(_previous(pack.document("previous_summary")), exchanges, int(pack.max_output_tokens * _NARRATIVE), counter)
 
     def make(n: int) -> ConversationDigest:
-        return fitted(whole, n * _STEP)
+        return fit_digest(whole, n * _STEP)
 
     return largest(make, _WORDS // _STEP, pack.max_output_tokens, counter)
 
@@ -57,10 +57,10 @@ def _previous(text: str) -> ConversationDigest | None:
 
 
 def _carried_on(
-    before: ConversationDigest | None, exchanges: Sequence[Exchange], narrative_tokens: int, counter: CountsTokens
+    before: ConversationDigest | None, exchanges: Sequence[Exchange], narrative_tokens: int, counter: TokenMeasure
 ) -> ConversationDigest:
     asked, answered = "\n".join(e.asked for e in exchanges), "\n".join(e.answered for e in exchanges)
-    bound = [(field, text, e.number) for e in exchanges for field, text in binding(e)]
+    bound = [(field, text, e.number) for e in exchanges for field, text in binding_statements(e)]
     themes = [*(before.key_themes if before else ()), *topics(asked, answered)]
     told = [*(sentences(before.summary) if before else ()), *(s for e in exchanges for s in _story(e))]
     narrative = condensed("\n".join(dict.fromkeys(told)), narrative_tokens, counter).split("\n")
@@ -70,18 +70,18 @@ def _carried_on(
         key_themes=_once(themes),
         journey=" ".join(_journey(before, exchanges)),
         unresolved_topics=_once(
-            [*(before.unresolved_topics if before else ()), *(marked(s, e.number) for e in exchanges for s in _said(e) if _OPEN.search(s))]
+            [*(before.unresolved_topics if before else ()), *(with_turn_number(s, e.number) for e in exchanges for s in _said(e) if _OPEN.search(s))]
         ),
         agreed_facts=_once([*(before.agreed_facts if before else ()), *_facts(exchanges, said)]),
-        user_needs=_once([*(before.user_needs if before else ()), *(marked(t, n) for f, t, n in bound if f == "user_needs")]),
+        user_needs=_once([*(before.user_needs if before else ()), *(with_turn_number(t, n) for f, t, n in bound if f == "user_needs")]),
         others_needs=_once(
             [
                 *(before.others_needs if before else ()),
-                *(marked(s, e.number) for e in exchanges for s in _plain(e.asked) if _OTHERS.search(s)),
+                *(with_turn_number(s, e.number) for e in exchanges for s in _plain(e.asked) if _OTHERS.search(s)),
             ]
         ),
         open_questions=_once(_questions(before, exchanges)),
-        agreements=_once([*(before.agreements if before else ()), *(marked(t, n) for f, t, n in bound if f == "agreements")]),
+        agreements=_once([*(before.agreements if before else ()), *(with_turn_number(t, n) for f, t, n in bound if f == "agreements")]),
     )
 
 
@@ -119,7 +119,7 @@ def _facts(exchanges: Sequence[Exchange], known: set[str]) -> Iterable[str]:
     """Of each answer the first sentence with a figure that is not `known` from elsewhere in the digest."""
     for exchange in exchanges:
         figures = [s for s in _plain(exchange.answered) if _FIGURE.search(s) and not s.endswith("?") and s not in known]
-        yield from (marked(s, exchange.number) for s in figures[:1])
+        yield from (with_turn_number(s, exchange.number) for s in figures[:1])
 
 
 def _questions(before: ConversationDigest | None, exchanges: Sequence[Exchange]) -> Iterable[str]:
@@ -133,4 +133,4 @@ def _questions(before: ConversationDigest | None, exchanges: Sequence[Exchange])
         open_here = exchange.answered if place == len(exchanges) else ""
         for sentence in _plain(open_here if exchange.answered else exchange.asked):
             if sentence.endswith("?"):
-                yield marked(sentence, exchange.number)
+                yield with_turn_number(sentence, exchange.number)

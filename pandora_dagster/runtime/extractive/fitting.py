@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 
 Draft = BaseModel | str
 
@@ -14,7 +14,7 @@ def written(draft: Draft) -> str:
     return draft if isinstance(draft, str) else draft.model_dump_json(exclude={"original_query"})
 
 
-def largest(make: Callable[[int], Draft], most: int, limit: int, counter: CountsTokens) -> Draft:
+def largest(make: Callable[[int], Draft], most: int, limit: int, counter: TokenMeasure) -> Draft:
     """`make(n)` for the largest n from `most` down to 0 whose answer has at most `limit` tokens; `make(0)` where none has.
 
     A larger n must not make a shorter answer.
@@ -22,7 +22,7 @@ def largest(make: Callable[[int], Draft], most: int, limit: int, counter: Counts
     return make(_most(make, most, limit, counter))
 
 
-def selected(make: Callable[[frozenset[int]], Draft], ends: Sequence[bool], limit: int, counter: CountsTokens) -> Draft:
+def selected(make: Callable[[frozenset[int]], Draft], ends: Sequence[bool], limit: int, counter: TokenMeasure) -> Draft:
     """`make` of the pieces that its answer of at most `limit` tokens has room for: whole ones, the first before the last.
 
     A piece that has no room is passed over; where `ends` holds for it, so are those after it for which it holds too.
@@ -39,7 +39,7 @@ def selected(make: Callable[[frozenset[int]], Draft], ends: Sequence[bool], limi
     return make(taken)
 
 
-def _most(make: Callable[[int], Draft], most: int, limit: int, counter: CountsTokens) -> int:
+def _most(make: Callable[[int], Draft], most: int, limit: int, counter: TokenMeasure) -> int:
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

@@ -6,7 +6,7 @@ from typing import Any
 
 from pandora_dagster.contracts.answers import CachedResearch, GatheredContext, Knowledge, PriorTurn, VisitData
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.acknowledging import acknowledged
 from pandora_dagster.runtime.extractive.corrections import corrects
 from pandora_dagster.runtime.extractive.fitting import Draft, selected
@@ -20,7 +20,7 @@ from pandora_dagster.runtime.extractive.relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.spans import Span, SpanReader
 from pandora_dagster.runtime.extractive.statements import binds, clauses, contradicts, stated
 from pandora_dagster.text.known_facts import read_shown_lines
-from pandora_dagster.text.said_days import days_in
+from pandora_dagster.text.said_days import read_days_line
 
 _TURN = re.compile(
     r"^===== PRIOR TURN(?:S [\d, -]*?(?=\d+ \())? ?(\d+)(?: \(([^),\n]*)(, (?:conversation )?summary)?\))?(?: \[(\d+)\])? =====[ \t]*\n?",
@@ -60,7 +60,7 @@ class _Noted:
     span: Span
 
 
-def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
+def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 4.3's GatheredContext: whole values, the best of each kind first, as far as the answer's room goes.
     Of a query that asks for nothing, nothing is looked up."""
     query = pack.query
@@ -68,7 +68,7 @@ def gather(pack: PromptPack, counter: CountsTokens) -> Draft:
         return GatheredContext()
     title, _ = referred(pack.document("query_analysis.json"))
     turns = pack.document("prior_turns")
-    asked, labels = question(query, more=(title,), days=days_in(turns)), Labels(pack.sources)
+    asked, labels = question(query, more=(title,), days=read_days_line(turns)), Labels(pack.sources)
     ledger = f"{pack.document('conversation_context')}\n{pack.document('session_memory')}"
     facts, over = _facts(turns, ledger, asked, labels)
     noted = _noted(pack.document("forever_memory"), asked, labels)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.fitting import Draft
 from pandora_dagster.runtime.extractive.shortening import condensed
 from pandora_dagster.text.sentences import sentences
@@ -25,12 +25,12 @@ _SENTENCE_WORDS = 45
 _CAPS = {"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10}
 
 
-def summarize_session(pack: PromptPack, counter: CountsTokens) -> Draft:
+def summarize_session(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """003 level 2: whole lines and sentences of the entries, in their order, within the tokens that the call asks for."""
     return condensed(pack.document("entries"), _limit(pack), counter, about=pack.query)
 
 
-def build_digest(pack: PromptPack, counter: CountsTokens) -> Draft:
+def build_digest(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """003 level 3: decisions, tools, errors and open questions as the summaries say them; the last sentence tells how far the task is."""
     said = list(dict.fromkeys(_said(pack.document("summaries"))))
     questions = [s for s in said if _OPEN.search(s)]
@@ -58,7 +58,7 @@ def _said(text: str) -> Iterable[str]:
         yield from (s.strip() for s in sentences(_ITEM.sub("", line.strip())) if s.strip() and len(s.split()) <= _SENTENCE_WORDS)
 
 
-def _fitting(digest: dict[str, Any], limit: int, counter: CountsTokens) -> str:
+def _fitting(digest: dict[str, Any], limit: int, counter: TokenMeasure) -> str:
     """The digest as JSON; over the limit the longest list gives up its oldest item until it fits."""
     while counter.count(text := json.dumps(digest, ensure_ascii=False)) > limit and any(digest[name] for name in _CAPS):
         longest = max(_CAPS, key=lambda name: len(digest[name]))

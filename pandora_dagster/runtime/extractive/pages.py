@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.entities import has_kind, identifiers
 from pandora_dagster.runtime.extractive.headers import as_list, as_mapping, as_number, json_object
 
@@ -12,7 +12,7 @@ _TELLING = ("pric", "product", "review")
 """Zone types by priority; all others come after them."""
 
 
-def shorter_page(text: str, limit: int, counter: CountsTokens, dump: Callable[[Mapping[str, Any]], str]) -> Mapping[str, Any] | None:
+def shorter_page(text: str, limit: int, counter: TokenMeasure, dump: Callable[[Mapping[str, Any]], str]) -> Mapping[str, Any] | None:
     """The page with as many whole zones as `limit` tokens hold, in their order; None where `text` is no page."""
     page = json_object(text)
     zones = [as_mapping(z) for z in as_list(page.get("zones")) if as_mapping(z)]

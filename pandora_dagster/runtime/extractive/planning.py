@@ -10,7 +10,7 @@ from typing import Any
 
 from pandora_dagster.contracts.answers import ExecutorStep, PlannedTask, TaskPlan, ToolCall
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.extractive.acknowledging import acknowledged
 from pandora_dagster.runtime.extractive.fitting import Draft, written
@@ -22,7 +22,7 @@ from pandora_dagster.runtime.extractive.ranking import rank
 from pandora_dagster.runtime.extractive.spans import SpanReader
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
 from pandora_dagster.runtime.extractive.toolbox import OfferedTool, arguments, offered, statements
-from pandora_dagster.text.citations import cited
+from pandora_dagster.text.citations import cited_labels
 from pandora_dagster.text.sections import ContextDocument
 
 _TASK = re.compile(r"^\s*\d{1,3}[.)]\s+(.+(?:\n(?!\s*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
@@ -37,7 +37,7 @@ _MOST_FAILURES = 2
 _LONGEST_COMMAND = 500
 
 
-def plan(pack: PromptPack, counter: CountsTokens) -> Draft:
+def plan(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """000 section 16.2: a tool where one can get what section 2 lacks, else synthesis."""
     query, tools = pack.query, offered(pack.document("tools"))
     if not is_greeting(query):
@@ -56,7 +56,7 @@ def _planned(tool: OfferedTool, name: str, said: str, filled: Mapping[str, Any])
     return PlannedTask(description=f"{name} {said}", tool=tool.name, arguments=filled)
 
 
-def _shortest(pack: PromptPack, counter: CountsTokens, planned: Sequence[PlannedTask], reason: str) -> TaskPlan:
+def _shortest(pack: PromptPack, counter: TokenMeasure, planned: Sequence[PlannedTask], reason: str) -> TaskPlan:
     """The plan; a query too long to be repeated in the tasks' descriptions stands in their arguments alone, or not at all."""
     bare = [task.model_copy(update={"description": task.tool or ""}) for task in planned]
     for kept in (planned, bare, [bare[0].model_copy(update={"arguments": {}})]):
@@ -133,11 +133,11 @@ def results(section: str) -> list[Result]:
 
 def _result(tool: str, body: str) -> Result:
     status = body.split("\n", 1)[0]
-    labels = cited(status)
+    labels = cited_labels(status)
     return Result(tool, not _FAILED.match(body), next(iter(labels), None), labels[0] if len(labels) == 1 else None)
 
 
-def step(pack: PromptPack, counter: CountsTokens) -> Draft:
+def step(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """The executor: the first task without a result becomes the command; done when none is left."""
     context = ContextDocument.parse(pack.document("context.md"))
     tools = offered(pack.document("tools"))
@@ -152,7 +152,7 @@ def step(pack: PromptPack, counter: CountsTokens) -> Draft:
 
 
 def _next(
-    task: Task, tool: str, tools: Mapping[str, OfferedTool], failed: list[str], pack: PromptPack, counter: CountsTokens
+    task: Task, tool: str, tools: Mapping[str, OfferedTool], failed: list[str], pack: PromptPack, counter: TokenMeasure
 ) -> ExecutorStep:
     if tool not in tools:
         return ExecutorStep(action="BLOCKED", reasoning=f"{TEMPLATES['not_registered']} {tool}")
@@ -163,7 +163,7 @@ def _next(
     return command if fits else command.model_copy(update={"command": tool})
 
 
-def coordinate(pack: PromptPack, counter: CountsTokens) -> Draft:
+def coordinate(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """The Coordinator: the tool that the command names or describes, with arguments that hold against its schema."""
     context = ContextDocument.parse(pack.document("context.md"))
     tools = offered(pack.document("tools"))

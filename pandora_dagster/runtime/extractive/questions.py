@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.answers import Intent, QueryType
 from pandora_dagster.runtime.extractive.matching import LIGHT_VERBS, META_WORDS, content_words, stem, terms, word_set, words
-from pandora_dagster.text.said_days import looks_back, without_days
+from pandora_dagster.text.said_days import refers_to_past, strip_days
 
 _GREETING = re.compile(
     r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|thanks?|thank you|bye|goodbye)\b", re.I
@@ -129,8 +129,8 @@ class Question:
 def question(text: str, *, more: Sequence[str] = (), days: tuple[str, ...] = ()) -> Question:
     """Read a query; `more` are texts whose words count as asked for too (a resolved title). `days` are those that it names: what was
     said then is asked for where it looks back, and their own words ask for nothing."""
-    days = days if looks_back(text) or _PAST.search(text) else ()
-    matter = without_days(text) if days else text
+    days = days if refers_to_past(text) or _PAST.search(text) else ()
+    matter = strip_days(text) if days else text
     wants = frozenset(kind for kind, cue in _KIND_CUES.items() if cue.search(text))
     stems = [stem(w) for w in content_words(matter)] + [t for extra in more for t in terms(extra)]
     named = {t for kind in wants for t in KIND_WORDS.get(kind, ())} | _LIGHT_STEMS

@@ -9,7 +9,7 @@ from pandora_dagster.runtime.extractive.matching import FILLERS, akin, coverage,
 from pandora_dagster.runtime.extractive.matching import words as words_of
 from pandora_dagster.runtime.extractive.questions import FIELD_WORDS, Question
 from pandora_dagster.runtime.extractive.spans import Span
-from pandora_dagster.text.said_days import falls_on
+from pandora_dagster.text.said_days import is_in_ranges
 
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
 _NO_WORDS: frozenset[str] = frozenset()
@@ -43,8 +43,8 @@ def rank(spans: Sequence[Span], asked: Question) -> list[tuple[float, Span]]:
 
     Equal texts stand once, as the oldest turn said them. What only repeats the question is no answer.
     """
-    if on_days := [s for s in spans if falls_on(s.date, asked.days)]:
-        spans = [s for s in spans if not s.date or falls_on(s.date, asked.days)]
+    if on_days := [s for s in spans if is_in_ranges(s.date, asked.days)]:
+        spans = [s for s in spans if not s.date or is_in_ranges(s.date, asked.days)]
     if not asked.stems and not on_days:
         return []
     spans = [s for s in spans if s.kind == "code" or not (repeats(s.text, asked.text) or says_nothing(s.text))]
@@ -87,7 +87,7 @@ def _score(
     beside = max(around.get(span.block - 1, 0.0), around.get(span.block + 1, 0.0))
     near = BLOCK_SHARE * (around[span.block] - own) + max(BESIDE_SHARE * beside, REPLY_SHARE * asked_before)
     matter = stems.intersection(asked.stems) - asked.names
-    on_day = falls_on(span.date, asked.days)
+    on_day = is_in_ranges(span.date, asked.days)
     if (own + near <= 0 and not (on_day and asked.all_of_days)) or (not matter and len(stems - asked.names - FILLERS) < LEAST_STEMS):
         return 0.0
     kinds = sum(has_kind(kind, span.text) or _has_field(kind, span) for kind in asked.wants)

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from pandora_dagster.contracts.calls import PromptPack
 from pandora_dagster.contracts.facts import MAX_PROFILE_FACTS, MAX_SESSION_FACTS, FactCategory, FactsDiff, FactUpsert
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.matching import terms
 from pandora_dagster.runtime.extractive.statements import contradicts, stated, taken_back
-from pandora_dagster.text.known_facts import ToldFact, read_ledger_lines
+from pandora_dagster.text.known_facts import FactLine, read_ledger_lines
 from pandora_dagster.text.pasted import own_words
 
 
-def keep_facts(pack: PromptPack, counter: CountsTokens) -> Draft:
+def keep_facts(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """The diff of 002 section 4: each new statement verbatim, what it contradicts, and what the person takes back."""
     known = read_ledger_lines(pack.document("known_facts"))
     said = own_words(pack.query)
@@ -26,7 +26,7 @@ def keep_facts(pack: PromptPack, counter: CountsTokens) -> Draft:
     return largest(make, len(upserts), pack.max_output_tokens, counter)
 
 
-def keep_profile(pack: PromptPack, counter: CountsTokens) -> Draft:
+def keep_profile(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """What must go so that the profile fits again: what no longer holds, then what a newer fact says as well, then the oldest."""
     known = read_ledger_lines(pack.document("profile_facts"))
     stems = {f.name: frozenset(terms(f.text)) for f in known}
@@ -35,6 +35,6 @@ def keep_profile(pack: PromptPack, counter: CountsTokens) -> Draft:
     return FactsDiff(delete=tuple(dict.fromkeys(f.name for f in order))[: max(0, len(known) - MAX_PROFILE_FACTS)])
 
 
-def _upsert(sentence: str, category: FactCategory, held: Sequence[ToldFact]) -> FactUpsert:
+def _upsert(sentence: str, category: FactCategory, held: Sequence[FactLine]) -> FactUpsert:
     older = next((f.name for f in reversed(held) if contradicts(sentence, f.text)), None)
     return FactUpsert(category=category, fact=sentence, replaces=older)

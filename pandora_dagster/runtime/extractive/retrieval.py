@@ -6,7 +6,7 @@ from typing import Any
 
 from pandora_dagster.contracts.answers import Relevance, ResearchMatch, RetrievalPlan, TurnRelevance
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.headers import Summary, as_list, as_number, json_lines, referred, summaries
 from pandora_dagster.runtime.extractive.matching import akin, content_words, coverage, stem, terms
@@ -14,7 +14,7 @@ from pandora_dagster.runtime.extractive.pointing import pointer
 from pandora_dagster.runtime.extractive.questions import asks_past, is_greeting, question
 from pandora_dagster.runtime.extractive.relevance import bears, enough, shared
 from pandora_dagster.runtime.extractive.templates import TEMPLATES
-from pandora_dagster.text.said_days import days_in, falls_on
+from pandora_dagster.text.said_days import read_days_line, is_in_ranges
 
 _BESIDE = 0.4
 _RECENT = 0.05
@@ -43,11 +43,11 @@ _ABBREVIATED = 4
 Scored = tuple[float, Summary, str]
 
 
-def retrieve(pack: PromptPack, counter: CountsTokens) -> Draft:
+def retrieve(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 4.1's plan; the weakest turns are left out first where the answer would be too long."""
     query, reference = pack.query, referred(pack.document("query_analysis.json"))
     offered = pack.document("turn_summaries")
-    turns = _turns(query, reference, summaries(offered), days_in(offered))
+    turns = _turns(query, reference, summaries(offered), read_days_line(offered))
     keys = _keys(query, pack.document("memory_headers"))
     notes = tuple(n for h in json_lines(pack.document("note_headers")) if (n := str(h.get("note", ""))) and shared(query, _note(h)))
     visits = _visits(query, reference, json_lines(pack.document("visit_headers")))
@@ -76,7 +76,7 @@ def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary], 
     if is_greeting(query):
         return []
     asked = question(query, more=(reference[0],), days=days)
-    if of_days := [t for t in turns if falls_on(t.day, asked.days)]:
+    if of_days := [t for t in turns if is_in_ranges(t.day, asked.days)]:
         turns = of_days
     read, weighted = akin(asked.stems, [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns])
     own = [coverage(weighted, stems) for stems in read]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
-from pandora_dagster.contracts.ports import Clock, CountsTokens
+from pandora_dagster.contracts.ports import Clock, TokenMeasure
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.extractive.analysis import analyse, reflect
@@ -21,7 +21,7 @@ from pandora_dagster.runtime.extractive.shortening import shorten
 from pandora_dagster.runtime.extractive.summarizing import summarize
 
 NAME = "extractive"
-Role = Callable[[PromptPack, CountsTokens], Draft]
+Role = Callable[[PromptPack, TokenMeasure], Draft]
 ROLES: Mapping[str, Role] = MappingProxyType(
     {
         "query_analyzer": analyse,
@@ -48,7 +48,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
 class ExtractiveRuntime:
     """The embedded default (DECISIONS 25): deterministic, offline, never takes a word from anywhere but its input and the templates."""
 
-    def __init__(self, counter: CountsTokens, clock: Clock) -> None:
+    def __init__(self, counter: TokenMeasure, clock: Clock) -> None:
         self._counter = counter
         self._clock = clock
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.contracts.words import OutputFormat
 from pandora_dagster.runtime.extractive.entities import URL, has_kind, identifiers
 from pandora_dagster.runtime.extractive.fitting import Draft
@@ -26,7 +26,7 @@ _HEADING = re.compile(r"^#{1,6} ")
 _QUERY_SECTION = re.compile(r"^## 0\. ")
 
 
-def shorten(pack: PromptPack, counter: CountsTokens) -> Draft:
+def shorten(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """000 section 23: whole lines and sentences by what they hold; section 0 first, then addresses, money, numbers, names, errors."""
     text = next((p.text for p in pack.parts if p.kind == "document" and p.name.endswith(_SUFFIX)), "")
     if pack.output_format is OutputFormat.JSON:
@@ -34,7 +34,7 @@ def shorten(pack: PromptPack, counter: CountsTokens) -> Draft:
     return condensed(text, pack.max_output_tokens, counter, about=pack.query)
 
 
-def _page(text: str, limit: int, counter: CountsTokens, about: str) -> str:
+def _page(text: str, limit: int, counter: TokenMeasure, about: str) -> str:
     """A page's JSON with fewer zones; a text that is no page becomes one zone."""
     page = shorter_page(text, limit, counter, _dumped)
     if page is None:
@@ -47,7 +47,7 @@ def _dumped(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def condensed(text: str, limit: int, counter: CountsTokens, *, about: str = "") -> str:
+def condensed(text: str, limit: int, counter: TokenMeasure, *, about: str = "") -> str:
     """`text` itself where it has at most `limit` tokens, else its best lines in their order, at most `limit` tokens; "" where none fits."""
     if counter.count(text) <= limit:
         return text
@@ -96,7 +96,7 @@ def _score(piece: str, stems: Counter[str], spread: Counter[str], total: int, as
     return (2.0 * hard + wanted + 0.2 * rare) / math.sqrt(len(piece) + 20)
 
 
-def _joined(pieces: list[tuple[int, str]], limit: int, counter: CountsTokens) -> str:
+def _joined(pieces: list[tuple[int, str]], limit: int, counter: TokenMeasure) -> str:
     """Pieces of one line joined by blanks, lines by line breaks; pieces are taken away from the end until it fits."""
     while pieces:
         lines: dict[int, str] = {}

@@ -13,9 +13,9 @@ from pandora_dagster.runtime.extractive.matching import LIGHT_VERBS, META_WORDS,
 from pandora_dagster.runtime.extractive.questions import KIND_WORDS, Question, asks_of_asking
 from pandora_dagster.runtime.extractive.spans import Span
 from pandora_dagster.text.dates import MONTH_WORD, WEEKDAYS
-from pandora_dagster.text.irregular import BASES
+from pandora_dagster.text.irregular import IRREGULAR_BASES
 from pandora_dagster.text.sentences import sentences
-from pandora_dagster.text.stopwords import FOREIGN, language_of
+from pandora_dagster.text.stopwords import FOREIGN_STOP_WORDS, language_of
 from pandora_dagster.text.words import prefix_of
 
 _KINDS = word_set(
@@ -92,7 +92,7 @@ def things(asked: Question) -> tuple[Thing, ...]:
 def _runs(line: str, asked: Question) -> list[list[_Token]]:
     """The content words of a sentence, those together that only blanks part."""
     named = {t for kind in asked.wants for t in KIND_WORDS.get(kind, ())}
-    silent = STOP_WORDS | META_WORDS | LIGHT_VERBS | FOREIGN.get(language_of(frozenset(words(line))), STOP_WORDS)
+    silent = STOP_WORDS | META_WORDS | LIGHT_VERBS | FOREIGN_STOP_WORDS.get(language_of(frozenset(words(line))), STOP_WORDS)
     runs: list[list[_Token]] = []
     before = -1
     for m in WORD.finditer(line):
@@ -181,11 +181,11 @@ def undone(asked: Question, spans: Sequence[Span]) -> bool:
 
 def own_deeds(spans: Sequence[Span]) -> list[Span]:
     """The spans in which the person tells of something done: the nearest to a deed that none of them tells."""
-    return [s for s in spans if any(w.endswith("ed") or w in BASES for w in _OWN_DEED.findall(s.text.lower()))]
+    return [s for s in spans if any(w.endswith("ed") or w in IRREGULAR_BASES for w in _OWN_DEED.findall(s.text.lower()))]
 
 
 def _does(deed: str, text: str) -> bool:
-    return any(BASES.get(w, w) == deed or stem(w) == stem(deed) for w in words(text))
+    return any(IRREGULAR_BASES.get(w, w) == deed or stem(w) == stem(deed) for w in words(text))
 
 
 def _source(span: Span) -> str:

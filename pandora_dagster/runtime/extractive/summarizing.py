@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pandora_dagster.contracts.answers import TurnSummary
 from pandora_dagster.contracts.calls import PromptPack
-from pandora_dagster.contracts.ports import CountsTokens
+from pandora_dagster.contracts.ports import TokenMeasure
 from pandora_dagster.runtime.extractive.fitting import Draft, largest
 from pandora_dagster.runtime.extractive.matching import META_WORDS, STOP_WORDS, stem, words
 from pandora_dagster.runtime.extractive.planning import results
@@ -25,7 +25,7 @@ _MOST_TOPICS = 5
 _LONGEST_TOPIC = 40
 
 
-def summarize(pack: PromptPack, counter: CountsTokens) -> Draft:
+def summarize(pack: PromptPack, counter: TokenMeasure) -> Draft:
     """004 section 11.2's TurnSummary from verbatim sentences; a sentence too long for it is left out, never cut."""
     context = ContextDocument.parse(pack.document("context.md"))
     query = pack.query

@@ -13,13 +13,13 @@ from pandora_dagster.errors import RuntimeUnreachableError
 
 _LONGEST_LINE = 64 * 1024 * 1024
 _ENDS_WITHIN_S = 30.0
-_SAID = 2_000
+_STDERR_TAIL = 2_000
 """Characters of what it said last, for the sentence that tells of its end."""
 Line = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Engine:
+class OfflineEngine:
     """A worker of one server of the runtime file, on one event loop; started by its first question, and again where it died."""
 
     where: str
@@ -35,7 +35,7 @@ class Engine:
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     _last: str = ""
 
-    async def asked(self, question: Line) -> Line:
+    async def ask(self, question: Line) -> Line:
         """The worker's line about one question; raises RuntimeUnreachableError where it can not be started, or ends meanwhile."""
         await self.ready()
         name, answer = f"q{next(self._numbers)}/", asyncio.get_running_loop().create_future()
@@ -78,25 +78,25 @@ class Engine:
                 *self.command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=dict(self.environment), limit=_LONGEST_LINE
             )
         except OSError as error:
-            raise self._gone(f"{self.command[0]}: {error.strerror or error}") from error
+            raise self._exit_error(f"{self.command[0]}: {error.strerror or error}") from error
         self._process, self._last = process, ""
         beside = asyncio.create_task(self._listen(process))
         try:
             async with asyncio.timeout(self.start_s):
-                told = await _line_of(process)
+                told = await _read_line(process)
         except TimeoutError:
             process.kill()
-            raise self._gone(f"not ready within {self.start_s:g} s") from None
+            raise self._exit_error(f"not ready within {self.start_s:g} s") from None
         if told is None or not told.get("ready"):
             await process.wait()
             await asyncio.gather(beside, return_exceptions=True)
-            raise self._gone(f"it ended with {process.returncode} while starting")
+            raise self._exit_error(f"it ended with {process.returncode} while starting")
         self.places = int(told["places"])
         self._reading = asyncio.create_task(self._read(process, beside))
 
     async def _read(self, process: Process, beside: asyncio.Task[None]) -> None:
         """Hand each line to whoever asked; when there are no more, nobody waits any longer."""
-        while (line := await _line_of(process)) is not None:
+        while (line := await _read_line(process)) is not None:
             answer = self._waiting.get(str(line.get("id")))
             if answer is not None and not answer.done():
                 answer.set_result(line)
@@ -104,21 +104,21 @@ class Engine:
         await asyncio.gather(beside, return_exceptions=True)
         for answer in self._waiting.values():
             if not answer.done():
-                answer.set_exception(self._gone(f"it ended with {process.returncode}"))
+                answer.set_exception(self._exit_error(f"it ended with {process.returncode}"))
 
     async def _listen(self, process: Process) -> None:
         while process.stderr is not None and (said := await process.stderr.read(65_536)):
-            self._last = (self._last + said.decode(errors="replace"))[-_SAID:]
+            self._last = (self._last + said.decode(errors="replace"))[-_STDERR_TAIL:]
 
     async def _send(self, what: Line) -> None:
         process = self._process
         if process is None or process.stdin is None or process.returncode is not None:
-            raise self._gone("it is not there")
+            raise self._exit_error("it is not there")
         process.stdin.write(json.dumps(what).encode() + b"\n")
         with contextlib.suppress(ConnectionError):  # its end is told to whoever waits
             await process.stdin.drain()
 
-    def _gone(self, what: str) -> RuntimeUnreachableError:
+    def _exit_error(self, what: str) -> RuntimeUnreachableError:
         lines = [line for line in self._last.splitlines() if line.strip()]
         said = f" ({lines[-1].strip()[:300]})" if lines else ""
         return RuntimeUnreachableError(
@@ -127,7 +127,7 @@ class Engine:
         )
 
 
-async def _line_of(process: Process) -> Line | None:
+async def _read_line(process: Process) -> Line | None:
     """The worker's next line; None where it has ended."""
     line = await process.stdout.readline() if process.stdout else b""
     try:

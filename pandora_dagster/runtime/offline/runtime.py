@@ -11,14 +11,14 @@ from typing import Any, cast
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import ConfigurationError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
-from pandora_dagster.runtime.offline.engine import Engine, Line
-from pandora_dagster.runtime.serving.launch import Service, environment, services, with_fraction
-from pandora_dagster.runtime.sglang.answers import whole
+from pandora_dagster.runtime.offline.engine import OfflineEngine, Line
+from pandora_dagster.runtime.serving.launch import Service, environment, services, full_command
+from pandora_dagster.runtime.sglang.answers import complete_reply
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
-from pandora_dagster.runtime.sglang.requests import Request, request_for
+from pandora_dagster.runtime.sglang.requests import Request, completion_request
 
 WORKER = Path(__file__).with_name("worker.py")
-_FIRST_PLACES = 16
+_INITIAL_CAPACITY = 16
 
 
 class OfflineRuntime:
@@ -33,7 +33,7 @@ class OfflineRuntime:
         self.endpoints = endpoints
         self._services = {one.name: one for one in services(endpoints, python=python, program=(str(WORKER),))}
         self._environ = environ
-        self._engines: dict[str, Engine] = {}
+        self._engines: dict[str, OfflineEngine] = {}
         self._places: dict[str, asyncio.Semaphore] = {}
         self._attempts = itertools.count(1)
         if missing := {endpoints[layer].name for layer in ModelLayer} - self._services.keys():
@@ -52,29 +52,29 @@ class OfflineRuntime:
         """The layer's temperature, for recipes that name none."""
         return self.endpoints[layer].temperature
 
-    def places(self) -> int:
+    def max_concurrent_calls(self) -> int:
         """Calls at once, all engines together; an engine that was not needed yet counts with what is usual."""
         names = {self.endpoints[layer].name for layer in ModelLayer}
-        return sum(self._engines[name].places if name in self._engines else _FIRST_PLACES for name in names)
+        return sum(self._engines[name].places if name in self._engines else _INITIAL_CAPACITY for name in names)
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         """One answer within `timeout_s` seconds from when the call has its place, told in one piece; raises ModelError."""
         endpoint, came = self.endpoints[pack.layer], time.perf_counter()
-        request = request_for(pack, endpoint, attempt=next(self._attempts))
+        request = completion_request(pack, endpoint, attempt=next(self._attempts))
         engine = self._engine(endpoint)
         await engine.ready()
         async with self._places.setdefault(endpoint.name, asyncio.Semaphore(engine.places)):
             began = time.perf_counter()
             try:
                 async with asyncio.timeout(timeout_s):
-                    line = await engine.asked({**_said(request), "sampling": _sampling(request)})
+                    line = await engine.ask({**_model_input(request), "sampling": _sampling(request)})
             except TimeoutError:
                 raise ModelTimeoutError(
                     f"{endpoint}: no complete answer within {timeout_s:g} s: expected one within the recipe's timeout_ms",
                     hint="Raise timeout_ms in the recipe, or lower --max-running-requests among the server's options.",
                 ) from None
             latency = (time.perf_counter() - began) * 1_000
-        reply = whole(_text(line, endpoint), line.get("finish_reason"), thought=False, usage=_usage(line), endpoint=endpoint)
+        reply = complete_reply(_text(line, endpoint), line.get("finish_reason"), thought=False, usage=_usage(line), endpoint=endpoint)
         if on_words is not None and reply.text:
             on_words(reply.text)
         usage, queued = reply.usage or Usage(), (began - came) * 1_000
@@ -84,7 +84,7 @@ class OfflineRuntime:
         """The prompt's tokens as the engine reads it, template and all; None where it can not be told."""
         endpoint = self.endpoints[pack.layer]
         try:
-            line = await self._engine(endpoint).asked({**_said(request_for(pack, endpoint, attempt=0)), "count": True})
+            line = await self._engine(endpoint).ask({**_model_input(completion_request(pack, endpoint, attempt=0)), "count": True})
         except RuntimeUnreachableError:
             return None
         return cast(int | None, line.get("prompt"))
@@ -95,20 +95,20 @@ class OfflineRuntime:
         self._engines.clear()
         self._places.clear()
 
-    def _engine(self, endpoint: Endpoint) -> Engine:
+    def _engine(self, endpoint: Endpoint) -> OfflineEngine:
         if endpoint.name not in self._engines:
             service = self._services[endpoint.name]
             self._engines[endpoint.name] = _engine(service, endpoint, self._environ)
         return self._engines[endpoint.name]
 
 
-def _engine(service: Service, endpoint: Endpoint, environ: Mapping[str, str]) -> Engine:
+def _engine(service: Service, endpoint: Endpoint, environ: Mapping[str, str]) -> OfflineEngine:
     where = f"{endpoint.layer} offline ({service.name})"
-    command = with_fraction(service, service.launch.memory_fraction)
-    return Engine(where, command, environment(service, environ), service.launch.start_s)
+    command = full_command(service, service.launch.memory_fraction)
+    return OfflineEngine(where, command, environment(service, environ), service.launch.start_s)
 
 
-def _said(request: Request) -> dict[str, Any]:
+def _model_input(request: Request) -> dict[str, Any]:
     """What the model reads: messages under its template, or plain text."""
     if request.chat:
         return {"messages": list(request.messages), "template": {"enable_thinking": False}}

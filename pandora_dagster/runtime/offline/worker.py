@@ -44,13 +44,13 @@ class Worker:
             if "abort" in asked:
                 self.engine.tokenizer_manager.abort_request(rid=asked["abort"])
                 continue
-            task = loop.create_task(self.answered(asked))
+            task = loop.create_task(self.answer(asked))
             self.tasks[asked["id"]] = task
             task.add_done_callback(lambda _, name=asked["id"]: self.tasks.pop(name, None))
         for task in list(self.tasks.values()):
             task.cancel()
 
-    async def answered(self, asked):
+    async def answer(self, asked):
         try:
             tokens = self.tokens(asked)
             if asked.get("count"):

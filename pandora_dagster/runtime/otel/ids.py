@@ -7,14 +7,14 @@ from threading import local
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 
-class Ids(RandomIdGenerator):
+class SpanIds(RandomIdGenerator):
     """By chance, but for the span of a turn: its calls, told before it, name it as their parent already."""
 
     def __init__(self) -> None:
         self._given = local()
 
     @contextmanager
-    def being(self, trace_id: int, span_id: int) -> Generator[None]:
+    def use_ids(self, trace_id: int, span_id: int) -> Generator[None]:
         """The next span that this thread starts has these."""
         self._given.ids = (trace_id, span_id)
         try:

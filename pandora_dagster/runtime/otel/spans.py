@@ -18,16 +18,16 @@ _TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.us
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
-class Spans:
+class CallSpans:
     """Spans on their way to `processor`: one for every call, and above those of a turn one for the turn, whose trace they are."""
 
     def __init__(self, processor: "SpanProcessor") -> None:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        from pandora_dagster.runtime.otel.ids import Ids
+        from pandora_dagster.runtime.otel.ids import SpanIds
 
-        self._ids = Ids()
+        self._ids = SpanIds()
         provider = TracerProvider(resource=Resource.create({"service.name": "pandora-dagster"}), id_generator=self._ids)
         provider.add_span_processor(processor)
         self._tracer = provider.get_tracer("pandora_dagster")
@@ -36,7 +36,7 @@ class Spans:
         """A call's span, with the times of its call, below that of its turn."""
         from opentelemetry import trace
 
-        trace_id, span_id = ids_of(record)
+        trace_id, span_id = span_ids(record)
         sampled = trace.TraceFlags(trace.TraceFlags.SAMPLED)
         parent = trace.NonRecordingSpan(trace.SpanContext(trace_id, span_id, is_remote=True, trace_flags=sampled))
         start, end = _times(record)
@@ -44,7 +44,7 @@ class Spans:
             f"chat {record.model or record.runtime}",
             context=trace.set_span_in_context(parent),
             kind=trace.SpanKind.CLIENT,
-            attributes=attributes_of(record),
+            attributes=call_attributes(record),
             start_time=start,
         )
         if not record.success:
@@ -59,11 +59,11 @@ class Spans:
         if not records:
             return
         times = [_times(record) for record in records]
-        with self._ids.being(*ids_of(records[0])):
+        with self._ids.use_ids(*span_ids(records[0])):
             span = self._tracer.start_span(
                 "invoke_agent pandora",
                 context=Context(),
-                attributes=attributes_of_turn(records),
+                attributes=turn_attributes(records),
                 start_time=min(start for start, _ in times),
             )
         if not records[-1].success:
@@ -71,12 +71,12 @@ class Spans:
         span.end(max(end for _, end in times))
 
 
-def wanted(environ: Mapping[str, str]) -> bool:
+def is_exporter_configured(environ: Mapping[str, str]) -> bool:
     """Whether an exporter is configured."""
     return any(environ.get(name) for name in _ENDPOINTS) and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
 
 
-def exported() -> Spans:
+def exporting_spans() -> CallSpans:
     """What sends spans to the configured endpoint, in the background; what waits is sent when the process ends.
 
     Raises ConfigurationError where the package is missing.
@@ -89,12 +89,12 @@ def exported() -> Spans:
             f"{_ENDPOINTS[0]}: set, but {missing.name} is not installed: expected the extra otel",
             hint="pip install pandora-dagster[otel], or unset the variable.",
         ) from None
-    return Spans(BatchSpanProcessor(OTLPSpanExporter()))
+    return CallSpans(BatchSpanProcessor(OTLPSpanExporter()))
 
 
-def attributes_of_turn(records: Sequence[CallRecord]) -> dict[str, str | int | float | bool | tuple[str, ...]]:
+def turn_attributes(records: Sequence[CallRecord]) -> dict[str, str | int | float | bool | tuple[str, ...]]:
     """What a turn's calls came to; the person's id is not among it."""
-    first, calls = records[0], [attributes_of(record) for record in records]
+    first, calls = records[0], [call_attributes(record) for record in records]
     told: dict[str, str | int | float | bool | tuple[str, ...]] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "pandora",
@@ -109,7 +109,7 @@ def attributes_of_turn(records: Sequence[CallRecord]) -> dict[str, str | int | f
     return {name: value for name, value in told.items() if value != ""}
 
 
-def attributes_of(record: CallRecord) -> dict[str, str | int | float | bool | tuple[str, ...]]:
+def call_attributes(record: CallRecord) -> dict[str, str | int | float | bool | tuple[str, ...]]:
     """The span's attributes: the semantic conventions' names, and the project's own under `pandora.`."""
     told: dict[str, str | int | float | bool | tuple[str, ...]] = {
         "gen_ai.operation.name": "chat",
@@ -138,7 +138,7 @@ def attributes_of(record: CallRecord) -> dict[str, str | int | float | bool | tu
     return {name: value for name, value in told.items() if value != ""}
 
 
-def ids_of(record: CallRecord) -> tuple[int, int]:
+def span_ids(record: CallRecord) -> tuple[int, int]:
     """Trace and parent span of a record: the same for all calls of one revision of a turn, its own for a call without a turn."""
     whose = f"{record.user_id}:{record.turn_id}:{record.revision}" if record.turn_id else record.call_id
     digest = sha256(whose.encode()).digest()

@@ -9,23 +9,23 @@ from http.client import HTTPException
 from pandora_dagster.runtime.sglang.endpoints import Server
 
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-_LARGEST = 4_000_000
+_MAX_BYTES = 4_000_000
 _ANSWER_S = 5.0
 _BUSY = ("sglang:num_running_reqs", "sglang:num_queue_reqs")
 
 
 async def is_ready(server: Server) -> bool:
     """Whether `/health` answers 200: SGLang says 503 while it starts."""
-    return await asyncio.to_thread(_fetched, f"{server.url}/health") is not None
+    return await asyncio.to_thread(_fetch, f"{server.url}/health") is not None
 
 
-async def requests_of(server: Server) -> int | None:
+async def active_requests(server: Server) -> int | None:
     """Requests that it works on or lets wait, as its `/metrics` say; None where it does not tell."""
-    body = await asyncio.to_thread(_fetched, f"{server.url}/metrics")
-    return None if body is None else requests_in(body.decode(errors="replace"))
+    body = await asyncio.to_thread(_fetch, f"{server.url}/metrics")
+    return None if body is None else parse_active_requests(body.decode(errors="replace"))
 
 
-def requests_in(metrics: str) -> int | None:
+def parse_active_requests(metrics: str) -> int | None:
     """The sum over the lines of running and queued requests."""
     lines = [line for line in metrics.splitlines() if line.partition("{")[0].partition(" ")[0] in _BUSY]
     try:
@@ -34,7 +34,7 @@ def requests_in(metrics: str) -> int | None:
         return None
 
 
-def is_taken(server: Server) -> bool:
+def is_port_taken(server: Server) -> bool:
     """Whether somebody listens where this server should."""
     try:
         with socket.create_connection((server.host, server.port), timeout=1.0):
@@ -43,9 +43,9 @@ def is_taken(server: Server) -> bool:
         return False
 
 
-def _fetched(url: str) -> bytes | None:
+def _fetch(url: str) -> bytes | None:
     try:
         with _DIRECT.open(url, timeout=_ANSWER_S) as answer:
-            return answer.read(_LARGEST) if answer.status == 200 else None
+            return answer.read(_MAX_BYTES) if answer.status == 200 else None
     except (urllib.error.URLError, OSError, HTTPException, ValueError):
         return None

@@ -15,13 +15,13 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pandora_dagster.errors import StoreError
-from pandora_dagster.runtime.serving.leash import end_group, identity, runs
+from pandora_dagster.runtime.serving.leash import end_group, process_identity, is_group_alive
 
-_LARGEST = 1_000_000
+_MAX_BYTES = 1_000_000
 _TAIL = 32_768
 
 
-class Standing(BaseModel):
+class ServerStatus(BaseModel):
     """How one server stands. `state` is one of the words of `keeper.py`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -33,7 +33,7 @@ class _Serving(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
     pid: int
     identity: str
-    servers: dict[str, Standing]
+    servers: dict[str, ServerStatus]
 
 
 class _Process(BaseModel):
@@ -54,7 +54,7 @@ class ServingFolder:
     def process(self, name: str) -> Path:
         return self.path / f"{name}.process"
 
-    def said_last(self, name: str, lines: int = 12) -> tuple[str, ...]:
+    def last_log_lines(self, name: str, lines: int = 12) -> tuple[str, ...]:
         """The last lines of a server's log."""
         try:
             with self.log(name).open("rb") as file:
@@ -78,9 +78,9 @@ class ServingFolder:
             raise StoreError(f"{self.path}: cannot lock: {fault.strerror or fault}") from fault
         return lock
 
-    def tell(self, standings: Mapping[str, Standing]) -> None:
+    def write_statuses(self, standings: Mapping[str, ServerStatus]) -> None:
         """Write who serves and how all stand."""
-        told = _Serving(pid=os.getpid(), identity=identity(os.getpid()), servers=dict(standings))
+        told = _Serving(pid=os.getpid(), identity=process_identity(os.getpid()), servers=dict(standings))
         path = self.path / "serving.json"
         part = path.with_name("serving.json.part")
         try:
@@ -89,14 +89,14 @@ class ServingFolder:
         except OSError as fault:
             raise StoreError(f"{path}: cannot write: {fault.strerror or fault}") from fault
 
-    def leave(self) -> None:
+    def clear(self) -> None:
         """Nobody serves any more."""
         (self.path / "serving.json").unlink(missing_ok=True)
 
-    def standings(self) -> dict[str, Standing] | None:
+    def statuses(self) -> dict[str, ServerStatus] | None:
         """How the servers stand, None where no `pandora serve` runs over this store."""
         found = self._serving()
-        return found.servers if found and _same(found.pid, found.identity) else None
+        return found.servers if found and _is_same_process(found.pid, found.identity) else None
 
     def _serving(self) -> _Serving | None:
         text = _read(self.path / "serving.json")
@@ -105,7 +105,7 @@ class ServingFolder:
         except ValidationError:
             return None
 
-    def want(self, name: str) -> None:
+    def request_start(self, name: str) -> None:
         """A call needs this server now; raises StoreError."""
         path = self.path / f"{name}.wanted"
         try:
@@ -114,7 +114,7 @@ class ServingFolder:
         except OSError as fault:
             raise StoreError(f"{path}: cannot touch: {fault.strerror or fault}") from fault
 
-    def wanted_at(self, name: str) -> float:
+    def start_requested_at(self, name: str) -> float:
         """When a call last needed it, in seconds since 1970; 0 for never."""
         try:
             return (self.path / f"{name}.wanted").stat().st_mtime
@@ -124,42 +124,42 @@ class ServingFolder:
     def end_orphans(self, grace_s: float, *, tell: Callable[[str], None] = lambda name: None) -> None:
         """End servers that outlived their `pandora serve`. To be called with the lock held."""
         for path in sorted(self.path.glob("*.process")):
-            if _running(path) is not None:
+            if _running_group(path) is not None:
                 tell(path.stem)
-            self.end_left(path.stem, grace_s)
+            self.end_leftover(path.stem, grace_s)
 
-    def end_left(self, name: str, grace_s: float) -> None:
+    def end_leftover(self, name: str, grace_s: float) -> None:
         """End what still runs of the server that was started under this name."""
-        group = _running(self.process(name))
+        group = _running_group(self.process(name))
         if group is not None:
             end_group(group, grace_s)
         self.process(name).unlink(missing_ok=True)
 
 
-def _running(record: Path) -> int | None:
+def _running_group(record: Path) -> int | None:
     """The process group of a recorded server, None where nothing of it runs."""
     try:
         known = _Process.model_validate_json(_read(record))
     except ValidationError:
         return None
-    runs_still = known.pid > 1 and (_same(known.pid, known.identity) or _left_behind(known))
+    runs_still = known.pid > 1 and (_is_same_process(known.pid, known.identity) or _has_leftovers(known))
     return known.pid if runs_still else None
 
 
-def _same(pid: int, known: str) -> bool:
+def _is_same_process(pid: int, known: str) -> bool:
     """Whether this very process still runs."""
-    return bool(known) and identity(pid) == known
+    return bool(known) and process_identity(pid) == known
 
 
-def _left_behind(process: _Process) -> bool:
+def _has_leftovers(process: _Process) -> bool:
     """Whether processes of its group run on without it: its number is nobody else's while they do, in one run of the machine."""
-    this_boot = identity(os.getpid()).partition("/")[0]
+    this_boot = process_identity(os.getpid()).partition("/")[0]
     gone = not Path(f"/proc/{process.pid}").exists()
-    return gone and process.identity.partition("/")[0] == this_boot and runs(process.pid)
+    return gone and process.identity.partition("/")[0] == this_boot and is_group_alive(process.pid)
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")[:_LARGEST]
+        return path.read_text(encoding="utf-8", errors="replace")[:_MAX_BYTES]
     except OSError:
         return ""

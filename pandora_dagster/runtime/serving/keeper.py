@@ -11,14 +11,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from pandora_dagster.runtime.serving import leash
-from pandora_dagster.runtime.serving.asking import is_ready, is_taken, requests_of
-from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
+from pandora_dagster.runtime.serving.asking import is_ready, is_port_taken, active_requests
+from pandora_dagster.runtime.serving.folder import ServingFolder, ServerStatus
 from pandora_dagster.runtime.serving.launch import Service
 
 _LOG_BYTES = 16 * 1024 * 1024
 
 
-class State(StrEnum):
+class ServerState(StrEnum):
     """How a server stands."""
 
     WAITS = "waits"
@@ -34,7 +34,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SupervisionTiming:
     """How patient a keeper is; seconds."""
 
     look_s: float = 3.0
@@ -51,7 +51,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
+class SupervisorContext:
     """What a keeper works with. `turns`: a lock for each GPU of the service, held while a server starts on it."""
 
     folder: ServingFolder
@@ -60,75 +60,75 @@ class Care:
     """The whole command, made when it is needed: what is free on the GPU is known only then."""
     environment: Mapping[str, str]
     ending: asyncio.Event
-    tell: Callable[[str, Standing], None]
-    pace: Pace
+    report: Callable[[str, ServerStatus], None]
+    pace: SupervisionTiming
 
 
-class Keeper:
+class ServerSupervisor:
     """Keeps `service` up until `care.ending` is set, or it is given up."""
 
-    def __init__(self, service: Service, care: Care) -> None:
+    def __init__(self, service: Service, care: SupervisorContext) -> None:
         self._service, self._care = service, care
         self._deaths: deque[float] = deque()
         self._used = 0.0
 
-    async def keep(self) -> None:
+    async def supervise(self) -> None:
         while not self._care.ending.is_set():
-            if self._service.launch.cold and not await self._called():
+            if self._service.launch.cold and not await self._wait_for_call():
                 break
-            why = await self._one_life()
-            if why is not None and not await self._begins_again(why):
+            why = await self._run_once()
+            if why is not None and not await self._back_off(why):
                 return
-        self._tell(State.STOPPED)
+        self._report(ServerState.STOPPED)
 
-    async def _called(self) -> bool:
+    async def _wait_for_call(self) -> bool:
         """Waits for a call that needs a cold server; False where the end comes first."""
         since = time.time()
-        self._tell(State.ASLEEP, "starts at the first call")
+        self._report(ServerState.ASLEEP, "starts at the first call")
         before = self._used or since - self._care.pace.look_s
-        while self._care.folder.wanted_at(self._service.name) <= before:
+        while self._care.folder.start_requested_at(self._service.name) <= before:
             if await self._ends_within(self._care.pace.look_while_starting_s):
                 return False
         return True
 
-    async def _begins_again(self, why: str) -> bool:
+    async def _back_off(self, why: str) -> bool:
         """Waits as long as its deaths ask for; False where there were too many."""
         pace, now = self._care.pace, time.monotonic()
         self._deaths.append(now)
         while now - self._deaths[0] > pace.within_s:
             self._deaths.popleft()
         if len(self._deaths) >= pace.most_deaths:
-            last = "\n".join(self._care.folder.said_last(self._service.name))
-            self._tell(State.GIVEN_UP, f"{why}; {len(self._deaths)} times within {pace.within_s:g} s; its last words:\n{last}")
+            last = "\n".join(self._care.folder.last_log_lines(self._service.name))
+            self._report(ServerState.GIVEN_UP, f"{why}; {len(self._deaths)} times within {pace.within_s:g} s; its last words:\n{last}")
             return False
         pause = min(pace.longest_pause_s, pace.first_pause_s * 2 ** (len(self._deaths) - 1))
-        self._tell(State.RESTARTS, f"{why}; again in {pause:g} s")
+        self._report(ServerState.RESTARTS, f"{why}; again in {pause:g} s")
         await self._ends_within(pause)
         return True
 
-    async def _one_life(self) -> str | None:
+    async def _run_once(self) -> str | None:
         """From start to end; why it died, None where it was meant to end."""
         async with AsyncExitStack() as held:
             if any(turn.locked() for turn in self._care.turns):
-                self._tell(State.WAITS, "another server starts on its GPU")
+                self._report(ServerState.WAITS, "another server starts on its GPU")
             for turn in self._care.turns:
                 await held.enter_async_context(turn)
             if self._care.ending.is_set():
                 return None
-            if await asyncio.to_thread(is_taken, self._service.server):
+            if await asyncio.to_thread(is_port_taken, self._service.server):
                 return f"port {self._service.server.port} is in use by something else"
             try:
-                process = await self._started()
+                process = await self._start()
             except OSError as fault:
                 return f"could not be started: {fault.strerror or fault}"
             try:
-                why = await self._until_ready(process)
+                why = await self._wait_until_ready(process)
                 await held.aclose()
-                return why if why is not None or self._care.ending.is_set() else await self._while_ready(process)
+                return why if why is not None or self._care.ending.is_set() else await self._watch(process)
             finally:
-                await self._ended(process)
+                await self._stop(process)
 
-    async def _started(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> asyncio.subprocess.Process:
         care, name = self._care, self._service.name
         command = await asyncio.to_thread(care.command, self._service)
         return await asyncio.create_subprocess_exec(
@@ -142,55 +142,55 @@ class Keeper:
             start_new_session=True,
         )
 
-    async def _ended(self, process: asyncio.subprocess.Process) -> None:
+    async def _stop(self, process: asyncio.subprocess.Process) -> None:
         """Let go of the server and wait until nothing of it runs."""
         if process.stdin is not None:
             process.stdin.close()
         await process.wait()
-        await asyncio.to_thread(self._care.folder.end_left, self._service.name, self._care.pace.grace_s)  # of a leash that was killed
+        await asyncio.to_thread(self._care.folder.end_leftover, self._service.name, self._care.pace.grace_s)  # of a leash that was killed
 
-    async def _until_ready(self, process: asyncio.subprocess.Process) -> str | None:
+    async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> str | None:
         began = time.monotonic()
         patience = self._service.launch.start_s
         while time.monotonic() - began < patience:
-            self._tell(State.STARTING, f"{time.monotonic() - began:.0f} s")
-            if await self._over(process, self._care.pace.look_while_starting_s):
-                return self._death(process)
+            self._report(ServerState.STARTING, f"{time.monotonic() - began:.0f} s")
+            if await self._exits_within(process, self._care.pace.look_while_starting_s):
+                return self._exit_reason(process)
             if await is_ready(self._service.server):
-                self._tell(State.READY, f"started in {time.monotonic() - began:.0f} s")
+                self._report(ServerState.READY, f"started in {time.monotonic() - began:.0f} s")
                 return None
         return f"was not ready after {patience:g} s"
 
-    async def _while_ready(self, process: asyncio.subprocess.Process) -> str | None:
+    async def _watch(self, process: asyncio.subprocess.Process) -> str | None:
         self._used = time.time()
         silent_since: float | None = None
-        while not await self._over(process, self._care.pace.look_s):
+        while not await self._exits_within(process, self._care.pace.look_s):
             if await is_ready(self._service.server):
                 if silent_since is not None:
-                    self._tell(State.READY, "answers again")
+                    self._report(ServerState.READY, "answers again")
                 silent_since = None
             elif silent_since is None:
                 silent_since = time.monotonic()
-                self._tell(State.SILENT, "its /health does not answer")
+                self._report(ServerState.SILENT, "its /health does not answer")
             elif time.monotonic() - silent_since >= self._care.pace.silence_s:
                 return f"its /health did not answer for {self._care.pace.silence_s:g} s"
             if self._service.launch.cold and await self._idle():
                 return None
-        return self._death(process)
+        return self._exit_reason(process)
 
-    def _death(self, process: asyncio.subprocess.Process) -> str | None:
+    def _exit_reason(self, process: asyncio.subprocess.Process) -> str | None:
         if self._care.ending.is_set():
             return None
         return f"ended with exit code {process.returncode}"
 
     async def _idle(self) -> bool:
         """Whether nobody needed it for `idle_s`; a server that does not tell what it works on is taken to work."""
-        if await requests_of(self._service.server) != 0:
+        if await active_requests(self._service.server) != 0:
             self._used = time.time()
-        self._used = max(self._used, self._care.folder.wanted_at(self._service.name))
+        self._used = max(self._used, self._care.folder.start_requested_at(self._service.name))
         return time.time() - self._used > self._service.launch.idle_s
 
-    async def _over(self, process: asyncio.subprocess.Process, within_s: float) -> bool:
+    async def _exits_within(self, process: asyncio.subprocess.Process, within_s: float) -> bool:
         """Whether the server or everything ends within this time."""
         waits: set[asyncio.Task[object]] = {asyncio.create_task(process.wait()), asyncio.create_task(self._care.ending.wait())}
         done, still = await asyncio.wait(waits, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
@@ -206,5 +206,5 @@ class Keeper:
             return False
         return True
 
-    def _tell(self, state: State, says: str = "") -> None:
-        self._care.tell(self._service.name, Standing(state=state.value, says=says))
+    def _report(self, state: ServerState, says: str = "") -> None:
+        self._care.report(self._service.name, ServerStatus(state=state.value, says=says))

@@ -54,7 +54,7 @@ def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, pr
     purpose = ("--is-embedding",) if embeds else (*_ALWAYS, *_thinking(launch, any(use.thinking for use in uses)))
     command = (
         *_program(launch, program),
-        f"--model-path={_at_home(launch.model_path or server.model)}",
+        f"--model-path={_expand_home(launch.model_path or server.model)}",
         f"--served-model-name={server.model}",
         f"--host={server.host}",
         f"--port={server.port}",
@@ -70,8 +70,8 @@ def _service(name: str, server: Server, launch: Launch, endpoints: Endpoints, pr
 
 def _program(launch: Launch, program: tuple[str, ...]) -> tuple[str, ...]:
     if launch.command is not None:
-        return tuple(_at_home(word) for word in launch.command)
-    return (_at_home(launch.python or program[0]), *program[1:])
+        return tuple(_expand_home(word) for word in launch.command)
+    return (_expand_home(launch.python or program[0]), *program[1:])
 
 
 def _thinking(launch: Launch, may_think: bool) -> tuple[str, ...]:
@@ -88,12 +88,12 @@ def _variables(launch: Launch) -> dict[str, str]:
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, launch.gpus))}
 
 
-def _at_home(word: str) -> str:
+def _expand_home(word: str) -> str:
     """`~/models/x` as the shell would read it."""
     return str(Path(word).expanduser()) if word.startswith("~/") else word
 
 
-def with_fraction(service: Service, fraction: float | None) -> tuple[str, ...]:
+def full_command(service: Service, fraction: float | None) -> tuple[str, ...]:
     """The whole command; SGLang's fraction is one of the memory that is free when it starts."""
     return service.command if fraction is None else (*service.command, f"--mem-fraction-static={fraction:.3f}")
 

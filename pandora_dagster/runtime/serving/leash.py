@@ -30,24 +30,24 @@ class BoundedLog:
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path, self._limit = path, limit
-        self._file, self._size = self._begun(), 0
+        self._file, self._size = self._rotate(), 0
 
     def write(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
             if self._size + len(data) > self._limit:
-                file = self._begun()
+                file = self._rotate()
                 self._file.close()
                 self._file, self._size = file, 0
             self._file.write(data)
             self._size += len(data)
 
-    def _begun(self) -> BinaryIO:
+    def _rotate(self) -> BinaryIO:
         if self._path.exists():
             self._path.replace(self._path.with_name(self._path.name + ".1"))
         return self._path.open("ab", buffering=0)
 
 
-def identity(pid: int) -> str:
+def process_identity(pid: int) -> str:
     """What tells a process from a later one of the same number: the machine's start and its own; "" where there is none."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -64,12 +64,12 @@ def end_group(group: int, grace_s: float) -> None:
             return
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
-            if not runs(group):
+            if not is_group_alive(group):
                 return
             time.sleep(_POLL_S)
 
 
-def runs(group: int) -> bool:
+def is_group_alive(group: int) -> bool:
     """Whether a process of the group is alive; one that has ended and waits to be collected is not."""
     if not _signalled(group, 0):
         return False
@@ -96,7 +96,7 @@ def _signalled(group: int, number: int) -> bool:
     return True
 
 
-def _dies_with_parent() -> None:
+def _set_parent_death_signal() -> None:
     """Should the leash itself be killed, its server goes with it (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -110,7 +110,7 @@ def main(words: list[str]) -> int:
         os.set_blocking(end, False)
     signal.set_wakeup_fd(waker)
     for number in (signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, _noted)
+        signal.signal(number, _ignore_signal)
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -120,38 +120,38 @@ def main(words: list[str]) -> int:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_own_beginning,
+            preexec_fn=_prepare_child,
         )
     except OSError as fault:
         log.write(f"{command[0]}: {fault.strerror or fault}\n".encode())
         return 127
     _write_record(Path(record), server.pid)
     try:
-        return _held(server, log, awake, float(grace))
+        return _relay_output(server, log, awake, float(grace))
     finally:
         end_group(server.pid, 0)
         Path(record).unlink(missing_ok=True)
 
 
-def _noted(number: int, frame: FrameType | None) -> None:
+def _ignore_signal(number: int, frame: FrameType | None) -> None:
     """Nothing: the number comes through the wake-up pipe."""
 
 
-def _own_beginning() -> None:
+def _prepare_child() -> None:
     """In the server's process, before its program: signals as they come by default, and its end bound to this process's."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    _dies_with_parent()
+    _set_parent_death_signal()
 
 
 def _write_record(path: Path, pid: int) -> None:
     """Who runs, for the next `pandora serve` where this one ends without a word."""
     part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps({"pid": pid, "identity": identity(pid)}), encoding="utf-8")
+    part.write_text(json.dumps({"pid": pid, "identity": process_identity(pid)}), encoding="utf-8")
     part.replace(path)
 
 
-def _held(server: "subprocess.Popen[bytes]", log: BoundedLog, awake: int, grace_s: float) -> int:
+def _relay_output(server: "subprocess.Popen[bytes]", log: BoundedLog, awake: int, grace_s: float) -> int:
     """Copy what the server says until it ends, or the keeper lets go; its exit code."""
     assert server.stdout is not None  # noqa: S101 - a pipe was asked for
     says, hold = server.stdout.fileno(), sys.stdin.fileno()
@@ -164,7 +164,7 @@ def _held(server: "subprocess.Popen[bytes]", log: BoundedLog, awake: int, grace_
             end_group(server.pid, 0)
             break
         ready = select.select(watched, [], [], left)[0]
-        if says in ready and not _copied(says, log):
+        if says in ready and not _copy_chunk(says, log):
             watched.remove(says)
         told = awake in ready and signal.SIGTERM in os.read(awake, _CHUNK)
         let_go = hold in ready and not os.read(hold, 1)
@@ -175,12 +175,12 @@ def _held(server: "subprocess.Popen[bytes]", log: BoundedLog, awake: int, grace_
     if deadline is not None:
         end_group(server.pid, max(0.0, deadline - time.monotonic()))
     if says in watched:
-        _copied(says, log)
+        _copy_chunk(says, log)
     code = server.wait()
     return code if code >= 0 else 128 - code
 
 
-def _copied(source: int, log: BoundedLog) -> bool:
+def _copy_chunk(source: int, log: BoundedLog) -> bool:
     """Take what is there; False at its end."""
     try:
         while data := os.read(source, _CHUNK):

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pandora_dagster.runtime.serving.launch import Service
 
 GB = 10**9
-_ROUGHLY = 0.8
+_ESTIMATE_SHARE = 0.8
 """Of a GPU that a server has to itself, when it chooses its share; SGLang's own choice lies between 0.75 and 0.9."""
 
 
-_BESIDE = 3 * GB // 2
+_RESERVED_BYTES = 3 * GB // 2
 """Bytes that a server takes besides its share: CUDA's context, its graphs, activations."""
 
 
@@ -29,7 +29,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ModelSize:
     """A model's size, as far as it can be told: bytes of its weights, and of the keys and values of one token."""
 
     weights: int | None = None
@@ -39,7 +39,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ServerMemory:
     """One server's memory; bytes and tokens over all its GPUs, None where it can not be told."""
 
     service: Service
@@ -54,49 +54,49 @@ class Row:
 class MemoryPlan:
     """What each server would take. `faults`: why it can not be, each with what to do."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ServerMemory, ...]
     faults: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def memory_plan(services: Sequence[Service], sizes: Mapping[str, Size], gpus: Sequence[Gpu]) -> MemoryPlan:
+def memory_plan(services: Sequence[Service], sizes: Mapping[str, ModelSize], gpus: Sequence[Gpu]) -> MemoryPlan:
     """The plan of all servers at once, cold ones among them: they are started beside the others."""
     by_index = {gpu.index: gpu for gpu in gpus}
-    rows = tuple(_row(service, sizes.get(service.name, Size()), by_index) for service in services)
+    rows = tuple(_server_memory(service, sizes.get(service.name, ModelSize()), by_index) for service in services)
     if not gpus:
         return MemoryPlan(rows, (), ("no GPU found by nvidia-smi: whether the models fit was not checked",))
-    faults = [*_missing(services, by_index), *_shares(services, by_index), *(fault for row in rows for fault in _too_large(row))]
-    return MemoryPlan(rows, tuple(faults), (*_unknown(rows), *_tight(services, gpus)))
+    faults = [*_missing_gpu_faults(services, by_index), *_shares(services, by_index), *(fault for row in rows for fault in _too_large(row))]
+    return MemoryPlan(rows, tuple(faults), (*_unknown_size_notes(rows), *_tight_memory_faults(services, gpus)))
 
 
-def told_fraction(share: float | None, gpu: Gpu | None) -> float | None:
+def static_memory_fraction(share: float | None, gpu: Gpu | None) -> float | None:
     """`--mem-fraction-static` for a share of the whole GPU, from what is free on it now; at most 0.98."""
     if share is None or gpu is None:
         return share
     return min(0.98, share * gpu.total / max(1, gpu.free))
 
 
-def _row(service: Service, size: Size, gpus: Mapping[int, Gpu]) -> Row:
+def _server_memory(service: Service, size: ModelSize, gpus: Mapping[int, Gpu]) -> ServerMemory:
     told = service.launch.memory_fraction
-    weights = size.weights if size.weights is not None else _told_weights(service)
+    weights = size.weights if size.weights is not None else _stated_weights(service)
     source = size.source if size.weights is not None else ("weights_gb" if weights is not None else "weights unknown")
     there = [gpus[index] for index in service.gpus if index in gpus]
     if len(there) < len(service.gpus):
-        return Row(service, told, weights, None, source)
-    share = _ROUGHLY if told is None else told
+        return ServerMemory(service, told, weights, None, source)
+    share = _ESTIMATE_SHARE if told is None else told
     left = sum(int(gpu.total * share) for gpu in there) - (weights or 0)
     room = None
     if weights is not None and (left <= 0 or size.token is not None):
         room = max(0, left // (size.token or 1))
-    return Row(service, told, weights, room, source)
+    return ServerMemory(service, told, weights, room, source)
 
 
-def _told_weights(service: Service) -> int | None:
+def _stated_weights(service: Service) -> int | None:
     told = service.launch.weights_gb
     return None if told is None else int(told * GB)
 
 
-def _missing(services: Sequence[Service], gpus: Mapping[int, Gpu]) -> Iterator[str]:
+def _missing_gpu_faults(services: Sequence[Service], gpus: Mapping[int, Gpu]) -> Iterator[str]:
     for service in services:
         for index in service.gpus:
             if index not in gpus:
@@ -125,7 +125,7 @@ def _shares(services: Sequence[Service], gpus: Mapping[int, Gpu]) -> Iterator[st
             )
 
 
-def _too_large(row: Row) -> Iterator[str]:
+def _too_large(row: ServerMemory) -> Iterator[str]:
     """Weights that do not leave room for one request of the promised length."""
     name, context = row.service.name, row.service.server.context_length
     if row.room is None or row.weights is None:
@@ -136,19 +136,19 @@ def _too_large(row: Row) -> Iterator[str]:
         yield f"{name}: its KV cache holds {row.room:,} tokens, a request {context:,}: lower context_length or raise memory_fraction"
 
 
-def _tight(services: Sequence[Service], gpus: Sequence[Gpu]) -> Iterator[str]:
+def _tight_memory_faults(services: Sequence[Service], gpus: Sequence[Gpu]) -> Iterator[str]:
     """What the shares leave for what no share holds."""
     for gpu in gpus:
         here = [service for service in services if gpu.index in service.gpus and service.launch.memory_fraction is not None]
         left = gpu.total * (1 - sum(service.launch.memory_fraction or 0 for service in here))
-        if here and 0 <= left < _BESIDE * len(here):
+        if here and 0 <= left < _RESERVED_BYTES * len(here):
             yield (
                 f"GPU {gpu.index}: the shares leave {left / GB:.1f} GB for CUDA and the work of {len(here)} servers, "
-                f"which take about {_BESIDE / GB:g} GB each: lower memory_fraction if one runs out of memory"
+                f"which take about {_RESERVED_BYTES / GB:g} GB each: lower memory_fraction if one runs out of memory"
             )
 
 
-def _unknown(rows: Sequence[Row]) -> Iterator[str]:
+def _unknown_size_notes(rows: Sequence[ServerMemory]) -> Iterator[str]:
     for row in rows:
         if row.weights is None:
             yield f"{row.service.name}: its weights are not on this machine yet: weights_gb in its launch block says how large they are"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import cast
 
 from pandora_dagster.runtime.serving.launch import Service
-from pandora_dagster.runtime.serving.memory import Gpu, Size
+from pandora_dagster.runtime.serving.memory import Gpu, ModelSize
 
 _MIB = 2**20
 _QUERY = ("nvidia-smi", "--query-gpu=index,name,memory.total,memory.free", "--format=csv,noheader,nounits")
 _LARGEST_JSON = 16 * _MIB
-_MIXED = ("kv_lora_rank", "sliding_window_pattern", "linear_num_key_heads", "hybrid_override_pattern", "mamba_d_state")
+_MIXED_LAYER_KEYS = ("kv_lora_rank", "sliding_window_pattern", "linear_num_key_heads", "hybrid_override_pattern", "mamba_d_state")
 """Models that keep something else than keys and values of every layer."""
 
 
@@ -23,10 +23,10 @@ def gpus() -> tuple[Gpu, ...]:
         asked = subprocess.run(_QUERY, capture_output=True, text=True, timeout=20, check=False)  # noqa: S603 - fixed words
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return gpus_in(asked.stdout) if asked.returncode == 0 else ()
+    return parse_gpus(asked.stdout) if asked.returncode == 0 else ()
 
 
-def gpus_in(listed: str) -> tuple[Gpu, ...]:
+def parse_gpus(listed: str) -> tuple[Gpu, ...]:
     """GPUs of nvidia-smi's lines `0, NVIDIA H200, 143771, 143156` (MiB); one whose memory is not told is left out."""
     found: list[Gpu] = []
     for line in listed.splitlines():
@@ -36,15 +36,15 @@ def gpus_in(listed: str) -> tuple[Gpu, ...]:
     return tuple(found)
 
 
-def size_of(service: Service, *, home: Path, variables: Mapping[str, str]) -> Size:
+def model_size(service: Service, *, home: Path, variables: Mapping[str, str]) -> ModelSize:
     """The size of a service's model from its folder, or from where Hugging Face keeps what it fetched."""
     folder = model_folder(service.launch.model_path or service.server.model, home=home, variables=variables)
     if folder is None:
-        return Size()
+        return ModelSize()
     weights = sum(path.stat().st_size for path in _weight_files(folder))
     heads_apart = len(service.gpus)
     token = token_bytes(_read(folder / "config.json"), kv_bytes=_kv_bytes(service.launch.options), gpus=heads_apart)
-    return Size(weights or None, token, str(folder))
+    return ModelSize(weights or None, token, str(folder))
 
 
 def model_folder(path: str, *, home: Path, variables: Mapping[str, str]) -> Path | None:
@@ -77,7 +77,7 @@ def token_bytes(config: Mapping[str, object], *, kv_bytes: int = 2, gpus: int = 
     nested = config.get("text_config")
     text = cast(Mapping[str, object], nested) if isinstance(nested, dict) else config
     kinds = text.get("layer_types")
-    if any(text.get(word) for word in _MIXED) or (isinstance(kinds, list) and set(cast(list[str], kinds)) != {"full_attention"}):
+    if any(text.get(word) for word in _MIXED_LAYER_KEYS) or (isinstance(kinds, list) and set(cast(list[str], kinds)) != {"full_attention"}):
         return None
     layers, heads, width = (_number(text, word) for word in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
     kv_heads = _number(text, "num_key_value_heads") or heads

@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
 from pandora_dagster.errors import ConfigurationError, StoreError
-from pandora_dagster.runtime.serving.asking import is_taken
-from pandora_dagster.runtime.serving.folder import ServingFolder, Standing
-from pandora_dagster.runtime.serving.keeper import Care, Keeper, Pace, State
+from pandora_dagster.runtime.serving.asking import is_port_taken
+from pandora_dagster.runtime.serving.folder import ServingFolder, ServerStatus
+from pandora_dagster.runtime.serving.keeper import SupervisorContext, ServerSupervisor, SupervisionTiming, ServerState
 from pandora_dagster.runtime.serving.launch import Service, environment
 
 _REMEDY = "PANDORA_SGLANG_PYTHON must name the Python of an environment that has SGLang, the launch block a model it can load."
 
-OnChange = Callable[[Mapping[str, Standing]], None]
+OnChange = Callable[[Mapping[str, ServerStatus]], None]
 
 
-class Supervisor:
+class ServingSupervisor:
     """Keeps `services` up. `command` makes each one's command when it starts; `on_change` is told how all stand.
 
     On each of `gpus` one server starts at a time.
@@ -32,14 +32,14 @@ class Supervisor:
         environ: Mapping[str, str],
         gpus: Collection[int] = (),
         on_change: OnChange = lambda standings: None,
-        pace: Pace | None = None,
+        pace: SupervisionTiming | None = None,
     ) -> None:
         self._services, self._folder = tuple(services), folder
         self._command, self._environ, self._on_change = command, environ, on_change
         self._gpus = gpus
-        self._pace = pace or Pace()
+        self._pace = pace or SupervisionTiming()
         self._told_at = 0.0
-        self._standings = {service.name: Standing(state=State.WAITS) for service in services}
+        self._standings = {service.name: ServerStatus(state=ServerState.WAITS) for service in services}
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM; when it returns, nothing that it started runs.
@@ -49,13 +49,13 @@ class Supervisor:
         with ExitStack() as held:
             held.callback(self._folder.lock().release)
             self._folder.end_orphans(self._pace.grace_s, tell=self._found_orphan)
-            taken = [service for service in self._services if is_taken(service.server)]
+            taken = [service for service in self._services if is_port_taken(service.server)]
             if taken:
                 told = [f"{s.name}: port {s.server.port} of {s.server.base_url} is in use by something else" for s in taken]
                 raise ConfigurationError("\n".join(told), hint="End what listens there, or change base_url in the runtime file.")
-            held.callback(self._folder.leave)
+            held.callback(self._folder.clear)
             asyncio.run(self._serve())
-        if all(standing.state == State.GIVEN_UP for standing in self._standings.values()):
+        if all(standing.state == ServerState.GIVEN_UP for standing in self._standings.values()):
             told = f"{', '.join(self._standings)}: given up: expected a server that stays up"
             raise ConfigurationError(told, hint=f"{_REMEDY} Whole logs: {self._folder.path}.")
 
@@ -65,23 +65,23 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, ending.set)
         turns = {gpu: asyncio.Lock() for gpu in self._gpus}
-        self._folder.tell(self._standings)
+        self._folder.write_statuses(self._standings)
         async with asyncio.TaskGroup() as group:
             for service in self._services:
-                group.create_task(Keeper(service, self._care(service, turns, ending)).keep())
+                group.create_task(ServerSupervisor(service, self._supervisor_context(service, turns, ending)).supervise())
 
-    def _care(self, service: Service, turns: Mapping[int, asyncio.Lock], ending: asyncio.Event) -> Care:
-        return Care(
+    def _supervisor_context(self, service: Service, turns: Mapping[int, asyncio.Lock], ending: asyncio.Event) -> SupervisorContext:
+        return SupervisorContext(
             self._folder,
             tuple(turns[gpu] for gpu in sorted(service.gpus) if gpu in turns),
             self._command,
             environment(service, self._environ),
             ending,
-            self._tell,
+            self._report,
             self._pace,
         )
 
-    def _tell(self, name: str, standing: Standing) -> None:
+    def _report(self, name: str, standing: ServerStatus) -> None:
         before = self._standings[name]
         if before == standing:
             return
@@ -90,10 +90,10 @@ class Supervisor:
         if before.state != standing.state or now - self._told_at >= self._pace.retold_s:
             self._told_at = now
             with suppress(StoreError):  # a full disk ends no server
-                self._folder.tell(self._standings)
+                self._folder.write_statuses(self._standings)
         self._on_change(dict(self._standings))
 
     def _found_orphan(self, name: str) -> None:
         if name in self._standings:
-            self._standings[name] = Standing(state=State.WAITS, says="one of an earlier pandora serve is ended first")
+            self._standings[name] = ServerStatus(state=ServerState.WAITS, says="one of an earlier pandora serve is ended first")
             self._on_change(dict(self._standings))

@@ -12,29 +12,29 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from pandora_dagster.contracts.ports import Meters
+from pandora_dagster.contracts.ports import Metrics
 from pandora_dagster.contracts.words import Priority
 from pandora_dagster.errors import EndpointFullError, ModelError, ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.answers import Reply
-from pandora_dagster.runtime.sglang.breaker import Breaker
-from pandora_dagster.runtime.sglang.concurrency import Load
+from pandora_dagster.runtime.sglang.breaker import CircuitBreaker
+from pandora_dagster.runtime.sglang.concurrency import ServerLoad
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
-from pandora_dagster.runtime.sglang.places import Gate, Station, Ticket
+from pandora_dagster.runtime.sglang.places import AdmissionQueue, AddressSlots, Ticket
 
 _LOOK_EVERY_S = 0.5
-_LOOK_LEAST_OFTEN = 16
+_MAX_PROBE_BACKOFF = 16
 """A look takes a server 20 ms of its processor's time: where places stay as they are, each comes after twice the time of the last."""
 
 
-class Unmetered:
+class NullMeters:
     """Meters of a runtime that nobody watches."""
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None: ...
-    def level(self, name: str, value: float, **labels: str) -> None: ...
+    def gauge(self, name: str, value: float, **labels: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedReply:
     """An answer, the address that gave it, and the times in milliseconds."""
 
     reply: Reply
@@ -43,11 +43,11 @@ class Admitted:
     latency_ms: float
 
 
-Looks = Callable[[Endpoint], Awaitable[Load | None]]
+LoadProbe = Callable[[Endpoint], Awaitable[ServerLoad | None]]
 """What one address works on; None where it does not tell. Never raises."""
 
 
-async def _unseen(_: Endpoint) -> None:
+async def _no_load(_: Endpoint) -> None:
     """Of a server that nobody looks at."""
 
 
@@ -55,42 +55,42 @@ async def _unseen(_: Endpoint) -> None:
 class Admission:
     """Breakers hold for the process, gates for an event loop: what waits there belongs to it."""
 
-    meters: Meters = field(default_factory=Unmetered)
-    look: Looks = _unseen
+    meters: Metrics = field(default_factory=NullMeters)
+    look: LoadProbe = _no_load
     clock: Callable[[], float] = time.monotonic
     spread: Callable[[], float] = random.random
-    _breakers: dict[str, Breaker] = field(default_factory=dict[str, Breaker])
-    _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, Gate]] = field(
-        default_factory=WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, Gate]]
+    _breakers: dict[str, CircuitBreaker] = field(default_factory=dict[str, CircuitBreaker])
+    _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, AdmissionQueue]] = field(
+        default_factory=WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Server, AdmissionQueue]]
     )
-    _looking: dict[Gate, asyncio.Task[None]] = field(default_factory=dict[Gate, asyncio.Task[None]])
+    _looking: dict[AdmissionQueue, asyncio.Task[None]] = field(default_factory=dict[AdmissionQueue, asyncio.Task[None]])
 
-    async def admitted(self, endpoint: Endpoint, priority: Priority, send: Callable[[Endpoint], Awaitable[Reply]]) -> Admitted:
+    async def admit(self, endpoint: Endpoint, priority: Priority, send: Callable[[Endpoint], Awaitable[Reply]]) -> AdmittedReply:
         """The answer that `send` gets from one of the endpoint's addresses; raises ModelError with the time it waited for its place.
 
         `send` raises EndpointFullError only before it has told anybody a word of an answer.
         """
-        gate, came = self._gate(endpoint.server), self.clock()
-        ticket = gate.ticket(endpoint, priority)
+        gate, came = self._queue(endpoint.server), self.clock()
+        ticket = gate.issue_ticket(endpoint, priority)
         began = came
         try:
             while True:
                 if gate.full:
-                    self._look_after(gate, endpoint)
+                    self._start_load_probe(gate, endpoint)
                 station = await gate.enter(ticket)
                 began = self.clock()
-                self._shown(gate, station)
-                if (reply := await self._sent(gate, ticket, station, send)) is not None:
+                self._report_gauges(gate, station)
+                if (reply := await self._try_send(gate, ticket, station, send)) is not None:
                     break
         except ModelError as error:
             error.queued_ms = ((self.clock() if ticket.begun == 0 or isinstance(error, EndpointFullError) else began) - came) * 1_000
             raise
-        return Admitted(reply, station.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
+        return AdmittedReply(reply, station.server, (began - came) * 1_000, (self.clock() - began) * 1_000)
 
-    def places(self, servers: Iterable[Server]) -> int:
+    def capacity(self, servers: Iterable[Server]) -> int:
         """Calls that these servers take at once, all together, as the running loop has learned; one to try a server that was away."""
-        stations = [station for server in dict.fromkeys(servers) for station in self._gate(server).stations]
-        return sum(int(s.breaker.allows()) if s.breaker.is_open else s.concurrency.places for s in stations)
+        stations = [station for server in dict.fromkeys(servers) for station in self._queue(server).stations]
+        return sum(int(s.breaker.allows()) if s.breaker.is_open else s.concurrency.capacity for s in stations)
 
     def close(self) -> None:
         """Ends what looks at servers for the running loop."""
@@ -98,74 +98,74 @@ class Admission:
         for gate in [gate for gate, task in self._looking.items() if task.get_loop() is loop]:
             self._looking.pop(gate).cancel()
 
-    def address(self, server: Server) -> Server | None:
+    def available_address(self, server: Server) -> Server | None:
         """The first of the server's addresses that is not left alone, for what needs no place; None where all are."""
         known = ((one, self._breakers.get(one.base_url)) for one in server.addresses)
         return next((one for one, breaker in known if breaker is None or breaker.allows()), None)
 
-    async def _sent(self, gate: Gate, ticket: Ticket, station: Station, send: Callable[[Endpoint], Awaitable[Reply]]) -> Reply | None:
+    async def _try_send(self, gate: AdmissionQueue, ticket: Ticket, station: AddressSlots, send: Callable[[Endpoint], Awaitable[Reply]]) -> Reply | None:
         """One try; None where the server was full and the call has to claim a place again."""
         breaker, url = station.breaker, station.server.base_url
         try:
             reply = await send(replace(ticket.endpoint, server=station.server))
         except EndpointFullError as full:
             self.meters.count("pandora_server_full_total", server=url)
-            breaker.answered()
-            gate.refused(ticket, full)
+            breaker.record_success()
+            gate.record_refusal(ticket, full)
             return None
         except ModelError as error:
-            self._learned(breaker, error, url)
+            self._record_failure(breaker, error, url)
             raise
         except BaseException:
-            breaker.undecided()
+            breaker.record_undecided()
             raise
         else:
-            breaker.answered()
-            gate.answered(ticket)
+            breaker.record_success()
+            gate.record_answer(ticket)
             return reply
         finally:
             gate.leave(ticket)
-            self._shown(gate, station)
+            self._report_gauges(gate, station)
 
-    def _look_after(self, gate: Gate, endpoint: Endpoint) -> None:
+    def _start_load_probe(self, gate: AdmissionQueue, endpoint: Endpoint) -> None:
         """Sees to it that somebody looks at the addresses as long as calls wait for a place."""
         task = self._looking.get(gate)
         if task is None or task.done():
-            self._looking[gate] = asyncio.get_running_loop().create_task(self._look_while_waiting(gate, endpoint))
+            self._looking[gate] = asyncio.get_running_loop().create_task(self._probe_while_waiting(gate, endpoint))
 
-    async def _look_while_waiting(self, gate: Gate, endpoint: Endpoint) -> None:
-        times, known = 1, gate.places
+    async def _probe_while_waiting(self, gate: AdmissionQueue, endpoint: Endpoint) -> None:
+        times, known = 1, gate.capacity
         while True:
             await asyncio.sleep(_LOOK_EVERY_S * times)
             if not gate.waiting:
                 return
-            times = min(2 * times, _LOOK_LEAST_OFTEN) if gate.places == known else 1
-            known = gate.places
+            times = min(2 * times, _MAX_PROBE_BACKOFF) if gate.capacity == known else 1
+            known = gate.capacity
             for station in gate.stations:
                 if not station.breaker.is_open and (load := await self.look(replace(endpoint, server=station.server))):
-                    gate.seen(station, load)
+                    gate.record_load(station, load)
 
-    def _learned(self, breaker: Breaker, error: ModelError, url: str) -> None:
+    def _record_failure(self, breaker: CircuitBreaker, error: ModelError, url: str) -> None:
         """A refusal of the request is an answer of the server; a call that ran out of time says nothing of it, unless it was the probe."""
         if type(error) is RuntimeUnreachableError:
             self.meters.count("pandora_server_unreachable_total", server=url)
-            breaker.failed(str(error))
+            breaker.record_failure(str(error))
         elif isinstance(error, ModelTimeoutError):
-            breaker.timed_out(str(error))
+            breaker.record_timeout(str(error))
         else:
-            breaker.answered()
+            breaker.record_success()
 
-    def _gate(self, server: Server) -> Gate:
+    def _queue(self, server: Server) -> AdmissionQueue:
         gates = self._gates.setdefault(asyncio.get_running_loop(), {})
         if server not in gates:
             for one in server.addresses:
-                self._breakers.setdefault(one.base_url, Breaker(self.clock))
-            gates[server] = Gate(server, self._breakers, clock=self.clock, spread=self.spread)
+                self._breakers.setdefault(one.base_url, CircuitBreaker(self.clock))
+            gates[server] = AdmissionQueue(server, self._breakers, clock=self.clock, spread=self.spread)
         return gates[server]
 
-    def _shown(self, gate: Gate, station: Station) -> None:
+    def _report_gauges(self, gate: AdmissionQueue, station: AddressSlots) -> None:
         url = station.server.base_url
-        self.meters.level("pandora_server_places", station.concurrency.places, server=url)
-        self.meters.level("pandora_server_running", station.running, server=url)
-        self.meters.level("pandora_server_waiting", gate.waiting, server=url)
-        self.meters.level("pandora_server_left_alone", float(station.breaker.is_open), server=url)
+        self.meters.gauge("pandora_server_places", station.concurrency.capacity, server=url)
+        self.meters.gauge("pandora_server_running", station.running, server=url)
+        self.meters.gauge("pandora_server_waiting", gate.waiting, server=url)
+        self.meters.gauge("pandora_server_left_alone", float(station.breaker.is_open), server=url)

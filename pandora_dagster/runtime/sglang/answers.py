@@ -42,7 +42,7 @@ class _Usage(BaseModel):
     prompt_tokens_details: _Cached | None = None
 
 
-class _Size(BaseModel):
+class _TokenCount(BaseModel):
     model_config = _WIRE
     count: int = Field(ge=0)
 
@@ -56,7 +56,7 @@ class Reply:
     usage: Usage | None
 
 
-def reply_in(body: bytes, endpoint: Endpoint) -> Reply:
+def parse_reply(body: bytes, endpoint: Endpoint) -> Reply:
     """The answer in `body`.
 
     Raises BadAnswerError for one that is cut, empty or ended for an unknown reason, RuntimeUnreachableError where the
@@ -72,18 +72,18 @@ def reply_in(body: bytes, endpoint: Endpoint) -> Reply:
     choice = completion.choices[0]
     text = (choice.message.content if choice.message else choice.text) or ""
     thought = bool(choice.message and choice.message.reasoning_content)
-    return whole(text, choice.finish_reason, thought=thought, usage=completion.usage, endpoint=endpoint)
+    return complete_reply(text, choice.finish_reason, thought=thought, usage=completion.usage, endpoint=endpoint)
 
 
-def size_in(body: bytes) -> int | None:
+def parse_token_count(body: bytes) -> int | None:
     """The count that `/v1/tokenize` gives, None where the body holds none."""
     try:
-        return _Size.model_validate_json(body).count
+        return _TokenCount.model_validate_json(body).count
     except ValidationError:
         return None
 
 
-def whole(text: str, reason: str | None, *, thought: bool, usage: object, endpoint: Endpoint) -> Reply:
+def complete_reply(text: str, reason: str | None, *, thought: bool, usage: object, endpoint: Endpoint) -> Reply:
     """An answer that came to its end, in one body or in pieces; raises as `reply_in` does, with the tokens that it took all the same."""
     counted = _usage(usage)
     if fault := _fault(text, reason, thought=thought, endpoint=endpoint):

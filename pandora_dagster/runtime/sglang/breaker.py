@@ -10,7 +10,7 @@ LONGEST_PAUSE_S = 60.0
 
 
 @dataclass(slots=True)
-class Breaker:
+class CircuitBreaker:
     """One address's circuit breaker. Closed: calls go. Open: none goes until the pause is over. Then one goes, and decides."""
 
     clock: Callable[[], float]
@@ -37,15 +37,15 @@ class Breaker:
         """Whether a call may go now."""
         return not self._probing and self.wait_s == 0.0
 
-    def begun(self) -> None:
+    def record_start(self) -> None:
         """A call that was allowed goes; where the address was left alone it is the probe."""
         self._probing = self._until is not None
 
-    def answered(self) -> None:
+    def record_success(self) -> None:
         """The server answered, whatever it said: it is there."""
         self.failures, self.last, self._until, self._pause_s, self._probing = 0, "", None, FIRST_PAUSE_S, False
 
-    def failed(self, what: str) -> None:
+    def record_failure(self, what: str) -> None:
         """The server could not be reached; a failed probe doubles the pause."""
         self.failures, self.last = self.failures + 1, what
         if self._probing:
@@ -54,11 +54,11 @@ class Breaker:
             self._until = self.clock() + self._pause_s
         self._probing = False
 
-    def timed_out(self, what: str) -> None:
+    def record_timeout(self, what: str) -> None:
         """A call got no answer in its time: a loaded server does that, and so does one that hangs; of a probe it is a failure."""
         if self._probing:
-            self.failed(what)
+            self.record_failure(what)
 
-    def undecided(self) -> None:
+    def record_undecided(self) -> None:
         """A call was given up without having learned anything about the server."""
         self._probing = False

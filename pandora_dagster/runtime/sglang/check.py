@@ -11,7 +11,7 @@ from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import ModelError, ModelRejectedError
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
-from pandora_dagster.runtime.sglang.failures import failure, timed_out
+from pandora_dagster.runtime.sglang.failures import model_error, timeout_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ class _Models(BaseModel):
     data: tuple[_Model, ...]
 
 
-async def look_at(endpoints: Endpoints, connections: Connections, *, timeout_s: float) -> tuple[LayerStatus, ...]:
+async def layer_statuses(endpoints: Endpoints, connections: Connections, *, timeout_s: float) -> tuple[LayerStatus, ...]:
     """Every layer's status in the stack's order, at each of its addresses; a server that several layers share is asked once."""
     every = tuple(replace(endpoints[layer], server=one) for layer in ModelLayer for one in endpoints[layer].server.addresses)
     servers = {endpoint.server: endpoint for endpoint in every}
-    answers = await asyncio.gather(*(_served(endpoint, connections, timeout_s) for endpoint in servers.values()))
+    answers = await asyncio.gather(*(_served_models(endpoint, connections, timeout_s) for endpoint in servers.values()))
     seen = dict(zip(servers, answers, strict=True))
     return tuple(_status(endpoint, seen[endpoint.server]) for endpoint in every)
 
 
-async def hold_model(connection: Connection, endpoint: Endpoint) -> None:
+async def verify_model(connection: Connection, endpoint: Endpoint) -> None:
     """Raises ModelRejectedError where the address lists models, and the runtime file's is not among them, RuntimeUnreachableError where it
     can not be reached. One that lists none (a gateway) is taken at its word."""
     try:
@@ -65,25 +65,25 @@ async def hold_model(connection: Connection, endpoint: Endpoint) -> None:
         raise ModelRejectedError(status.message, hint=status.remedy)
 
 
-async def _served(endpoint: Endpoint, connections: Connections, timeout_s: float) -> Mapping[str, int | None] | ModelError:
+async def _served_models(endpoint: Endpoint, connections: Connections, timeout_s: float) -> Mapping[str, int | None] | ModelError:
     """Model name -> context length, as the server lists them; or why it does not."""
     try:
-        connection = await connections.to(endpoint)
+        connection = await connections.connection_to(endpoint)
         async with asyncio.timeout(timeout_s):
-            return await _listed(connection, endpoint)
+            return await _list_models(connection, endpoint)
     except TimeoutError:
-        return timed_out(endpoint, timeout_s)
+        return timeout_error(endpoint, timeout_s)
     except ModelError as known:
         return known
 
 
-async def _listed(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
-    await _ready(connection, endpoint)
+async def _list_models(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
+    await _require_ready(connection, endpoint)
     return await _models(connection, endpoint)
 
 
 async def _models(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
-    body = await _got(connection, endpoint, f"{endpoint.server.base_url}/models")
+    body = await _get_body(connection, endpoint, f"{endpoint.server.base_url}/models")
     try:
         return {model.id: model.max_model_len for model in _Models.model_validate_json(body).data}
     except ValidationError:
@@ -92,18 +92,18 @@ async def _models(connection: Connection, endpoint: Endpoint) -> Mapping[str, in
         ) from None
 
 
-async def _ready(connection: Connection, endpoint: Endpoint) -> None:
+async def _require_ready(connection: Connection, endpoint: Endpoint) -> None:
     """Raises where the server is away or still starting; a gateway before it need not know /health."""
     with suppress(ModelRejectedError):
-        await _got(connection, endpoint, endpoint.server.base_url.removesuffix("/v1") + "/health")
+        await _get_body(connection, endpoint, endpoint.server.base_url.removesuffix("/v1") + "/health")
 
 
-async def _got(connection: Connection, endpoint: Endpoint, url: str) -> bytes:
+async def _get_body(connection: Connection, endpoint: Endpoint, url: str) -> bytes:
     """What lies behind `url`; every fault of the way becomes its ModelError."""
     try:
         return await connection.get(url)
     except Exception as fault:
-        found = failure(fault, endpoint, secret=connection.secret)
+        found = model_error(fault, endpoint, secret=connection.secret)
         if found is None:
             raise
         raise found from None

@@ -7,8 +7,8 @@ may grow is bounded until the next look: to twice the places at first, by an eig
 
 from dataclasses import dataclass, replace
 
-FIRST_PLACES = 16
-LARGEST = 256
+INITIAL_CAPACITY = 16
+MAX_CAPACITY = 256
 """Where the runtime file names no bound, and the server tells its queue."""
 _FEWER = 0.9
 """What is kept of the places that a refusal has shown."""
@@ -18,20 +18,20 @@ _AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ServerLoad:
     """What a server works on at one moment, whoever sent it: requests that run, requests that wait in its own queue."""
 
     running: int
     queued: int
 
     @property
-    def ahead(self) -> int:
+    def target_queue_length(self) -> int:
         """How many should wait, so that it is never without work."""
         return max(1, self.running // _AHEAD)
 
 
 @dataclass(frozen=True, slots=True)
-class Concurrency:
+class ConcurrencyLimit:
     """What is known of one address; each thing that happens gives the next. `limit` is in calls, and whole where they are counted."""
 
     most: int
@@ -47,40 +47,40 @@ class Concurrency:
     """How many calls were under way then without those that were refused: what the server takes."""
 
     @classmethod
-    def beginning(cls, bound: int | None) -> "Concurrency":
+    def initial(cls, bound: int | None) -> "ConcurrencyLimit":
         """`bound`: the runtime file's `max_connections`, where it names one; where not, what is safe with a server that nobody sees."""
-        return cls(bound or LARGEST, bound or FIRST_PLACES, min(bound or LARGEST, FIRST_PLACES))
+        return cls(bound or MAX_CAPACITY, bound or INITIAL_CAPACITY, min(bound or MAX_CAPACITY, INITIAL_CAPACITY))
 
     @property
-    def places(self) -> int:
+    def capacity(self) -> int:
         """Calls that may be under way."""
         return int(self.limit)
 
     @property
     def reserve(self) -> int:
         """Places beyond them for calls that somebody waits for, so that none waits for the night's to end."""
-        return min(self.most - self.places, max(1, self.places // _AHEAD))
+        return min(self.most - self.capacity, max(1, self.capacity // _AHEAD))
 
-    def answered(self, in_use: int) -> "Concurrency":
+    def after_answer(self, in_use: int) -> "ConcurrencyLimit":
         """A call was answered: there may be room for one more where all places were in use."""
-        if in_use < self.places or self.limit >= self.upto:
+        if in_use < self.capacity or self.limit >= self.upto:
             return self
         return replace(self, limit=min(self.upto, self.limit + (1 / self.limit if self.full else 1)))
 
-    def seen(self, load: Load, in_use: int) -> "Concurrency":
+    def after_load(self, load: ServerLoad, in_use: int) -> "ConcurrencyLimit":
         """The server was looked at while `in_use` calls of ours were on their way: what waits beyond what should is taken back.
 
         Where most of them have not come to it (they are being written, or read) more of them would not bring it more work.
         """
-        if load.queued > 2 * load.ahead:
-            limit = min(self.limit, max(1.0, in_use - (load.queued - load.ahead)))
+        if load.queued > 2 * load.target_queue_length:
+            limit = min(self.limit, max(1.0, in_use - (load.queued - load.target_queue_length)))
             return replace(self, limit=limit, upto=int(limit), full=True)
-        if load.queued >= load.ahead or load.running + load.queued < in_use * _ARRIVED:
-            return replace(self, upto=self.places, full=self.full or load.queued >= load.ahead)
-        further = max(1, self.places // 8) if self.full else self.places
-        return replace(self, upto=min(self.most, self.places + further))
+        if load.queued >= load.target_queue_length or load.running + load.queued < in_use * _ARRIVED:
+            return replace(self, upto=self.capacity, full=self.full or load.queued >= load.target_queue_length)
+        further = max(1, self.capacity // 8) if self.full else self.capacity
+        return replace(self, upto=min(self.most, self.capacity + further))
 
-    def refused(self, number: int, newest: int, in_use: int) -> "Concurrency":
+    def after_refusal(self, number: int, newest: int, in_use: int) -> "ConcurrencyLimit":
         """The server was too full for call `number`, one of the `in_use` under way; `newest`: of the calls begun so far."""
         known = self
         if number > self.lowered_at:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pandora_dagster.errors import ModelRejectedError
-from pandora_dagster.runtime.sglang.endpoints import Place, Server, on_this_machine
+from pandora_dagster.runtime.sglang.endpoints import AnyEndpoint, Server, on_this_machine
 from pandora_dagster.runtime.sglang.failures import BodyTooLargeError, EndpointRefusedError
 from pandora_dagster.runtime.sglang.requests import Request
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-LARGEST_ANSWER = 8 * 1024 * 1024
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """Bytes of a response; the largest recipe's answer is under 100 kB."""
-_LARGEST_REFUSAL = 64 * 1024
+_MAX_REFUSAL_BYTES = 64 * 1024
 _CONNECT_S = 5.0
 
 
@@ -97,21 +97,21 @@ class Connections:
         self._keys = keys
         self._by_loop: dict[asyncio.AbstractEventLoop, tuple[dict[Server, Connection], AsyncGenerator[None]]] = {}
 
-    async def to(self, endpoint: Place) -> Connection:
+    async def connection_to(self, endpoint: AnyEndpoint) -> Connection:
         """The running loop's connection to the endpoint's server; raises ModelRejectedError where its key is missing."""
-        opened = await self._of_this_loop()
+        opened = await self._loop_connections()
         server = endpoint.server
         if server not in opened:
             opened[server] = _connection(server, _secret(endpoint, self._keys))
         return opened[server]
 
-    async def _of_this_loop(self) -> dict[Server, Connection]:
+    async def _loop_connections(self) -> dict[Server, Connection]:
         loop = asyncio.get_running_loop()
         if loop not in self._by_loop:
             for gone in [known for known in self._by_loop if known.is_closed()]:
                 del self._by_loop[gone]
             opened: dict[Server, Connection] = {}
-            keeper = _closing(opened)
+            keeper = _closing_connections(opened)
             self._by_loop[loop] = (opened, keeper)
             await anext(keeper)
         return self._by_loop[loop][0]
@@ -123,7 +123,7 @@ class Connections:
             await held[1].aclose()
 
 
-async def _closing(opened: Mapping[Server, Connection]) -> AsyncGenerator[None]:
+async def _closing_connections(opened: Mapping[Server, Connection]) -> AsyncGenerator[None]:
     """Closes what is open when it is closed itself; a loop closes its generators on its way out."""
     try:
         yield
@@ -140,7 +140,7 @@ def _connection(server: Server, secret: str) -> Connection:
         trust_env=not on_this_machine(server.base_url),
         timeout=Timeout(None, connect=_CONNECT_S),  # the rest has one deadline, the caller's
         follow_redirects=False,
-        event_hooks={"response": [_refusals]},
+        event_hooks={"response": [_raise_for_refusal]},
     )
     client = AsyncOpenAI(
         base_url=server.base_url,
@@ -152,14 +152,14 @@ def _connection(server: Server, secret: str) -> Connection:
     return Connection(client, http, secret)
 
 
-async def _refusals(response: _Response) -> None:
+async def _raise_for_refusal(response: _Response) -> None:
     """Takes every response that is no success before the client reads its body, however long that is."""
     if response.is_success:
         return
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
-        if len(body) > _LARGEST_REFUSAL:
+        if len(body) > _MAX_REFUSAL_BYTES:
             break
     raise EndpointRefusedError(response.status_code, bytes(body), retry_after=response.headers.get("retry-after", ""))
 
@@ -168,12 +168,12 @@ async def _bounded(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
     size = 0
     async for chunk in chunks:
         size += len(chunk)
-        if size > LARGEST_ANSWER:
-            raise BodyTooLargeError(LARGEST_ANSWER)
+        if size > MAX_ANSWER_BYTES:
+            raise BodyTooLargeError(MAX_ANSWER_BYTES)
         yield chunk
 
 
-def _secret(endpoint: Place, keys: Mapping[str, str]) -> str:
+def _secret(endpoint: AnyEndpoint, keys: Mapping[str, str]) -> str:
     name = endpoint.server.api_key_env
     if name is None:
         return ""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pandora_dagster.errors import BadAnswerError, ModelError
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import EmbeddingEndpoint
-from pandora_dagster.runtime.sglang.failures import failure, timed_out
+from pandora_dagster.runtime.sglang.failures import model_error, timeout_error
 
 _TEXTS_AT_ONCE = 64
 _CHARACTERS_A_TOKEN = 2
@@ -46,30 +46,30 @@ class ServerEmbedder:
     async def _embedded(self, texts: Sequence[str], timeout_s: float) -> list[list[float]]:
         connections = Connections(self._keys)
         try:
-            connection = await connections.to(self._endpoint)
+            connection = await connections.connection_to(self._endpoint)
             async with asyncio.timeout(timeout_s):
                 parts = [texts[first : first + _TEXTS_AT_ONCE] for first in range(0, len(texts), _TEXTS_AT_ONCE)]
-                return [vector for part in parts for vector in await self._asked(connection, part)]
+                return [vector for part in parts for vector in await self._request_vectors(connection, part)]
         except TimeoutError:
-            raise timed_out(self._endpoint, timeout_s) from None
+            raise timeout_error(self._endpoint, timeout_s) from None
         finally:
             await connections.aclose()
 
-    async def _asked(self, connection: Connection, texts: Sequence[str]) -> list[list[float]]:
+    async def _request_vectors(self, connection: Connection, texts: Sequence[str]) -> list[list[float]]:
         server = self._endpoint.server
         longest = server.context_length * _CHARACTERS_A_TOKEN
         body = {"model": server.model, "input": [text[:longest] for text in texts], "encoding_format": "float"}
         try:
             answer = await connection.post(f"{server.base_url}/embeddings", body)
         except Exception as fault:
-            found = None if isinstance(fault, ModelError | TimeoutError) else failure(fault, self._endpoint, secret=connection.secret)
+            found = None if isinstance(fault, ModelError | TimeoutError) else model_error(fault, self._endpoint, secret=connection.secret)
             if found is None:
                 raise
             raise found from None
-        return _vectors_in(answer, len(texts), self._endpoint)
+        return _parse_vectors(answer, len(texts), self._endpoint)
 
 
-def _vectors_in(answer: bytes, count: int, endpoint: EmbeddingEndpoint) -> list[list[float]]:
+def _parse_vectors(answer: bytes, count: int, endpoint: EmbeddingEndpoint) -> list[list[float]]:
     """The vectors in the texts' order, whatever order the server sent them in."""
     expected = f"expected {count} vectors, one a text"
     try:

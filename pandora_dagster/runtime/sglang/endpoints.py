@@ -15,8 +15,8 @@ from pandora_dagster.execution.routing import Routing
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_SAID_ELSEWHERE = ("--host", "--port", "--model", "--model-path", "--served-model-name", "--context-length", "--mem-fraction-static")
-_NEVER = ("--api-key", "--admin-api-key")
+_RESERVED_OPTIONS = ("--host", "--port", "--model", "--model-path", "--served-model-name", "--context-length", "--mem-fraction-static")
+_FORBIDDEN_OPTIONS = ("--api-key", "--admin-api-key")
 
 
 def _endpoint(text: str) -> str:
@@ -46,9 +46,9 @@ def _variable_name(text: str) -> str:
 def _option(text: str) -> str:
     """One word of `options`; what the file says in fields of their own is not said twice."""
     flag = text.partition("=")[0]
-    if flag in _NEVER:
+    if flag in _FORBIDDEN_OPTIONS:
         raise ValueError(f"{flag}: expected no key here: a server that is launched listens on this machine alone")
-    if flag in _SAID_ELSEWHERE:
+    if flag in _RESERVED_OPTIONS:
         raise ValueError(f"{flag}: expected in the server's own fields (base_url, model, context_length, model_path, memory_fraction)")
     return text
 
@@ -249,7 +249,7 @@ class EmbeddingEndpoint:
         return f"embeddings at {self.server.base_url}"
 
 
-Place = Endpoint | EmbeddingEndpoint
+AnyEndpoint = Endpoint | EmbeddingEndpoint
 """Where a request goes, and how messages call it."""
 
 
@@ -274,7 +274,7 @@ class Endpoints:
         return tuple(self.by_layer[layer] for layer in ModelLayer if self.by_layer[layer].name == name)
 
 
-def chosen(file: RuntimeFile, *, source: str) -> Endpoints:
+def chosen_endpoints(file: RuntimeFile, *, source: str) -> Endpoints:
     """The endpoints of the file's chosen preset; `source` names the file in messages."""
     preset = file.presets[file.preset]
     joined = {

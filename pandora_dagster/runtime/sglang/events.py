@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pandora_dagster.errors import RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.answers import Reply, whole
+from pandora_dagster.runtime.sglang.answers import Reply, complete_reply
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.failures import EndpointRefusedError
 
@@ -38,7 +38,7 @@ class _Event(BaseModel):
     error: _Error | None = None
 
 
-async def events_in(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def parse_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """The data of each event, wherever the chunks end; comments and other fields are passed over."""
     rest = b""
     async for chunk in chunks:
@@ -48,7 +48,7 @@ async def events_in(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
                 yield line[5:].strip()
 
 
-class Listening:
+class ReplyStream:
     """One answer in the making."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -60,7 +60,7 @@ class Listening:
         self._ended = False
 
     @property
-    def began(self) -> bool:
+    def has_words(self) -> bool:
         """Whether a word has been told."""
         return any(self._words)
 
@@ -77,7 +77,7 @@ class Listening:
         if event.error is not None:
             raise EndpointRefusedError(event.error.code, data)
         self._usage = event.usage if event.usage is not None else self._usage
-        words = "".join(self._said(choice) for choice in event.choices[:1])
+        words = "".join(self._choice_words(choice) for choice in event.choices[:1])
         self._words.append(words)
         return words
 
@@ -88,7 +88,7 @@ class Listening:
                 f"{self._endpoint}: the stream ended after {sum(map(len, self._words))} characters: expected the answer's end",
                 hint="Look into the server's log; it may have stopped.",
             )
-        return whole("".join(self._words), self._reason, thought=self._thought, usage=self._usage, endpoint=self._endpoint)
+        return complete_reply("".join(self._words), self._reason, thought=self._thought, usage=self._usage, endpoint=self._endpoint)
 
     def _event(self, data: bytes) -> _Event:
         try:
@@ -99,7 +99,7 @@ class Listening:
                 hint="Check that base_url in runtime.yaml names an SGLang server.",
             ) from None
 
-    def _said(self, choice: _Choice) -> str:
+    def _choice_words(self, choice: _Choice) -> str:
         self._reason = choice.finish_reason or self._reason
         self._thought = self._thought or bool(choice.delta and choice.delta.reasoning_content)
         return (choice.delta.content if choice.delta else choice.text) or ""

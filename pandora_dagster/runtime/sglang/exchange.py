@@ -5,11 +5,11 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from pandora_dagster.errors import EndpointFullError, ModelError, RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.answers import Reply, reply_in
+from pandora_dagster.runtime.sglang.answers import Reply, parse_reply
 from pandora_dagster.runtime.sglang.connections import Connection
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
-from pandora_dagster.runtime.sglang.events import Listening, events_in
-from pandora_dagster.runtime.sglang.failures import failure, timed_out
+from pandora_dagster.runtime.sglang.events import ReplyStream, parse_events
+from pandora_dagster.runtime.sglang.failures import model_error, timeout_error
 from pandora_dagster.runtime.sglang.requests import Request
 
 OnWords = Callable[[str], None]
@@ -17,30 +17,30 @@ OnWords = Callable[[str], None]
 
 async def exchange(connection: Connection, request: Request, endpoint: Endpoint, timeout_s: float, on_words: OnWords | None) -> Reply:
     """The answer; raises ModelError, and a fault of the listener as its own. EndpointFullError only while no word was told."""
-    deadline, listening = asyncio.timeout(timeout_s), Listening(endpoint)
+    deadline, listening = asyncio.timeout(timeout_s), ReplyStream(endpoint)
     try:
         async with deadline:
             if on_words is None:
-                return reply_in(await connection.send(request), endpoint)
-            return await _heard(connection, request, listening, on_words)
+                return parse_reply(await connection.send(request), endpoint)
+            return await _read_stream(connection, request, listening, on_words)
     except ModelError:
         raise
     except _ListenerError as fault:
         raise fault.own from None
     except Exception as fault:
         if deadline.expired():
-            raise timed_out(endpoint, timeout_s) from None
-        found = failure(fault, endpoint, secret=connection.secret)
+            raise timeout_error(endpoint, timeout_s) from None
+        found = model_error(fault, endpoint, secret=connection.secret)
         if found is None:
             raise
-        if isinstance(found, EndpointFullError) and listening.began:
+        if isinstance(found, EndpointFullError) and listening.has_words:
             found = RuntimeUnreachableError(str(found), hint=found.hint)
         raise found from None  # the chain below may quote headers
 
 
-async def _heard(connection: Connection, request: Request, listening: Listening, on_words: OnWords) -> Reply:
+async def _read_stream(connection: Connection, request: Request, listening: ReplyStream, on_words: OnWords) -> Reply:
     async with aclosing(connection.streamed(request)) as chunks:
-        async for data in events_in(chunks):
+        async for data in parse_events(chunks):
             if words := listening.take(data):
                 try:
                     on_words(words)

@@ -19,7 +19,7 @@ from pandora_dagster.errors import (
     RateLimitedError,
     RuntimeUnreachableError,
 )
-from pandora_dagster.runtime.sglang.endpoints import Place
+from pandora_dagster.runtime.sglang.endpoints import AnyEndpoint
 
 _BUSY = frozenset({408, 425, 429})
 _FAMILIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "anyio"})
@@ -47,7 +47,7 @@ class BodyTooLargeError(Exception):
         self.limit = limit
 
 
-def timed_out(endpoint: Place, timeout_s: float) -> ModelTimeoutError:
+def timeout_error(endpoint: AnyEndpoint, timeout_s: float) -> ModelTimeoutError:
     """The call's deadline passed, whatever the server was doing."""
     return ModelTimeoutError(
         f"{endpoint}: no complete answer within {timeout_s:g} s: expected one within the recipe's timeout_ms",
@@ -55,7 +55,7 @@ def timed_out(endpoint: Place, timeout_s: float) -> ModelTimeoutError:
     )
 
 
-def failure(fault: BaseException, endpoint: Place, *, secret: str = "") -> ModelError | None:
+def model_error(fault: BaseException, endpoint: AnyEndpoint, *, secret: str = "") -> ModelError | None:
     """The error that `fault` amounts to; None where it has nothing to do with the connection."""
     chain = tuple(_chain(fault))
     for link in chain:
@@ -66,9 +66,9 @@ def failure(fault: BaseException, endpoint: Place, *, secret: str = "") -> Model
                 f"{endpoint}: a response of over {link.limit} bytes: expected a model's answer",
                 hint="Check that base_url in runtime.yaml names an SGLang server.",
             )
-    if not any(_speaks_of_connection(link) for link in chain):
+    if not any(_is_connection_fault(link) for link in chain):
         return None
-    what, hint = _broken(chain)
+    what, hint = _connection_fault(chain)
     return RuntimeUnreachableError(f"{endpoint}: {what}: expected a reachable SGLang server", hint=hint)
 
 
@@ -86,11 +86,11 @@ def _chain(fault: BaseException | None) -> Iterator[BaseException]:
         waiting.extend((link.__cause__, link.__context__))
 
 
-def _speaks_of_connection(fault: BaseException) -> bool:
+def _is_connection_fault(fault: BaseException) -> bool:
     return isinstance(fault, OSError) or any(c.__module__.partition(".")[0] in _FAMILIES for c in type(fault).__mro__)
 
 
-def _broken(chain: tuple[BaseException, ...]) -> tuple[str, str]:
+def _connection_fault(chain: tuple[BaseException, ...]) -> tuple[str, str]:
     """What happened to the connection, in words, and what a person can do."""
     for link in chain:
         if isinstance(link, ConnectionRefusedError):
@@ -98,7 +98,7 @@ def _broken(chain: tuple[BaseException, ...]) -> tuple[str, str]:
         if isinstance(link, socket.gaierror):
             return "the host name is unknown", "Correct the host of base_url in runtime.yaml."
         if isinstance(link, ssl.SSLError):
-            return f"TLS failed ({_short(str(link.reason or link))})", "Check http or https in base_url, and the server's certificate."
+            return f"TLS failed ({_shorten_message(str(link.reason or link))})", "Check http or https in base_url, and the server's certificate."
         if "ConnectTimeout" in type(link).__name__:
             return "did not take the connection in time", _START
         if isinstance(link, ConnectionResetError | BrokenPipeError):
@@ -106,13 +106,13 @@ def _broken(chain: tuple[BaseException, ...]) -> tuple[str, str]:
     return f"the exchange failed ({type(chain[-1]).__name__})", "Look into the server's log, and check base_url in runtime.yaml."
 
 
-def _refused(refusal: EndpointRefusedError, endpoint: Place, secret: str) -> ModelError:
-    status, said = refusal.status, _said(refusal.body, secret)
+def _refused(refusal: EndpointRefusedError, endpoint: AnyEndpoint, secret: str) -> ModelError:
+    status, said = refusal.status, _server_message(refusal.body, secret)
     where = f"{endpoint}: status {status}{': ' + said if said else ''}"
     if status >= 500 or status in _BUSY:
         hint = "The server is full or still starting; fewer calls at once help." if status == 503 else "Look into the server's log."
         busy = _busy(status, said)(f"{where}: expected an answer", hint=hint)
-        busy.retry_after_s = seconds_in(refusal.retry_after, datetime.now(UTC))
+        busy.retry_after_s = retry_after_seconds(refusal.retry_after, datetime.now(UTC))
         return busy
     if status in (401, 403):
         return ModelRejectedError(f"{where}: expected the key to be accepted", hint=_key_hint(endpoint))
@@ -126,7 +126,7 @@ def _refused(refusal: EndpointRefusedError, endpoint: Place, secret: str) -> Mod
     )
 
 
-def seconds_in(retry_after: str, now: datetime) -> float:
+def retry_after_seconds(retry_after: str, now: datetime) -> float:
     """What `Retry-After` says, in seconds from `now`: a number of them, or a date; 0 for anything else."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
@@ -146,19 +146,19 @@ def _busy(status: int, said: str) -> type[RuntimeUnreachableError]:
     return RateLimitedError if status == 429 else RuntimeUnreachableError
 
 
-def _key_hint(endpoint: Place) -> str:
+def _key_hint(endpoint: AnyEndpoint) -> str:
     name = endpoint.server.api_key_env
     return f"Set {name} to the server's key." if name else "Name the key's environment variable in api_key_env in runtime.yaml."
 
 
-def _said(body: bytes, secret: str) -> str:
+def _server_message(body: bytes, secret: str) -> str:
     """The server's own message; nothing of a body that is not SGLang's, such as a proxy's HTML page."""
     try:
         parsed: object = json.loads(body)
     except (ValueError, RecursionError):
         return ""
     message = _message(parsed)
-    return _short(message.replace(secret, "***") if secret else message)
+    return _shorten_message(message.replace(secret, "***") if secret else message)
 
 
 def _message(parsed: object) -> str:
@@ -172,6 +172,6 @@ def _message(parsed: object) -> str:
     return error if isinstance(error, str) else _message(error)
 
 
-def _short(text: str) -> str:
+def _shorten_message(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 400 else line[:400] + "..."

@@ -2,14 +2,14 @@
 
 import re
 
-from pandora_dagster.runtime.sglang.concurrency import Load
+from pandora_dagster.runtime.sglang.concurrency import ServerLoad
 
 _LINE = re.compile(rb"^sglang:(num_running_reqs|num_queue_reqs)(?:\{([^}]*)\})? (\S+)\s*$", re.MULTILINE)
 _OF_ONE_PRIORITY = re.compile(rb'priority="[^"]')
 """With priorities on, each has a line of its own beside the total, whose label is empty."""
 
 
-def load_in(body: bytes) -> Load | None:
+def parse_load(body: bytes) -> ServerLoad | None:
     """The sums over a server's ranks; None where the page does not tell both."""
     sums: dict[bytes, int] = {}
     for name, labels, value in _LINE.findall(body):
@@ -20,4 +20,4 @@ def load_in(body: bytes) -> Load | None:
                 return None
     if len(sums) < 2:
         return None
-    return Load(sums[b"num_running_reqs"], sums[b"num_queue_reqs"])
+    return ServerLoad(sums[b"num_running_reqs"], sums[b"num_queue_reqs"])

@@ -18,7 +18,7 @@ from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import ModelError, ModelRejectedError
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
-from pandora_dagster.runtime.sglang.failures import failure, timed_out
+from pandora_dagster.runtime.sglang.failures import model_error, timeout_error
 
 _CALLS = 5
 _SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False}
@@ -86,17 +86,17 @@ class _Call:
     latency_ms: float
 
 
-async def probe(
+async def probe_servers(
     endpoints: Endpoints, layers: Sequence[ModelLayer], connections: Connections, *, timeout_s: float
 ) -> tuple[ServerProbes, ...]:
     """The servers of these layers, all at once, each asked once and for at most `timeout_s` seconds. Faults are told, never raised."""
     names = dict.fromkeys(endpoints[layer].name for layer in layers)
-    return tuple(await asyncio.gather(*(_server(endpoints.layers_of(name), connections, timeout_s) for name in names)))
+    return tuple(await asyncio.gather(*(_probe_server(endpoints.layers_of(name), connections, timeout_s) for name in names)))
 
 
-async def _server(uses: tuple[Endpoint, ...], connections: Connections, timeout_s: float) -> ServerProbes:
+async def _probe_server(uses: tuple[Endpoint, ...], connections: Connections, timeout_s: float) -> ServerProbes:
     endpoint, found, calls = uses[0], list[Probe](), list[_Call]()
-    asked = _Asked(endpoint, connections)
+    asked = _ProbedServer(endpoint, connections)
     steps: tuple[Callable[[], Awaitable[Sequence[Probe]]], ...] = (
         lambda: _template(asked),
         lambda: _small_calls(asked, calls),
@@ -108,7 +108,7 @@ async def _server(uses: tuple[Endpoint, ...], connections: Connections, timeout_
             for step in steps:
                 found += await step()
     except TimeoutError:
-        late = timed_out(endpoint, timeout_s)
+        late = timeout_error(endpoint, timeout_s)
         found.append(Probe("small calls", False, f"no answers to a few small calls within {timeout_s:g} s", late.hint))
     except ModelError as error:
         found.append(Probe("small calls", False, str(error), error.hint))
@@ -117,7 +117,7 @@ async def _server(uses: tuple[Endpoint, ...], connections: Connections, timeout_
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ProbedServer:
     """A server, and how it is asked: every fault of the way becomes its ModelError."""
 
     endpoint: Endpoint
@@ -130,17 +130,17 @@ class _Asked:
         return await self._answer(lambda connection: connection.post(self.endpoint.server.base_url + path, body))
 
     async def _answer(self, ask: Callable[[Connection], Awaitable[bytes]]) -> bytes:
-        connection = await self.connections.to(self.endpoint)
+        connection = await self.connections.connection_to(self.endpoint)
         try:
             return await ask(connection)
         except Exception as fault:
-            found = None if isinstance(fault, ModelError | TimeoutError) else failure(fault, self.endpoint, secret=connection.secret)
+            found = None if isinstance(fault, ModelError | TimeoutError) else model_error(fault, self.endpoint, secret=connection.secret)
             if found is None:
                 raise
             raise found from None
 
 
-async def _template(asked: _Asked) -> Sequence[Probe]:
+async def _template(asked: _ProbedServer) -> Sequence[Probe]:
     """Whether messages can be rendered as `chat` in the runtime file says."""
     server = asked.endpoint.server
     try:
@@ -154,14 +154,14 @@ async def _template(asked: _Asked) -> Sequence[Probe]:
     return [Probe("chat template", True, "chat template" if server.chat else "plain text (its chat template is not used)")]
 
 
-async def _small_calls(asked: _Asked, calls: list[_Call]) -> Sequence[Probe]:
+async def _small_calls(asked: _ProbedServer, calls: list[_Call]) -> Sequence[Probe]:
     """A tiny constrained call a few times: whether the schema holds, whether what repeats comes from the cache."""
     for _ in range(_CALLS):
         calls.append(await _small_call(asked))
     return (_structured(calls[-1]), _cached(calls[-1]))
 
 
-async def _small_call(asked: _Asked) -> _Call:
+async def _small_call(asked: _ProbedServer) -> _Call:
     server = asked.endpoint.server
     form = {"type": "json_schema", "json_schema": {"name": "probe", "schema": _SCHEMA, "strict": True}}
     body: dict[str, object] = {"model": server.model, "max_tokens": 32, "temperature": 0.0, "response_format": form}
@@ -205,7 +205,7 @@ def _cached(call: _Call) -> Probe:
     return Probe("prefix cache", True, f"prefix cache ({details.cached_tokens} of {call.usage.prompt_tokens} repeated tokens)")
 
 
-async def _metrics(asked: _Asked) -> Sequence[Probe]:
+async def _metrics(asked: _ProbedServer) -> Sequence[Probe]:
     try:
         on = b"sglang:" in await asked.get(f"{asked.endpoint.server.url}/metrics")
     except ModelRejectedError:
@@ -215,7 +215,7 @@ async def _metrics(asked: _Asked) -> Sequence[Probe]:
     return [Probe("metrics", False, "/metrics tells nothing of SGLang", "Start the server with --enable-metrics.")]
 
 
-async def _thinking(asked: _Asked, layers: Sequence[ModelLayer]) -> Sequence[Probe]:
+async def _thinking(asked: _ProbedServer, layers: Sequence[ModelLayer]) -> Sequence[Probe]:
     """Whether a thinking budget holds, for layers that may think; nothing where the server does not tell how it was started."""
     if not layers:
         return []

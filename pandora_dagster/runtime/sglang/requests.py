@@ -47,7 +47,7 @@ class Request:
         return "\n\n".join(text for text in (self.system, self.user, _CUE) if text)
 
 
-def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed: bool = False) -> Request:
+def completion_request(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed: bool = False) -> Request:
     """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process. A streamed answer counts its tokens at its end."""
     server = endpoint.server
     return Request(
@@ -69,9 +69,9 @@ def request_for(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed:
     )
 
 
-def question_of_size(pack: PromptPack, endpoint: Endpoint) -> Mapping[str, object]:
+def tokenize_request(pack: PromptPack, endpoint: Endpoint) -> Mapping[str, object]:
     """What `/v1/tokenize` is asked: the same messages under the same template, or the same text, as `request_for` sends."""
-    request = request_for(pack, endpoint, attempt=0)
+    request = completion_request(pack, endpoint, attempt=0)
     if not request.chat:
         return {"model": request.model, "prompt": request.prompt}
     return {"model": request.model, "messages": request.messages, **_thinking(pack, endpoint)}
@@ -100,17 +100,17 @@ def _stops(endpoint: Endpoint) -> dict[str, object]:
 
 def _thinking(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
     """What the template is told; a base model has none."""
-    return {"chat_template_kwargs": {"enable_thinking": _thinks(pack, endpoint)}} if endpoint.server.chat else {}
+    return {"chat_template_kwargs": {"enable_thinking": _is_thinking(pack, endpoint)}} if endpoint.server.chat else {}
 
 
 def _thinking_budget(pack: PromptPack, endpoint: Endpoint) -> dict[str, object]:
     """The cap that SGLang's grammar holds under --enable-strict-thinking; without that switch it is passed over in silence."""
-    if not pack.thinking_tokens or not _thinks(pack, endpoint):
+    if not pack.thinking_tokens or not _is_thinking(pack, endpoint):
         return {}
     return {"custom_params": {"thinking_budget": pack.thinking_tokens}}
 
 
-def _thinks(pack: PromptPack, endpoint: Endpoint) -> bool:
+def _is_thinking(pack: PromptPack, endpoint: Endpoint) -> bool:
     """Without a budget a thinking model can spend all its tokens before the first character of JSON."""
     capped = pack.thinking_tokens > 0 or pack.output_format is not OutputFormat.JSON
     return endpoint.server.chat and endpoint.thinking and capped

@@ -9,31 +9,31 @@ from dataclasses import replace
 from typing import Protocol
 
 from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
-from pandora_dagster.contracts.ports import Meters
+from pandora_dagster.contracts.ports import Metrics
 from pandora_dagster.contracts.words import ModelLayer
 from pandora_dagster.errors import ModelError, ModelTimeoutError, RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.admission import Admission, Unmetered
-from pandora_dagster.runtime.sglang.answers import Reply, size_in
-from pandora_dagster.runtime.sglang.check import LayerStatus, hold_model, look_at
-from pandora_dagster.runtime.sglang.concurrency import Load
+from pandora_dagster.runtime.sglang.admission import Admission, NullMeters
+from pandora_dagster.runtime.sglang.answers import Reply, parse_token_count
+from pandora_dagster.runtime.sglang.check import LayerStatus, verify_model, layer_statuses
+from pandora_dagster.runtime.sglang.concurrency import ServerLoad
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
 from pandora_dagster.runtime.sglang.exchange import OnWords, exchange
-from pandora_dagster.runtime.sglang.failures import failure
-from pandora_dagster.runtime.sglang.load import load_in
-from pandora_dagster.runtime.sglang.probes import ServerProbes, probe
-from pandora_dagster.runtime.sglang.requests import Request, question_of_size, request_for
+from pandora_dagster.runtime.sglang.failures import model_error
+from pandora_dagster.runtime.sglang.load import parse_load
+from pandora_dagster.runtime.sglang.probes import ServerProbes, probe_servers
+from pandora_dagster.runtime.sglang.requests import Request, tokenize_request, completion_request
 
 _log = logging.getLogger(__name__)
 _COUNT_S = 10.0
 _ABORT_S = 2.0
-_LOOK_S = 2.0
+_PROBE_TIMEOUT_S = 2.0
 
 
-class Wakes(Protocol):
+class ServerStarter(Protocol):
     """Servers that are started by the call that needs them."""
 
-    async def wake(self, endpoint: Endpoint) -> None:
+    async def ensure_started(self, endpoint: Endpoint) -> None:
         """Returns at once for a server that is always there, else when it is ready; raises RuntimeUnreachableError."""
         ...
 
@@ -46,12 +46,12 @@ class SglangRuntime:
 
     name = "sglang"
 
-    def __init__(self, endpoints: Endpoints, *, keys: Mapping[str, str], wakes: Wakes | None = None, meters: Meters | None = None) -> None:
+    def __init__(self, endpoints: Endpoints, *, keys: Mapping[str, str], wakes: ServerStarter | None = None, meters: Metrics | None = None) -> None:
         self.endpoints = endpoints
         self._connections = Connections(keys)
         self._wakes = wakes
-        self._meters = meters or Unmetered()
-        self._admission = Admission(self._meters, look=self._load)
+        self._meters = meters or NullMeters()
+        self._admission = Admission(self._meters, look=self._server_load)
         self._attempts = itertools.count(1)
         self._uncounted: set[Server] = set()
         self._aborting: set[asyncio.Task[None]] = set()
@@ -75,9 +75,9 @@ class SglangRuntime:
         """The layer's temperature, for recipes that name none."""
         return self.endpoints[layer].temperature
 
-    def places(self) -> int:
+    def max_concurrent_calls(self) -> int:
         """Calls that the layers' servers take at once, all together, as the running loop has learned."""
-        return self._admission.places(self.endpoints[layer].server for layer in ModelLayer)
+        return self._admission.capacity(self.endpoints[layer].server for layer in ModelLayer)
 
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: OnWords | None = None) -> ModelAnswer:
         """One answer to `pack` within `timeout_s` seconds; raises ModelError as its failure classes say (000 section 15).
@@ -88,10 +88,10 @@ class SglangRuntime:
         """
 
         async def send(endpoint: Endpoint) -> Reply:
-            request = request_for(pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None)
-            connection = await self._connections.to(endpoint)
+            request = completion_request(pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None)
+            connection = await self._connections.connection_to(endpoint)
             try:
-                await self._hold_model(connection, endpoint, timeout_s)
+                await self._verify_returned_model(connection, endpoint, timeout_s)
                 return await exchange(connection, request, endpoint, timeout_s, on_words)
             except ModelTimeoutError:
                 self._abort(connection, endpoint, request)
@@ -106,51 +106,51 @@ class SglangRuntime:
 
         endpoint = self.endpoints[pack.layer]
         if self._wakes is not None:
-            await self._wakes.wake(endpoint)
-        got = await self._admission.admitted(endpoint, pack.priority, send)
+            await self._wakes.ensure_started(endpoint)
+        got = await self._admission.admit(endpoint, pack.priority, send)
         await asyncio.sleep(0)  # the call that has this one's place now is sent before this answer is judged
-        usage = self._counted(got.reply, endpoint)
+        usage = self._usage(got.reply, endpoint)
         return ModelAnswer(
             got.reply.text, got.reply.finish_reason, usage, self.name, endpoint.server.model, got.latency_ms, queued_ms=got.queued_ms
         )
 
-    async def _hold_model(self, connection: Connection, endpoint: Endpoint, timeout_s: float) -> None:
+    async def _verify_returned_model(self, connection: Connection, endpoint: Endpoint, timeout_s: float) -> None:
         """Raises ModelError where an address that was away came back with another model, or not at all."""
         url = endpoint.server.base_url
         if url not in self._was_away:
             return
         with suppress(TimeoutError):  # then the call finds what is wrong
-            async with asyncio.timeout(min(_LOOK_S, timeout_s)):
-                await hold_model(connection, endpoint)
+            async with asyncio.timeout(min(_PROBE_TIMEOUT_S, timeout_s)):
+                await verify_model(connection, endpoint)
             self._was_away.discard(url)
 
     async def count(self, pack: PromptPack) -> int | None:
         """The prompt's tokens as the server's `/v1/tokenize` counts them, template and all; None where it does not say."""
-        server = self._admission.address(self.endpoints[pack.layer].server)
+        server = self._admission.available_address(self.endpoints[pack.layer].server)
         if server is None:
             return None
         endpoint = replace(self.endpoints[pack.layer], server=server)
-        asked = f"{server.base_url}/tokenize", question_of_size(pack, endpoint)
-        body = await self._beside(endpoint, _COUNT_S, lambda connection: connection.post(*asked))
-        return None if body is None else size_in(body)
+        asked = f"{server.base_url}/tokenize", tokenize_request(pack, endpoint)
+        body = await self._side_request(endpoint, _COUNT_S, lambda connection: connection.post(*asked))
+        return None if body is None else parse_token_count(body)
 
-    async def _load(self, endpoint: Endpoint) -> Load | None:
+    async def _server_load(self, endpoint: Endpoint) -> ServerLoad | None:
         """What the endpoint's server works on, where its `/metrics` tells."""
-        page = await self._beside(endpoint, _LOOK_S, lambda connection: connection.get(f"{endpoint.server.url}/metrics"))
-        return None if page is None else load_in(page)
+        page = await self._side_request(endpoint, _PROBE_TIMEOUT_S, lambda connection: connection.get(f"{endpoint.server.url}/metrics"))
+        return None if page is None else parse_load(page)
 
-    async def _beside(self, endpoint: Endpoint, seconds: float, ask: Callable[[Connection], Awaitable[bytes]]) -> bytes | None:
+    async def _side_request(self, endpoint: Endpoint, seconds: float, ask: Callable[[Connection], Awaitable[bytes]]) -> bytes | None:
         """The body of a request beside the calls; None where it fails: what is wrong with a server is the call's to tell."""
         try:
-            connection = await self._connections.to(endpoint)
+            connection = await self._connections.connection_to(endpoint)
             async with asyncio.timeout(seconds):
                 return await ask(connection)
         except Exception as fault:
-            if isinstance(fault, ModelError | TimeoutError) or failure(fault, endpoint) is not None:
+            if isinstance(fault, ModelError | TimeoutError) or model_error(fault, endpoint) is not None:
                 return None
             raise
 
-    def _counted(self, reply: Reply, endpoint: Endpoint) -> Usage:
+    def _usage(self, reply: Reply, endpoint: Endpoint) -> Usage:
         """The server's counts; without them 0, said once a server."""
         if reply.usage is None and endpoint.server not in self._uncounted:
             self._uncounted.add(endpoint.server)
@@ -159,13 +159,13 @@ class SglangRuntime:
 
     async def check(self, *, timeout_s: float = 5.0) -> tuple[LayerStatus, ...]:
         """How each layer's server stands; faults are told, never raised. Calls to those that are away ask for the model again."""
-        statuses = await look_at(self.endpoints, self._connections, timeout_s=timeout_s)
+        statuses = await layer_statuses(self.endpoints, self._connections, timeout_s=timeout_s)
         self._was_away = {status.endpoint for status in statuses if not status.reachable}
         return statuses
 
     async def probe(self, layers: Sequence[ModelLayer], *, timeout_s: float = 6.0) -> tuple[ServerProbes, ...]:
         """What the servers of these layers can do, by a few small calls to each; faults are told, never raised."""
-        return await probe(self.endpoints, layers, self._connections, timeout_s=timeout_s)
+        return await probe_servers(self.endpoints, layers, self._connections, timeout_s=timeout_s)
 
     async def aclose(self) -> None:
         """Closes the running loop's connections, once what was given up has been taken back from the servers."""
@@ -178,12 +178,12 @@ class SglangRuntime:
     def _abort(self, connection: Connection, endpoint: Endpoint, request: Request) -> None:
         """Tells the server that nobody waits for this answer; it would go on for seconds otherwise. Best effort, beside everything else."""
         self._meters.count("pandora_aborts_total", server=endpoint.server.base_url)
-        task = asyncio.get_running_loop().create_task(_aborted(connection, endpoint, request.rid))
+        task = asyncio.get_running_loop().create_task(_send_abort(connection, endpoint, request.rid))
         self._aborting.add(task)
         task.add_done_callback(self._aborting.discard)
 
 
-async def _aborted(connection: Connection, endpoint: Endpoint, rid: str) -> None:
+async def _send_abort(connection: Connection, endpoint: Endpoint, rid: str) -> None:
     with suppress(Exception):
         async with asyncio.timeout(_ABORT_S):
             await connection.post(endpoint.server.base_url.removesuffix("/v1") + "/abort_request", {"rid": rid})

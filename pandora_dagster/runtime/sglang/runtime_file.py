@@ -11,9 +11,9 @@ from ruamel.yaml.comments import CommentedBase
 from ruamel.yaml.error import YAMLError
 
 from pandora_dagster.errors import ConfigurationError
-from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen
+from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen_endpoints
 
-_LARGEST = 1_000_000
+_MAX_BYTES = 1_000_000
 """Bytes; a runtime file has a few thousand."""
 _HINT = "The shipped data/runtime.yaml shows the form."
 
@@ -22,17 +22,17 @@ def load_endpoints(path: Path) -> Endpoints:
     """The endpoints that the file's chosen preset names; raises ConfigurationError with every fault of the file."""
     tree = _tree(path)
     try:
-        return chosen(RuntimeFile.model_validate(_plain(tree)), source=path.name)
+        return chosen_endpoints(RuntimeFile.model_validate(_plain(tree)), source=path.name)
     except ValidationError as wrong:
-        faults = [f"{path}:{_line(tree, e['loc'])}: {_told(e)}" for e in wrong.errors(include_url=False)]
+        faults = [f"{path}:{_line(tree, e['loc'])}: {_fault_text(e)}" for e in wrong.errors(include_url=False)]
         raise ConfigurationError("\n".join(faults), hint=_HINT) from None
 
 
 def _tree(path: Path) -> object:
     """The file as ruamel reads it: with positions, and with two equal keys refused."""
     try:
-        if path.stat().st_size > _LARGEST:
-            raise ConfigurationError(f"{path}: {path.stat().st_size} bytes: expected at most {_LARGEST}", hint=_HINT)
+        if path.stat().st_size > _MAX_BYTES:
+            raise ConfigurationError(f"{path}: {path.stat().st_size} bytes: expected at most {_MAX_BYTES}", hint=_HINT)
         text = path.read_text(encoding="utf-8")
     except OSError as fault:
         raise ConfigurationError(f"{path}: {fault.strerror or fault}: expected a readable file", hint=_HINT) from None
@@ -91,7 +91,7 @@ def _line(tree: object, where: tuple[int | str, ...]) -> int:
 _FORBIDDEN_KEY = "a key never stands in this file: name its environment variable in api_key_env"
 
 
-def _told(error: ErrorDetails) -> str:
+def _fault_text(error: ErrorDetails) -> str:
     """One fault: where, what, what was expected. Unknown fields and key names are told without their value."""
     where = ".".join(str(step) for step in error["loc"] if step != "[key]")
     name = str(error["loc"][-1]) if error["loc"] else ""

@@ -40,12 +40,12 @@ def _safe(schema: Schema, root: Schema, within: frozenset[str]) -> dict[str, obj
     if "oneOf" in found:
         branches = found.pop("oneOf")  # loosened branches may overlap, and oneOf refuses what fits two
         found.setdefault("anyOf", branches)
-    if _leads_nowhere(found.get("$ref")):
+    if _is_unresolvable(found.get("$ref")):
         del found["$ref"]
     return found
 
 
-def _leads_nowhere(reference: object) -> bool:
+def _is_unresolvable(reference: object) -> bool:
     """Whether a reference points into a place that is not sent."""
     return isinstance(reference, str) and not {"allOf", "oneOf", *_DROPPED}.isdisjoint(reference.split("/"))
 

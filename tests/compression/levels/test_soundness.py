@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandora_dagster.compression.levels.soundness import shown_within, sound_digest, sound_narrative
+from pandora_dagster.compression.levels.soundness import trim_digest, check_level_digest, check_narrative
 from tests.phases.rig import vocabulary
 
 HEAD = "2026-01-04 (flight): "
@@ -13,7 +13,7 @@ ENTRIES = [
 
 
 def narrative(answer, limit=200):
-    return sound_narrative(answer, ENTRIES, heads=[HEAD], max_tokens=limit, counter=vocabulary())
+    return check_narrative(answer, ENTRIES, heads=[HEAD], max_tokens=limit, counter=vocabulary())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_digest_tells_what_its_summaries_tell():
         "progress_toward_goal": "80%",
         "open_questions": ["the window seat is still open"],
     }
-    digest, refused, reasons = sound_digest(given, ENTRIES)
+    digest, refused, reasons = check_level_digest(given, ENTRIES)
     assert digest == {
         "key_decisions": ["A new ticket for $180 was accepted"],
         "tools_used": ["change_flight"],
@@ -68,8 +68,8 @@ def test_a_digest_tells_what_its_summaries_tell():
         "open_questions": ["the window seat is still open"],
     }
     assert len(refused) == 4 and not reasons
-    assert sound_digest({"key_decisions": ["The hotel was booked"]}, ENTRIES)[2]
-    assert sound_digest({}, ENTRIES)[1:] == ((), ())
+    assert check_level_digest({"key_decisions": ["The hotel was booked"]}, ENTRIES)[2]
+    assert check_level_digest({}, ENTRIES)[1:] == ((), ())
 
 
 def test_a_digest_keeps_to_its_room_by_whole_items():
@@ -81,5 +81,5 @@ def test_a_digest_keeps_to_its_room_by_whole_items():
         "progress_toward_goal": "",
         "open_questions": [],
     }
-    shown = shown_within(digest, 3, lambda text: len(text.split()), lambda d: " ".join((*d["key_decisions"], *d["tools_used"])))
+    shown = trim_digest(digest, 3, lambda text: len(text.split()), lambda d: " ".join((*d["key_decisions"], *d["tools_used"])))
     assert shown["key_decisions"] == ["two", "three"] and shown["tools_used"] == ["a"]

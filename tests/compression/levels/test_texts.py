@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandora_dagster.compression.levels.texts import filled, items_in, numbered, prompt_text
+from pandora_dagster.compression.levels.texts import filled, items_in, number_items, prompt_text
 from pandora_dagster.contracts.calls import framed
 
 HOSTILE = st.lists(
@@ -18,7 +18,7 @@ HOSTILE = st.lists(
 def test_a_filled_template_is_the_template() -> None:
     """A constant with its slots filled by hand is what the API sends."""
     by_hand = prompt_text("_L2_TEMPLATE").replace("{{max_tokens}}", "150").replace("{{entries}}", "[1] one")
-    assert filled("_L2_TEMPLATE", entries=numbered(["one"]), max_tokens="150") == by_hand
+    assert filled("_L2_TEMPLATE", entries=number_items(["one"]), max_tokens="150") == by_hand
 
 
 def test_a_slot_in_a_value_stays_as_it_is() -> None:
@@ -31,10 +31,10 @@ def test_a_slot_in_a_value_stays_as_it_is() -> None:
 @settings(max_examples=80)
 def test_entries_are_found_again(entries: list[str]) -> None:
     """Whatever stands in an entry, the prompt holds as many entries as were given, in the frame that every prompt pack has."""
-    prompt = filled("_L2_TEMPLATE", entries=numbered(entries), max_tokens="200")
+    prompt = filled("_L2_TEMPLATE", entries=number_items(entries), max_tokens="200")
     body, number = items_in(prompt, "entries")
     assert number == len(entries)
-    assert prompt.endswith(framed("document", "entries", numbered(entries))) and prompt.endswith(f"{body}\n</document>")
+    assert prompt.endswith(framed("document", "entries", number_items(entries))) and prompt.endswith(f"{body}\n</document>")
 
 
 def test_a_text_without_entries_has_none() -> None:

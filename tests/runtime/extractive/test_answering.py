@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pandora_dagster.contracts.calls import Source
-from pandora_dagster.text.citations import cited
+from pandora_dagster.text.citations import cited_labels
 from tests.runtime.extractive.packs import bundle, context, section2, source
 
 LAMPS = section2(
@@ -51,7 +51,7 @@ def test_a_quoted_turn_is_cited_under_its_own_label(ask) -> None:
         "synthesizer", query, {"context.md": context(query, s2=LAMPS, s4=FOUND)}, sources=[source("1", 3), source("2", 8), source("3", 12)]
     )
     assert answer.splitlines()[0].removeprefix("- ") == "(2025-04-01) We planted the apple trees in October. [3]"
-    assert "7" not in cited(answer) and "query" not in answer
+    assert "7" not in cited_labels(answer) and "query" not in answer
 
 
 @pytest.mark.parametrize("given", [(), (Source("1", "turns/turn_000003/context.md"),)])
@@ -60,7 +60,7 @@ def test_nothing_found_is_said(ask, given: tuple[Source, ...]) -> None:
     body = LAMPS if given else ""
     answer = ask("synthesizer", "zebra crossings?", {"context.md": context("zebra crossings?", s2=body)}, sources=given)
     assert answer.startswith("I found nothing about this in the documents")
-    assert bool(cited(answer)) == bool(given)
+    assert bool(cited_labels(answer)) == bool(given)
 
 
 @pytest.mark.parametrize("given", [(), (source("1", 3),)])
@@ -99,7 +99,7 @@ def test_marks_that_lead_nowhere_are_not_quoted(ask) -> None:
     """A span that holds `[9]` of an unknown source is left out: it would be a citation that does not resolve."""
     rows = section2((3, "1", "Lamps", "The lamp list[9] is long; The lamp is red"))
     answer = ask("synthesizer", "which lamp?", {"context.md": context("which lamp?", s2=rows)}, sources=[source("1", 3)])
-    assert cited(answer) == ("1",)
+    assert cited_labels(answer) == ("1",)
 
 
 ASKED = {"query": "where does the tower stand?"}

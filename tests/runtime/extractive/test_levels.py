@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.contracts.calls import Part, PromptPack
-from pandora_dagster.cookbook import open_shelf
+from pandora_dagster.cookbook import open_recipes
 from pandora_dagster.runtime.extractive.levels import build_digest, summarize_session
 from pandora_dagster.text.tokens import TokenCounter
 from tests.runtime.extractive.packs import make_pack
@@ -52,7 +52,7 @@ def test_a_digest_passes_its_recipe(counter: TokenCounter, lines: list[str]) -> 
     """Any number of summaries gives an answer that the recipe's schema takes, within the tokens asked for."""
     text = "\n".join(f"[{n}] {line} ({n})." for n, line in enumerate(lines, start=1))
     answer = str(build_digest(with_limit(make_pack("digest_builder", "q", {"summaries": text}), 120), counter))
-    jsonschema.validate(json.loads(answer), dict(open_shelf().load("memory/l3_digest").recipe.output_schema or {}))
+    jsonschema.validate(json.loads(answer), dict(open_recipes().load("memory/l3_digest").recipe.output_schema or {}))
     assert counter.count(answer) <= 120
 
 

@@ -31,14 +31,14 @@ import zstandard
 
 from benchmarks.speed import GIVEN
 from benchmarks.speed_import import generated
-from pandora_dagster.contracts.calls import CallSite
-from pandora_dagster.contracts.compression import CompressionInput
-from pandora_dagster.contracts.words import ContentType, Priority
-from pandora_dagster.phases.archive_selection import select_turns
-from pandora_dagster.phases.archiving import CONTEXT, PHASE, readable_documents, compression_targets
+from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.archive.archive_selection import select_turns
+from pandora_dagster.archive.turn_archival import CONTEXT, PHASE, compression_targets, readable_documents
+from pandora_dagster.contracts.compression_results import CompressionInput
+from pandora_dagster.contracts.enums import ContentType, Priority
+from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.cold import LEVEL, packed_tar
-from pandora_dagster.wiring import open_archive, open_app
+from pandora_dagster.stores.turns.cold_files import LEVEL, packed_tar
 
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 MEMORY, THROUGHPUT, FLAT = 1.3, 0.7, 1.25

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compression_tasks.literal import content_words, share
-from pandora_dagster.contracts.answers import RetrievalPlan
+from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.ids import TurnKey, UserId, user_id
-from pandora_dagster.contracts.ports import TurnIndex
+from pandora_dagster.contracts.phase_outputs import RetrievalPlan
+from pandora_dagster.contracts.ports.turn_storage import TurnIndex
+from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.settings import load_settings
-from pandora_dagster.text.sections import ContextDocument
-from pandora_dagster.wiring import App, open_app
 
 DRAW, LEAST = 100, 40.0
 WORDS = 100
@@ -121,7 +121,7 @@ def outcome(app: App, asked: Asked, key: TurnKey, known: Mapping[str, tuple[int,
 def asked_all(app: App, questions: Sequence[Asked], *, given: bool) -> Iterator[tuple[Asked, Outcome]]:
     """Every question as a new session of its person."""
     offers = Offers(app.dependencies.index)
-    app = replace(app, deps=replace(app.dependencies, index=offers))
+    app = replace(app, dependencies=replace(app.dependencies, index=offers))
     known = {user: {m: (n, text) for m, n, text in messages(app, user)} for user in {q.user for q in questions}}
     for number, q in enumerate(questions):
         offers.given = frozenset(known[q.user][e][0] for e in q.evidence if e in known[q.user]) if given else frozenset()

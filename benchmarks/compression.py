@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from compression_tasks import domains, locomo, qmsum, speed, tau_bench  # noqa: E402
 from compression_tasks.literal import Tokens  # noqa: E402
 
-from pandora_dagster.compression import Outcome, compress, check_summary, build_ledger, verify  # noqa: E402
+from pandora_dagster.compression import Outcome, build_ledger, check_summary, compress, verify  # noqa: E402
 
 PARTS = ("tau_bench", "domains", "locomo", "qmsum", "again", "speed")
 

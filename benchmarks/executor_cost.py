@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.sglang_requests import executor_over, summary_request
-from pandora_dagster.contracts.calls import CallResult, ModelAnswer, PromptPack, Usage
-from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.model_calls import CallResult, ModelAnswer, PromptPack, Usage
 
 _LETTERS = "abcdefghijklmnop qrstuvwxyzABC.,:-é中"
 

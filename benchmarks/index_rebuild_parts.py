@@ -5,13 +5,13 @@ from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
-from pandora_dagster.selection.turn_row import build_turn_row
+from pandora_dagster.app import open_app
+from pandora_dagster.language.terms import TermReader
+from pandora_dagster.retrieval.turn_row import build_turn_row
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.index_rebuild import Preambles
-from pandora_dagster.stores.postings import search_documents
-from pandora_dagster.stores.turn_index import DuckTurnIndex
-from pandora_dagster.text.words import TermReader
-from pandora_dagster.wiring import open_app
+from pandora_dagster.stores.search.turn_index import DuckTurnIndex
+from pandora_dagster.stores.search.turn_index_rebuild import Preambles
+from pandora_dagster.stores.search.turn_tables import search_documents
 
 SESSION_TURNS = 20
 

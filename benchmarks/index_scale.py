@@ -18,7 +18,7 @@ from time import perf_counter, process_time
 
 from benchmarks.index_rebuild_parts import rebuild_parts
 from pandora_dagster.contracts.turns import IndexedMessage, TurnRow
-from pandora_dagster.stores.turn_index import DuckTurnIndex
+from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 
 VOCABULARY, EXPONENT = 200_000, 1.07
 COMMONEST = 100

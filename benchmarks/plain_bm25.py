@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import log
 
-from pandora_dagster.text.dates import display_date
-from pandora_dagster.text.words import TermReader
+from pandora_dagster.language.dates import display_date
+from pandora_dagster.language.terms import TermReader
 
 K1, B = 1.2, 0.75
 

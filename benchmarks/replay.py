@@ -13,14 +13,14 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from pandora_dagster.contracts.calls import CallRecord, CallRequest
-from pandora_dagster.contracts.recipe_tests import CallCase
-from pandora_dagster.execution.cases import replay_request
-from pandora_dagster.governance.replaying import replay_calls
+from pandora_dagster.app import App, open_app
+from pandora_dagster.app.composition import open_counter, open_recipe_loader
+from pandora_dagster.app.recipe_admin import DryRun, open_dry_run
+from pandora_dagster.contracts.model_calls import CallRecord, CallRequest
+from pandora_dagster.contracts.recipe_schema import CallCase
+from pandora_dagster.execution.call.recorded_inputs import replay_request
+from pandora_dagster.governance.call_replay import replay_calls
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import App, open_app
-from pandora_dagster.wiring.building import open_recipe_loader, open_counter
-from pandora_dagster.wiring.trying import DryRun, open_dry_run
 
 RATIO = 0.9
 QUERIES = (

@@ -18,11 +18,11 @@ from time import perf_counter
 
 from benchmarks.asking import DRAW, LEAST, MET, Outcome, asked_all, drawn
 from benchmarks.plain_bm25 import PlainBm25
-from pandora_dagster.selection.bearing import relevant_messages
-from pandora_dagster.selection.search_results import search_results
+from pandora_dagster.app import App, open_app
+from pandora_dagster.app.search_service import most_messages
+from pandora_dagster.retrieval.messages.message_relevance import relevant_messages
+from pandora_dagster.retrieval.messages.search_results import search_results
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import App, open_app
-from pandora_dagster.wiring.searching import most_messages
 
 BUDGETS = (500, 1_000, 1_500, 3_000)
 GROUPS = ("all", "1-4", "multi-hop", "temporal", "single-hop", "open-domain", "adversarial")

@@ -22,7 +22,7 @@ from benchmarks.sglang_concurrency import concurrency_rows
 from benchmarks.sglang_kills import kill_rows
 from benchmarks.sglang_machine import cpu, gpu
 from benchmarks.sglang_rows import Row
-from tests.sglang.serving import RealSglang
+from tests.sglang.real_servers import RealSglang
 
 Work = Coroutine[Any, Any, list[Row]]
 PARTS = ("calls", "cache", "concurrency", "kills")

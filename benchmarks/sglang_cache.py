@@ -7,8 +7,8 @@ from statistics import mean
 
 from benchmarks.sglang_requests import Recorded, executor_over, fresh, served_tokens
 from benchmarks.sglang_rows import Row
-from pandora_dagster.contracts.calls import CallRequest, PromptPack
-from tests.sglang.serving import RealSglang
+from pandora_dagster.contracts.model_calls import CallRequest, PromptPack
+from tests.sglang.real_servers import RealSglang
 from tests.sglang.test_recipes import NAMES, request_of
 
 WANTED = 0.98

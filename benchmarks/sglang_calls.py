@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.sglang_requests import bare, fresh, packs_of, summary_request, through_executor
 from benchmarks.sglang_rows import Row, spread
-from tests.sglang.serving import RealSglang
+from tests.sglang.real_servers import RealSglang
 
 CALLS, AT_ONCE = 64, 16
 WANTED = 0.9

@@ -5,7 +5,7 @@ from statistics import median
 
 from benchmarks.sglang_requests import Ran, bare, fresh, packs_of, summary_request, through_runtime
 from benchmarks.sglang_rows import Row, spread
-from tests.sglang.serving import RealSglang
+from tests.sglang.real_servers import RealSglang
 
 CALLS = 96
 FIXED = (1, 2, 4, 8, 16, 32)

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.api.process import Api, started
+from tests.api.server_process import Api, started
+from tests.sglang.real_servers import RealSglang
 from tests.sglang.real_voice import CODE, LONG
-from tests.sglang.serving import RealSglang
 
 ROUNDS = 8
 BEFORE = ": tool_results finished"
@@ -110,8 +110,8 @@ def _voice_call(path: Path) -> dict[str, str]:
 
 def _sent(user: Path, ref: str) -> tuple[str, str]:
     """System and user message of a call, as the vault keeps them."""
+    from pandora_dagster.app import open_app
     from pandora_dagster.settings import load_settings
-    from pandora_dagster.wiring import open_app
 
     app = open_app(load_settings({"PANDORA_ROOT": str(user.parent.parent)}))
     try:

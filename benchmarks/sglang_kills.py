@@ -17,17 +17,17 @@ from pathlib import Path
 
 from benchmarks.sglang_requests import served
 from benchmarks.sglang_rows import Row
+from pandora_dagster.app import App, open_app
+from pandora_dagster.app.batch_service import BatchRun, BatchService
 from pandora_dagster.contracts.batches import BatchRow
-from pandora_dagster.contracts.calls import CallRecord, ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.ids import TurnKey, UserId
-from pandora_dagster.contracts.words import Priority
+from pandora_dagster.contracts.model_calls import CallRecord, ModelAnswer, PromptPack, Usage
 from pandora_dagster.errors import BadAnswerError, DocumentError
-from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
-from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import App, open_app
-from pandora_dagster.wiring.batching import BatchService, BatchRun
-from tests.sglang.serving import RealSglang
+from tests.sglang.real_servers import RealSglang
 
 _USER = UserId("bench")
 _LONGEST_DELAY_S = 1.0

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.sglang.serving import ENVIRONMENT, MODEL, REPOSITORY, RealSglang
+from tests.sglang.real_servers import ENVIRONMENT, MODEL, REPOSITORY, RealSglang
 
 RUNNING, QUEUED = 16, 20
 _SHAPED = ENVIRONMENT / "qwen3-0.6b-shape"

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, ModelAnswer, PromptPack
-from pandora_dagster.contracts.words import ModelLayer, Priority
+from pandora_dagster.app import open_app
+from pandora_dagster.contracts.enums import ModelLayer, Priority
+from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, ModelAnswer, PromptPack
 from pandora_dagster.errors import ModelError
-from pandora_dagster.execution.executor import Executor
+from pandora_dagster.execution.call.executor import Executor
+from pandora_dagster.runtime.sglang.completion_requests import completion_request
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
-from pandora_dagster.runtime.sglang.requests import completion_request
-from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.wiring import open_app
 from tests.runtime.sglang_packs import endpoints
-from tests.sglang.serving import CONTEXT, RealSglang
+from tests.sglang.real_servers import CONTEXT, RealSglang
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

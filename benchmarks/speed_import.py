@@ -15,9 +15,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from pandora_dagster.defs.run import add_partitions
+from pandora_dagster.app import open_app
+from pandora_dagster.defs.turn.turn_run import add_partitions
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_app
 
 CONVERSATIONS = 136
 VOCABULARY = """

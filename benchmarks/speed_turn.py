@@ -11,15 +11,14 @@ from time import perf_counter
 
 import dagster as dg
 
+from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.defs.assets_turn import turn_assets
-from pandora_dagster.defs.factory import run_tags
-from pandora_dagster.defs.instance import add_keys, open_instance, instance_at
+from pandora_dagster.defs.instance import add_keys, instance_at, open_instance
 from pandora_dagster.defs.partitions import TURNS
-from pandora_dagster.defs.run import TURN_JOB, run_turn
+from pandora_dagster.defs.turn.phase_assets import run_tags, turn_assets
+from pandora_dagster.defs.turn.turn_run import TURN_JOB, run_turn
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.wiring import App, open_app
 
 QUERY = "Which chair did we order, and what did it cost?"
 USER = "example"

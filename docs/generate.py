@@ -10,11 +10,11 @@ from pathlib import Path
 
 import typer
 
-from pandora_dagster.cli.app import command_line
-from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.cookbook import open_recipes
-from pandora_dagster.cookbook.registry import answer_shape
-from pandora_dagster.phases.decisions import DECISION_POINTS
+from pandora_dagster.cli.program import command_line
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.phases.flow.decision_points import DECISION_POINTS
+from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.generated_files import answer_shape
 from pandora_dagster.settings import settings_table
 
 DOCS = Path(__file__).resolve().parent

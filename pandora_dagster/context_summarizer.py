@@ -3,16 +3,14 @@
 `_L2_SYSTEM`, `_L2_TEMPLATE` and `_L3_TEMPLATE` are read from `prompts/memory/` on first use (DECISIONS 24).
 """
 
-from pandora_dagster.compression.levels.config import SummarizationConfig, SummarizationLevel
-from pandora_dagster.compression.levels.digest import DIGEST_KEYS as _DIGEST_KEYS
-from pandora_dagster.compression.levels.digest import EMPTY_DIGEST as _EMPTY_DIGEST
-from pandora_dagster.compression.levels.digest import LIST_LIMITS as _LIST_LIMITS
-from pandora_dagster.compression.levels.digest import L3DigestBuilder
-from pandora_dagster.compression.levels.pipeline import SummarizationPipeline
-from pandora_dagster.compression.levels.summary import L2Summarizer
-from pandora_dagster.compression.levels.texts import prompt_text as __getattr__
-from pandora_dagster.compression.levels.truncation import truncate_entries
-from pandora_dagster.compression.rate import SummarizationRateLimiter
+from pandora_dagster.compression.levels.level_prompts import DIGEST_KEYS as _DIGEST_KEYS
+from pandora_dagster.compression.levels.level_prompts import EMPTY_DIGEST as _EMPTY_DIGEST
+from pandora_dagster.compression.levels.level_prompts import LIST_LIMITS as _LIST_LIMITS
+from pandora_dagster.compression.levels.level_prompts import L2Summarizer, L3DigestBuilder
+from pandora_dagster.compression.levels.level_prompts import prompt_text as __getattr__
+from pandora_dagster.compression.levels.summarization_config import SummarizationConfig, SummarizationLevel
+from pandora_dagster.compression.levels.summarization_pipeline import SummarizationPipeline, truncate_entries
+from pandora_dagster.compression.summarization_rate import SummarizationRateLimiter
 
 __all__ = [
     "_DIGEST_KEYS",

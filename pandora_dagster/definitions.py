@@ -4,23 +4,21 @@ import os
 
 import dagster as dg
 
-from pandora_dagster.defs.archive_resource import ArchiveResource
-from pandora_dagster.defs.assets_archive import archive_asset
-from pandora_dagster.defs.assets_batch import batch_asset
-from pandora_dagster.defs.assets_levels import level_assets
-from pandora_dagster.defs.assets_prompts import ScoreResource, prompt_assets
-from pandora_dagster.defs.assets_retention import COLD_JOB, RUNS_JOB, RetentionResource, cold_asset, runs_asset, runs_schedule
-from pandora_dagster.defs.assets_turn import turn_assets
-from pandora_dagster.defs.history import disable_sqlite_sync
-from pandora_dagster.defs.jobs import BATCH_JOB, new_turn_job
+from pandora_dagster.app.composition import open_recipe_loader, open_versions
+from pandora_dagster.defs.archival.archival_schedule import ARCHIVAL_JOB, missed_nights_check, missed_nights_sensor, nightly_schedule
+from pandora_dagster.defs.archival.archive_assets import archive_asset
+from pandora_dagster.defs.archival.archive_resource import ArchiveResource
+from pandora_dagster.defs.archival.level_assets import level_assets
+from pandora_dagster.defs.archival.retention_assets import COLD_JOB, RUNS_JOB, RetentionResource, cold_asset, runs_asset, runs_schedule
+from pandora_dagster.defs.batch import batch_asset, inbox_sensor
+from pandora_dagster.defs.instance import disable_sqlite_sync
+from pandora_dagster.defs.intervention_events import InterventionResource, interventions_asset, interventions_sensor
+from pandora_dagster.defs.prompt_scores import SCORES_JOB, ScoreResource, prompt_assets, scores_schedule
 from pandora_dagster.defs.resources import BatchResource, TurnResource
-from pandora_dagster.defs.run import TURN_JOB
-from pandora_dagster.defs.schedule_prompts import SCORES_JOB, scores_schedule
-from pandora_dagster.defs.schedules import ARCHIVAL_JOB, missed_nights_check, missed_nights_sensor, nightly_schedule
-from pandora_dagster.defs.sensor_interventions import InterventionResource, interventions_asset, interventions_sensor
-from pandora_dagster.defs.sensors import inbox_sensor
+from pandora_dagster.defs.turn.phase_assets import turn_assets
+from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB, new_turn_job
+from pandora_dagster.defs.turn.turn_run import TURN_JOB
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring.building import open_recipe_loader, open_versions
 
 disable_sqlite_sync()
 _SETTINGS = load_settings(os.environ)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from pandora_dagster.api.refusals import ApiError
+from pandora_dagster.api.api_errors import ApiError
 from pandora_dagster.errors import ConfigurationError
 
 KEY_NAME = "PANDORA_API_KEY"

@@ -10,12 +10,12 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
-from pandora_dagster.api.app import make_app
+from pandora_dagster.api.archive_pages import make_pages
 from pandora_dagster.api.guard import Guard
-from pandora_dagster.api.pages import make_pages
-from pandora_dagster.api.turns import TurnWorker
+from pandora_dagster.api.routes import make_app
+from pandora_dagster.api.turn_worker import TurnWorker
+from pandora_dagster.app import App
 from pandora_dagster.errors import InputError
-from pandora_dagster.wiring import App
 
 _GRACE_S = 2
 """How long open connections may go on at the end; the turns behind them have a time of their own."""
@@ -28,8 +28,8 @@ def serve(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None])
     with _until_signal(), _listening_socket(guard.host, port) as listening:
         turns = TurnWorker(app)
         try:
-            app = make_app(turns, guard, user=app.settings.user, runtime=app.dependencies.runtime, model_date=int(time.time()))
-            _run(app, listening, lambda address: on_ready(f"{address}/v1"))
+            routes = make_app(turns, guard, user=app.settings.user, runtime=app.dependencies.runtime, model_date=int(time.time()))
+            _run(routes, listening, lambda address: on_ready(f"{address}/v1"))
         finally:
             turns.close()
 

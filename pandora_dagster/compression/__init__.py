@@ -1,11 +1,11 @@
 """What to shrink, and whether it survived: facts, ledgers, verdicts, condensing. Pure: no model, no file."""
 
 from pandora_dagster.compression.compressor import CompressedText, compress
-from pandora_dagster.compression.detection import detect_content_type
-from pandora_dagster.compression.facts import Fact, FactKind, Ledger, Outcome, Rank, Verdict, count_verdicts
-from pandora_dagster.compression.ledger import build_ledger
-from pandora_dagster.compression.summary_check import SummaryCheck, check_summary
-from pandora_dagster.compression.verification import Verification, verify
+from pandora_dagster.compression.content_detection import detect_content_type
+from pandora_dagster.compression.facts.fact_types import Fact, FactKind, Ledger, Outcome, Rank, Verdict, count_verdicts
+from pandora_dagster.compression.judge.ledger import build_ledger
+from pandora_dagster.compression.judge.summary_check import SummaryCheck, check_summary
+from pandora_dagster.compression.judge.verification import Verification, verify
 
 __all__ = [
     "CompressedText",
@@ -17,10 +17,10 @@ __all__ = [
     "SummaryCheck",
     "Verdict",
     "Verification",
+    "build_ledger",
+    "check_summary",
     "compress",
     "count_verdicts",
     "detect_content_type",
-    "check_summary",
-    "build_ledger",
     "verify",
 ]

@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from pandora_dagster.compression.bearing import borne_out
-from pandora_dagster.compression.blocks import is_code
-from pandora_dagster.compression.detection import detect_content_type
-from pandora_dagster.compression.facts import LINES, Fact, FactKind, Ledger, Rank, Verdict
-from pandora_dagster.compression.grounding import REFERENCE, SourceIndex
-from pandora_dagster.compression.ledger import build_ledger
-from pandora_dagster.compression.long_words import without_long_words
-from pandora_dagster.compression.methods import Method, has_sections, is_tool_shaped, method
-from pandora_dagster.compression.normal import standing_in
-from pandora_dagster.compression.restoring import restore_facts
-from pandora_dagster.compression.rules import Rules
-from pandora_dagster.compression.summary_check import SummaryCheck, check_summary, without_echoes
-from pandora_dagster.compression.trial import Trial
-from pandora_dagster.compression.verification import Verification, absent, verify
-from pandora_dagster.contracts.ports import TokenMeasure
-from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.compression.condense.fact_restoration import restore_facts
+from pandora_dagster.compression.condense.methods import Method, has_sections, is_tool_shaped, method
+from pandora_dagster.compression.content_detection import detect_content_type
+from pandora_dagster.compression.facts.fact_types import LINES, Fact, FactKind, Ledger, Rank, Verdict
+from pandora_dagster.compression.judge.candidate_trial import Trial
+from pandora_dagster.compression.judge.grounding import REFERENCE, SourceIndex
+from pandora_dagster.compression.judge.ledger import build_ledger
+from pandora_dagster.compression.judge.summary_check import SummaryCheck, check_summary, without_echoes
+from pandora_dagster.compression.judge.unsupported_sentences import borne_out
+from pandora_dagster.compression.judge.verification import Verification, absent, verify
+from pandora_dagster.compression.read.omission_rules import Rules
+from pandora_dagster.compression.read.text_blocks import is_code
+from pandora_dagster.compression.words.long_words import without_long_words
+from pandora_dagster.compression.words.normalization import standing_in
+from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import InputError
-from pandora_dagster.text.credentials import redact
 
 _ROOM = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """Shares of the target that the method gets, one after the other, while critical facts are missing; the first two where there are

@@ -1,14 +1,12 @@
 """Many queries at once: a file of them, the turns that they become, and how those ended. Shapes only."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.words import TurnState
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 Line = Annotated[int, Field(ge=1)]
@@ -76,32 +74,3 @@ class BatchRow:
         return self.state in ("rejected", TurnState.SAVED, TurnState.CLARIFY, TurnState.ARCHIVED, TurnState.ABANDONED) or bool(
             self.state == TurnState.HALTED and self.intervention
         )
-
-
-@runtime_checkable
-class Capacity(Protocol):
-    """How much the model servers take."""
-
-    def max_concurrent_calls(self) -> int:
-        """Calls that may be under way at once now, all servers together; 0 while none is there."""
-        ...
-
-
-class Batches(Protocol):
-    """Records of batches, one a file's content."""
-
-    def find(self, digest: str) -> Batch | None:
-        """Raises DocumentError for a damaged record."""
-        ...
-
-    def begin(self, batch: Batch) -> Batch:
-        """Writes the record, whole or not at all, unless one of this content stands there; returns what stands there. Raises StoreError."""
-        ...
-
-    def running(self, batch: Batch) -> AbstractContextManager[None]:
-        """Held while its turns run; raises StoreError where another process runs them."""
-        ...
-
-    def of_day(self, day: str) -> Sequence[Batch]:
-        """Those that began on this day, by file."""
-        ...

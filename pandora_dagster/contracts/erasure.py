@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -57,25 +57,3 @@ class ErasureReport:
     proof: ErasureProof
     notices: tuple[str, ...] = ()
     """What the others have to know."""
-
-
-class TraceScrubber(Protocol):
-    """Knows the traces of one user."""
-
-    @property
-    def user(self) -> str: ...
-    def found_in(self, data: bytes) -> bool: ...
-    def scrub(self, text: str) -> str: ...
-    def names_user(self, text: str) -> bool: ...
-
-
-class RunEraser(Protocol):
-    """Dagster's side of an erasure."""
-
-    def count(self, user: str) -> Mapping[str, int]:
-        """What there is of the user: `partitions`, `runs`."""
-        ...
-
-    def erase(self, user: str, traces: TraceScrubber) -> None:
-        """Partition keys, runs with their events and logs, and every trace in records of several users. Raises StoreError."""
-        ...

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from pandora_dagster.contracts.words import InterventionType
+from pandora_dagster.contracts.enums import InterventionType
 
 ResolutionKind = Literal["noted", "retry", "by_hand", "abandoned", "went_on"]
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pandora_dagster.contracts.archive import ArchiveRecord
+from pandora_dagster.contracts.archive_records import ArchiveRecord
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
-from pandora_dagster.contracts.words import TurnState
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 FORMAT_VERSION = 2

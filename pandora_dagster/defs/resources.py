@@ -9,17 +9,17 @@ from typing import Protocol
 import dagster as dg
 from pydantic import Field
 
+from pandora_dagster.app import App, open_app
+from pandora_dagster.app.batch_service import BatchService, OnBegin
 from pandora_dagster.contracts.batches import Batch, BatchRow
+from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.words import Priority
 from pandora_dagster.errors import InputError
-from pandora_dagster.phases import flow
-from pandora_dagster.phases.batch import OnRow
-from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.phases.core.phase_report import PhaseReport
+from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.settings import Settings, load_settings
-from pandora_dagster.stores.inbox import Inbox
-from pandora_dagster.wiring import App, open_app
-from pandora_dagster.wiring.batching import BatchService, OnBegin
+from pandora_dagster.stores.records.batch_files import Inbox
+from pandora_dagster.transfer.query_batch import OnRow
 
 
 class PhaseRunner(Protocol):
@@ -45,7 +45,7 @@ class AppPhaseRunner:
         return self.app.dependencies.turns.manifest(key).session_id
 
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
-        report = self.app.run(flow.run_phase(name, key, self.app.dependencies, again=self.again))
+        report = self.app.run(turn_flow.run_phase(name, key, self.app.dependencies, again=self.again))
         if report.skipped and not self.again and report.manifest.finished(name):
             told = f"{key}: {name}: another process has finished it: expected nobody else to work on this turn"
             raise InputError(told, hint="pandora turns shows what became of it")

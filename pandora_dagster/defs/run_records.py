@@ -1,16 +1,26 @@
 """Dagster's records of runs, and how a run is taken out of all of them. Knows where the parts of a run lie."""
 
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import cast
 
 import dagster as dg
+from dagster._serdes import serialize_value
 
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.documents.redaction.user_traces import ERASED
 from pandora_dagster.errors import BadIdError
+from pandora_dagster.settings import Settings
+from pandora_dagster.stores.erasure.file_erasure import files_below, remove
+from pandora_dagster.stores.erasure.row_erasure import erase_sqlite_rows, open_sqlite
 
 _FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _AT_ONCE = 500
@@ -84,3 +94,132 @@ def _is_turn(partition: str | None) -> bool:
         return partition is not None and bool(TurnKey.parse(partition))
     except BadIdError:
         return False
+
+
+# Dagster's side of an erasure: keys, runs with events and logs, and what records of several users say of one.
+
+_RUNS_AT_ONCE = 500
+_LONGEST_S, _LAST_WORDS_S = 10.0, 1.0
+"""How long a run under way is waited for, and its process after it to read its own record."""
+_PARTITION, _FIRST, _LAST = "dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+
+
+@dataclass(frozen=True, slots=True)
+class DagsterRunEraser:
+    """`ErasesRuns` over the instance of DAGSTER_HOME; a store that Dagster was never told of has none."""
+
+    settings: Settings
+
+    def count(self, user: str) -> Mapping[str, int]:
+        if not self.settings.dagster_home.is_dir():
+            return {"partitions": 0, "runs": 0}
+        with open_instance(self.settings) as instance:
+            return {"partitions": len(_keys(instance, user)), "runs": sum(1 for _ in _runs(instance, user))}
+
+    def erase(self, user: str, traces: TraceScrubber) -> None:
+        """Keys and runs through Dagster, then every record in its files. Raises StoreError where another program holds one."""
+        home = self.settings.dagster_home
+        if not home.is_dir():
+            return
+        with open_instance(self.settings) as instance:
+            for key in _keys(instance, user):
+                instance.delete_dynamic_partition(str(TURNS.name), key)
+            _await_runs(instance, user)
+            for run_id in [run.run_id for run in _runs(instance, user)]:
+                delete_run(instance, run_id)
+            known = {record.dagster_run.run_id for record in instance.get_run_records()}
+            for path in _databases(home):
+                erase_sqlite_rows(path, traces)
+                _delete_orphan_rows(path, known)
+            _restore_newest_events(instance, home, user)
+        _erase_texts(home, traces)
+
+
+def _keys(instance: dg.DagsterInstance, user: str) -> list[str]:
+    return [key for key in instance.get_dynamic_partitions(str(TURNS.name)) if _is_theirs(key, user)]
+
+
+def _await_runs(instance: dg.DagsterInstance, user: str) -> None:
+    """Runs under way lost their turns, and end by themselves; one whose process is gone never does, and is not waited for longer."""
+    ends = time.monotonic() + _LONGEST_S
+    while time.monotonic() < ends and any(not run.is_finished for run in _runs(instance, user)):
+        time.sleep(0.2)
+        if not any(not run.is_finished for run in _runs(instance, user)):
+            time.sleep(_LAST_WORDS_S)
+
+
+def _runs(instance: dg.DagsterInstance, user: str) -> Iterator[dg.DagsterRun]:
+    """Runs of the user's turns alone."""
+    cursor: str | None = None
+    while records := instance.get_run_records(limit=_RUNS_AT_ONCE, cursor=cursor):
+        yield from (record.dagster_run for record in records if _of_user(record.dagster_run, user))
+        cursor = records[-1].dagster_run.run_id
+
+
+def _of_user(run: dg.DagsterRun, user: str) -> bool:
+    tags = run.tags
+    if tags.get("pandora/user") == user or _is_theirs(tags.get(_PARTITION, ""), user):
+        return True
+    if _is_theirs(tags.get(_FIRST, ""), user) and _is_theirs(tags.get(_LAST, ""), user):
+        return True
+    return _config_names(run.run_config, user)
+
+
+def _config_names(config: object, user: str) -> bool:
+    """Whether a run was configured to begin a turn of the user's."""
+    if not isinstance(config, Mapping):
+        return False
+    told = cast("Mapping[str, object]", config)
+    return told.get("user") == user or any(_config_names(value, user) for value in told.values())
+
+
+def _is_theirs(partition: str, user: str) -> bool:
+    return partition.startswith(f"{user}:turn_")
+
+
+def _databases(home: Path) -> list[Path]:
+    return [path for path in files_below(home) if path.name.endswith(".db") and path.is_file() and not path.is_symlink()]
+
+
+def _delete_orphan_rows(path: Path, known: Collection[str]) -> None:
+    """Rows of runs that are deleted, which Dagster 1.13 leaves: their tags, checks, and tags of their events."""
+    with open_sqlite(path) as db:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        db.execute("CREATE TEMP TABLE known (run_id TEXT PRIMARY KEY)")
+        db.executemany("INSERT INTO known VALUES (?)", [(run_id,) for run_id in known])
+        for table in sorted({"run_tags", "asset_check_executions"} & tables):
+            db.execute(f"DELETE FROM {table} WHERE run_id <> '' AND run_id NOT IN (SELECT run_id FROM known)")  # noqa: S608 - two fixed names
+        if {"asset_event_tags", "event_logs"} <= tables:
+            db.execute("DELETE FROM asset_event_tags WHERE event_id NOT IN (SELECT id FROM event_logs)")
+        db.commit()
+
+
+def _restore_newest_events(instance: dg.DagsterInstance, home: Path, user: str) -> None:
+    """What Dagster remembers as the newest event of an asset, where that was the user's: the newest that there is."""
+    newest = {asset.to_string(): instance.fetch_materializations(asset, limit=1).records for asset in instance.all_asset_keys()}
+    known = {record.dagster_run.run_id for record in instance.get_run_records()}
+    for path in _databases(home):
+        with open_sqlite(path) as db:
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'asset_keys'").fetchone():
+                continue
+            found = db.execute("SELECT id, asset_key, last_materialization, last_run_id FROM asset_keys").fetchall()
+            for row, asset, event, run_id in found:
+                if not (event and f'"{ERASED}' in event) and (not run_id or run_id in known):
+                    continue
+                records = newest.get(asset, ())
+                values = (serialize_value(records[0]), records[0].run_id) if records else (None, None)
+                db.execute("UPDATE asset_keys SET last_materialization = ?, last_run_id = ? WHERE id = ?", (*values, row))
+            db.execute("UPDATE asset_keys SET cached_status_data = NULL")
+            db.commit()
+
+
+def _erase_texts(home: Path, traces: TraceScrubber) -> None:
+    """What runs printed, and any other file: lines with a trace go."""
+    for path in files_below(home):
+        if path.name.endswith((".db", ".db-wal", ".db-shm", ".lock")) or path.is_symlink() or not path.is_file():
+            continue
+        data = path.read_bytes()
+        if traces.found_in(os.fsencode(path.name)):
+            remove(path)
+        elif traces.found_in(data):
+            path.write_bytes(b"".join(line for line in data.splitlines(keepends=True) if not traces.found_in(line)))

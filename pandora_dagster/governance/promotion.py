@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from pandora_dagster.contracts.governance import ProductionChange, RecipeVersionStore, RecipeProduction
-from pandora_dagster.contracts.ports import Clock
-from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.words import ModelLayer
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.ports.measurement import Clock
+from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
+from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeProduction
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import ConfigurationError, InputError
-from pandora_dagster.governance.readable import incompatibilities
-from pandora_dagster.text.dates import format_timestamp
+from pandora_dagster.governance.answer_compatibility import incompatibilities
 
 FILE = "file"
 """Names the version that the recipe's file has."""

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pandora_dagster.api.api_errors import ApiError
 from pandora_dagster.api.guard import Guard, is_loopback
-from pandora_dagster.api.refusals import ApiError
 from pandora_dagster.errors import ConfigurationError
 
 JSON = {"content-type": "application/json; charset=utf-8"}

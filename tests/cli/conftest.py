@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from pandora_dagster.cli.app import command_line
+from pandora_dagster.app import open_app
+from pandora_dagster.cli.program import command_line
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_app
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 Pandora = Callable[..., "subprocess.CompletedProcess[str]"]

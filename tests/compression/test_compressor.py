@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.compression import compress, compressor
-from pandora_dagster.contracts.words import ContentType
+from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.documents.meta import subsection_metas
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import InputError
-from pandora_dagster.text.meta import subsection_metas
-from pandora_dagster.text.sections import ContextDocument
-from pandora_dagster.text.tokens import TokenCounter
 
 from .conftest import VOCABULARY
 

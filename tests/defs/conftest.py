@@ -6,17 +6,18 @@ from dataclasses import dataclass, field
 import dagster as dg
 import pytest
 
-from pandora_dagster.contracts.calls import CallRecord, CallTokens, GateVerdict
+from pandora_dagster.contracts.enums import ContentType, InterventionType, TurnState
+from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.contracts.model_calls import CallRecord, CallTokens
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.contracts.turns import Manifest
-from pandora_dagster.contracts.words import ContentType, InterventionType, TurnState
-from pandora_dagster.defs.assets_turn import turn_assets
-from pandora_dagster.defs.run import RunOutcome, execute_turn, downstream_phases
+from pandora_dagster.defs.turn.phase_assets import turn_assets
+from pandora_dagster.defs.turn.turn_run import RunOutcome, downstream_phases, execute_turn
 from pandora_dagster.errors import PandoraError, RecipeValidationError
-from pandora_dagster.phases.flow import PHASES
-from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.phases.core.phase_report import PhaseReport
+from pandora_dagster.phases.flow.turn_flow import PHASES
 
 GATES = {
     "pipeline/phase1_reflection": {"confidence_threshold": 0.7},

@@ -7,15 +7,14 @@ from datetime import UTC, datetime
 import dagster as dg
 import pytest
 
+from pandora_dagster.app import open_app
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.defs.assets_batch import ASSET, CHECK, JOB, batch_asset
-from pandora_dagster.defs.jobs import BATCH_JOB
+from pandora_dagster.defs.batch import ASSET, CHECK, JOB, batch_asset, inbox_sensor
 from pandora_dagster.defs.partitions import TURNS, days
 from pandora_dagster.defs.resources import BatchResource
-from pandora_dagster.defs.sensors import inbox_sensor
+from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_app
 
 QUERIES = [
     {"query": "The oak desk costs 248 euros.", "user": "ann", "session": "s1", "id": "one"},

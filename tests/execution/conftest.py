@@ -10,18 +10,27 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.enums import ContentType, InterventionType, ModelLayer
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.interventions import Intervention
-from pandora_dagster.contracts.recipes import LoadedRecipe, PromptFile, Recipe
-from pandora_dagster.contracts.words import ContentType, InterventionType, ModelLayer
-from pandora_dagster.cookbook import open_recipes
+from pandora_dagster.contracts.model_calls import (
+    CallRecord,
+    CallRequest,
+    CallResult,
+    CallSite,
+    InputDocument,
+    ModelAnswer,
+    PromptPack,
+    Usage,
+)
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
+from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
-from pandora_dagster.execution.compression_log import CompressionLog
-from pandora_dagster.execution.engine import SummarizationEngine
-from pandora_dagster.execution.executor import Executor
-from pandora_dagster.execution.model_compression import ModelCompression
-from pandora_dagster.text.tokens import TokenCounter
+from pandora_dagster.execution.call.executor import Executor
+from pandora_dagster.execution.fit.compression_log import CompressionLog
+from pandora_dagster.execution.fit.model_compression import ModelCompression
+from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
+from pandora_dagster.recipes import open_recipes
 
 VOCABULARY = Path(__file__).parents[2] / "data" / "tokenizer" / "cl100k_base.tiktoken"
 CONTEXT = "## 0. User Query\n\nwhich flight?\n\n## 2. Gathered Context\n\nFlight HAT136 [1].\n\n## 3. Task Plan\n\nAnswer.\n\n"

@@ -15,12 +15,12 @@ import threading
 import time
 from pathlib import Path
 
-from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select_turns
-from pandora_dagster.phases.restoring import restore
-from pandora_dagster.phases.retention import prune
+from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.archive.archive_run import archive_turns
+from pandora_dagster.archive.archive_selection import select_turns
+from pandora_dagster.archive.original_retention import prune
+from pandora_dagster.archive.turn_restoration import restore
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_archive, open_app
 from tests.faults.killed_turn import STEPS
 from tests.phases.rig import vocabulary
 

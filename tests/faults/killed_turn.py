@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from pandora_dagster.phases.flow import run_phase
+from pandora_dagster.phases.flow.turn_flow import run_phase
 from tests.phases.rig import COMPLETE, Rig, command, open_rig, plan, retrieval, tool, vocabulary
 
 STEPS = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")

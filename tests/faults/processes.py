@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
-PANDORA = "from pandora_dagster.cli.app import run; run()"
+PANDORA = "from pandora_dagster.cli.program import run; run()"
 
 
 def environment(root: Path) -> dict[str, str]:

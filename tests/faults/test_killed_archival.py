@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.app import App, open_app, open_archive
+from pandora_dagster.archive.archive_run import archive_turns
+from pandora_dagster.archive.archive_selection import select_turns
+from pandora_dagster.archive.turn_restoration import restore
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.turns import Turn
-from pandora_dagster.contracts.words import TurnState
-from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select_turns
-from pandora_dagster.phases.restoring import restore
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import App, open_archive, open_app
 from tests.faults.killed_archival import archive, prune_all
 from tests.faults.processes import ended, pandora, started
 from tests.phases.rig import vocabulary

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.app import open_app
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_app
 from tests.faults.processes import ended, pandora, started
 
 COUNT = 12

@@ -4,16 +4,16 @@ import json
 import shutil
 from pathlib import Path
 
+from pandora_dagster.app import open_app
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_app
 from tests.faults.processes import ended, pandora, started
 
 DYING = """
 import os, sys
 from pathlib import Path
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_house
+from pandora_dagster.app import open_house
 house = open_house(load_settings({"PANDORA_ROOT": os.environ["PANDORA_ROOT"]}))
 house.import_conversations(Path(sys.argv[1]).read_bytes().splitlines()[:1], where="f")
 os._exit(9)

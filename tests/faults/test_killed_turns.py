@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
+from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import InputError
-from pandora_dagster.phases.flow import ORDER
-from pandora_dagster.phases.listing import turn_rows
-from pandora_dagster.stores.call_log import CallFiles
-from pandora_dagster.text.sections import ContextDocument
+from pandora_dagster.phases.core.turn_indexing import turn_rows
+from pandora_dagster.phases.flow.turn_flow import ORDER
+from pandora_dagster.stores.calls.call_log import CallFiles
 from tests.faults.killed_turn import FACT, QUERY, scripted
 from tests.phases.rig import Rig, open_rig
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.phases.archive_day import archive_turns
-from pandora_dagster.phases.archive_selection import select_turns
-from pandora_dagster.phases.restoring import restore
+from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.archive.archive_run import archive_turns
+from pandora_dagster.archive.archive_selection import select_turns
+from pandora_dagster.archive.turn_restoration import restore
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_archive, open_app
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "tau_bench" / "airline_conversations.jsonl"
 RESERVATION = re.compile(r"\b(?=[A-Z0-9]*[0-9])[A-Z0-9]{6}\b")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.ids import user_id
+from pandora_dagster.documents.citations import cited_labels
 from pandora_dagster.settings import load_settings
-from pandora_dagster.text.citations import cited_labels
-from pandora_dagster.wiring import App, open_app
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "tau_bench" / "airline_conversations.jsonl"
 QUESTION = "which reservation did we talk about, and what did it cost?"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.levels import LevelSubject
-from pandora_dagster.phases.digests import digest_users, missing_narratives
-from pandora_dagster.phases.narratives import missing_turns, summarise_sessions
+from pandora_dagster.app import open_app, open_levels
+from pandora_dagster.archive.session_narratives import missing_turns, summarise_sessions
+from pandora_dagster.archive.user_digests import digest_users, missing_narratives
+from pandora_dagster.contracts.user.summary_levels import LevelSubject
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import open_app, open_levels
-from tests.phases.archival import archived
+from tests.archive.archived_store import archived
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "tau_bench" / "airline_conversations.jsonl"
 pytestmark = pytest.mark.skipif(not REAL.is_file(), reason=f"{REAL} is not on this machine")
@@ -29,7 +29,11 @@ def test_real_conversations_are_all_in_narratives_and_digests(tmp_path):
     assert not first.failed and not second.failed and not first.stopped and not second.stopped
     for user in app.turns.users():
         assert missing_narratives(ctx, user) == ()
-        assert [fault for s, stands in app.dependencies.index.sessions(user).items() for fault in missing_turns(ctx, LevelSubject(user, s), stands)] == []
+        assert [
+            fault
+            for s, stands in app.dependencies.index.sessions(user).items()
+            for fault in missing_turns(ctx, LevelSubject(user, s), stands)
+        ] == []
     assert all(part.tokens <= 200 for user in app.turns.users() for n in ctx.levels.narratives(user) for part in n.parts)
     narrated = [row for row in rows if row.subject.session]
     assert sum(row.links for row in narrated) == len(list(app.turns.keys())) and all(row.ratio >= 1 for row in rows)

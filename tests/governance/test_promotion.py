@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.governance import RecipeProduction
-from pandora_dagster.contracts.recipes import LoadedRecipe
-from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.cookbook import RecipeLoader, open_recipes
+from pandora_dagster.app.composition import production_override
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.recipe_governance import RecipeProduction
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError, InputError
 from pandora_dagster.governance.promotion import ChangeAttribution, PromotionContext, assign, resolve_version, roll_back
-from pandora_dagster.phases.readers import answer_model
-from pandora_dagster.stores.recipe_versions import RecipeVersionFiles
-from pandora_dagster.wiring.building import production_override
-from tests.governance.cookbooks import copied, edit
+from pandora_dagster.phases.flow.answer_models import answer_model
+from pandora_dagster.recipes import RecipeLoader, open_recipes
+from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
+from tests.governance.recipe_copies import copied, edit
 
 RECIPE, FILE = "pipeline/phase1_reflection", "recipes/pipeline/phase1_reflection.yaml"
 PROMPT = "prompts/pipeline/phase1_reflection.md"
@@ -43,7 +43,9 @@ class Kitchen:
 
     def running(self) -> LoadedRecipe:
         """What a call would run now."""
-        return RecipeLoader(self.folder / "recipes", self.folder / "prompts", partial(production_override, self.versions)).get(RECIPE, "chat")
+        return RecipeLoader(self.folder / "recipes", self.folder / "prompts", partial(production_override, self.versions)).get(
+            RECIPE, "chat"
+        )
 
     def run(self) -> LoadedRecipe:
         """A call: what runs is kept."""
@@ -248,7 +250,7 @@ def test_asking_the_executor_keeps_the_version():
             self.asked += 1
             raise StoreError("the disk is full")
 
-    from pandora_dagster.execution.executor import Executor
+    from pandora_dagster.execution.call.executor import Executor
 
     async def sleep(_: float) -> None: ...
 

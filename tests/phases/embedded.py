@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
+from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.contracts.remembered import MemoryEntry
-from pandora_dagster.contracts.sources import Provenance, Research, Visit
-from pandora_dagster.runtime.extractive.runtime import ExtractiveRuntime
+from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack
+from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
+from pandora_dagster.contracts.user.user_memory import MemoryEntry
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.text.sections import ContextDocument
-from pandora_dagster.wiring import App, open_app
 from tests.phases.rig import vocabulary
-from tests.stores.test_sources import RESEARCH, VISIT
+from tests.stores.user.test_source_files import RESEARCH, VISIT
 
 
 class Recorder(ExtractiveRuntime):

@@ -8,17 +8,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pandora_dagster.contracts.calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.app import App, open_app
+from pandora_dagster.app.composition import open_counter
+from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.turns import Turn, TurnRow
-from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.phases.report import PhaseReport
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.tokens import TokenCounter
+from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.settings import load_settings
-from pandora_dagster.text.sections import ContextDocument
-from pandora_dagster.text.tokens import TokenCounter
-from pandora_dagster.wiring import App, open_app
-from pandora_dagster.wiring.building import open_counter
 
 Says = str | Exception | tuple[str, str] | Callable[[PromptPack], str]
 """A raw answer, an error, an answer with its finish reason, or what makes an answer of the pack."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.contracts.calls import ModelAnswer, Part, PromptPack
-from pandora_dagster.contracts.words import ModelLayer, OutputFormat
+from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
+from pandora_dagster.contracts.model_calls import ModelAnswer, Part, PromptPack
 from pandora_dagster.errors import ModelError
 from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen_endpoints
-from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from tests.runtime.fake_sglang import FakeSglang
 
 PACK = PromptPack(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sglang.serving import ENVIRONMENT, MODEL, RealSglang
+from tests.sglang.real_servers import ENVIRONMENT, MODEL, RealSglang
 
 WAITING_S, RUNNING_S = 2, 6
 

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pandora_dagster import wiring
+import pandora_dagster.app as composition
 from pandora_dagster.api.guard import Guard
 from pandora_dagster.api.server import serve
-from pandora_dagster.cli import app
-from pandora_dagster.contracts.calls import ModelAnswer, PromptPack
-from pandora_dagster.contracts.words import OutputFormat
-from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.app import App, open_app
+from pandora_dagster.cli.program import run
+from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings, load_settings
-from pandora_dagster.wiring import App, open_app
 from tests.phases.rig import ScriptedRuntime, vocabulary
 from tests.runtime.sglang_packs import endpoints
-from tests.sglang.serving import CONTEXT
+from tests.sglang.real_servers import CONTEXT
 
 WORDS = 120
 LONG = {"type": "array", "minItems": WORDS, "maxItems": WORDS, "items": {"enum": ["a chair"]}}
@@ -68,5 +68,5 @@ def program() -> None:
     def with_voice(settings: Settings) -> App:
         return opened(settings.root, os.environ["REAL_VOICE"])
 
-    wiring.open_app = with_voice  # type: ignore[assignment]
-    app.run()
+    composition.open_app = with_voice  # type: ignore[assignment]
+    run()

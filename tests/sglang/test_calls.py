@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.contracts.calls import ModelAnswer, Part
-from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.contracts.model_calls import ModelAnswer, Part
 from pandora_dagster.errors import BadAnswerError, ModelRejectedError
-from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from tests.runtime.sglang_packs import endpoints, pack, run
-from tests.sglang.serving import CONTEXT, RealSglang
+from tests.sglang.real_servers import CONTEXT, RealSglang
 
 SLOW_S = 120
 """Far over what a call takes: nothing here is about speed."""

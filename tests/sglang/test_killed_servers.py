@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.app import App, open_app
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import ModelError, RuntimeUnreachableError
-from pandora_dagster.phases.report import PhaseReport
-from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.phases.core.phase_report import PhaseReport
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import App, open_app
 from tests.runtime.sglang_packs import endpoints, pack
-from tests.sglang.serving import CONTEXT, RealSglang
+from tests.sglang.real_servers import CONTEXT, RealSglang
 
 FIRST = "query_analysis"
 ENDLESS = {"output_schema": {"type": "array", "minItems": 4_000, "items": {"enum": ["a chair"]}}, "max_output_tokens": 16_000}

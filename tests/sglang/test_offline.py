@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.calls import ModelAnswer
-from pandora_dagster.contracts.words import OutputFormat
+from pandora_dagster.app import App, open_app
+from pandora_dagster.app.batch_service import BatchService
+from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.contracts.model_calls import ModelAnswer
 from pandora_dagster.errors import ModelError, ModelRejectedError, RuntimeUnreachableError
-from pandora_dagster.runtime.offline.runtime import OfflineRuntime
+from pandora_dagster.runtime.offline.offline_runtime import OfflineRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import App, open_app
-from pandora_dagster.wiring.batching import BatchService
 from tests.runtime.sglang_packs import endpoints, pack
-from tests.sglang.serving import CONTEXT, ENVIRONMENT, MODEL, REPOSITORY
+from tests.sglang.real_servers import CONTEXT, ENVIRONMENT, MODEL, REPOSITORY
 
 YES = {"output_schema": {"type": "object", "properties": {"answer": {"enum": ["yes", "no"]}}, "required": ["answer"]}}
 OPTIONS = ["--device=cpu", "--attention-backend=torch_native", "--max-total-tokens=65536", "--max-running-requests=16"]

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pandora_dagster.contracts.words import OutputFormat, Priority
-from pandora_dagster.runtime.sglang.runtime import SglangRuntime
+from pandora_dagster.contracts.enums import OutputFormat, Priority
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from tests.runtime.sglang_packs import endpoints, pack, run
-from tests.sglang.serving import CONTEXT, RealSglang, until
+from tests.sglang.real_servers import CONTEXT, RealSglang, until
 
 LIST = {"output_schema": {"type": "array", "minItems": 20, "maxItems": 20, "items": {"enum": ["a chair"]}}, "max_output_tokens": 2_000}
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.contracts.calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, Source
+from pandora_dagster.app import App, open_app
+from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.words import OutputFormat
-from pandora_dagster.cookbook import open_recipes
-from pandora_dagster.cookbook.prompts import variables_in
+from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallResult, CallSite, InputDocument, Source
 from pandora_dagster.errors import HaltError
-from pandora_dagster.runtime.sglang.runtime import SglangRuntime
-from pandora_dagster.runtime.sglang.schema_for_grammar import schema_for_grammar
+from pandora_dagster.recipes import open_recipes
+from pandora_dagster.recipes.static_prompts import variables_in
+from pandora_dagster.runtime.sglang.completion_requests import schema_for_grammar
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import load_settings
-from pandora_dagster.wiring import App, open_app
 from tests.runtime.sglang_packs import endpoints
-from tests.sglang.serving import CONTEXT, RealSglang
+from tests.sglang.real_servers import CONTEXT, RealSglang
 
 SHELF = open_recipes()
 NAMES = SHELF.names()

@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from pandora_dagster.contracts.calls import ModelAnswer
-from pandora_dagster.contracts.words import ModelLayer, OutputFormat
+from pandora_dagster.app.composition import open_counter, open_runtime
+from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
+from pandora_dagster.contracts.model_calls import ModelAnswer
+from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import BadAnswerError
 from pandora_dagster.settings import load_settings
-from pandora_dagster.text.tokens import TokenCounter
-from pandora_dagster.wiring.building import open_counter, open_runtime
 from tests.faults.processes import PANDORA, environment
-from tests.runtime.serving_world import alive, free_port, until
+from tests.runtime.serving_environment import alive, free_port, until
 from tests.runtime.sglang_packs import pack
 from tests.sglang.commands import pandora
-from tests.sglang.serving import CONTEXT, ENVIRONMENT, MODEL, READY_S, REPOSITORY
+from tests.sglang.real_servers import CONTEXT, ENVIRONMENT, MODEL, READY_S, REPOSITORY
 
 IDLE_S = 6
 OPTIONS = [

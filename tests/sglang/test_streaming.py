@@ -13,11 +13,11 @@ import openai
 import pytest
 
 from pandora_dagster.contracts.ids import user_id
-from pandora_dagster.defs.run import run_turn
-from tests.api.process import Api, started
+from pandora_dagster.defs.turn.turn_run import run_turn
+from tests.api.server_process import Api, started
 from tests.faults.processes import environment
+from tests.sglang.real_servers import RealSglang, until
 from tests.sglang.real_voice import CODE, PROGRAM, WORDS, opened
-from tests.sglang.serving import RealSglang, until
 
 QUESTION: Any = [{"role": "user", "content": "Which chair?"}]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pandora_dagster.contracts.ports import TurnStore
-from pandora_dagster.stores.revisions import PhaseTable
-from pandora_dagster.stores.turns import TurnFiles
-from tests.stores.turn_rig import SECTIONS, Ticking, Words
+from pandora_dagster.contracts.ports.turn_storage import TurnStore
+from pandora_dagster.stores.turns.revisions import PhaseTable
+from pandora_dagster.stores.turns.turn_files import TurnFiles
+from tests.stores.turns.turn_rig import SECTIONS, Ticking, Words
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
-from pandora_dagster.contracts.remembered import MemoryEntry
-from pandora_dagster.tools.memory import BUDGET_TOKENS, STATED_CONFIDENCE, MemoryCreate, MemoryQuery
+from pandora_dagster.contracts.user.user_memory import MemoryEntry
+from pandora_dagster.tools.memory_tools import BUDGET_TOKENS, STATED_CONFIDENCE, MemoryCreate, MemoryQuery
 
 ANNA = user_id("anna")
 TURN = TurnKey(ANNA, 7)

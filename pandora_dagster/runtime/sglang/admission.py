@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from pandora_dagster.contracts.ports import Metrics
-from pandora_dagster.contracts.words import Priority
+from pandora_dagster.contracts.enums import Priority
+from pandora_dagster.contracts.ports.measurement import Metrics
 from pandora_dagster.errors import EndpointFullError, ModelError, ModelTimeoutError, RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.answers import Reply
-from pandora_dagster.runtime.sglang.breaker import CircuitBreaker
-from pandora_dagster.runtime.sglang.concurrency import ServerLoad
+from pandora_dagster.runtime.sglang.admission_queue import AddressSlots, AdmissionQueue, Ticket
+from pandora_dagster.runtime.sglang.circuit_breaker import CircuitBreaker
+from pandora_dagster.runtime.sglang.completion_replies import Reply
+from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Server
-from pandora_dagster.runtime.sglang.places import AdmissionQueue, AddressSlots, Ticket
 
 _LOOK_EVERY_S = 0.5
 _MAX_PROBE_BACKOFF = 16
@@ -103,7 +103,9 @@ class Admission:
         known = ((one, self._breakers.get(one.base_url)) for one in server.addresses)
         return next((one for one, breaker in known if breaker is None or breaker.allows()), None)
 
-    async def _try_send(self, gate: AdmissionQueue, ticket: Ticket, station: AddressSlots, send: Callable[[Endpoint], Awaitable[Reply]]) -> Reply | None:
+    async def _try_send(
+        self, gate: AdmissionQueue, ticket: Ticket, station: AddressSlots, send: Callable[[Endpoint], Awaitable[Reply]]
+    ) -> Reply | None:
         """One try; None where the server was full and the call has to claim a place again."""
         breaker, url = station.breaker, station.server.base_url
         try:

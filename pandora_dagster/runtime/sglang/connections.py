@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.runtime.sglang.completion_requests import Request
 from pandora_dagster.runtime.sglang.endpoints import AnyEndpoint, Server, on_this_machine
-from pandora_dagster.runtime.sglang.failures import BodyTooLargeError, EndpointRefusedError
-from pandora_dagster.runtime.sglang.requests import Request
+from pandora_dagster.runtime.sglang.model_errors import BodyTooLargeError, EndpointRefusedError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from pandora_dagster.contracts.calls import Price
-from pandora_dagster.contracts.words import ModelLayer
-from pandora_dagster.execution.routing import Routing
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.model_calls import Price
+from pandora_dagster.execution.call.layer_routing import Routing
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

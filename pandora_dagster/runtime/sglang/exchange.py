@@ -1,16 +1,115 @@
 """One request and its answer, whole or word by word, within a deadline; every fault of the way as its ModelError. Knows no places."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import aclosing
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from pandora_dagster.errors import EndpointFullError, ModelError, RuntimeUnreachableError
-from pandora_dagster.runtime.sglang.answers import Reply, parse_reply
+from pandora_dagster.runtime.sglang.completion_replies import Reply, complete_reply, parse_reply
+from pandora_dagster.runtime.sglang.completion_requests import Request
 from pandora_dagster.runtime.sglang.connections import Connection
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
-from pandora_dagster.runtime.sglang.events import ReplyStream, parse_events
-from pandora_dagster.runtime.sglang.failures import model_error, timeout_error
-from pandora_dagster.runtime.sglang.requests import Request
+from pandora_dagster.runtime.sglang.model_errors import EndpointRefusedError, model_error, timeout_error
+
+# A streamed answer, event by event -> its words as they come, and the whole `Reply`. Knows SGLang's events; knows no socket.
+
+_WIRE = ConfigDict(extra="ignore", frozen=True)
+_END = b"[DONE]"
+
+
+class _Delta(BaseModel):
+    model_config = _WIRE
+    content: str | None = None
+    reasoning_content: str | None = None
+
+
+class _Choice(BaseModel):
+    model_config = _WIRE
+    delta: _Delta | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class _Error(BaseModel):
+    model_config = _WIRE
+    code: int = 500
+
+
+class _Event(BaseModel):
+    model_config = _WIRE
+    choices: tuple[_Choice, ...] = ()
+    usage: object = None
+    error: _Error | None = None
+
+
+async def parse_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The data of each event, wherever the chunks end; comments and other fields are passed over."""
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+
+
+class ReplyStream:
+    """One answer in the making."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._words: list[str] = []
+        self._reason: str | None = None
+        self._thought = False
+        self._usage: object = None
+        self._ended = False
+
+    @property
+    def has_words(self) -> bool:
+        """Whether a word has been told."""
+        return any(self._words)
+
+    def take(self, data: bytes) -> str:
+        """The words of one event, "" where it has none.
+
+        Raises EndpointRefusedError for a refusal that came after the stream had begun (its status is 200 all the same), and
+        RuntimeUnreachableError for what is no event of an answer.
+        """
+        if data == _END:
+            self._ended = True
+            return ""
+        event = self._event(data)
+        if event.error is not None:
+            raise EndpointRefusedError(event.error.code, data)
+        self._usage = event.usage if event.usage is not None else self._usage
+        words = "".join(self._choice_words(choice) for choice in event.choices[:1])
+        self._words.append(words)
+        return words
+
+    def reply(self) -> Reply:
+        """The whole answer; raises as `answers.reply_in` does, and RuntimeUnreachableError where the stream broke off."""
+        if not self._ended and self._reason is None:
+            raise RuntimeUnreachableError(
+                f"{self._endpoint}: the stream ended after {sum(map(len, self._words))} characters: expected the answer's end",
+                hint="Look into the server's log; it may have stopped.",
+            )
+        return complete_reply("".join(self._words), self._reason, thought=self._thought, usage=self._usage, endpoint=self._endpoint)
+
+    def _event(self, data: bytes) -> _Event:
+        try:
+            return _Event.model_validate_json(data)
+        except ValidationError:
+            raise RuntimeUnreachableError(
+                f"{self._endpoint}: an event of {len(data)} bytes that is no part of an answer: expected OpenAI's form",
+                hint="Check that base_url in runtime.yaml names an SGLang server.",
+            ) from None
+
+    def _choice_words(self, choice: _Choice) -> str:
+        self._reason = choice.finish_reason or self._reason
+        self._thought = self._thought or bool(choice.delta and choice.delta.reasoning_content)
+        return (choice.delta.content if choice.delta else choice.text) or ""
+
 
 OnWords = Callable[[str], None]
 

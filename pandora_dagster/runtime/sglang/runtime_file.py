@@ -39,12 +39,12 @@ def _tree(path: Path) -> object:
     except UnicodeDecodeError as fault:
         raise ConfigurationError(f"{path}: byte {fault.start} is not UTF-8: expected YAML in UTF-8", hint=_HINT) from None
     try:
-        tree = cast(object, YAML(typ="rt").load(text))  # pyright: ignore[reportUnknownMemberType]
+        tree = cast("object", YAML(typ="rt").load(text))  # pyright: ignore[reportUnknownMemberType]
     except (YAMLError, RecursionError) as fault:
         raise ConfigurationError(f"{path}:{_broken_line(fault)}: {_problem(fault)}: expected valid YAML", hint=_HINT) from None
     if not isinstance(tree, Mapping):
         raise ConfigurationError(f"{path}:1: no mapping: expected preset and presets", hint=_HINT)
-    return cast(object, tree)
+    return cast("object", tree)
 
 
 def _broken_line(fault: Exception) -> int:
@@ -62,10 +62,10 @@ def _problem(fault: Exception) -> str:
 def _plain(node: object) -> object:
     """The tree without ruamel's own types."""
     if isinstance(node, Mapping):
-        pairs = cast(Mapping[object, object], node)
+        pairs = cast("Mapping[object, object]", node)
         return {str(key): _plain(value) for key, value in pairs.items()}
     if isinstance(node, Sequence) and not isinstance(node, str | bytes):
-        return [_plain(value) for value in cast(Sequence[object], node)]
+        return [_plain(value) for value in cast("Sequence[object]", node)]
     if isinstance(node, bool):
         return node
     for kind in (int, float, str):
@@ -80,10 +80,10 @@ def _line(tree: object, where: tuple[int | str, ...]) -> int:
     for step in where:
         if not isinstance(node, CommentedBase) or not isinstance(node, Mapping):
             break
-        branch = cast(Mapping[object, object], node)
+        branch = cast("Mapping[object, object]", node)
         if step not in branch:
             break
-        line = cast(int, cast(Any, node).lc.key(step)[0]) + 1  # Any: ruamel types no positions
+        line = cast("int", cast("Any", node).lc.key(step)[0]) + 1  # Any: ruamel types no positions
         node = branch[step]
     return line
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pandora_dagster.contracts.calls import Part, PromptPack, Source
-from pandora_dagster.contracts.words import ModelLayer, OutputFormat
-from pandora_dagster.text.fences import code_fence
+from pandora_dagster.contracts.enums import ModelLayer, OutputFormat
+from pandora_dagster.contracts.model_calls import Part, PromptPack, Source
+from pandora_dagster.documents.markdown import code_fence
 
 MARKDOWN_ROLES = ("synthesizer", "compressor", "session_summarizer")
 
@@ -81,7 +81,8 @@ def section2(*rows: tuple[int, str, str, str]) -> str:
 def bundle(*results: tuple[str, Mapping[str, Any], str]) -> str:
     """toolresults.md as the coordination phase writes it; a result is tool, arguments, raw."""
     parts = [
-        f"## {n}. {tool}\n\n{code_fence(json.dumps(dict(given)), 'json')}\n\n{code_fence(raw)}" for n, (tool, given, raw) in enumerate(results, 1)
+        f"## {n}. {tool}\n\n{code_fence(json.dumps(dict(given)), 'json')}\n\n{code_fence(raw)}"
+        for n, (tool, given, raw) in enumerate(results, 1)
     ]
     return "# Tool results\n\n" + "\n\n".join(parts) + "\n"
 

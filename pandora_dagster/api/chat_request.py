@@ -1,0 +1,124 @@
+"""A request's body and headers -> what is asked, by whom, in which session. Knows OpenAI's fields; knows no turn."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pandora_dagster.api.api_errors import ApiError
+from pandora_dagster.contracts.ids import SessionId, UserId, session_id, user_id
+from pandora_dagster.contracts.user.conversations import Message
+from pandora_dagster.errors import BadIdError
+
+MODELS: Mapping[str, Literal["chat", "code"]] = {"pandora": "chat", "pandora-code": "code"}
+"""Model names -> the mode of the turn. Which models answer inside is the recipes' and runtime.yaml's business."""
+USER_HEADER, SESSION_HEADER = "X-Pandora-User", "X-Pandora-Session"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question. `earlier` are the request's messages before it, value for value."""
+
+    query: str
+    user: UserId
+    session: SessionId
+    mode: Literal["chat", "code"]
+    model: str
+    earlier: tuple[Message, ...] = ()
+    stream: bool = False
+    include_usage: bool = False
+
+
+class _StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+    include_usage: bool = False
+
+
+class _Body(BaseModel):
+    """What is read of a request. What recipes decide (temperature, max_tokens and the like) is passed over."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+    model: str
+    messages: list[dict[str, Any]] = Field(min_length=1)
+    stream: bool | None = False
+    stream_options: _StreamOptions | None = None
+    n: int | None = 1
+    tools: list[Any] | None = None
+    functions: list[Any] | None = None
+    response_format: dict[str, Any] | None = None
+    logprobs: bool | None = None
+
+
+def parse_chat_request(body: bytes, headers: Mapping[str, str], *, user: UserId) -> ChatRequest:
+    """What is asked; `user` is whose turn it is where no header says so. Raises RefusedError."""
+    read = _read(body)
+    if read.model not in MODELS:
+        raise ApiError(404, f"model {read.model[:60]!r}: expected one of {', '.join(MODELS)}", param="model", code="model_not_found")
+    _check_unsupported(read)
+    *earlier, last = read.messages
+    if last.get("role") != "user":
+        raise _param_error("messages", f"the last one is by {str(last.get('role'))[:40]!r}: expected the person's (role user)")
+    query = _question_text(last.get("content"))
+    try:
+        who = user_id(headers[USER_HEADER]) if headers.get(USER_HEADER) else user
+        where = session_id(headers.get(SESSION_HEADER) or _derived_session(read.messages))
+    except BadIdError as error:
+        raise ApiError(400, str(error), code="bad_id") from None
+    options = read.stream_options or _StreamOptions()
+    return ChatRequest(query, who, where, MODELS[read.model], read.model, tuple(earlier), bool(read.stream), options.include_usage)
+
+
+def _read(body: bytes) -> _Body:
+    try:
+        value: object = json.loads(body)
+        return _Body.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise _param_error(".".join(map(str, first["loc"])) or "body", first["msg"]) from None
+    except (ValueError, RecursionError):
+        raise ApiError(400, "body: expected one JSON object", code="not_json") from None
+
+
+def _check_unsupported(read: _Body) -> None:
+    """What a client counts on and would not get."""
+    asked = {"tools": read.tools, "functions": read.functions, "logprobs": read.logprobs}
+    for name in (name for name, value in asked.items() if value):
+        raise _param_error(name, "not offered here: the pipeline has its own")
+    if (read.n or 1) != 1:
+        raise _param_error("n", "expected 1, a turn has one answer")
+    if read.response_format and read.response_format.get("type", "text") != "text":
+        raise _param_error("response_format", "expected text")
+
+
+def _question_text(content: object) -> str:
+    """The question's text, whole or in text parts."""
+    if isinstance(content, str):
+        text = content
+    elif isinstance(content, list) and all(_is_text(part) for part in cast("list[object]", content)):
+        text = "\n".join(str(part["text"]) for part in cast("Sequence[Mapping[str, object]]", content))
+    else:
+        raise _param_error("messages", "the last one's content: expected a string or parts of type text")
+    if not text.strip():
+        raise _param_error("messages", "the last one is empty: expected the words of a question or request")
+    return text
+
+
+def _is_text(part: object) -> bool:
+    if not isinstance(part, dict):
+        return False
+    fields = cast("Mapping[str, object]", part)
+    return fields.get("type") == "text" and isinstance(fields.get("text"), str)
+
+
+def _derived_session(messages: Sequence[Message]) -> str:
+    """The session of a client that names none: all requests that begin alike, up to the person's first words, belong together."""
+    first = next((i for i, message in enumerate(messages) if message.get("role") == "user"), len(messages) - 1)
+    said = [[message.get("role"), message.get("content")] for message in messages[: first + 1]]
+    return f"chat-{sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:20]}"
+
+
+def _param_error(param: str, message: str) -> ApiError:
+    return ApiError(400, f"{param}: {message}", param=param)

@@ -1,0 +1,7 @@
+"""The fuse box: settings in, adapters out. The only place where adapters are built."""
+
+from pandora_dagster.app.application import App
+from pandora_dagster.app.archive_service import open_archive, open_levels
+from pandora_dagster.app.composition import open_app
+
+__all__ = ["App", "open_app", "open_archive", "open_levels"]

@@ -1,0 +1,185 @@
+"""A house's archival: its desk, and the nights over it. Builds adapters; the order of steps is `phases.archive_day`'s."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from urllib.parse import quote
+
+from pandora_dagster.app.application import App
+from pandora_dagster.app.composition import print_notice
+from pandora_dagster.archive.archive_run import OnRow, archive_turns
+from pandora_dagster.archive.archive_selection import ArchiveSelection, select_turns
+from pandora_dagster.archive.day_verification import archived_turns, verify_days
+from pandora_dagster.archive.eligibility import last_due_day, local_day
+from pandora_dagster.archive.level_runs import LevelContext, LevelRules
+from pandora_dagster.archive.level_runs import OnRow as OnLevel
+from pandora_dagster.archive.original_retention import OnTurn, prune
+from pandora_dagster.archive.session_narratives import PHASE as SESSIONS
+from pandora_dagster.archive.session_narratives import missing_turns, summarise_sessions, user_sessions
+from pandora_dagster.archive.turn_archival import ArchiveContext, ArchiveRules
+from pandora_dagster.archive.user_digests import digest_users, missing_narratives
+from pandora_dagster.contracts.archive_records import ArchivedDay, ArchiveReport
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.retention import PruneReport
+from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelSubject
+from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
+from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool, spare_processor_count
+from pandora_dagster.stores.records.first_day import FirstDay
+from pandora_dagster.stores.search.turn_index_rebuild import Preambles
+from pandora_dagster.stores.turns.archive_folders import TurnArchiveFolders
+from pandora_dagster.stores.turns.cold_files import ColdFiles
+from pandora_dagster.stores.turns.hold_files import HoldFiles
+from pandora_dagster.stores.user.level_files import LevelFiles
+
+# What the levels above a turn are made with, out of an open house. Builds their store; knows no order of steps.
+
+
+def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") -> LevelContext:
+    """The desk of the levels; `quiet_days` in the place of archival's setting, `run_id` of the Dagster run they belong to."""
+    settings = app.settings
+    days = settings.archive_after_days if quiet_days is None else quiet_days
+    rules = LevelRules(zone=settings.zone, quiet_days=days, concurrency=settings.archive_concurrency)
+    return LevelContext(app.dependencies, LevelFiles(settings.root), rules, app.dependencies.lineage, run_id)
+
+
+_MANY = 256
+"""Turns for which processes of their own pay: under that their start takes longer than they save."""
+
+
+def open_archive(app: App, *, after_days: int | None = None, run_id: str = "") -> ArchiveContext:
+    """The desk of an archival; `after_days` in the place of the setting's, `run_id` of the Dagster run it belongs to."""
+    settings = app.settings
+    cold = ColdFiles(settings.root)
+    rules = ArchiveRules(
+        zone=settings.zone,
+        after_days=settings.archive_after_days,
+        ratio=settings.archive_ratio,
+        document_tokens=settings.archive_document_tokens,
+        concurrency=settings.archive_concurrency,
+    )
+    return ArchiveContext(
+        deps=app.dependencies,
+        cold=cold,
+        folders=TurnArchiveFolders(settings.root, cold, app.dependencies.counter),
+        holds=HoldFiles(settings.root),
+        rules=rules if after_days is None else replace(rules, after_days=after_days),
+        preamble=Preambles(app.sessions).before,
+        run_id=run_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveService:
+    """Nights over one house."""
+
+    app: App
+
+    def last_due(self, now: datetime) -> date:
+        """The newest day whose turns are due at `now`."""
+        return last_due_day(now, self.app.settings.zone, self.app.settings.archive_after_days)
+
+    def waiting(self, now: datetime) -> frozenset[date]:
+        """The days that hold turns due at `now`; the store's first day is noted on the way. Raises StoreError."""
+        ctx = open_archive(self.app)
+        due = frozenset(one.day for one in select_turns(replace(ctx, deps=replace(ctx.deps, clock=lambda: now))).due)
+        if due:
+            FirstDay(self.app.settings.root).extend(min(due), known=self.app.settings.first_day)
+        return due
+
+    def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport:
+        """Archive what is due of these days. Raises InputError for a day that is not due yet, StoreError."""
+        ctx = open_archive(self.app, run_id=run_id)
+        last = self.last_due(ctx.deps.clock())
+        if early := sorted(day for day in days if day > last):
+            raise InputError(f"{early[0]}: its turns are not due yet: expected days up to {last}")
+        return self.archive(select_turns(ctx, days=days), ctx, on_row=on_row)
+
+    def archive(self, selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow) -> ArchiveReport:
+        """Archive what was selected. Where it is much, texts are shortened in other processes, one for each spare processor and at most
+        PANDORA_ARCHIVE_CONCURRENCY, unless a model shortens them. Raises StoreError."""
+        work = archive_turns(selected, ctx, on_row=on_row)
+        processes = min(spare_processor_count(), ctx.rules.concurrency)
+        if len(selected.due) < _MANY or processes < 1:
+            return self.app.run(work)
+        apart = CompressionWorkerPool(processes, ctx.deps.counter, print_notice)
+        try:
+            with self.app.compression.engine.using_compressor(apart):
+                return self.app.run(work)
+        finally:
+            apart.close()
+
+    def days(self, days: Collection[date], *, originals: bool = True) -> Iterator[ArchivedDay]:
+        """Each day as its manifests, folders and the index have it now, and with `originals` its cold objects, each of them read."""
+        return verify_days(days, open_archive(self.app), originals=originals)
+
+    def page(self, day: date) -> str:
+        """Where `pandora ui` shows the day's documents with their lineage; "" where it shows none."""
+        port = self.app.settings.pages_port
+        return f"http://127.0.0.1:{port}/archive/{day}" if port else ""
+
+    def lineage_page(self, document: str) -> str:
+        """Where `pandora ui` shows the lineage of a document; "" where it shows none."""
+        port = self.app.settings.pages_port
+        return f"http://127.0.0.1:{port}/lineage/{quote(document, safe=':/')}" if port else ""
+
+    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[LevelSubject]]:
+        """The sessions, or the people, that have turns archived on these days, or whose last turn is of one of them: with that day
+        over they are at rest, whatever becomes of that turn."""
+        wanted = set(days)
+        found: dict[date, set[LevelSubject]] = {}
+        for user in self.app.turns.users():
+            for session, turns in self.app.dependencies.index.sessions(user).items():
+                archived = {self._day(one.last_activity) for one in turns if one.state == TurnState.ARCHIVED}
+                last = {max(day for one in turns if (day := self._day(one.last_activity)))} if archived - {None} else set[date]()
+                for day in archived | last:
+                    if day and day in wanted:
+                        found.setdefault(day, set()).add(LevelSubject(user, "" if people else session))
+        return {day: frozenset(subjects) for day, subjects in found.items()}
+
+    def level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevel) -> LevelReport:
+        """Bring `session_summaries` or `user_digests` of these subjects up to date. Raises StoreError."""
+        ctx = open_levels(self.app, run_id=run_id)
+        ordered = sorted(subjects, key=lambda one: (one.user, one.session))
+        if name == SESSIONS:
+            return self.app.run(summarise_sessions(ctx, [(one.user, one.session) for one in ordered], on_row=on_row))
+        return self.app.run(digest_users(ctx, [one.user for one in ordered], on_row=on_row))
+
+    def lost(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
+        """What speaks against `no_fact_lost` of these narratives or digests, a sentence each that names its subject."""
+        ctx = open_levels(self.app)
+        sessions = user_sessions(ctx)
+        for subject in sorted(subjects, key=lambda one: (one.user, one.session)):
+            try:
+                if subject.session:
+                    faults = missing_turns(ctx, subject, sessions(subject.user).get(subject.session, ()))
+                else:
+                    faults = missing_narratives(ctx, subject.user)
+            except DocumentError as error:
+                faults = (str(error),)
+            yield from (f"{subject}: {fault}" for fault in faults)
+
+    def archived(self, days: Collection[date]) -> Iterator[TurnKey]:
+        """The archived turns of these days."""
+        return (key for _, key in archived_turns(days, self.app.dependencies.index, self.app.settings.zone))
+
+    def prune(self, *, by: str, on_turn: OnTurn = lambda turn: None) -> PruneReport:
+        """Delete the originals whose time is over by PANDORA_COLD_KEEP_DAYS. Raises ConfigurationError where they are kept for ever."""
+        days = self.app.settings.cold_keep_days
+        if not days:
+            raise ConfigurationError(
+                "PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever: expected days", hint="set PANDORA_COLD_KEEP_DAYS, e.g. to 400"
+            )
+        return prune(open_archive(self.app), older_than_days=days, by=by, on_turn=on_turn)
+
+    def by_day(self) -> tuple[tuple[date, int], ...]:
+        """Every day that has archived turns, newest first, and how many."""
+        days = Counter(day for one in self.app.dependencies.index.activities(archived=True) if (day := self._day(one.last_activity)))
+        return tuple(sorted(days.items(), reverse=True))
+
+    def _day(self, moment: str) -> date | None:
+        try:
+            return local_day(moment, self.app.settings.zone)
+        except ValueError:
+            return None

@@ -1,0 +1,252 @@
+"""One text compressed on request, as the command line and Python programs ask for it. Decides nothing about texts.
+
+from pandora_dagster.app.compression_service import compress_text
+compress_text(open("long.md").read(), target_tokens=500)["text"]
+"""
+
+import codecs
+import json
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from pandora_dagster.app.composition import open_app, open_counter
+from pandora_dagster.compression.compressor import compress
+from pandora_dagster.compression.content_detection import detect_content_type
+from pandora_dagster.compression.facts.fact_types import Outcome, Verdict
+from pandora_dagster.compression.judge.ledger import build_ledger
+from pandora_dagster.compression.judge.verification import verify
+from pandora_dagster.compression.read.json_parts import broken_json_line
+from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.contracts.model_calls import CallSite
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.errors import HaltError, InputError, PandoraError
+from pandora_dagster.execution.call_faults import CallFaultError
+from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
+from pandora_dagster.settings import Settings, load_settings
+
+__all__ = ["CompressionRequest", "answer_lines", "broken_json_line", "compress_text", "content_type_of", "count_tokens", "open_compressor"]
+
+_ORDER = (
+    Outcome.KEPT,
+    Outcome.EQUAL,
+    Outcome.RECOVERABLE,
+    Outcome.DROPPED_BY_RULE,
+    Outcome.MISSING,
+    Outcome.MUTATED,
+    Outcome.INVENTED,
+)
+_FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str, "original": str}
+_OPTIONAL = frozenset({"type", "query", "original"})
+_HEAD = 8_192
+"""Bytes in which a binary file shows itself."""
+_LONGEST_LINE = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionRequest:
+    """One text to compress."""
+
+    id: str | int
+    text: str
+    target_tokens: int
+    type: str = ""
+    query: str = ""
+    original: str = ""
+    """The first original where `text` is a compression already: the contract is with it."""
+    name: str = ""
+    """The document's name: tells its type, and where a reference to the whole text leads."""
+
+
+Compressor = Callable[[CompressionRequest], dict[str, Any]]
+"""A request -> its answer; raises InputError or HaltError."""
+
+
+def compress_text(
+    text: str,
+    target_tokens: int,
+    *,
+    type: str = "",
+    query: str = "",
+    original: str = "",
+    id: str | int = "",
+    settings: Settings | None = None,
+) -> dict[str, Any]:
+    """`text` in at most `target_tokens` cl100k tokens, with a verdict for every fact (001 whole).
+
+    `type` is a content type of 000 section 22, detected where it is empty. Where `text` is a compression already, `original`
+    is what was compressed first: verdicts are about its facts, over any number of generations, and critical ones that `text` lost are put
+    back. The answer has `id`, `text` (None where no sound text fits),
+    `tokens`, `facts` (`total` and a number for each verdict), `missing` (the facts that are lost), `changed`
+    (what was mutated or invented) and `halted` (None, or why).
+    Raises InputError for a target under 1 or an unknown type, HaltError where a configured model can not be reached.
+    """
+    with open_compressor(settings or load_settings(os.environ)) as compressed:
+        return compressed(CompressionRequest(id, text, target_tokens, type, query, original))
+
+
+@contextmanager
+def open_compressor(settings: Settings) -> Generator[Compressor]:
+    """What answers one request after the other; on the embedded runtime nothing is written, with a model its calls are recorded."""
+    if settings.runtime == "extractive":
+        yield partial(_by_structure, counter=open_counter(settings))
+        return
+    app = open_app(settings)
+    try:
+        yield lambda wanted: app.run(_by_engine(wanted, app.compression.engine, settings))
+    finally:
+        app.close()
+
+
+def answer_lines(lines: bytes, compressed: Compressor, *, where: str) -> Generator[dict[str, Any]]:
+    """One answer for each line, in order. A line that can not be tried has one too: its number as `line`, no text, no facts, and
+    `halted` says where, what and what was expected. Raises InputError, before the first answer, where `lines` is no text."""
+    if b"\0" in lines[:_HEAD]:
+        raise InputError(f"{where}: a binary file: expected UTF-8 text with one JSON object a line")
+    rows = lines.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    first: dict[str | int, int] = {}
+    for number, line in enumerate(rows[:-1] if not rows[-1] else rows, 1):
+        yield _answer(line, number, f"{where}:{number}", compressed, first)
+
+
+def _answer(line: bytes, number: int, where: str, compressed: Compressor, first: dict[str | int, int]) -> dict[str, Any]:
+    """`first` is the line of each id so far."""
+    given: Mapping[str, Any] = {}
+    try:
+        given = _parse_object(line, where)
+        wanted = _parse_request(given, where)
+        if (known := first.setdefault(wanted.id, number)) != number:
+            raise InputError(f"{where}: id {wanted.id!r}: that of line {known} too: expected another")
+    except InputError as error:
+        return _refusal(_id(given), number, str(error))
+    try:
+        return compressed(wanted)
+    except PandoraError as error:
+        return _refusal(wanted.id, number, f"{where}: {error}")
+
+
+def _parse_object(line: bytes, where: str) -> Mapping[str, Any]:
+    if len(line) > _LONGEST_LINE:
+        raise InputError(f"{where}: {len(line):,} bytes: expected at most {_LONGEST_LINE:,}")
+    if not line.strip():
+        raise InputError(f"{where}: an empty line: expected one JSON object")
+    try:
+        value: object = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not JSON ({error}): expected one JSON object") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: not an object: expected id, text, target_tokens, and perhaps type, query and original")
+    return cast("Mapping[str, Any]", value)
+
+
+def _parse_request(given: Mapping[str, Any], where: str) -> CompressionRequest:
+    """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a request; raises InputError naming what is wrong with it."""
+    if unknown := [name for name in given if name not in _FIELDS]:
+        raise InputError(f"{where}: {', '.join(map(repr, unknown[:5]))}: unknown: expected {', '.join(_FIELDS)}")
+    fields: dict[str, Any] = {n: v for n, v in given.items() if v is not None or n not in _OPTIONAL}
+    for name, kind in _FIELDS.items():
+        if name not in fields and name in _OPTIONAL:
+            continue
+        if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
+            raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_label(kind)}")
+    _check_text("".join(str(fields.get(name, "")) for name in _FIELDS), where)
+    return CompressionRequest(**{name: fields[name] for name in _FIELDS if name in fields})
+
+
+def _id(given: Mapping[str, Any]) -> str | int | None:
+    """The id of a line, None where it is none that can be written again."""
+    found = given.get("id")
+    if not isinstance(found, str | int) or isinstance(found, bool):
+        return None
+    return None if isinstance(found, str) and any("\ud800" <= c <= "\udfff" for c in found) else found
+
+
+def _check_text(text: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: half a surrogate pair (\\u{ord(error.object[error.start]):04x}): expected Unicode text") from error
+
+
+def _refusal(id: str | int | None, number: int, reason: str) -> dict[str, Any]:
+    answer = _line(id, None, 0, {}, (), (), reason)
+    return {"id": answer.pop("id"), "line": number, **answer}
+
+
+def count_tokens(text: str, settings: Settings) -> int:
+    """Tokens of a text, as targets count them."""
+    return open_counter(settings).count(text)
+
+
+def content_type_of(name: str) -> ContentType | None:
+    """The content type called `name`, None for ""; raises InputError."""
+    if not name:
+        return None
+    try:
+        return ContentType(name)
+    except ValueError:
+        raise InputError(f"type {name!r}: expected one of {', '.join(ContentType)}") from None
+
+
+def _by_structure(one: CompressionRequest, counter: TokenMeasure) -> dict[str, Any]:
+    kind = content_type_of(one.type)
+    made = compress(
+        one.text,
+        target_tokens=one.target_tokens,
+        content_type=kind,
+        query=one.query or None,
+        counter=counter,
+        original=one.original,
+        name=one.name,
+    )
+    return _line(one.id, made.text, made.tokens, made.counts, made.missing, made.verdicts if made.text is not None else (), made.advice)
+
+
+async def _by_engine(one: CompressionRequest, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
+    if one.target_tokens < 1:
+        raise InputError(f"compress: target_tokens: {one.target_tokens}: expected at least 1 token")
+    kind = content_type_of(one.type) or detect_content_type(one.name, one.original or one.text)
+    site = CallSite("compress", settings.user)
+    try:
+        made = await engine.compress(one.text, kind, one.target_tokens, site=site, query=one.query, name=one.name, original=one.original)
+    except CallFaultError as error:
+        raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
+    first = one.original or one.text
+    judged = made.verification or verify(build_ledger(first, kind), first, made.text or "")
+    return _line(
+        one.id,
+        made.text,
+        made.tokens,
+        judged.counts,
+        [f.text for f in judged.lost],
+        judged.verdicts if made.text is not None else (),
+        made.halted or None,
+    )
+
+
+def _line(
+    id: str | int | None,
+    text: str | None,
+    tokens: int,
+    counts: Mapping[str, int],
+    missing: Iterable[str],
+    verdicts: Iterable[Verdict],
+    halted: str | None,
+) -> dict[str, Any]:
+    facts = {"total": counts.get("total", 0)} | {outcome.value: counts.get(outcome.value, 0) for outcome in _ORDER}
+    changed = [_describe_change(v) for v in verdicts if v.outcome in (Outcome.MUTATED, Outcome.INVENTED)]
+    return {"id": id, "text": text, "tokens": tokens, "facts": facts, "missing": list(missing), "changed": changed, "halted": halted}
+
+
+def _describe_change(verdict: Verdict) -> str:
+    """What stands where, and what is wrong with it: `$149.00 -> $194.00: another value stands in its place`."""
+    stands = f"{verdict.fact.text} -> " if verdict.fact and verdict.evidence not in ("", verdict.fact.text) else ""
+    return f"{stands}{verdict.evidence or verdict.text}: {verdict.reason or verdict.outcome.value}"
+
+
+def _label(kind: type | tuple[type, ...]) -> str:
+    names = {str: "a string", int: "a whole number"}
+    return " or ".join(names[k] for k in (kind if isinstance(kind, tuple) else (kind,)))

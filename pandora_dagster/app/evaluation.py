@@ -1,0 +1,139 @@
+"""Prompts scored from the call records of an open house. Knows where the records, outcomes and versions come from; judges nothing."""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from pydantic import ValidationError
+
+from pandora_dagster.app.application import App
+from pandora_dagster.app.composition import utc_now
+from pandora_dagster.contracts.ids import user_id
+from pandora_dagster.contracts.model_calls import CallRecord
+from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange
+from pandora_dagster.contracts.recipe_schema import CallCase
+from pandora_dagster.errors import DocumentError, InputError
+from pandora_dagster.governance.call_metrics import CallMetrics, call_metrics
+from pandora_dagster.governance.recipe_failures import FailureGroup, find_failures, group_failures, recipe_test_from_call
+from pandora_dagster.governance.regressions import WINDOW, VersionComparison, compare_versions
+from pandora_dagster.governance.turn_outcomes import TurnOutcomes
+from pandora_dagster.stores.records.correction_files import CorrectionFiles
+from pandora_dagster.stores.records.recipe_version_files import RecipeTestFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The scores of one house. Made anew for each look: outcomes of turns change."""
+
+    app: App
+    outcomes: TurnOutcomes
+
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]:
+        """Recipe name, version and layer -> figures of the day's calls (a day of PANDORA_TIMEZONE); raises StoreError."""
+        return call_metrics(
+            self.calls_of_day(day),
+            lambda record: (record.recipe, record.recipe_version, record.judged_layer.value),
+            self.outcomes.outcome_of,
+        )
+
+    def layers(self, day: str) -> Mapping[str, CallMetrics]:
+        """Layer that answered -> figures of the day's calls; raises StoreError."""
+        return call_metrics(self.calls_of_day(day), lambda record: record.model_layer.value, self.outcomes.outcome_of)
+
+    def window(self, recipe: str, version: str, layer: str = "") -> CallMetrics:
+        """Figures of the newest calls of a version (on one layer of its own or assigned to it); `recipe` by its own name."""
+        records = self.app.calls.newest(recipe, version=version, layer=layer, limit=WINDOW)
+        return call_metrics(records, lambda record: "", self.outcomes.outcome_of).get("", CallMetrics())
+
+    def production_figures(self, path: str) -> dict[str, CallMetrics]:
+        """What stands in production of `{category}/{name}` and what stood there before, by name -> figures of its newest calls."""
+        name = self.app.cookbook.load(path).name
+        judged = self.app.versions.production(path).current_and_previous
+        return {one.label: self.window(name, one.version, self._layer(path, one)) for one in judged}
+
+    def _layer(self, path: str, change: ProductionChange) -> str:
+        """The layer whose calls count; "" for any, where it is the version's own and that is damaged, which `pandora doctor` names."""
+        try:
+            return (change.layer or self.app.versions.version(path, change.version).layer).value
+        except (DocumentError, InputError):
+            return ""
+
+    def comparison(self, path: str) -> VersionComparison:
+        """The version and layer of `{category}/{name}` in production beside what was there before."""
+        (present, after), (before, than) = (*self.production_figures(path).items(), *(("", CallMetrics()),) * 2)[:2]
+        return compare_versions(path, present, after, before, than)
+
+    def comparisons(self) -> tuple[VersionComparison, ...]:
+        """Of every recipe that ever ran."""
+        return tuple(self.comparison(path) for path in self.app.cookbook.names() if self.app.versions.production(path).version)
+
+    def failures(self, day: str) -> tuple[FailureGroup, ...]:
+        """What went wrong on a day, by recipe, version and cause; raises StoreError, DocumentError."""
+        begin, end = day_bounds(day, self.app)
+        opened = [one for one in self.app.interventions.list() if begin <= _precise(one.created_at) < end]
+        corrected = [one for one in self._corrections() if begin <= _precise(one.at) < end]
+        return group_failures(find_failures(self.calls_of_day(day), opened, corrected, self.outcomes.outcome_of))
+
+    def lessons(self, recipe: str, *, last: int) -> tuple[FailureGroup, ...]:
+        """What went wrong with a recipe (by its own name): its newest calls, all its interventions and corrections."""
+        opened = [one for one in self.app.interventions.list() if one.recipe == recipe]
+        corrected = [one for one in self._corrections() if one.recipe == recipe]
+        return group_failures(find_failures(self.app.calls.newest(recipe, limit=last), opened, corrected, self.outcomes.outcome_of))
+
+    def _corrections(self) -> Iterator[Correction]:
+        files = open_corrections(self.app)
+        for user in self.app.turns.users():
+            yield from files.of_user(user)
+
+    def calls_of_day(self, day: str) -> Iterator[CallRecord]:
+        """The day's calls, oldest first, page by page."""
+        begin, end = day_bounds(day, self.app)
+        return self.app.calls.between(begin, end)
+
+
+def day_bounds(day: str, app: App) -> tuple[str, str]:
+    """A day of PANDORA_TIMEZONE as records tell times: the first moment of it, and the first after it."""
+    first = datetime.combine(date.fromisoformat(day), time(), tzinfo=app.settings.zone)
+    after = datetime.combine(date.fromisoformat(day) + timedelta(days=1), time(), tzinfo=app.settings.zone)
+    begin, end = (moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") for moment in (first, after))
+    return begin, end
+
+
+def _precise(moment: str) -> str:
+    """A time in whole seconds as records tell theirs, so that the two compare as texts."""
+    return moment.replace("Z", ".000Z") if "." not in moment else moment
+
+
+def open_corrections(app: App) -> CorrectionFiles:
+    """What people corrected."""
+    return CorrectionFiles(app.settings.root, utc_now, secrets.token_hex)
+
+
+def open_evaluation(app: App) -> Evaluation:
+    """Over an open house; reads when it is asked."""
+    return Evaluation(app, TurnOutcomes(app.turns.manifest, open_corrections(app)))
+
+
+def make_tests(app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[str], lacks: Sequence[str], last: int) -> tuple[str, ...]:
+    """Kept calls of `{category}/{name}` as tests in their person's folder; where they lie. Raises InputError for a call that is not
+    among the newest `last` of the recipe, or whose inputs are gone; then none is made."""
+    wanted = dict.fromkeys(calls)
+    found = {r.call_id: r for r in app.calls.newest(app.cookbook.load(recipe).name, limit=last) if r.call_id in wanted}
+    made = [(_record(call, found, recipe), _case(app, _record(call, found, recipe))) for call in wanted]
+    files = RecipeTestFiles(app.settings.root)
+    tests = [(record, recipe_test_from_call(case, name=record.call_id, facts=facts, lacks=lacks)) for record, case in made]
+    return tuple(str(files.add(user_id(record.user_id), recipe, test)) for record, test in tests)
+
+
+def _record(call: str, found: Mapping[str, CallRecord], recipe: str) -> CallRecord:
+    if call not in found:
+        raise InputError(f"{call[:80]}: no call of {recipe} among the newest: expected one that pandora recipes lessons names")
+    return found[call]
+
+
+def _case(app: App, record: CallRecord) -> CallCase:
+    try:
+        return CallCase.model_validate_json(app.vault.read(record.request_ref))
+    except (DocumentError, ValidationError) as error:
+        raise InputError(f"{record.call_id}: what it was asked with is gone or damaged: expected a call whose inputs are kept") from error

@@ -1,0 +1,68 @@
+"""`pandora serve` over one store: what would be started, whether it fits, and the supervisor that does it."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.runtime.serving.launch_command import Service, full_command, services
+from pandora_dagster.runtime.serving.machine_inventory import gpus, model_size
+from pandora_dagster.runtime.serving.memory_plan import Gpu, MemoryPlan, memory_plan, static_memory_fraction
+from pandora_dagster.runtime.serving.server_supervisor import ServingSupervisor
+from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
+from pandora_dagster.runtime.sglang.endpoints import Endpoints
+from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
+from pandora_dagster.settings import Settings
+
+_LAUNCH_HINT = "Give a server a launch block; docs/serving.md shows the form."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServers:
+    """The servers of the chosen preset on this machine."""
+
+    endpoints: Endpoints
+    services: tuple[Service, ...]
+    gpus: tuple[Gpu, ...]
+    plan: MemoryPlan
+    folder: ServingFolder
+
+    def command(self, service: Service) -> tuple[str, ...]:
+        """The whole command as it would be run now, with what is free on its GPU now."""
+        return _command(service, self.gpus)
+
+    def run(self, on_change: Callable[[Mapping[str, ServerStatus]], None]) -> None:
+        """Serve until SIGINT or SIGTERM. Raises StoreError, ConfigurationError."""
+        ServingSupervisor(
+            self.services,
+            self.folder,
+            command=lambda service: _command(service, gpus() if self.gpus else ()),
+            environ=os.environ,
+            gpus=[gpu.index for gpu in self.gpus],
+            on_change=on_change,
+        ).run()
+
+
+def open_model_servers(settings: Settings) -> ModelServers:
+    """Everything that is known before a server is started; raises ConfigurationError for a file that asks for none."""
+    endpoints = load_endpoints(settings.runtime_file)
+    chosen = services(endpoints, python=settings.sglang_python, first_gpu=_first_visible(os.environ.get("CUDA_VISIBLE_DEVICES", "")))
+    if not chosen:
+        told = f"{settings.runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
+        raise ConfigurationError(told, hint=_LAUNCH_HINT)
+    found = gpus()
+    sizes = {service.name: model_size(service, home=Path.home(), variables=os.environ) for service in chosen}
+    return ModelServers(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(settings.root))
+
+
+def _first_visible(told: str) -> int:
+    """The GPU that a program sees first; 0 where the environment does not say, or says it by another name."""
+    first = told.partition(",")[0].strip()
+    return int(first) if first.isdigit() else 0
+
+
+def _command(service: Service, found: tuple[Gpu, ...]) -> tuple[str, ...]:
+    its_own = [gpu for gpu in found if gpu.index in service.gpus]
+    fullest = min(its_own, key=lambda gpu: gpu.free, default=None)
+    return full_command(service, static_memory_fraction(service.launch.memory_fraction, fullest))

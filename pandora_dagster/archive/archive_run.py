@@ -1,0 +1,303 @@
+"""Many turns archived in one run: batches that are compressed while a thread brings the batch before them to the disk.
+
+Bounded in memory (two batches; of a turn that is done only its row) and in calls at a time. A bad turn becomes an intervention and
+a failed row, the rest goes on; a disk that refuses or a model that is down ends the run, which the next one finishes.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+from pandora_dagster.archive.archive_selection import ArchiveSelection, current_eligibility, judge_manifest
+from pandora_dagster.archive.eligibility import EligibilityRule
+from pandora_dagster.archive.turn_archival import PHASE, ArchiveContext, PackedTurn, pack_turn, store_turns
+from pandora_dagster.contracts.archive_records import (
+    ArchivedTurn,
+    ArchiveOutcome,
+    ArchiveReport,
+    DocumentRow,
+    DueTurn,
+    NotDueReason,
+    TurnActivity,
+)
+from pandora_dagster.contracts.enums import InterventionType, Priority, TurnState
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.errors import DocumentError, HaltError, InputError, PandoraError, StoreError, UnknownTurnError
+from pandora_dagster.phases.core.halt_interventions import intervention_type
+from pandora_dagster.phases.flow import turn_flow
+from pandora_dagster.retrieval.turn_row import build_turn_row
+
+_BATCH = 128
+"""Turns that go to the disk together: they wait for it once, and two batches are what a run holds in memory."""
+_BATCH_BYTES = 32 * 1024 * 1024
+"""Bytes of their originals, beyond which a batch has fewer turns."""
+_FATAL_INTERVENTIONS = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
+"""What no other turn would be spared of."""
+OnRow = Callable[[ArchivedTurn], None]
+
+
+async def archive_turns(selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow = lambda row: None) -> ArchiveReport:
+    """Archive what was selected. `on_row` is told of each turn as it is done; the report keeps sums and what failed.
+
+    A turn that another process works on is tried last, once it is free. Never raises for one turn.
+    """
+    run = _ArchiveRun(ctx, current_eligibility(ctx), selected.known, on_row, ArchiveReport(due=len(selected.due), not_due=selected.not_due))
+    try:
+        for wait_s, waiting in ((0.0, selected.due), (None, run.busy)):
+            for some in _batches(waiting, ctx):
+                await run.archive_batch(some, wait_s=wait_s)
+            await run.finish()
+        ctx.cold.remove_partial_objects()
+    except StoreError as error:
+        run.stop(str(error), error.hint)
+    finally:
+        run.close()
+    return run.report
+
+
+def _batches(waiting: Iterable[DueTurn], ctx: ArchiveContext) -> Iterator[list[DueTurn]]:
+    some: list[DueTurn] = []
+    size = 0
+    for due in waiting:
+        more = ctx.folders.size(due.key)
+        if some and (len(some) == _BATCH or size + more > _BATCH_BYTES):
+            yield some
+            some, size = [], 0
+        some.append(due)
+        size += more
+    if some:
+        yield some
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Turns whose locks are held."""
+
+    locks: ExitStack
+    made: list[PackedTurn] = field(default_factory=list[PackedTurn])
+    left: list[DueTurn] = field(default_factory=list[DueTurn])
+    """Archived by a run that was cut off."""
+    started: float = field(default_factory=monotonic)
+
+
+@dataclass(slots=True)
+class _StoredBatch:
+    """What became of a batch at the disk."""
+
+    after: list[Turn] = field(default_factory=list[Turn])
+    settled: list[DueTurn] = field(default_factory=list[DueTurn])
+    bad: list[tuple[DueTurn, PandoraError]] = field(default_factory=list[tuple[DueTurn, PandoraError]])
+
+    @contextmanager
+    def collect_fault(self, due: DueTurn) -> Generator[None]:
+        """What is wrong with this turn's documents is kept as that."""
+        try:
+            yield
+        except DocumentError as error:
+            self.bad.append((due, error))
+
+
+class _ArchiveRun:
+    """One run: the batch at the disk, the sums so far."""
+
+    def __init__(
+        self, ctx: ArchiveContext, rules: EligibilityRule, known: frozenset[TurnActivity], on_row: OnRow, report: ArchiveReport
+    ) -> None:
+        self._desk, self._rules, self._known, self._on_row = ctx, rules, set(known), on_row
+        self._night = replace(ctx.deps, priority=Priority.BATCH, at_rest=True)
+        self._limit = asyncio.Semaphore(ctx.rules.concurrency)
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="archive")
+        self._under_way: tuple[_Batch, Future[_StoredBatch]] | None = None
+        self.report = report
+        self.busy: list[DueTurn] = []
+        """Turns that another process worked on when their turn came."""
+
+    async def archive_batch(self, due: Sequence[DueTurn], *, wait_s: float | None) -> None:
+        """Compress a batch while the one before it goes to the disk, then send it. Raises StoreError."""
+        if self.report.stopped:
+            return
+        batch = _Batch(ExitStack())
+        try:
+            for refused in await asyncio.gather(*(self._archive_turn(one, batch, wait_s) for one in due), return_exceptions=True):
+                if refused is not None:
+                    raise refused
+            await self.finish()
+        except BaseException:
+            batch.locks.close()
+            raise
+        self._under_way = (batch, self._disk.submit(self._store_batch, batch))
+
+    async def finish(self) -> None:
+        """Wait for the batch at the disk, and tell of its turns. Raises StoreError."""
+        if self._under_way is None:
+            return
+        (batch, stored), self._under_way = self._under_way, None
+        with batch.locks:
+            done = await asyncio.wrap_future(stored)
+        seconds = (monotonic() - batch.started) / max(len(done.after), 1)
+        for turn in done.after:
+            self._add_row(_archived_row(turn, seconds))
+        for due in done.settled:
+            self._add_row(
+                ArchivedTurn(
+                    due.key, due.day.isoformat(), ArchiveOutcome.FINISHED, reason="archived before; its folder and row are settled"
+                )
+            )
+        for due, error in done.bad:
+            self._record_failure(due, error)
+
+    def stop(self, why: str, hint: str) -> None:
+        """No turn is begun after this."""
+        self.report = replace(self.report, stopped=why, hint=hint)
+
+    def close(self) -> None:
+        """What was sent to the disk is waited for; its locks end."""
+        self._disk.shutdown()
+        if self._under_way:
+            self._under_way[0].locks.close()
+
+    async def _archive_turn(self, due: DueTurn, batch: _Batch, wait_s: float | None) -> None:
+        """One turn, locked and compressed, or told as kept or failed."""
+        async with self._limit:
+            if self.report.stopped:
+                return
+            try:
+                await self._archive_locked(due, batch, wait_s)
+            except HaltError as halt:
+                self._record_halt(due, halt)
+            except UnknownTurnError as error:
+                self._add_row(ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.KEPT, reason=f"it is gone: {error}"))
+            except (DocumentError, InputError) as error:
+                self._record_failure(due, error)
+            except StoreError as error:
+                if isinstance(error.__cause__, OSError):
+                    raise  # the disk refuses: no other turn would be spared
+                self._record_failure(due, error)
+
+    async def _archive_locked(self, due: DueTurn, batch: _Batch, wait_s: float | None) -> None:
+        with ExitStack() as lock:
+            try:
+                lock.enter_context(self._desk.deps.turns.lock(due.key, wait_s=wait_s))
+            except StoreError as error:
+                if wait_s is None:
+                    self._add_row(ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.KEPT, reason=str(error)))
+                else:
+                    self.busy.append(due)
+                return
+            manifest = self._desk.deps.turns.manifest(due.key)
+            if not _lacks_summary(manifest):
+                batch.locks.push(lock.pop_all())
+                await self._pack_or_keep(due, manifest, batch)
+                return
+        await self._make_summary(due, manifest)
+        await self._archive_locked(due, batch, wait_s)
+
+    async def _pack_or_keep(self, due: DueTurn, manifest: Manifest, batch: _Batch) -> None:
+        judged = judge_manifest(manifest, self._desk, self._rules)
+        if isinstance(judged, DueTurn):
+            batch.made.append(await pack_turn(judged, self._desk))
+        elif judged.kept is NotDueReason.ARCHIVED:
+            batch.left.append(due)
+        else:
+            self._add_row(ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.KEPT, reason=judged.reason))
+
+    async def _make_summary(self, due: DueTurn, manifest: Manifest) -> None:
+        """The summary that a saved turn's row needs, made where a crash kept it back. Raises HaltError."""
+        self._known.discard(TurnActivity(due.key, manifest.state, manifest.last_activity))
+        report = await turn_flow.run_phase("turn_summary", due.key, self._night, again=False)
+        if report.halt:
+            raise HaltError(report.halt.message, intervention_id=report.halt.id, hint=report.halt.hint)
+
+    def _store_batch(self, batch: _Batch) -> _StoredBatch:
+        """The batch on the disk and in the index, in a thread; one bad turn of it is left out. Raises StoreError."""
+        done = _StoredBatch()
+        try:
+            done.after += store_turns(batch.made, self._desk) if batch.made else ()
+        except DocumentError:
+            for one in batch.made:
+                with done.collect_fault(one.due):
+                    done.after += store_turns([one], self._desk)
+        before = {one.due.key: one.turn for one in batch.made}
+        self._index_turns([(before[turn.key], turn) for turn in done.after])
+        for due in batch.left:
+            with done.collect_fault(due):
+                self._finish_interrupted(due.key)
+                done.settled.append(due)
+        return done
+
+    def _index_turns(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
+        """Rows made of the originals: where the index had the turn as it was, its texts stay there."""
+        # rows last: a turn whose row says archived is not looked at again
+        self._desk.deps.calls.index_turns([(after.key, after.manifest.revision) for _, after in turns])
+        if self._desk.deps.lineage and turns:
+            self._desk.deps.lineage.put([(after.manifest, before) for before, after in turns])
+        same: list[Manifest] = []
+        for before, after in turns:
+            if TurnActivity(before.key, before.manifest.state, before.manifest.last_activity) in self._known:
+                same.append(after.manifest)
+            else:
+                self._put_row(after.manifest, before)
+        if same:
+            self._desk.deps.index.update_states(same)
+
+    def _finish_interrupted(self, key: TurnKey) -> None:
+        """What a run that was cut off left to do: the folder, row, lineage."""
+        self._desk.folders.reconcile(key)
+        manifest, original = self._desk.deps.turns.manifest(key), self._desk.deps.turns.original(key)
+        self._desk.deps.calls.index_turn(key, manifest.revision)
+        if self._desk.deps.lineage:
+            self._desk.deps.lineage.put([(manifest, original)])
+        self._put_row(manifest, original)
+
+    def _put_row(self, manifest: Manifest, original: Turn) -> None:
+        row = build_turn_row(manifest, original.context, original.files, preamble=self._desk.preamble(manifest))
+        self._desk.deps.index.put([row])
+
+    def _record_halt(self, due: DueTurn, halt: HaltError) -> None:
+        self._add_row(_failed_row(due, str(halt), halt.intervention_id))
+        if self._desk.deps.interventions.show(halt.intervention_id).type in _FATAL_INTERVENTIONS:
+            self.stop(str(halt), halt.hint)
+
+    def _record_failure(self, due: DueTurn, error: PandoraError) -> None:
+        """A turn that is not sound stays as it is, and a person is told."""
+        kind = intervention_type(error) if isinstance(error, DocumentError) else InterventionType.CORRUPT_DOCUMENT
+        fields = {"user_id": due.key.user, "turn_id": due.key.turn_id, "phase": PHASE}
+        opened = self._desk.deps.interventions.open(kind, f"{due.key}: {error}", hint=error.hint, **fields)
+        self._add_row(_failed_row(due, str(error), opened.id))
+
+    def _add_row(self, row: ArchivedTurn) -> None:
+        known = self.report
+        counts = {**known.counts, row.outcome: known.counts.get(row.outcome, 0) + 1}
+        self.report = replace(
+            known,
+            counts=counts,
+            documents=known.documents + len(row.documents),
+            compressed=known.compressed + sum(not d.whole for d in row.documents),
+            tokens_before=known.tokens_before + sum(d.tokens_before for d in row.documents),
+            tokens_after=known.tokens_after + sum(d.tokens_after for d in row.documents),
+            facts=known.facts + sum(d.facts for d in row.documents),
+            facts_kept=known.facts_kept + sum(d.facts_kept for d in row.documents),
+            cold_bytes=known.cold_bytes + row.size,
+            failed=(*known.failed, row) if row.outcome is ArchiveOutcome.FAILED else known.failed,
+        )
+        self._on_row(row)
+
+
+def _lacks_summary(manifest: Manifest) -> bool:
+    return manifest.state is TurnState.SAVED and not manifest.recorded and not manifest.finished("turn_summary")
+
+
+def _failed_row(due: DueTurn, reason: str, intervention: str) -> ArchivedTurn:
+    return ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.FAILED, reason=reason, intervention=intervention)
+
+
+def _archived_row(turn: Turn, seconds: float) -> ArchivedTurn:
+    record = turn.manifest.archive
+    if record is None:
+        raise ValueError(f"{turn.key}: not archived: expected an archived turn")
+    documents = tuple(DocumentRow(d.name, d.tokens_before, d.tokens_after, d.facts, d.facts_kept, d.whole) for d in record.documents)
+    return ArchivedTurn(turn.key, record.day, ArchiveOutcome.ARCHIVED, documents, record.cold, record.size, seconds=seconds)

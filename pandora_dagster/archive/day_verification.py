@@ -1,0 +1,197 @@
+"""Days of the archive read back: what their manifests say, and whether folders, cold objects and index bear it out.
+
+Knows the five checks of a day. Reads one turn after the other, so that a day of any size takes the memory of its shown rows.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from zoneinfo import ZoneInfo
+
+from pandora_dagster.archive.archive_selection import interventions_by_turn, is_archived, select_turns
+from pandora_dagster.archive.eligibility import local_day, timestamp_bounds
+from pandora_dagster.archive.turn_archival import PHASE, ArchiveContext
+from pandora_dagster.contracts.archive_records import (
+    ArchivedDay,
+    ArchivedDayRow,
+    ArchivedDocument,
+    ArchiveRecord,
+    DayCheck,
+    DayVerdict,
+    DueTurn,
+    NotDueReason,
+    NotDueTurn,
+)
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ports.turn_storage import TurnIndex
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.errors import PandoraError
+
+MOST_ROWS = 500
+"""Documents of a day that its table shows; `pandora archive --json` and the manifests have all."""
+_FAULTS = 20
+_BATCH = 200
+_UNSOUND_OUTCOMES = ("mutated", "invented")
+
+
+def verify_days(days: Collection[date], ctx: ArchiveContext, *, originals: bool = True) -> Iterator[ArchivedDay]:
+    """Each day as it stands now, in order; without `originals` no cold object is opened, and that check has no verdict.
+
+    Raises StoreError where the index can not be read.
+    """
+    wanted = set(days)
+    turns: dict[date, list[TurnKey]] = {day: [] for day in sorted(wanted)}
+    for day, key in archived_turns(wanted, ctx.deps.index, ctx.rules.zone):
+        turns[day].append(key)
+    selected = select_turns(ctx, days=wanted)
+    failed = interventions_by_turn(ctx, phase=PHASE)
+    for day, keys in turns.items():
+        due = [one for one in selected.due if one.day == day]
+        stays = [one for one in selected.not_due if one.day == day]
+        yield _verify_day(_DayTally(originals), day, sorted(keys), due, stays, failed, ctx)
+
+
+def archived_turns(days: Collection[date], index: TurnIndex, zone: ZoneInfo) -> Iterator[tuple[date, TurnKey]]:
+    """The archived turns of these days by the index, user by user. Raises StoreError."""
+    wanted = set(days)
+    if not wanted:
+        return
+    for stands in index.activities(archived=True, between=timestamp_bounds(min(wanted), max(wanted))):
+        try:
+            day = local_day(stands.last_activity, zone)
+        except ValueError:
+            continue
+        if day in wanted:
+            yield day, stands.key
+
+
+@dataclass(slots=True)
+class _CheckTally:
+    """One check on its way through a day."""
+
+    check: DayCheck
+    judged: int = 0
+    faulty: int = 0
+    by_rule: int = 0
+    faults: list[str] = field(default_factory=list[str])
+
+    def add(self, fault: str) -> None:
+        """One more that was looked at; "" for one that is well."""
+        self.judged += 1
+        if fault:
+            self.faulty += 1
+            if len(self.faults) < _FAULTS:
+                self.faults.append(fault)
+
+    @property
+    def verdict(self) -> DayVerdict:
+        return DayVerdict(self.check, self.judged, self.faulty, tuple(self.faults), self.by_rule)
+
+
+@dataclass(slots=True)
+class _DayTally:
+    """A day on its way: sums, shown rows, checks."""
+
+    originals: bool
+    turns: int = 0
+    documents: int = 0
+    compressed: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    facts: int = 0
+    facts_kept: int = 0
+    cold_bytes: int = 0
+    rows: list[ArchivedDayRow] = field(default_factory=list[ArchivedDayRow])
+    checks: dict[DayCheck, _CheckTally] = field(init=False)
+
+    def __post_init__(self) -> None:
+        judged = (check for check in DayCheck if self.originals or check is not DayCheck.ORIGINALS_RESTORABLE)
+        self.checks = {check: _CheckTally(check) for check in judged}
+
+    def add(self, key: TurnKey, record: ArchiveRecord) -> None:
+        self.turns += 1
+        self.cold_bytes += record.size
+        for document in record.documents:
+            self.documents += 1
+            self.compressed += not document.whole
+            self.tokens_before += document.tokens_before
+            self.tokens_after += document.tokens_after
+            self.facts += document.facts
+            self.facts_kept += document.facts_kept
+            if len(self.rows) < MOST_ROWS:
+                self.rows.append(ArchivedDayRow(key, document, record.cold))
+            self.checks[DayCheck.WITHIN_TARGET].add(_target_fault(key, document))
+            self.checks[DayCheck.NO_FACT_LOST].add(_fact_fault(key, document))
+
+
+def _verify_day(
+    read: "_DayTally",
+    day: date,
+    keys: Sequence[TurnKey],
+    due: Sequence[DueTurn],
+    stays: Sequence[NotDueTurn],
+    failed: Mapping[TurnKey, str],
+    ctx: ArchiveContext,
+) -> ArchivedDay:
+    left = read.checks[DayCheck.NOTHING_LEFT_BEHIND]
+    for start in range(0, len(keys), _BATCH):
+        known: list[Manifest] = []
+        for key in keys[start : start + _BATCH]:
+            if manifest := _verify_turn(key, read, ctx):
+                known.append(manifest)
+                left.add("")
+        behind = {m.key for m in ctx.deps.index.outdated(known)}
+        for m in known:
+            fault = f"{m.key}: its row is behind: expected what turn.json says; run: pandora index rebuild"
+            read.checks[DayCheck.INDEX_AGREES].add(fault if m.key in behind else "")
+    for one in due:
+        left.add(f"{one.key}: due, and not archived")
+    for one in (*due, *stays):
+        if is_archived(one.key, ctx):
+            read.checks[DayCheck.INDEX_AGREES].add(f"{one.key}: turn.json says archived, its row does not: pandora index rebuild")
+    for one in stays:
+        if one.key in failed:
+            left.add(f"{one.key}: it could not be archived: intervention {failed[one.key]} says why")
+        else:
+            left.add(f"{one.key}: {one.reason}" if one.kept is NotDueReason.UNREADABLE else "")
+    sums = {name: getattr(read, name) for name in _SUMS}
+    return ArchivedDay(day, **sums, rows=tuple(read.rows), stays=tuple(stays), verdicts=tuple(c.verdict for c in read.checks.values()))
+
+
+_SUMS = ("turns", "documents", "compressed", "tokens_before", "tokens_after", "facts", "facts_kept", "cold_bytes")
+
+
+def _verify_turn(key: TurnKey, read: _DayTally, ctx: ArchiveContext) -> Manifest | None:
+    """A turn that the index says is archived, held against its folder and its cold object; None where it says otherwise by now."""
+    try:
+        manifest = ctx.deps.turns.load(key).manifest
+    except PandoraError as error:
+        read.checks[DayCheck.NO_FACT_LOST].add(f"{key}: {error}")
+        return None
+    if manifest.archive is None:
+        read.checks[DayCheck.INDEX_AGREES].add(f"{key}: the index says archived, turn.json {manifest.state}")
+        return None
+    read.add(key, manifest.archive)
+    if not read.originals:
+        return manifest
+    fault = ctx.cold.verify(manifest.archive)
+    originals = read.checks[DayCheck.ORIGINALS_RESTORABLE]
+    originals.add(f"{key}: {fault}" if fault else "")
+    originals.by_rule += not fault and ctx.cold.tombstone(manifest.archive) is not None
+    return manifest
+
+
+def _target_fault(key: TurnKey, document: ArchivedDocument) -> str:
+    """A document may stand whole, with its reason; a compressed one fits its target, unless no sound text does."""
+    if document.whole or document.tokens_after <= document.target:
+        return ""
+    return f"{key}: {document.name}: {document.tokens_after} tokens: expected at most {document.target}; no shorter text kept its facts"
+
+
+def _fact_fault(key: TurnKey, document: ArchivedDocument) -> str:
+    if document.whole:
+        return "" if document.sha_before == document.sha_after else f"{key}: {document.name}: stands whole, and is another text"
+    wrong = [f"{n} {outcome}" for outcome in _UNSOUND_OUTCOMES if (n := document.counts.get(outcome, 0))]
+    if document.checks.get("facts_preserved") and not wrong:
+        return ""
+    return f"{key}: {document.name}: facts_preserved did not hold ({', '.join(wrong) or 'no verdict'})"

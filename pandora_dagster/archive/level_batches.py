@@ -1,0 +1,184 @@
+"""What a level takes up now, what of it still stands, and the proof that its links leave nothing out. Pure; reads no store."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.lineage import LineageEdge, Relation
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.contracts.user.summary_levels import LevelSubject, NarrativeLink, NarrativePart, SessionNarrative, TurnLink, UserDigest
+from pandora_dagster.retrieval.turn_row import entry_head, entry_sha, turn_entry
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRule:
+    """003's "Configuration" for level L2: when a session that may go on is taken up, how much at once, what stays out of it."""
+
+    trigger: int
+    size: int
+    preserved: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelEntry:
+    """A turn at level L1."""
+
+    turn: int
+    at: str
+    """When the turn began."""
+    head: str
+    """What `text` begins with: its day and keywords."""
+    text: str
+    is_archived: bool
+    """Only archived turns are taken up; one that was restored stays where it is linked."""
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "LevelEntry":
+        """The entry of a turn, from its manifest alone."""
+        key, text = manifest.key, turn_entry(manifest)
+        is_archived = manifest.state is TurnState.ARCHIVED
+        return cls(key.number, manifest.created_at, entry_head(manifest), text, is_archived)
+
+    @property
+    def link(self) -> TurnLink:
+        return TurnLink(turn=self.turn, at=self.at, sha=entry_sha(self.text))
+
+
+def valid_parts(narrative: SessionNarrative | None, entries: Mapping[int, LevelEntry]) -> tuple[NarrativePart, ...]:
+    """The parts whose every turn is there and says what it said; the turns of others are free to be taken up again."""
+    parts = narrative.parts if narrative else ()
+    return tuple(p for p in parts if all((e := entries.get(link.turn)) is not None and e.link == link for link in p.links))
+
+
+def sort_parts(parts: Iterable[NarrativePart]) -> tuple[NarrativePart, ...]:
+    """Parts by their first turn."""
+    return tuple(sorted(parts, key=lambda p: (p.links[0].at, p.links[0].turn)))
+
+
+def batches_due(
+    entries: Iterable[LevelEntry], newest: Sequence[int], rule: BatchRule, *, at_rest: bool
+) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
+    """The batches of `entries` that a narrative takes up now, oldest first, and how many archived ones wait.
+
+    A session that may go on keeps its newest turns out of it, begins at `trigger` entries, and takes whole batches. One at rest, to
+    which nothing comes any more, is taken up whole. `newest`: its turns, newest last.
+    """
+    kept = frozenset[int]() if at_rest or rule.preserved <= 0 else frozenset(newest[-rule.preserved :])
+    waiting = sorted((e for e in entries if e.is_archived), key=lambda e: (e.at, e.turn))
+    free, size = [entry for entry in waiting if entry.turn not in kept], max(1, rule.size)
+    if not at_rest:
+        free = free[: len(free) - len(free) % size] if len(waiting) >= rule.trigger else []
+    return split_batches(free, size), len(waiting) - len(free)
+
+
+def split_batches(entries: Iterable[LevelEntry], size: int) -> tuple[tuple[LevelEntry, ...], ...]:
+    """Entries by time, `size` at a time, at least one."""
+    ordered, step = sorted(entries, key=lambda e: (e.at, e.turn)), max(1, size)
+    return tuple(tuple(ordered[at : at + step]) for at in range(0, len(ordered), step))
+
+
+def merged_parts(digest: UserDigest, narratives: Iterable[SessionNarrative]) -> frozenset[str] | None:
+    """The parts that a digest holds; None where one of them is no part of its narrative any more: the digest tells what is gone."""
+    now = {n.session_id: {part.sha for part in n.parts} for n in narratives}
+    if any(not set(link.parts) <= now.get(link.session_id, set()) for link in digest.narratives):
+        return None
+    return frozenset(sha for link in digest.narratives for sha in link.parts)
+
+
+def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[LevelEntry]) -> tuple[str, ...]:
+    """What speaks against `no_fact_lost` at level L2: archived turns that no narrative links, and links with another hash."""
+    known = {entry.turn: entry for entry in entries}
+    links = {link.turn: link for link in narrative.links} if narrative else {}
+    lost = [f"turn {t}: archived and in no narrative" for t, e in known.items() if e.is_archived and t not in links]
+    gone = [f"turn {t}: linked, and not there" for t in links if t not in known]
+    other = [
+        f"turn {t}: linked with another hash than its entry has" for t, e in known.items() if t in links and links[t].sha != e.link.sha
+    ]
+    return (*lost, *gone, *other)
+
+
+def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionNarrative]) -> tuple[str, ...]:
+    """The same at level L3: narratives, or parts of them, that the digest does not link, and links with another hash."""
+    known = {n.session_id: n for n in narratives}
+    links = {link.session_id: link for link in digest.narratives} if digest else {}
+    lost = [f"session {s}: its narrative is in no digest" for s in known if s not in links]
+    gone = [f"session {s}: linked, and not there" for s in links if s not in known]
+    other = [
+        f"session {s}: linked with another hash than its narrative has"
+        for s, n in known.items()
+        if s in links and (links[s].sha != n.sha or set(links[s].parts) != {p.sha for p in n.parts})
+    ]
+    return (*lost, *gone, *other)
+
+
+def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, int]) -> tuple[LineageEdge, ...]:
+    """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where it is not known. The links from
+    turns to their summaries are the turns' own (`selection.turn_lineage`)."""
+    child, user = narrative_id(narrative.user_id, narrative.session_id), UserId(narrative.user_id)
+    return tuple(
+        LineageEdge(
+            user_id=user,
+            parent=summary_id(TurnKey(user, link.turn)),
+            child=child,
+            relation=Relation.SUMMARISED,
+            parent_sha=link.sha,
+            child_sha=narrative.sha,
+            recipe=part.made.recipe,
+            recipe_version=part.made.recipe_version,
+            prompt_hash=part.made.prompt_version,
+            runtime=part.made.runtime,
+            model=part.made.model,
+            parent_tokens=entry_tokens.get(link.turn, 0),
+            child_tokens=narrative.tokens,
+            call_id=part.made.call_id,
+            run_id=part.made.run_id,
+            at=part.made.at,
+        )
+        for part in narrative.parts
+        for link in part.links
+    )
+
+
+def digest_edges(digest: UserDigest) -> tuple[LineageEdge, ...]:
+    """A link from each narrative to the digest."""
+    return tuple(_digest_edge(digest, link) for link in digest.narratives)
+
+
+def _digest_edge(digest: UserDigest, link: NarrativeLink) -> LineageEdge:
+    return LineageEdge(
+        user_id=digest.user_id,
+        parent=narrative_id(digest.user_id, link.session_id),
+        child=digest_id(digest.user_id),
+        relation=Relation.DIGESTED,
+        parent_sha=link.sha,
+        child_sha=digest.sha,
+        recipe=link.made.recipe,
+        recipe_version=link.made.recipe_version,
+        prompt_hash=link.made.prompt_version,
+        runtime=link.made.runtime,
+        model=link.made.model,
+        parent_tokens=link.tokens,
+        child_tokens=digest.tokens,
+        call_id=link.made.call_id,
+        run_id=link.made.run_id,
+        at=link.made.at,
+    )
+
+
+def summary_id(key: TurnKey) -> str:
+    """The document id of a turn's entry (`contracts.lineage`)."""
+    return f"{key}/summary"
+
+
+def narrative_id(user: str, session: str) -> str:
+    return f"{user}:session/{session}"
+
+
+def digest_id(user: str) -> str:
+    return f"{user}:digest"
+
+
+def level_id(subject: LevelSubject) -> str:
+    """The document that a level makes of a session, or of a person."""
+    return narrative_id(subject.user, subject.session) if subject.session else digest_id(subject.user)

@@ -1,0 +1,69 @@
+"""Lineage proved: every link held against the texts as they lie. Knows rows, texts and hashes; changes nothing."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
+from pandora_dagster.contracts.ports.lineage_storage import DocumentTexts
+from pandora_dagster.errors import PandoraError
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCheck:
+    """A link that was looked at. `fault` says what is wrong with it, "" where both of its texts have the hashes of the row; `is_open`:
+    the source is there, and its owner may change it at any time, so that no hash is kept of it."""
+
+    edge: LineageEdge
+    fault: str = ""
+    is_open: bool = False
+    is_deleted: bool = False
+    """One of its texts was an original that was deleted by rule."""
+
+
+def check_links(edges: Iterable[LineageEdge], texts: DocumentTexts) -> Iterator[LinkCheck]:
+    """Each link with what became of it. Never raises for one text."""
+    for edge in edges:
+        fault = _link_fault(edge, texts)
+        if fault and any(texts.is_deleted(DocumentId.parse(end)) for end in (edge.child, edge.parent)):
+            yield LinkCheck(edge, is_deleted=True)
+            continue
+        yield LinkCheck(
+            edge, fault and f"{edge.relation}: {edge.child} from {edge.parent}: {fault}", is_open=not fault and not edge.parent_sha
+        )
+
+
+def _link_fault(edge: LineageEdge, texts: DocumentTexts) -> str:
+    child, wrong = text_by_hash(edge.child, edge.child_sha, texts)
+    if child is None:
+        return f"{edge.child}: {wrong}"
+    parent, wrong = text_by_hash(edge.parent, edge.parent_sha, texts)
+    if parent is None:
+        return f"{edge.parent}: {wrong}"
+    if edge.span is None:
+        return ""
+    start, end = edge.span
+    whole = child if edge.relation is Relation.SECTION else parent
+    if not start < end <= len(whole):
+        return f"characters {start} to {end}: expected a place in its {len(whole)}"
+    if edge.relation is Relation.SECTION and whole[start:end] != parent:
+        return f"characters {start} to {end} of {edge.child} say something else: expected the section"
+    return ""
+
+
+def text_by_hash(document: str, sha: str, texts: DocumentTexts) -> tuple[str | None, str]:
+    """The text that has the hash; None, and what is wrong, where none has. Without a hash any text that is there will do."""
+    found: list[str] = []
+    try:
+        for text in texts.candidates(DocumentId.parse(document)):
+            digest = sha256(text.encode(errors="surrogatepass")).hexdigest()
+            if digest == sha or not sha:
+                return text, ""
+            found.append(digest)
+    except PandoraError as error:
+        return None, "; ".join([*(_hash_fault(digest, sha) for digest in found[:1]), str(error)])
+    return None, _hash_fault(found[0], sha) if found else "gone: expected the text that was linked"
+
+
+def _hash_fault(digest: str, sha: str) -> str:
+    return f"changed since it was linked, sha256 {digest[:12]}: expected {sha[:12]}"

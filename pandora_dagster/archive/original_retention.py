@@ -1,0 +1,269 @@
+"""Originals of archived turns deleted once their time is over. Knows what keeps them, and the order of one deletion.
+
+The tombstone is the switch: before it stands on the disk the originals are there, after it they count as deleted, whatever a crash left of
+the object. Then the turn's row is made of its compressed documents, then the object goes; a run that was cut off is finished by the next.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from pandora_dagster.archive.archive_selection import current_eligibility
+from pandora_dagster.archive.eligibility import EligibilityRule
+from pandora_dagster.archive.turn_archival import ArchiveContext
+from pandora_dagster.contracts.archive_records import ArchiveRecord, ColdLocation
+from pandora_dagster.contracts.ids import TurnKey, turn_number
+from pandora_dagster.contracts.retention import DeletedFile, PrunedTurn, PruneReport, RetentionReason, Tombstone
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.documents.citations import source_references
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.timestamps import format_timestamp
+from pandora_dagster.errors import DocumentError, PandoraError, StoreError, UnknownTurnError
+from pandora_dagster.retrieval.turn_row import build_turn_row
+
+# Cold objects that no turn names any more: left by a turn that was restored, changed and archived anew. What such an object holds
+# stands in the object that the turn names now, which is read before anything goes. That of a turn that is restored stays, and so
+# does one whose turn is gone: it may be the last copy.
+
+LOCK_WAIT_S = 1.0
+"""For a turn that another process works on: the next run takes it."""
+SUPERSEDED_REASON = "an object of an earlier archival"
+
+
+def prune_superseded(
+    ctx: ArchiveContext, named: Collection[str], *, before: datetime, by: str, dry_run: bool
+) -> Iterator[PrunedTurn | str]:
+    """Delete the objects written before then that are not in `named` (paths below the root) and whose turn is archived in another.
+
+    Each leaves a tombstone. One that does not tell whose it is stays, and is a sentence. Raises StoreError where the disk refuses.
+    """
+    for place in ctx.cold.objects(before=before):
+        if place.path in named:
+            continue
+        try:
+            key, files = ctx.cold.unpack(place)
+        except DocumentError as error:
+            yield f"{error}; no turn names it, and it stays"
+            continue
+        now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
+        there = {name: DeletedFile(sha256=sha256(data).hexdigest(), size=len(data)) for name, data in sorted(files.items())}
+        month = "-".join(place.path.split("/")[2:4])
+        stone = Tombstone(sha256=place.sha256, turn=str(key), day=month, files=there, deleted_at=now, why=SUPERSEDED_REASON, by=by)
+        if (turn := _prune_object(key, place, ctx, stone, dry_run=dry_run)) is not None:
+            yield turn
+
+
+def _prune_object(key: TurnKey, place: ColdLocation, ctx: ArchiveContext, stone: Tombstone, *, dry_run: bool) -> PrunedTurn | None:
+    """One object, under its turn's lock; None where the turn names it by now, or is active."""
+
+    def kept(why: RetentionReason, reason: str) -> PrunedTurn:
+        return PrunedTurn(key, stone.day, place.path, place.size, why, reason)
+
+    try:
+        with ctx.deps.turns.lock(key, wait_s=LOCK_WAIT_S):
+            record = ctx.deps.turns.manifest(key).archive
+            if record is None or record.cold == place.path:
+                return None
+            if fault := ctx.cold.verify(record):
+                return kept(RetentionReason.FAULT, f"what the turn names now is damaged: {fault}")
+            if not dry_run:
+                ctx.cold.write_tombstone(place, stone)
+                ctx.cold.delete(place)
+            return PrunedTurn(key, stone.day, place.path, place.size, reason=SUPERSEDED_REASON)
+    except UnknownTurnError as error:
+        return kept(RetentionReason.FAULT, f"it may be the last copy: {error}")
+    except DocumentError as error:
+        return kept(RetentionReason.FAULT, f"it may be the last whole copy: {error}")
+    except StoreError as error:
+        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, TimeoutError):
+            raise
+        return kept(RetentionReason.BUSY, str(error))
+
+
+OnTurn = Callable[[PrunedTurn], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCitations:
+    """What turns that are not archived list among their sources, by their own documents."""
+
+    by: Mapping[TurnKey, TurnKey]
+    """Turn -> a live turn that cites it."""
+    unread: Mapping[str, TurnKey]
+    """User -> a turn of theirs that can not be read, and may cite anything."""
+
+    def reason(self, key: TurnKey) -> str:
+        """Why the turn's originals are wanted; "" where nothing live cites it."""
+        if citing := self.by.get(key):
+            return f"{citing} cites it, which is not archived"
+        if unread := self.unread.get(key.user):
+            return f"{unread} can not be read, and may cite it"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _PruneRule:
+    """What one run goes by."""
+
+    ctx: ArchiveContext
+    keeps: EligibilityRule
+    before: datetime
+    days: int
+    cited: "LiveCitations"
+    by: str
+
+    @property
+    def why(self) -> str:
+        return f"originals of turns archived more than {self.days} days ago"
+
+
+def prune(ctx: ArchiveContext, *, older_than_days: int, by: str, dry_run: bool = False, on_turn: OnTurn = lambda turn: None) -> PruneReport:
+    """Delete the originals of turns archived more than `older_than_days` ago, unless something live refers to them, and objects as old
+    that no turn names any more.
+
+    `by` says who asked. `on_turn` is told of each turn whose time is over. Raises StoreError where the disk or the index refuses.
+    """
+    now = ctx.deps.clock()
+    rule = _PruneRule(ctx, current_eligibility(ctx), now - timedelta(days=older_than_days), older_than_days, cited_by_live_turns(ctx), by)
+    pruned: list[PrunedTurn] = []
+    kept: list[PrunedTurn] = []
+    unread: list[str] = []
+    named: set[str] = set()
+    young = gone = 0
+    for manifest, record in archived_manifests(ctx):
+        named.add(record.cold)
+        if datetime.fromisoformat(record.archived_at) >= rule.before:
+            young += 1
+            continue
+        turn = _judge_turn(manifest, record, rule) if dry_run else _prune_turn(manifest.key, rule)
+        if turn is None:
+            gone += 1
+            continue
+        (kept if turn.kept else pruned).append(turn)
+        on_turn(turn)
+    for left in prune_superseded(ctx, named, before=rule.before, by=by, dry_run=dry_run):
+        if isinstance(left, str):
+            unread.append(left)
+        else:
+            (kept if left.kept else pruned).append(left)
+            on_turn(left)
+    if not dry_run:
+        ctx.cold.remove_partial_objects()
+    return PruneReport(older_than_days, dry_run, tuple(pruned), tuple(kept), young, gone, tuple(unread))
+
+
+def archived_manifests(ctx: ArchiveContext) -> Iterator[tuple[Manifest, ArchiveRecord]]:
+    """Every archived turn that can be read, by its own manifest; the checks of the days tell of the others."""
+    for key in ctx.deps.turns.keys(None):
+        try:
+            manifest = ctx.deps.turns.manifest(key)
+        except (DocumentError, StoreError, UnknownTurnError):
+            continue
+        if manifest.archive is not None:
+            yield manifest, manifest.archive
+
+
+def cited_by_live_turns(ctx: ArchiveContext) -> LiveCitations:
+    """What the live turns of the store cite. Of another user's turns nobody cites anything."""
+    found: dict[TurnKey, TurnKey] = {}
+    unread: dict[str, TurnKey] = {}
+    for key in ctx.deps.turns.keys(None):
+        try:
+            manifest = ctx.deps.turns.manifest(key)
+            context = None if manifest.archive else ContextDocument.parse(ctx.deps.turns.load(key).context)
+        except UnknownTurnError:
+            continue
+        except (DocumentError, StoreError):
+            unread[key.user] = key
+            continue
+        for section in context.sections if context else ():
+            for source in source_references(section.text):
+                if source.turn_id:
+                    found.setdefault(TurnKey(key.user, turn_number(source.turn_id)), key)
+    return LiveCitations(found, unread)
+
+
+def _prune_turn(key: TurnKey, rule: _PruneRule) -> PrunedTurn | None:
+    """One turn under its lock, judged by its manifest as it is now; None where its originals were gone before."""
+    ctx = rule.ctx
+    try:
+        with ctx.deps.turns.lock(key, wait_s=LOCK_WAIT_S):
+            manifest = ctx.deps.turns.manifest(key)
+            if manifest.archive is None:
+                return PrunedTurn(key, "", "", 0, RetentionReason.ACTIVE, "it is not archived any more")
+            turn = _judge_turn(manifest, manifest.archive, rule)
+            if turn is not None and turn.kept is None:
+                _delete_originals(manifest, manifest.archive, rule)
+            return turn
+    except DocumentError as error:
+        return PrunedTurn(key, "", "", 0, RetentionReason.FAULT, error.with_hint)
+    except UnknownTurnError as error:
+        return PrunedTurn(key, "", "", 0, RetentionReason.ACTIVE, str(error))
+    except StoreError as error:
+        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, TimeoutError):
+            raise
+        return PrunedTurn(key, "", "", 0, RetentionReason.BUSY, str(error))
+
+
+def _judge_turn(manifest: Manifest, record: ArchiveRecord, rule: _PruneRule) -> PrunedTurn | None:
+    """What becomes of a turn whose time is over; None where its originals are gone already. What a tombstone stands for goes."""
+    key, ctx = manifest.key, rule.ctx
+    turn = PrunedTurn(key, record.day, record.cold, record.size)
+    try:
+        if ctx.cold.tombstone(record):
+            return turn if ctx.cold.exists(record) else None
+        hold = ctx.holds.find(key)
+        if hold and (reason := rule.keeps.hold_reason(hold)):
+            return _kept_turn(turn, RetentionReason.HELD, reason)
+    except PandoraError as error:
+        return _kept_turn(turn, RetentionReason.FAULT, error.with_hint)
+    if intervention := rule.keeps.interventions.get(key):
+        return _kept_turn(turn, RetentionReason.INTERVENTION, f"intervention {intervention} is open")
+    if reason := rule.cited.reason(key):
+        return _kept_turn(turn, RetentionReason.CITED, reason)
+    if fault := ctx.cold.verify(record) or _read_fault(key, ctx):
+        return _kept_turn(turn, RetentionReason.FAULT, fault)
+    return turn
+
+
+def _read_fault(key: TurnKey, ctx: ArchiveContext) -> str:
+    """Why the documents that would be all that is left can not be read; "" where they can."""
+    try:
+        ctx.deps.turns.load(key)
+    except DocumentError as error:
+        return f"what would be left of it is damaged: {error}: expected it whole; run: pandora restore {key}"
+    return ""
+
+
+def _delete_originals(manifest: Manifest, record: ArchiveRecord, rule: _PruneRule) -> None:
+    ctx = rule.ctx
+    key = manifest.key
+    ctx.folders.reconcile(key)  # a restoring that failed may have left originals beside what says that they are deleted
+    if ctx.cold.tombstone(record) is None:
+        files = {n: DeletedFile(sha256=record.files[n], size=len(data)) for n, data in sorted(ctx.cold.read(record).items())}
+        now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
+        stone = Tombstone(sha256=record.sha256, turn=str(key), day=record.day, files=files, deleted_at=now, why=rule.why, by=rule.by)
+        ctx.cold.write_tombstone(record.location, stone)
+    turn = ctx.deps.turns.load(key)
+    row = build_turn_row(manifest, turn.context, turn.files, preamble=ctx.preamble(manifest))
+    ctx.deps.index.put([row])
+    if ctx.deps.vectors:
+        ctx.deps.vectors.put([row])
+    if ctx.deps.lineage:
+        ctx.deps.lineage.put(
+            [(manifest, turn), *_readable_turns(ctx.deps.lineage.citing(key), ctx)]
+        )  # whose passages were told by the originals
+    ctx.cold.delete(record.location)
+
+
+def _readable_turns(keys: Iterable[TurnKey], ctx: ArchiveContext) -> Iterator[tuple[Manifest, Turn]]:
+    """Those that can be read, as they stand and as they were."""
+    for key in keys:
+        with suppress(DocumentError, UnknownTurnError):
+            yield ctx.deps.turns.manifest(key), ctx.deps.turns.original(key)
+
+
+def _kept_turn(turn: PrunedTurn, kept: RetentionReason, reason: str) -> PrunedTurn:
+    return PrunedTurn(turn.key, turn.day, turn.cold, turn.size, kept, reason)

@@ -1,0 +1,207 @@
+"""Level L2: the narrative of each session's archived turns, a part for each batch of entries (003 "SummarizationPipeline").
+
+Incremental: a part stands for as long as its turns say what they said; what is new, or free again, is taken up.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from pandora_dagster.archive.level_batches import (
+    BatchRule,
+    LevelEntry,
+    batches_due,
+    narrative_edges,
+    narrative_id,
+    sort_parts,
+    split_batches,
+    unlinked_turns,
+    valid_parts,
+)
+from pandora_dagster.archive.level_runs import LevelContext, OnRow, run_subjects
+from pandora_dagster.compression.levels.level_prompts import number_items
+from pandora_dagster.compression.levels.summary_soundness import check_narrative
+from pandora_dagster.contracts.archive_records import TurnActivity
+from pandora_dagster.contracts.enums import InterventionType, Priority, TurnState
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.lineage import LineageEdge
+from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
+from pandora_dagster.contracts.user.summary_levels import LevelOutcome, LevelReport, LevelRow, LevelSubject, NarrativePart, SessionNarrative
+from pandora_dagster.errors import DocumentError, UnknownTurnError
+
+PHASE = "session_summaries"
+SUMMARIZER = "memory/l2_summary"
+
+
+async def summarise_sessions(
+    ctx: LevelContext, which: Iterable[tuple[UserId, str]] | None = None, *, on_row: OnRow = lambda row: None
+) -> LevelReport:
+    """Bring the narratives of sessions up to date: `which` (user, session id), or all that have archived turns or a narrative.
+
+    Also the way to take an erased turn out: with the turn gone, its part is made again without it.
+    """
+    subjects = tuple(dict.fromkeys(LevelSubject(user, session) for user, session in which)) if which is not None else tuple(_subjects(ctx))
+    of_user = user_sessions(ctx)
+    return await run_subjects(
+        subjects,
+        lambda subject: _summarize_session(subject, of_user(subject.user).get(subject.session, ()), ctx),
+        ctx,
+        phase=PHASE,
+        on_row=on_row,
+    )
+
+
+def user_sessions(ctx: LevelContext) -> Callable[[str], Mapping[str, tuple[TurnActivity, ...]]]:
+    """A user's sessions, read once while the same user is asked for: subjects come user by user; a user's rows are a few words a turn."""
+    return lru_cache(maxsize=1)(ctx.deps.index.sessions)
+
+
+def missing_turns(ctx: LevelContext, subject: LevelSubject, stands: Sequence[TurnActivity]) -> tuple[str, ...]:
+    """What speaks against `no_fact_lost` at this level, a sentence each: archived turns without a link, links that lead nowhere or to
+    another text. Turns that wait for 003's triggers are no loss and not told. `stands`: the session's turns. Raises DocumentError.
+    """
+    user, session = subject.user, subject.session
+    narrative = ctx.levels.narrative(user, SessionId(session))
+    entries = _entries(ctx, user, session, stands, narrative)
+    waiting = _waiting_turns(ctx, narrative, entries, stands)
+    return unlinked_turns(narrative, [e for e in entries if e.turn not in waiting])
+
+
+def _subjects(ctx: LevelContext) -> Iterator[LevelSubject]:
+    for user in ctx.deps.turns.users():
+        sessions = ctx.deps.index.sessions(user)
+        yield from (LevelSubject(user, s) for s, turns in sessions.items() if any(t.state == TurnState.ARCHIVED for t in turns))
+        yield from (LevelSubject(user, session) for session in ctx.levels.sessions(user) if session not in sessions)
+
+
+async def _summarize_session(subject: LevelSubject, stands: Sequence[TurnActivity], ctx: LevelContext) -> LevelRow:
+    user, session = subject.user, subject.session
+    known, reason = _stored_narrative(subject, ctx)
+    entries = _entries(ctx, user, session, stands, known)
+    kept = valid_parts(known, {e.turn: e for e in entries})
+    linked = {link.turn for part in kept for link in part.links}
+    freed = {link.turn for link in known.links} - linked if known else set[int]()
+    batches, waiting = _due_batches(ctx, [e for e in entries if e.turn not in linked | freed], stands)
+    batches = (*split_batches([e for e in entries if e.turn in freed], ctx.rules.triggers.l2_batch_size), *batches)
+    if known and len(kept) < len(known.parts):
+        reason = f"{len(known.parts) - len(kept)} parts told of turns that are gone or changed"
+        _save_parts(subject, kept, ctx)
+    for batch in batches:
+        kept = sort_parts((*kept, await _narrative_part(batch, subject, ctx)))
+        _save_parts(subject, kept, ctx)
+    row = _level_row(subject, kept, ctx)
+    if kept or known or reason:
+        _put_lineage(kept, subject, entries, ctx)
+    if known and kept == known.parts:
+        outcome = LevelOutcome.WAITING if waiting else LevelOutcome.UNCHANGED
+    elif kept:
+        outcome = LevelOutcome.MADE
+    else:
+        outcome = LevelOutcome.REMOVED if known or reason else LevelOutcome.WAITING if waiting else LevelOutcome.UNCHANGED
+    reason = reason or (f"{waiting} archived turns wait until there are more, or the session is at rest" if waiting else "")
+    return replace(row, outcome=outcome, added=sum(map(len, batches)), waiting=waiting, reason=reason)
+
+
+def _stored_narrative(subject: LevelSubject, ctx: LevelContext) -> tuple[SessionNarrative | None, str]:
+    """The narrative as it stands; a damaged one is made again from the turns."""
+    try:
+        return ctx.levels.narrative(subject.user, SessionId(subject.session)), ""
+    except DocumentError as error:
+        ctx.levels.remove_narrative(subject.user, SessionId(subject.session))
+        return None, f"made again: {error}"
+
+
+def _entries(
+    ctx: LevelContext, user: UserId, session: str, stands: Iterable[TurnActivity], narrative: SessionNarrative | None
+) -> tuple[LevelEntry, ...]:
+    """The entries of archived turns, and of those that the narrative links, by what their manifests say. Raises DocumentError."""
+    numbers = {t.key.number for t in stands if t.state == TurnState.ARCHIVED}
+    numbers |= {link.turn for link in narrative.links} if narrative else set()
+    found: list[LevelEntry] = []
+    for number in sorted(numbers):
+        try:
+            manifest = ctx.deps.turns.manifest(TurnKey(user, number))
+        except UnknownTurnError:
+            continue
+        if manifest.session_id == session:
+            found.append(LevelEntry.of(manifest))
+    return tuple(found)
+
+
+def _due_batches(
+    ctx: LevelContext, free: Sequence[LevelEntry], stands: Sequence[TurnActivity]
+) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
+    newest = [t.key.number for t in sorted(stands, key=lambda t: (t.last_activity, t.key.number))]
+    given = ctx.rules.triggers
+    rule = BatchRule(given.l2_trigger_entries, given.l2_batch_size, given.preserve_recent_n)
+    return batches_due(free, newest, rule, at_rest=ctx.is_quiet(stands))
+
+
+def _waiting_turns(
+    ctx: LevelContext, narrative: SessionNarrative | None, entries: Sequence[LevelEntry], stands: Sequence[TurnActivity]
+) -> frozenset[int]:
+    """The turns that a run would not take up now."""
+    linked = {link.turn for link in narrative.links} if narrative else set[int]()
+    free = [e for e in entries if e.is_archived and e.turn not in linked]
+    batches, _ = _due_batches(ctx, free, stands)
+    return frozenset(e.turn for e in free) - {e.turn for batch in batches for e in batch}
+
+
+async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ctx: LevelContext) -> NarrativePart:
+    """One batch as a narrative that its entries bear out; raises HaltError where nothing of the answer is."""
+    limit, count = ctx.rules.triggers.l2_max_summary_tokens, ctx.deps.counter.count
+    texts = [entry.text for entry in batch]
+    request = CallRequest(
+        recipe=SUMMARIZER,
+        query="",
+        site=CallSite(PHASE, subject.user, subject.session, priority=Priority.BATCH),
+        documents=(InputDocument("entries", number_items(texts)),),
+        variables={"max_tokens": str(limit)},
+        policy=ctx.deps.policy,
+    )
+    result = await ctx.deps.execution.call(request)
+    heads = [entry.head for entry in batch]
+    made = check_narrative(result.text, texts, heads=heads, max_tokens=limit, counter=ctx.deps.counter)
+    if made.reasons:
+        turns = f"turns {batch[0].turn} to {batch[-1].turn}"
+        message = f"{SUMMARIZER}: {subject}: {turns}: {'; '.join((*made.reasons, *made.refused[:3]))}"
+        hint = "no turn is touched; once this is resolved the next night tries again"
+        raise ctx.halt(PHASE, subject, InterventionType.FACT_LOSS, message, hint=hint, call=result)
+    return NarrativePart(
+        links=tuple(entry.link for entry in batch),
+        text=made.text,
+        tokens_before=sum(map(count, texts)),
+        tokens=count(made.text),
+        refused=made.refused,
+        left_out=made.left_out,
+        made=ctx.made_by(result),
+    )
+
+
+def _save_parts(subject: LevelSubject, parts: tuple[NarrativePart, ...], ctx: LevelContext) -> None:
+    if parts:
+        ctx.levels.save_narrative(SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts))
+    else:
+        ctx.levels.remove_narrative(subject.user, SessionId(subject.session))
+
+
+def _put_lineage(parts: tuple[NarrativePart, ...], subject: LevelSubject, entries: Sequence[LevelEntry], ctx: LevelContext) -> None:
+    if not ctx.lineage:
+        return
+    edges: tuple[LineageEdge, ...] = ()
+    if parts:
+        tokens = {entry.turn: ctx.deps.counter.count(entry.text) for entry in entries}
+        edges = narrative_edges(SessionNarrative(user_id=subject.user, session_id=subject.session, parts=parts), entry_tokens=tokens)
+    ctx.lineage.put_rows(narrative_id(subject.user, subject.session), edges)
+
+
+def _level_row(subject: LevelSubject, parts: tuple[NarrativePart, ...], ctx: LevelContext) -> LevelRow:
+    return LevelRow(
+        subject,
+        LevelOutcome.UNCHANGED,
+        links=sum(len(part.links) for part in parts),
+        tokens_before=sum(part.tokens_before for part in parts),
+        tokens=sum(part.tokens for part in parts),
+        refused=sum(len(part.refused) for part in parts),
+        runtimes=tuple(dict.fromkeys(part.made.runtime for part in parts)),
+    )

@@ -1,0 +1,100 @@
+"""An archived turn brought back, byte for byte. Knows the order: what a crash leaves is the archived turn or the restored one."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pandora_dagster.archive.turn_archival import ArchiveContext
+from pandora_dagster.contracts.archive_records import Hold
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.documents.timestamps import format_timestamp
+from pandora_dagster.errors import OriginalsDeletedError, PandoraError
+from pandora_dagster.retrieval.turn_row import build_turn_row
+
+RESTORED = "restored"
+"""Why a restored turn is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTurn:
+    """The turn as it stands. `was_archived`: False where there was nothing to bring back."""
+
+    turn: Turn
+    hold: Hold | None
+    was_archived: bool
+
+
+def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
+    """The turn as it was before it was archived, held for as long as a new one would stay. Raises DocumentError, StoreError,
+    OriginalsDeletedError.
+
+    The hold, the row and the lineage come before the switch: a restoring that is cut off leaves a turn that is archived and that the
+    next archival finds by its row, or the restored one, beside which lies at most what it replaced. A turn that is not archived gets
+    its row, which may be behind.
+    """
+    with ctx.deps.turns.lock(key):
+        manifest = ctx.deps.turns.manifest(key)
+        if manifest.archive is None:
+            turn = ctx.deps.turns.load(key)
+            ctx.folders.clear_leftovers(key)
+            _put_row(turn.manifest, turn, ctx)
+            _put_lineage(turn.manifest, turn, ctx)
+            return RestoredTurn(turn, ctx.holds.find(key), was_archived=False)
+        if gone := ctx.cold.tombstone(manifest.archive):
+            raise OriginalsDeletedError(
+                f"{key}: it can not be restored: its originals were {gone.description}",
+                missing=True,
+                hint=f"what is left of it: pandora show {key}",
+            )
+        original = ctx.deps.turns.original(key)
+        hold = _hold_restored(key, ctx)
+        _put_row(original.manifest, original, ctx)  # before the lineage: a row that says archived is not looked at again
+        _put_lineage(original.manifest, original, ctx)
+        try:
+            turn = ctx.folders.restore(key)
+        except BaseException:
+            _put_lineage(manifest, original, ctx)
+            _put_row(manifest, original, ctx)
+            with suppress(PandoraError):  # a disk that refuses: the next restoring, night or pruning settles it
+                ctx.folders.reconcile(key)
+            raise
+        return RestoredTurn(turn, hold, was_archived=True)
+
+
+def pin(key: TurnKey, ctx: ArchiveContext, *, why: str = "pinned") -> Hold:
+    """A hold without end, in the place of any other. Raises StoreError."""
+    with ctx.deps.turns.lock(key):
+        hold = Hold(until=None, why=why, at=_now(ctx))
+        ctx.holds.put(key, hold)
+    return hold
+
+
+def unpin(key: TurnKey, ctx: ArchiveContext) -> bool:
+    """Take away a turn's hold, whatever its end; False where it had none. Raises StoreError."""
+    with ctx.deps.turns.lock(key):
+        return ctx.holds.remove(key)
+
+
+def _hold_restored(key: TurnKey, ctx: ArchiveContext) -> Hold:
+    """The hold of a restored turn; a pin stays."""
+    known = ctx.holds.find(key)
+    if known and known.until is None:
+        return known
+    until = ctx.deps.clock().replace(microsecond=0) + timedelta(days=ctx.rules.after_days)
+    hold = Hold(until=format_timestamp(until), why=RESTORED, at=_now(ctx))
+    ctx.holds.put(key, hold)
+    return hold
+
+
+def _put_row(manifest: Manifest, texts: Turn, ctx: ArchiveContext) -> None:
+    ctx.deps.index.put([build_turn_row(manifest, texts.context, texts.files, preamble=ctx.preamble(manifest))])
+
+
+def _put_lineage(manifest: Manifest, texts: Turn, ctx: ArchiveContext) -> None:
+    if ctx.deps.lineage:
+        ctx.deps.lineage.put([(manifest, texts)])
+
+
+def _now(ctx: ArchiveContext) -> str:
+    return format_timestamp(ctx.deps.clock().replace(microsecond=0))

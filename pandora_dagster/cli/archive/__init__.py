@@ -1,0 +1,1 @@
+"""Commands of the archive: archive, restore, prune, digests."""

@@ -1,0 +1,91 @@
+"""The command that shows what archived conversations came to: a person's digest, a session's narrative."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pandora_dagster.cli.app_context import app_of_existing_store
+from pandora_dagster.cli.documents.source_commands import user_of
+from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_table
+
+if TYPE_CHECKING:
+    from pandora_dagster.archive.level_runs import LevelContext
+    from pandora_dagster.contracts.ids import UserId
+    from pandora_dagster.contracts.user.summary_levels import SessionNarrative, UserDigest
+
+_HEADINGS = {
+    "key_decisions": "Decided",
+    "tools_used": "Tools",
+    "errors_encountered": "Errors",
+    "open_questions": "Open",
+}
+
+
+def register(app: typer.Typer) -> None:
+    app.command("digest")(digest)
+
+
+def digest(
+    context: typer.Context,
+    user: Annotated[str, typer.Option("--user", "-u", help="Whose it is; default PANDORA_USER.")] = "",
+    session: Annotated[str, typer.Option("--session", help="The narrative of this session instead.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Show what a person's archived conversations came to, with every turn that it was made from.
+
+    Made after archival: a narrative for each session, and of these a digest. A fact that a later one contradicts stays, with both
+    dates. Nothing of it is offered to a later question.
+
+    Example: pandora digest --user example
+
+    Example: pandora digest --user example --session chair
+    """
+    from pandora_dagster.app import open_levels
+    from pandora_dagster.contracts.ids import SessionId
+
+    with app_of_existing_store(context) as app:
+        owner, ctx = user_of(app, user), open_levels(app)
+        if session:
+            narrative = ctx.levels.narrative(owner, SessionId(session))
+            if narrative is None:
+                exit_with(EXIT_WRONG, f"session {session[:80]!r} of {owner}: no narrative: expected one of {_sessions(ctx, owner)}")
+            _print_narrative(narrative, as_json=as_json)
+            return
+        found = ctx.levels.digest(owner)
+        if found is None:
+            hint = f"narratives so far: {_sessions(ctx, owner)}; more come with: pandora archive"
+            exit_with(EXIT_WRONG, f"{owner}: no digest: expected one, made of narratives of archived conversations", hint)
+        _print_digest(found, as_json=as_json)
+
+
+def _sessions(ctx: "LevelContext", owner: "UserId") -> str:
+    return ", ".join(ctx.levels.sessions(owner)[:20]) or "none"
+
+
+def _print_narrative(narrative: "SessionNarrative", *, as_json: bool) -> None:
+    if as_json:
+        print_json({**narrative.model_dump(mode="json"), "text": narrative.text, "sha": narrative.sha})
+        return
+    print_line(narrative.text)
+    rows = [(f"turn_{link.turn:06d}", link.at[:10], link.sha[:12], part.made.runtime) for part in narrative.parts for link in part.links]
+    print_table(("Turn", "Day", "Entry sha256", "Runtime"), rows)
+    print_note(f"{len(rows)} turns, {narrative.tokens_before} to {narrative.tokens} tokens")
+
+
+def _print_digest(found: "UserDigest", *, as_json: bool) -> None:
+    if as_json:
+        print_json({**found.model_dump(mode="json"), "sha": found.sha})
+        return
+    if found.fields.progress_toward_goal:
+        print_line(f"So far: {found.fields.progress_toward_goal}")
+    for name, heading in _HEADINGS.items():
+        if items := getattr(found.fields, name):
+            print_line(f"{heading}:")
+            for item in items:
+                print_line(f"- {item}")
+    ended = {fact.id: (fact.superseded_at or "")[:10] for fact in found.facts.facts}
+    facts = [(f.fact, f.stated_at[:10], "" if f.current else f"until {ended[f.id]}", f"turn_{f.turn:06d}") for f in found.facts.facts]
+    if facts:
+        print_table(("Stated", "Day", "No longer current", "Turn"), facts)
+    print_table(("Session", "Parts", "Narrative sha256"), [(link.session_id, len(link.parts), link.sha[:12]) for link in found.narratives])
+    print_note(f"{len(found.narratives)} narratives, {found.tokens_before} to {found.tokens} tokens")

@@ -1,0 +1,1 @@
+"""Commands about documents: memory, sources, import and export, compression, lineage."""

@@ -1,0 +1,1 @@
+"""Commands about recipes: versions, tests, scores."""

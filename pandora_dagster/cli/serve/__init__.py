@@ -1,0 +1,1 @@
+"""Commands that keep running: model servers, the API, Dagster."""

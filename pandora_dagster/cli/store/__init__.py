@@ -1,0 +1,1 @@
+"""Commands about the whole store: health, indexes, calls, erasure."""

@@ -1,0 +1,1 @@
+"""How a text becomes shorter, by content type."""

@@ -1,0 +1,18 @@
+"""What kind of content a text is: the five rules of 000 section 22, in their order."""
+
+from pandora_dagster.contracts.enums import ContentType
+
+
+def detect_content_type(name: str, content: str) -> ContentType:
+    """The content type of a document by its name and its text (000 section 22)."""
+    if name == "context.md" or "## 0. User Query" in content:
+        return ContentType.CONTEXT_DOC
+    if name == "research.md" or "## Research Findings" in content:
+        return ContentType.RESEARCH_DOC
+    if "page_doc" in name or "ocr_items" in content:
+        return ContentType.PAGE_DOC
+    if name.startswith("tool:") or "tool_result" in name:
+        return ContentType.TOOL_RESULT
+    if "turn_" in name or "Previous Turn" in content:
+        return ContentType.PRIOR_TURN
+    return ContentType.GENERIC

@@ -1,0 +1,1 @@
+"""Whether a compressed text still says what its source said."""

@@ -1,0 +1,206 @@
+"""Level 3: prompts for structured digests, and what an answer or two digests amount to. Calls no model (003 "L3DigestBuilder").
+
+A digest is what is shown; its caps may leave a fact out of it. What lies under it stays reachable by lineage (DECISIONS 7).
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any, cast
+
+from pandora_dagster.compression.levels.summarization_config import SummarizationConfig
+from pandora_dagster.contracts.model_calls import framed
+from pandora_dagster.documents.model_output.answer_parser import strict_json
+from pandora_dagster.shipped import shipped_folder
+
+# The prompt texts of the levels. Knows their files, read on first use, and how to fill them; not what they ask for (DECISIONS 24).
+
+_SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
+ITEM = re.compile(r"^\[\d+\] ", re.MULTILINE)
+_FILES: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "_L2_SYSTEM": ("l2_system", ()),
+        "_L2_TEMPLATE": ("l2_summary", ("entries",)),
+        "_L3_TEMPLATE": ("l3_digest", ("task_context", "summaries")),
+    }
+)
+"""Constant -> its file in `prompts/memory/`, and the documents that stand after the file's text."""
+
+
+def prompt_text(name: str) -> str:
+    """The text of 003's constant `name`: its prompt file, then its documents as `{{slots}}`, framed as in every prompt pack.
+
+    Raises AttributeError for a name that is none of them, as a module does.
+    """
+    if name not in _FILES:
+        raise AttributeError(f"no attribute {name!r}: expected one of {', '.join(_FILES)}")
+    file, documents = _FILES[name]
+    return _with_documents(_file_text(file), {document: f"{{{{{document}}}}}" for document in documents})
+
+
+def filled(name: str, **values: str) -> str:
+    """The template `name` with its slots filled, once: a slot that stands in a value is never read again."""
+    file, documents = _FILES[name]
+    text = _SLOT.sub(lambda slot: values[slot[1]], _file_text(file))
+    return _with_documents(text, {document: values[document] for document in documents})
+
+
+def number_items(items: Sequence[str]) -> str:
+    """One item after `[n] `; its further lines are indented, so that no item looks like another one or like a frame."""
+    return "\n".join(f"[{n}] " + "\n    ".join(item.split("\n")) for n, item in enumerate(items, start=1))
+
+
+def items_in(prompt: str, document: str) -> tuple[str, int]:
+    """The numbered text of `document`, the last one of a filled prompt, and how many items it has; "" and 0 in any other text."""
+    opening, closing = (f"\n{line}\n" for line in framed("document", document, "\0").split("\n\0\n"))
+    head, _, rest = f"{prompt}\n".rpartition(opening)
+    body = rest.removesuffix(closing) if head else ""
+    return body, len(ITEM.findall(body))
+
+
+@cache
+def _file_text(file: str) -> str:
+    return (shipped_folder() / "prompts" / "memory" / f"{file}.md").read_text(encoding="utf-8").strip()
+
+
+def _with_documents(text: str, documents: Mapping[str, str]) -> str:
+    return "\n\n".join([text, *(framed("document", name, body) for name, body in documents.items())])
+
+
+# Level 2: prompts for narrative summaries, and what a model answered without its preamble. Calls no model (003 "L2Summarizer").
+
+_DEFAULTS = SummarizationConfig()
+_MARKS = r"[#*_ \t]{0,8}"
+_KIND = r"(?:(?:brief|concise|short|final|narrative|clean)\s){0,2}"
+_PREAMBLE = re.compile(
+    rf"(?:{_MARKS}(?:sure|certainly|of course|okay|ok)\b[,.!:]{{0,2}}\s{{0,4}})?"
+    rf"{_MARKS}(?:here(?:['’]s|\sis|\scomes)\s[^:.\n]{{0,60}}\bsummary\b[^:.\n]{{0,60}}:"
+    rf"|(?:(?:the|a|my)\s)?{_KIND}summary(?:\s(?:follows|is|is as follows|below))?\s{{0,2}}:)(?:\*\*|__)?"
+    rf"|#{{1,6}} (?:the\s)?{_KIND}summary[ \t]*(?=\n|$)",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\A```[a-z]{0,10}[ \t]*\n((?:(?!```).)*)\n```\Z", re.DOTALL)
+
+
+class L2Summarizer:
+    """Builds prompts for level 2 and reads their answers; keeps nothing between calls (003 "L2Summarizer")."""
+
+    def build_summary_prompt(self, entries: list[str], max_tokens: int = _DEFAULTS.l2_max_summary_tokens) -> str:
+        """A prompt that asks for one narrative of `entries` in at most `max_tokens` tokens; "" where there are none."""
+        if not entries:
+            return ""
+        return filled("_L2_TEMPLATE", entries=number_items(entries), max_tokens=str(max_tokens))
+
+    def parse_summary_response(self, response: str) -> str:
+        """The summary without preamble ("Here is a summary:", "Summary:") and without a fence around it; "" for an empty answer."""
+        text = response.strip()
+        while (shorter := _unwrapped(text)) != text:
+            text = shorter
+        return text
+
+    def build_batch_summary_prompt(self, entries: list[str], batch_size: int = _DEFAULTS.l2_batch_size) -> list[str]:
+        """One prompt per `batch_size` entries, in order; a batch has at least one entry. The last one may be smaller."""
+        return [self.build_summary_prompt(batch) for batch in batches(entries, batch_size)]
+
+    def estimate_compression_ratio(self, original_tokens: int, summary_tokens: int) -> float:
+        """Original over summary; 0.0 where the summary has no token."""
+        return original_tokens / summary_tokens if summary_tokens > 0 else 0.0
+
+
+def batches(entries: Sequence[str], size: int) -> list[list[str]]:
+    """`entries` in order, `size` at a time, at least one."""
+    step = max(1, size)
+    return [list(entries[at : at + step]) for at in range(0, len(entries), step)]
+
+
+def _unwrapped(text: str) -> str:
+    """`text` without one preamble and one fence around the rest."""
+    preamble = _PREAMBLE.match(text)
+    rest = text[preamble.end() :].strip() if preamble else text
+    fence = _FENCE.match(rest)
+    return fence[1].strip() if fence else rest
+
+
+_LIMITS: Mapping[str, int] = MappingProxyType({"key_decisions": 20, "tools_used": 30, "errors_encountered": 15, "open_questions": 10})
+PROGRESS = "progress_toward_goal"
+DIGEST_KEYS = frozenset({*_LIMITS, PROGRESS})
+_ORDER = ("key_decisions", "tools_used", "errors_encountered", PROGRESS, "open_questions")
+_MAX_TOKENS = SummarizationConfig().l3_max_digest_tokens
+
+
+class L3DigestBuilder:
+    """Builds prompts for level 3 and reads their answers; keeps nothing between calls (003 "L3DigestBuilder")."""
+
+    def build_digest_prompt(self, summaries: list[str], task_context: str) -> str:
+        """A prompt that asks for a JSON digest of `summaries`; "" where there are none."""
+        return digest_prompt(summaries, task_context, max_tokens=_MAX_TOKENS)
+
+    def parse_digest_response(self, response: str) -> dict[str, Any]:
+        """The digest in an answer, also in a code fence or amid prose, with its five keys and within its caps.
+
+        The empty digest for anything that is not one whole JSON object: malformed JSON is never repaired (DECISIONS 24).
+        """
+        try:
+            return normalised(strict_json(response.strip()))
+        except ValueError:
+            return empty_digest()
+
+    def merge_digests(self, old_digest: dict[str, Any], new_digest: dict[str, Any]) -> dict[str, Any]:
+        """Both digests in one: old items first, equal ones (whatever their case) once, the new progress where there is one.
+
+        Over a cap the oldest items that the new digest does not repeat go first. Merging the same digest again changes nothing.
+        """
+        old, new = normalised(old_digest), normalised(new_digest)
+        merged = {name: _merged(old[name], new[name], limit) for name, limit in _LIMITS.items()}
+        return _ordered({**merged, PROGRESS: new[PROGRESS] or old[PROGRESS]})
+
+
+def digest_prompt(summaries: list[str], task_context: str, *, max_tokens: int) -> str:
+    """The filled level 3 template; "" where there are no summaries."""
+    if not summaries:
+        return ""
+    return filled("_L3_TEMPLATE", summaries=number_items(summaries), task_context=number_items([task_context]), max_tokens=str(max_tokens))
+
+
+def empty_digest() -> dict[str, Any]:
+    """A new digest that says nothing (003 `_EMPTY_DIGEST`)."""
+    return _ordered({PROGRESS: "", **{name: list[str]() for name in _LIMITS}})
+
+
+def normalised(value: object) -> dict[str, Any]:
+    """`value` as a digest: the five keys, lists of text within their caps, progress as text; the empty digest for no dictionary."""
+    given = cast("dict[str, object]", value) if isinstance(value, dict) else dict[str, object]()
+    lists = {name: _texts(given.get(name))[:limit] for name, limit in _LIMITS.items()}
+    return _ordered({**lists, PROGRESS: _text(given.get(PROGRESS))})
+
+
+def _ordered(digest: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: digest[name] for name in _ORDER}
+
+
+def _texts(value: object) -> list[str]:
+    items = cast("list[object]", value) if isinstance(value, (list, tuple)) else [value]
+    return [text for item in items if (text := _text(item))]
+
+
+def _text(value: object) -> str:
+    """A value as text: nothing for null, JSON for lists and objects."""
+    if value is None:
+        return ""
+    return (json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (dict, list)) else str(value)).strip()
+
+
+def _merged(old: list[str], new: list[str], limit: int) -> list[str]:
+    items: dict[str, str] = {}
+    for text in (*old, *new):
+        items.setdefault(text.casefold(), text)
+    repeated = {text.casefold() for text in new}
+    spare = [key for key in items if key not in repeated][: max(0, len(items) - limit)]
+    return [text for key, text in items.items() if key not in spare]
+
+
+LIST_LIMITS = dict(_LIMITS)
+EMPTY_DIGEST = empty_digest()
+"""As 003 documents it, a plain dictionary; what this module gives out is always a new one."""

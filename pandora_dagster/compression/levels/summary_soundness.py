@@ -1,0 +1,138 @@
+"""Holds a narrative and a digest to what they were made from: what is not borne out is taken out, what can not be mended is refused.
+
+Knows texts; asks nobody. A level may leave facts out (DECISIONS 7), so only what it says is judged.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.compression.facts.fact_types import Ledger, Outcome
+from pandora_dagster.compression.judge.grounding import SourceIndex
+from pandora_dagster.compression.judge.summary_check import check_summary
+from pandora_dagster.compression.judge.verification import verify
+from pandora_dagster.compression.levels.level_prompts import ITEM, LIST_LIMITS, PROGRESS, L2Summarizer, normalised
+from pandora_dagster.compression.words.normalization import key
+from pandora_dagster.compression.words.word_classes import content_stems
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.documents.redaction.credentials import holds_secret
+from pandora_dagster.language.sentences import sentences
+
+_LEAST = 0.5
+"""Share of a sentence's content words that the source has."""
+_TOOLS = "tools_used"
+
+
+@dataclass(frozen=True, slots=True)
+class NarrativeCheck:
+    """A narrative that may stand, or the reasons why none can be made of the answer."""
+
+    text: str
+    refused: tuple[str, ...] = ()
+    left_out: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+def check_narrative(
+    answer: str, entries: Sequence[str], *, heads: Sequence[str] = (), max_tokens: int, counter: TokenMeasure
+) -> NarrativeCheck:
+    """The sentences of an answer that the entries bear out, within `max_tokens`; whole sentences are left out, the last first.
+
+    `heads`: what entries begin with; a line that begins so is told without it, as prose.
+    """
+    told = "\n".join(_apart(entry, heads) for entry in entries)
+    source = SourceIndex(told)
+    refused: list[str] = []
+    lines: list[list[str]] = []
+    for line in L2Summarizer().parse_summary_response(answer).splitlines():
+        kept: list[str] = []
+        plain = ITEM.sub("", line.strip())
+        for sentence in sentences(next((plain.removeprefix(head) for head in heads if plain.startswith(head)), plain)):
+            if wrong := _wrong(sentence, source):
+                refused.append(f"{sentence[:80]}: {wrong}")
+            else:
+                kept.append(sentence)
+        lines += [kept] if kept else []
+    lines, left_out = _fitting(lines, max_tokens, counter)
+    lines, unsound, reasons = _told_soundly(lines, source, max_tokens, counter)
+    return NarrativeCheck(_joined(lines), (*refused, *unsound), left_out, reasons)
+
+
+def check_level_digest(answer: object, summaries: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+    """An answer's digest with the items that the summaries bear out, what was taken out, and reasons where nothing is left of it."""
+    given = normalised(answer)
+    source = SourceIndex("\n".join(summaries))
+    refused: list[str] = []
+
+    def kept(text: str, *, is_name: bool = False) -> bool:
+        wrong = ("" if _is_verbatim(text, source) else "no summary names it") if is_name else _wrong(text, source)
+        if wrong:
+            refused.append(f"{text[:80]}: {wrong}")
+        return not wrong
+
+    digest = {name: [text for text in given[name] if kept(text, is_name=name == _TOOLS)] for name in LIST_LIMITS}
+    digest |= {PROGRESS: given[PROGRESS] if given[PROGRESS] and kept(given[PROGRESS]) else ""}
+    nothing = bool(refused) and not any(digest.values())
+    return normalised(digest), tuple(refused), ("nothing of it is borne out by the summaries", *refused[:3]) if nothing else ()
+
+
+def trim_digest(digest: dict[str, Any], limit: int, count: Callable[[str], int], shown: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
+    """The digest within `limit` tokens as it is shown: the longest list gives up its oldest item until it is; its sources stay linked."""
+    while count(shown(digest)) > limit and any(digest[name] for name in LIST_LIMITS):
+        longest = max(LIST_LIMITS, key=lambda name: sum(map(len, digest[name])))
+        digest = {**digest, longest: digest[longest][1:]}
+    return digest if count(shown(digest)) <= limit else {**digest, PROGRESS: ""}
+
+
+def _wrong(text: str, source: SourceIndex) -> str:
+    """Why a sentence does not stand on the source; "" where it does. One that stands verbatim needs no more proof."""
+    if holds_secret(text):
+        return "it holds a credential"
+    if _is_verbatim(text, source):
+        return ""
+    found = verify(Ledger(()), source, text)
+    if bad := next(iter(found.of(Outcome.INVENTED, Outcome.MUTATED)), None):
+        return f"{bad.outcome.value}: {bad.reason}"
+    own = set(content_stems(text))
+    return "" if len(own & source.stems) >= _LEAST * len(own) else "its words are not those of the source"
+
+
+def _fitting(lines: list[list[str]], limit: int, counter: TokenMeasure) -> tuple[list[list[str]], int]:
+    left_out = 0
+    while lines and counter.count(_joined(lines)) > limit:
+        *head, last = lines
+        lines, left_out = [*head, last[:-1]] if last[:-1] else head, left_out + 1
+    return lines, left_out
+
+
+def _told_soundly(
+    lines: list[list[str]], source: SourceIndex, limit: int, counter: TokenMeasure
+) -> tuple[list[list[str]], tuple[str, ...], tuple[str, ...]]:
+    """The lines where they are a narrative; else without the one sentence that spoils it; else the reasons. Sentences that all stand
+    verbatim in the source are one."""
+    if not lines:
+        return [], (), ("nothing of it is borne out by the entries",)
+    if all(_is_verbatim(sentence, source) for line in lines for sentence in line):
+        return lines, (), ()
+    reasons = check_summary(_joined(lines), source.text, limit, counter).reasons
+    if not reasons:
+        return lines, (), ()
+    for at, line in enumerate(lines):
+        for n, sentence in enumerate(line):
+            rest = [*lines[:at], *([r] if (r := line[:n] + line[n + 1 :]) else []), *lines[at + 1 :]]
+            if rest and check_summary(_joined(rest), source.text, limit, counter).ok:
+                return rest, (f"{sentence[:80]}: {reasons[0]}",), ()
+    return lines, (), reasons
+
+
+def _is_verbatim(sentence: str, source: SourceIndex) -> bool:
+    return f" {key(sentence)} " in source.padded
+
+
+def _apart(entry: str, heads: Sequence[str]) -> str:
+    """An entry with its head on a line of its own, so that what it says is a line of the source."""
+    return next((f"{head}\n{entry.removeprefix(head)}" for head in heads if entry.startswith(head)), entry)
+
+
+def _joined(lines: Sequence[Sequence[str]]) -> str:
+    return "\n".join(" ".join(line) for line in lines)

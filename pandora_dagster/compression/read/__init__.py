@@ -1,0 +1,1 @@
+"""Formats read into units: messages, records, tables, pages, mails."""

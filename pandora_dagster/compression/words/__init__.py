@@ -1,0 +1,1 @@
+"""Words as compression reads them: values and their forms, force, politeness, abbreviations."""

@@ -1,0 +1,69 @@
+"""What a phase reports to be kept within its budget, and what became of it. Shapes only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.contracts.gates import GateVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionInput:
+    """A text that may be too large, as its owner reports it (001 section 6)."""
+
+    text: str
+    name: str
+    """The document's name: its content type is read from it; a path is where a reference to the original leads."""
+    content_type: ContentType | None = None
+    """None: detected (000 section 22)."""
+    original: str = ""
+    """The first original where `text` is a compression already; its facts stay the contract."""
+    query: str = ""
+    """What the text will be read for; "" where it must serve anything."""
+    preserve: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionReport:
+    """One compression that was done: the figures, the verdicts and both texts."""
+
+    document: str
+    content_type: ContentType
+    recipe: str
+    runtime: str
+    """Who shortened: a model's runtime, or `extractive`."""
+    target: int
+    tokens_before: int
+    tokens_after: int
+    counts: Mapping[str, int]
+    """`total`, and a number for each outcome of a fact."""
+    facts: tuple[Mapping[str, str], ...]
+    """Rows `outcome`, `rank`, `kind`, `fact`, `reason`; those that were not kept first."""
+    before: str
+    after: str
+    verdicts: tuple[GateVerdict, ...]
+    """The three checks: `facts_preserved`, `within_budget`, `is_a_summary`."""
+    deferred: str = ""
+    """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
+    recipe_version: str = ""
+    prompt_hash: str = ""
+    model: str = ""
+    call_id: str = ""
+    """The call record of the whole."""
+
+    @property
+    def ratio(self) -> float:
+        """Tokens after per token before."""
+        return round(self.tokens_after / self.tokens_before, 4) if self.tokens_before else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionResult:
+    """A text within its budget: as it was where `report` is None and `halted` empty.
+
+    `halted` says why a text that is too large stands unchanged: no sound text fits the budget. Nothing is lost then.
+    """
+
+    text: str
+    report: CompressionReport | None = None
+    halted: str = ""

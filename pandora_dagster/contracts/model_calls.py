@@ -1,0 +1,343 @@
+"""One model call: what goes in (request, pack), what comes out (answer, record, result). Shapes only."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandora_dagster.contracts.enums import ModelLayer, OutputFormat, Priority
+from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.contracts.ids import TurnKey
+
+# Who is told an answer while it is written. A port and its shape; knows no terminal and no socket.
+
+
+class AnswerListener(Protocol):
+    """Told a written answer piece by piece. What was told since the last withdrawal is the answer, once its call has returned.
+
+    A listener that raises stops the call; one that is gone and does not want that keeps silent.
+    """
+
+    def on_text(self, text: str) -> None:
+        """The answer goes on with `text`; never empty."""
+        ...
+
+    def on_withdrawal(self, reason: str) -> None:
+        """What was told so far is no answer: what comes next takes its place. Means nothing where nothing was told."""
+        ...
+
+
+if TYPE_CHECKING:
+    from pandora_dagster.contracts.compression_results import CompressionReport
+
+PartKind = Literal["policy", "role", "schema", "variables", "document", "query", "feedback"]
+SHARED_KINDS: frozenset[PartKind] = frozenset({"policy", "role", "schema"})
+"""Parts that all calls of a recipe share; they stand first so that the server's prefix cache serves them."""
+_FRAME = re.compile(r"<(?=\s*/?\s*(?:document|query|variables|feedback)(?![\w-]))", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One choosable piece of a document. Higher `priority` is kept first; ties keep the given order."""
+
+    text: str
+    priority: float = 0.0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InputDocument:
+    """A document offered to a call under the name its recipe uses (`query_analysis.json`, `turn_summaries`).
+
+    `text` travels whole. With `items`, the document is a choice: as many whole items as the input budget lets in,
+    by priority, in the given order, and what stays out is recorded (DECISIONS 2). Nothing is ever cut.
+    """
+
+    name: str
+    text: str = ""
+    items: tuple[Item, ...] = ()
+    header: str = ""
+    """Stands before the items, e.g. a supplementary-source header of 004 section 13.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a citation `[n]` leads to."""
+
+    label: str
+    """`1` for `[1]`."""
+    path: str
+    """Path below the user's folder or a logical id, e.g. `turns/turn_000811/context.md`."""
+    description: str = ""
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Who calls: stands in every record."""
+
+    phase: str
+    user: str
+    session: str = ""
+    turn: TurnKey | None = None
+    revision: int = 0
+    priority: Priority = Priority.INTERACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """One call as a phase asks for it."""
+
+    recipe: str
+    """`{category}/{name}`, or its stem: the recipe of `mode` is taken (000 section 17)."""
+    query: str
+    """The words of the person, verbatim: always part of the pack (000 section 6)."""
+    site: CallSite
+    documents: tuple[InputDocument, ...] = ()
+    """Everything the recipe's `input_docs` may name, `context.md` among them (whole: the executor takes the sections)."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    sources: tuple[Source, ...] = ()
+    """What may be cited; the evidence gate resolves against these."""
+    intent: str = ""
+    policy: str = "assistant"
+    mode: Literal["chat", "code"] = "chat"
+    layer: ModelLayer | None = None
+    """Takes the place of the recipe's own."""
+    ambiguous: bool = False
+    """Whether the query refers to something that its analysis could not resolve."""
+    halt_on_low_confidence: bool = True
+    """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
+    by_hand: str = ""
+    """The answer as a person gives it in the model's place: judged like any, and recorded as a person's."""
+    listener: AnswerListener | None = None
+    """Told the answer while it comes, where it is one that is written for people: markdown, text or tagged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One labelled piece of a prompt pack. `text` is what it says; `framed` how it stands in the message."""
+
+    kind: PartKind
+    name: str
+    text: str
+    tokens: int
+    """Tokens of `framed`."""
+
+    @property
+    def framed(self) -> str:
+        return framed(self.kind, self.name, self.text)
+
+
+def framed(kind: PartKind, name: str, text: str) -> str:
+    """A part as it stands in its message. What is quoted can neither close its frame nor open another (user text is never structure)."""
+    if kind in SHARED_KINDS:
+        return text
+    tag = "document" if kind == "document" else kind
+    opening = f'<document name="{name}">' if kind == "document" else f"<{tag}>"
+    quoted = _FRAME.sub(r"<\\", text)
+    return f"{opening}\n{quoted}\n</{tag}>"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPack:
+    """What one call sends (000 section 6). Shared parts first, then what changes, the query last but for feedback.
+
+    `system` and `user` are the two messages; a layer without chat template gets `system + blank line + user`.
+    """
+
+    call_id: str
+    recipe: str
+    recipe_version: str
+    role: str
+    layer: ModelLayer
+    mode: str
+    output_format: OutputFormat
+    output_schema: Mapping[str, Any] | None
+    temperature: float | None
+    max_output_tokens: int
+    parts: tuple[Part, ...]
+    thinking_tokens: int = 0
+    """Of `max_output_tokens`: what may be spent on thinking; 0 where the recipe states no budget for it."""
+    sources: tuple[Source, ...] = ()
+    tools: tuple[str, ...] = ()
+    priority: Priority = Priority.INTERACTIVE
+
+    @property
+    def system(self) -> str:
+        """The shared prefix: policy, role prompt, IO schema."""
+        return "\n\n".join(p.framed for p in self.parts if p.kind in SHARED_KINDS)
+
+    @property
+    def user(self) -> str:
+        """Variables, documents, the original query, and on a retry the last error."""
+        return "\n\n".join(p.framed for p in self.parts if p.kind not in SHARED_KINDS)
+
+    @property
+    def query(self) -> str:
+        """The original query, verbatim."""
+        return next((p.text for p in self.parts if p.kind == "query"), "")
+
+    def document(self, name: str) -> str:
+        """The text of a document part, "" where the pack has none."""
+        return next((p.text for p in self.parts if p.kind == "document" and p.name == name), "")
+
+
+class Usage(BaseModel):
+    """Tokens as the runtime counted them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    prompt: int = 0
+    output: int = 0
+    cached: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(prompt=self.prompt + other.prompt, output=self.output + other.output, cached=self.cached + other.cached)
+
+
+class Price(BaseModel):
+    """What a million tokens of a layer cost, in whatever currency the table is in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    input: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    output: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cached: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Of prompt tokens that the server had in its cache; absent, they cost what others do."""
+
+    def of(self, usage: Usage) -> float:
+        cached = self.input if self.cached is None else self.cached
+        return ((usage.prompt - usage.cached) * self.input + usage.cached * cached + usage.output * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """A raw answer. `runtime` names who made it: `extractive` is never taken for a model (DECISIONS 25)."""
+
+    text: str
+    finish_reason: str
+    usage: Usage
+    runtime: str
+    model: str
+    latency_ms: float
+    queued_ms: float = 0.0
+    """How long the call waited for its place at the server; not part of the latency."""
+
+
+class CallTokens(BaseModel):
+    """000 section 27, plus the budget, and what the server counted of the prompt and had in its cache."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    prompt: int = 0
+    input: int = 0
+    output: int = 0
+    served: int = 0
+    """Prompt and input together as the runtime counted them, beside the plan's cl100k tokens; 0 where it did not."""
+    cached: int = 0
+    total: int = 0
+    budget: int = 0
+
+
+class CallRecord(BaseModel):
+    """What one recipe execution leaves behind (000 section 27), failures included. One JSON line."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    call_id: str
+    timestamp: str
+    recipe: str
+    recipe_version: str
+    prompt_version: str = ""
+    model_layer: ModelLayer
+    """Who answered."""
+    recipe_layer: ModelLayer | None = None
+    """Whose call it was: the recipe's own layer, or the one assigned to it. Another answers one that is routed, escalated or asked for."""
+    runtime: str
+    model: str = ""
+    user_id: str
+    session_id: str = ""
+    turn_id: str = ""
+    revision: int = 0
+    phase: str
+    tokens: CallTokens
+    latency_ms: float
+    success: bool
+    schema_valid: bool | None = None
+    confidence: float | None = None
+    answered: bool | None = None
+    """Of a written answer to a call that was given sources: False where it says only that nothing was found."""
+    retries: int = 0
+    escalated: bool = False
+    finish_reason: str = ""
+    gates: Mapping[str, bool] = {}
+    error: str = ""
+    left_out: tuple[str, ...] = ()
+    """Items that selection left out, by name."""
+    compression_applied: bool = False
+    compression_savings: int = 0
+    pack_ref: str = ""
+    answer_ref: str = ""
+    request_ref: str = ""
+    """What the call was asked with, whole, so that it can be made again on another version."""
+    queue_ms: float = 0.0
+    """Of the latency, how long it waited for its place at the server, over all attempts."""
+    spent: Usage = Usage()
+    """Tokens of all attempts as the server counted them, failed ones included."""
+    cost: float = 0.0
+    """Of all attempts, by the table in `runtime.yaml`."""
+    context_sizes: Mapping[str, int] = {}
+    """Planned tokens of the pack by source: documents by name, everything else by kind (002 section 8)."""
+    routed: tuple[str, ...] = ()
+    """Why the router chose the layer; empty where it had nothing to say."""
+    thinking: str = ""
+    """What the model wrote for itself in a tagged answer."""
+
+    @property
+    def judged_layer(self) -> ModelLayer:
+        """The layer by which the call is judged together with others."""
+        return self.recipe_layer or self.model_layer
+
+    @property
+    def used_tokens(self) -> int:
+        """What the call took: as the server counted it, or as it was planned where an answer came without a count; 0 where none came, and
+        for the account of a compression, whose calls have records of their own."""
+        if "facts_preserved" in self.gates:
+            return 0
+        return self.spent.prompt + self.spent.output or (self.tokens.total if self.success or self.tokens.output else 0)
+
+
+TURN_TOKENS = 70_000
+"""What a turn is expected to take (000 section 11.2)."""
+
+
+def token_alarm(tokens: int) -> str:
+    """A sentence where a turn took more than that, else ""."""
+    return f"{tokens:,} tokens in this turn: expected about {TURN_TOKENS:,} (000 section 11.2)" if tokens > TURN_TOKENS else ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnUsage:
+    """What the calls of one revision of a turn took so far."""
+
+    tokens: int = 0
+    cost: float = 0.0
+    earlier: int = 0
+    """The tokens of other phases than the one asked about."""
+    ms: float = 0.0
+    """That the calls took, waiting and retries included."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """A validated result."""
+
+    text: str
+    parsed: Any
+    """dict for json and yaml, the text itself for markdown and text, for tagged a dict of text, thinking, draft and dispatch."""
+    record: CallRecord
+    verdicts: tuple[GateVerdict, ...]
+    compressions: "tuple[CompressionReport, ...]" = ()
+    """Of documents that were too large for the call."""
+
+    @property
+    def passed(self) -> bool:
+        return all(v.passed for v in self.verdicts)

@@ -1,0 +1,197 @@
+"""What the phases read out of parsed answers: one frozen model per recipe output. Sources: 004, 000 section 16."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pandora_dagster.contracts.user.sources import Topic
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+Confidence = Annotated[float, Field(ge=0, le=1)]
+QueryType = Literal["informational", "transactional", "navigation", "commerce_search", "comparison", "general_question"]
+Intent = Literal["commerce", "query", "recall", "preference", "navigation", "greeting"]
+Relevance = Literal["high", "medium", "low"]
+
+
+class ReferenceResolution(BaseModel):
+    """004 section 3.1."""
+
+    model_config = _STRICT
+    status: Literal["not_needed", "resolved", "unresolved"]
+    original_references: tuple[str, ...] = ()
+    resolved_to: str | None = None
+
+
+class ContentReference(BaseModel):
+    """A thing from an earlier turn that the query points at (004 section 6.2)."""
+
+    model_config = _STRICT
+    title: str
+    source_turn: int | None = None
+
+
+class QueryAnalysis(BaseModel):
+    """Phase 0's answer (004 section 3.1, 000 section 16.1). `original_query` is filled in by code, verbatim."""
+
+    model_config = _STRICT
+    original_query: str = ""
+    resolved_query: str
+    query_type: QueryType
+    intent: Intent
+    entities: tuple[str, ...] = ()
+    reference_resolution: ReferenceResolution
+    content_reference: ContentReference | None = None
+    reasoning: str = ""
+
+
+class Reflection(BaseModel):
+    """Phase 1's answer (004 section 3.2). `question` is what a CLARIFY asks the person."""
+
+    model_config = _STRICT
+    decision: Literal["PROCEED", "CLARIFY"]
+    confidence: Confidence
+    reasoning: str = ""
+    question: str | None = None
+
+
+class TurnRelevance(BaseModel):
+    model_config = _STRICT
+    relevance: Relevance
+    reason: str = ""
+
+
+class ResearchMatch(BaseModel):
+    model_config = _STRICT
+    matched: bool
+    topic: str | None = None
+    freshness: str | None = None
+    quality: float | None = None
+    reuse_recommendation: Literal["full", "partial", "refresh", "none"] = "none"
+
+
+class RetrievalPlan(BaseModel):
+    """004 section 4.1. `relevant_notes` names forever-memory notes (section 13)."""
+
+    model_config = _STRICT
+    relevant_turns: tuple[int, ...] = ()
+    turn_relevance: Mapping[str, TurnRelevance] = {}
+    relevant_memory_keys: tuple[str, ...] = ()
+    relevant_notes: tuple[str, ...] = ()
+    research_cache_match: ResearchMatch = ResearchMatch(matched=False)
+    webpage_cache_needed: tuple[str, ...] = ()
+    confidence: Confidence = 1.0
+    """How sure the choice is (000 section 14 sets a threshold for phase 2)."""
+    reasoning: str = ""
+
+
+class PriorTurn(BaseModel):
+    model_config = _STRICT
+    turn: int
+    relevance: Relevance
+    summary: str
+    key_facts: tuple[str, ...] = ()
+
+
+class CachedResearch(BaseModel):
+    model_config = _STRICT
+    topic: str
+    quality: float | None = None
+    age_hours: float | None = None
+    summary: str = ""
+    top_results: tuple[Mapping[str, Any], ...] = ()
+
+
+class VisitData(BaseModel):
+    """What one visit of a page says. `visit_id` names which one, as a page is visited more than once."""
+
+    model_config = _STRICT
+    visit_id: str = ""
+    url: str
+    extracted: Mapping[str, Any] = {}
+
+
+class Knowledge(BaseModel):
+    """One forever-memory note's contribution (004 section 13.1)."""
+
+    model_config = _STRICT
+    note: str
+    content: str
+
+
+class GatheredContext(BaseModel):
+    """004 section 4.3."""
+
+    model_config = _STRICT
+    session_preferences: Mapping[str, Any] = {}
+    prior_turns: tuple[PriorTurn, ...] = ()
+    cached_research: CachedResearch | None = None
+    visit_data: tuple[VisitData, ...] = ()
+    forever_knowledge: tuple[Knowledge, ...] = ()
+    source_references: tuple[str, ...] = ()
+
+
+class PlannedTask(BaseModel):
+    model_config = _STRICT
+    description: str
+    tool: str | None = None
+    arguments: Mapping[str, Any] = {}
+
+
+class TaskPlan(BaseModel):
+    """Phase 3's answer (000 section 16.2, DECISIONS 18)."""
+
+    model_config = _STRICT
+    next_step: Literal["coordinator", "synthesis", "clarify"]
+    confidence: Confidence
+    tasks: tuple[PlannedTask, ...] = ()
+    question: str | None = None
+    reasoning: str = ""
+
+
+class ExecutorStep(BaseModel):
+    """The tactical step inside phase 4's loop: one more command, done, or blocked."""
+
+    model_config = _STRICT
+    action: Literal["COMMAND", "COMPLETE", "BLOCKED"]
+    command: str = ""
+    reasoning: str = ""
+
+
+class ToolCall(BaseModel):
+    """The Coordinator's choice: one tool with its arguments (000 section 7)."""
+
+    model_config = _STRICT
+    tool: str
+    arguments: Mapping[str, Any] = {}
+    reasoning: str = ""
+
+
+class ValidationVerdict(BaseModel):
+    """Phase 6's answer: the final gate (000 section 7)."""
+
+    model_config = _STRICT
+    decision: Literal["APPROVE", "REVISE", "FAIL"]
+    confidence: Confidence
+    issues: tuple[str, ...] = ()
+    checked_citations: tuple[str, ...] = ()
+    reasoning: str = ""
+
+
+class TurnSummary(BaseModel):
+    """004 section 11.2. What it forbids, the recipe's schema forbids too: a faulty answer is asked for again."""
+
+    model_config = _STRICT
+    summary: Annotated[str, Field(pattern=r"\S")]
+    topics: Annotated[tuple[Annotated[str, Field(pattern=r"\S")], ...], Field(min_length=2, max_length=5)]
+    intent: Intent
+    has_research: bool
+    research_topic: Topic | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "TurnSummary":
+        if len(set(self.topics)) < len(self.topics):
+            raise ValueError(f"topics {', '.join(self.topics)}: expected each once")
+        if self.has_research != (self.research_topic is not None):
+            raise ValueError("research_topic: expected one where has_research is true, and none where it is false")
+        return self

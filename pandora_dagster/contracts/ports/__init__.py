@@ -1,0 +1,1 @@
+"""The ports, by topic: what the pipeline needs of models, storage, tools and the clock."""

@@ -1,0 +1,28 @@
+"""Ports that measure: time, tokens, metrics."""
+
+from datetime import datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time as an argument: an aware UTC datetime."""
+
+    def __call__(self) -> datetime: ...
+
+
+class TokenMeasure(Protocol):
+    """000 section 21.1."""
+
+    def count(self, text: str) -> int: ...
+
+
+class Metrics(Protocol):
+    """Figures of the running system under Prometheus' names. Never raises: a figure that is lost takes nothing from a call."""
+
+    def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
+        """Add to a counter, whose name ends in `_total`, `_sum` or `_count`."""
+        ...
+
+    def gauge(self, name: str, value: float, **labels: str) -> None:
+        """What stands at `value` now."""
+        ...

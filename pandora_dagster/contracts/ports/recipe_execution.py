@@ -1,0 +1,80 @@
+"""Ports of recipes and of the execution of one call."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pandora_dagster.contracts.compression_results import CompressionInput, CompressionReport, CompressionResult
+from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.contracts.model_calls import CallRequest, CallResult, CallSite, InputDocument
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+
+
+class RecipeCatalog(Protocol):
+    """What may run. Loading raises RecipeNotFoundError or RecipeValidationError; there is no fallback."""
+
+    def load(self, name: str) -> LoadedRecipe: ...
+    def get(self, phase: str, mode: str) -> LoadedRecipe: ...
+    def names(self) -> tuple[str, ...]: ...
+    def compressor(self, content_type: ContentType) -> LoadedRecipe: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FittedDocuments:
+    """Documents after compression, each verified, with tokens saved and what became of their facts."""
+
+    documents: tuple[InputDocument, ...]
+    tokens_saved: int
+    reports: tuple[CompressionReport, ...] = ()
+
+
+class DocumentFitter(Protocol):
+    """Makes documents fit by verified compression; raises BudgetError where it can not."""
+
+    async def fit(
+        self, documents: Sequence[InputDocument], *, room: int, recipe: LoadedRecipe, request: CallRequest
+    ) -> FittedDocuments: ...
+
+
+class BudgetCompressor(Protocol):
+    """`execution` keeps texts within their budgets while a turn grows (000 sections 25 and 26). Phases report, it decides.
+
+    Raises HaltError where the model that compresses can not be reached; a text that no sound compression fits comes back whole.
+    """
+
+    async def fit_text(self, content: CompressionInput, *, target: int, site: CallSite) -> CompressionResult:
+        """A chosen text within `target` tokens (DECISIONS 2); unchanged where it fits."""
+        ...
+
+    async def compress_for_archive(self, content: CompressionInput, *, targets: Sequence[int], site: CallSite) -> CompressionResult:
+        """A text for the archive: within the first of `targets` that a sound text fits, whole with the reason where none does."""
+        ...
+
+    async def fit_section(self, number: int, content: CompressionInput, *, site: CallSite) -> CompressionResult:
+        """A section that its phase has just written, within its budget (level 1)."""
+        ...
+
+    async def fit_older_results(
+        self, existing: Sequence[CompressionInput], newest: str, *, around: int, site: CallSite
+    ) -> tuple[CompressionResult, ...]:
+        """Section 4's older results, made ready for the newest one to come in whole (000 section 26). `around`: tokens of
+        what stands about them and stays."""
+        ...
+
+    async def fit_newest_result(self, newest: CompressionInput, *, site: CallSite) -> CompressionResult:
+        """A tool result that alone exceeds section 4's budget, within it (DECISIONS 4)."""
+        ...
+
+    async def fit_document(
+        self, sections: Mapping[int, CompressionInput], *, total: int, latest: int, site: CallSite
+    ) -> Mapping[int, CompressionResult]:
+        """The sections to replace so that context.md of `total` tokens is back under its limit (level 2)."""
+        ...
+
+
+class RecipeExecutor(Protocol):
+    """`execution`: the only caller of a model (000 section 21.4)."""
+
+    async def call(self, request: CallRequest) -> CallResult:
+        """Runs the seven steps of 000 section 15; raises HaltError after writing the intervention."""
+        ...

@@ -1,0 +1,114 @@
+"""Ports of stored records: calls, interventions, batches, corrections, recipe versions."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from pandora_dagster.contracts.batches import Batch
+from pandora_dagster.contracts.enums import InterventionType
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
+from pandora_dagster.contracts.model_calls import CallRecord, TurnUsage
+from pandora_dagster.contracts.recipe_governance import Correction, ProductionChange, RecipeProduction
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+
+
+class CallLog(Protocol):
+    """Call records as JSON lines beside the turn they belong to; DuckDB is their index."""
+
+    def append(self, record: CallRecord) -> None: ...
+    def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
+        """What the turn took so far, and `phase` of it; nothing where the records can not be read."""
+        ...
+
+    def index_turn(self, key: TurnKey, revision: int) -> bool:
+        """Take the records of a turn into the index; False where it was held too long or the disk refused, and another try may do.
+        Never raises: the lines are the truth, the index can be made again."""
+        ...
+
+    def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
+        """`settle` for many revisions, in one opening of the index."""
+        ...
+
+
+class Vault(Protocol):
+    """Packs and raw answers, content-addressed, credentials redacted (DECISIONS 14). "" where switched off."""
+
+    def keep(self, user: str, kind: str, text: str) -> str: ...
+    def read(self, ref: str) -> str: ...
+
+
+class Interventions(Protocol):
+    def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
+        """Writes a new intervention and returns it with its id; `fields` are further fields of Intervention."""
+        ...
+
+    def show(self, intervention_id: str) -> Intervention: ...
+    def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]: ...
+    def resolve(self, intervention_id: str, resolution: str, *, how: ResolutionKind = "noted") -> Intervention:
+        """Close one; raises InputError where anything was done about it already, `went_on` apart."""
+        ...
+
+
+class Batches(Protocol):
+    """Records of batches, one a file's content."""
+
+    def find(self, digest: str) -> Batch | None:
+        """Raises DocumentError for a damaged record."""
+        ...
+
+    def begin(self, batch: Batch) -> Batch:
+        """Writes the record, whole or not at all, unless one of this content stands there; returns what stands there. Raises StoreError."""
+        ...
+
+    def running(self, batch: Batch) -> AbstractContextManager[None]:
+        """Held while its turns run; raises StoreError where another process runs them."""
+        ...
+
+    def of_day(self, day: str) -> Sequence[Batch]:
+        """Those that began on this day, by file."""
+        ...
+
+
+class Corrections(Protocol):
+    def add(self, key: TurnKey, *, revision: int, phase: str, recipe: str, recipe_version: str, said: str, call_id: str = "") -> Correction:
+        """On the disk when this returns, credentials taken out.
+
+        Raises StoreError, also while its user is erased, UnknownTurnError for a turn that is gone.
+        """
+        ...
+
+    def of_user(self, user: UserId) -> tuple[Correction, ...]:
+        """Oldest first; raises DocumentError naming a damaged file."""
+        ...
+
+
+class RecipeVersionStore(Protocol):
+    """Every version of a recipe that ever ran, whole and unchanged, and which one is in production."""
+
+    def keep(self, loaded: LoadedRecipe) -> None:
+        """A version that is about to run. Raises StoreError."""
+        ...
+
+    def production(self, recipe: str) -> RecipeProduction:
+        """Of `{category}/{name}`; raises ConfigurationError where its file is damaged."""
+        ...
+
+    def version(self, recipe: str, version: str) -> LoadedRecipe:
+        """A kept version by the first digits of its hash; raises InputError (unknown, ambiguous), DocumentError (damaged)."""
+        ...
+
+    def versions(self, recipe: str) -> tuple[str, ...]:
+        """The kept versions, by hash."""
+        ...
+
+    def change(self, recipe: str, change: ProductionChange, *, since: RecipeProduction, pinned: str) -> RecipeProduction:
+        """Put another version or layer into production, decided on what stood there: `since`.
+
+        Raises InputError where something else stands there by now, StoreError where another process holds the lock too long.
+        """
+        ...
+
+    def faults(self) -> Sequence[str]:
+        """One sentence for each kept version or record of production that is damaged."""
+        ...

@@ -1,0 +1,188 @@
+"""What is remembered of a person: the stored values, and the ports of the stores that hold memory, sources, facts and summaries."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from pandora_dagster.contracts.ids import SessionId, UserId
+from pandora_dagster.contracts.user.conversations import ConversationSummary, SessionRecord
+from pandora_dagster.contracts.user.sources import Note, NoteListing, Research, ResearchRow, Visit, VisitRow
+from pandora_dagster.contracts.user.summary_levels import LevelSubject, SessionNarrative, UserDigest
+from pandora_dagster.contracts.user.user_memory import FactChange, FactLedger, MemoryEntry, Profile, SessionFacts
+
+
+class MemoryStore(Protocol):
+    """preferences.md and facts.md (DECISIONS 20)."""
+
+    def entries(self, user: UserId) -> tuple[MemoryEntry, ...]: ...
+    def put(self, user: UserId, entry: MemoryEntry) -> None:
+        """Add an entry; another value of its key stays among its `earlier` ones."""
+        ...
+
+    def forget(self, user: UserId, key: str) -> bool:
+        """Take an entry away with its earlier values; False where there is none."""
+        ...
+
+
+class SourceStore(Protocol):
+    """Cached research and visited pages of each user: files are the truth, an index says which there are (004 section 3)."""
+
+    def put_research(self, user: UserId, research: Research) -> None:
+        """Store a record in the place of the one of its topic and cache key; all or nothing."""
+        ...
+
+    def put_visit(self, user: UserId, visit: Visit) -> None: ...
+    def research_rows(self, user: UserId) -> tuple[ResearchRow, ...]:
+        """Newest first."""
+        ...
+
+    def visit_rows(self, user: UserId) -> tuple[VisitRow, ...]:
+        """Newest first."""
+        ...
+
+    def research(self, user: UserId, topic: str) -> Research:
+        """The topic's newest record; raises DocumentError (`missing` where there is none)."""
+        ...
+
+    def visit(self, user: UserId, visit_id: str) -> Visit:
+        """Raises DocumentError (`missing` where there is none)."""
+        ...
+
+    def path(self, user: UserId, logical_id: str) -> str | None:
+        """The file behind `research_cache/<topic>.json` or `webpage_cache/<visit>.json`, for people; None for another id."""
+        ...
+
+
+class NoteStore(Protocol):
+    """Forever memory: a folder of Markdown notes, only read (004 section 13)."""
+
+    def listing(self, user: UserId, query: str = "") -> NoteListing:
+        """The notes that can be offered, and those whose header or text `query` leads to; one that can not be read is told, and
+        costs nothing else."""
+        ...
+
+    def load(self, user: UserId, name: str) -> Note:
+        """A note by the name it is listed under; raises DocumentError (`missing` where there is none)."""
+        ...
+
+    def path(self, user: UserId, logical_id: str) -> str | None:
+        """The file behind `notes/<name>`, for people; None for another id."""
+        ...
+
+
+L = TypeVar("L", bound=FactLedger)
+LedgerChange = Callable[[L], tuple[L, Sequence[FactChange]]]
+"""What a ledger becomes, and what its audit says of it."""
+
+
+class FactStore(Protocol):
+    """Notable facts of sessions, and with consent a profile of the person (002 section 4). Reading is strict: DocumentError.
+
+    A change is all-or-nothing and happens while no other process changes the same ledger; its audit is written before it.
+    """
+
+    def session(self, user: UserId, session: SessionId) -> SessionFacts:
+        """The session's ledger, an empty one where nothing was stated yet."""
+        ...
+
+    def change_session(self, user: UserId, session: SessionId, change: LedgerChange[SessionFacts]) -> SessionFacts: ...
+    def profile(self, user: UserId) -> Profile | None:
+        """None without consent."""
+        ...
+
+    def change_profile(self, user: UserId, change: LedgerChange[Profile]) -> Profile | None:
+        """Not called, and None, where consent was withdrawn meanwhile."""
+        ...
+
+    def consent(self, user: UserId, *, at: str, after_turn: int) -> Profile:
+        """Begin an empty profile, or leave the one that is there."""
+        ...
+
+    def erase_profile(self, user: UserId, *, after_turn: int) -> int:
+        """Empty the profile and its audit, consent stays; facts up to `after_turn` never come back. Returns how many facts went."""
+        ...
+
+    def withdraw(self, user: UserId) -> int:
+        """End consent: profile and audit are deleted. Returns how many facts went."""
+        ...
+
+    def erase_sessions(self, user: UserId) -> int:
+        """Delete the ledgers and audits of all sessions. Returns how many facts went."""
+        ...
+
+
+class ConversationSummaries(Protocol):
+    """The rolling summary of each session; `save` is all-or-nothing."""
+
+    def find(self, user: UserId, session: SessionId) -> ConversationSummary | None:
+        """None where there is none yet; raises DocumentError for a damaged one."""
+        ...
+
+    def save(self, summary: ConversationSummary) -> ConversationSummary:
+        """Writes it unless one that reaches further stands there; returns what stands there now."""
+        ...
+
+
+class Sessions(Protocol):
+    """Records of imported conversations, one per user and session; `save` is all-or-nothing."""
+
+    def find(self, user: UserId, session: SessionId) -> SessionRecord | None: ...
+    def begin(self, record: SessionRecord) -> SessionRecord:
+        """Writes the record unless one stands there; returns what stands there now (two imports at once share its numbers)."""
+        ...
+
+    def save(self, record: SessionRecord) -> None: ...
+    def records(self, user: UserId | None = None) -> Iterable[SessionRecord]:
+        """By user, then by first turn."""
+        ...
+
+
+class LevelStore(Protocol):
+    """Narratives and digests; reading is strict (DocumentError), a write is all-or-nothing (StoreError)."""
+
+    def narrative(self, user: UserId, session: SessionId) -> SessionNarrative | None:
+        """None where there is none."""
+        ...
+
+    def narratives(self, user: UserId) -> Iterable[SessionNarrative]:
+        """All of a user, by session."""
+        ...
+
+    def sessions(self, user: UserId) -> tuple[str, ...]:
+        """The sessions that have a narrative which can be read."""
+        ...
+
+    def save_narrative(self, narrative: SessionNarrative) -> None: ...
+    def remove_narrative(self, user: UserId, session: SessionId) -> None: ...
+    def digest(self, user: UserId) -> UserDigest | None: ...
+    def save_digest(self, digest: UserDigest) -> None: ...
+    def remove_digest(self, user: UserId) -> None: ...
+    def erase(self, user: UserId) -> int:
+        """Delete all narratives and the digest of a user, damaged ones too; returns how many files went."""
+        ...
+
+    def lock(self, subject: LevelSubject, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+        """Held while a level is made; raises StoreError where another process holds it longer than `wait_s`."""
+        ...
+
+
+class TraceScrubber(Protocol):
+    """Knows the traces of one user."""
+
+    @property
+    def user(self) -> str: ...
+    def found_in(self, data: bytes) -> bool: ...
+    def scrub(self, text: str) -> str: ...
+    def names_user(self, text: str) -> bool: ...
+
+
+class RunEraser(Protocol):
+    """Dagster's side of an erasure."""
+
+    def count(self, user: str) -> Mapping[str, int]:
+        """What there is of the user: `partitions`, `runs`."""
+        ...
+
+    def erase(self, user: str, traces: TraceScrubber) -> None:
+        """Partition keys, runs with their events and logs, and every trace in records of several users. Raises StoreError."""
+        ...

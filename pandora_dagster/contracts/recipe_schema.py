@@ -1,0 +1,274 @@
+"""A recipe: how one kind of model call runs (000 section 10). Checks itself; reads no file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pandora_dagster.contracts.enums import ContentType, Mode, ModelLayer, OutputFormat
+
+# What a recipe is tried with: the inputs of one call, and what its answer must be. Shapes only; running them is elsewhere.
+
+_STRICT_TEST = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False)
+_FIELD = re.compile(r"(?:[A-Za-z_]\w*|\[\d+\])(?:\.[A-Za-z_]\w*|\[\d+\])*")
+Text = Annotated[str, Field(min_length=1)]
+
+
+class CaseItem(BaseModel):
+    """One choosable piece of a document (`contracts.calls.Item`)."""
+
+    model_config = _STRICT_TEST
+    text: str
+    priority: float = 0.0
+    name: str = ""
+
+
+class CaseDocument(BaseModel):
+    """A document of a call: its text whole, or items of which as many travel as there is room for."""
+
+    model_config = _STRICT_TEST
+    text: str = ""
+    items: tuple[CaseItem, ...] = ()
+    header: str = ""
+
+
+class CaseSource(BaseModel):
+    """What a citation leads to."""
+
+    model_config = _STRICT_TEST
+    label: str
+    path: str
+    description: str = ""
+    turn_id: str | None = None
+
+
+class CallCase(BaseModel):
+    """The inputs of one call, apart from who made it: enough to make it again on any version of its recipe."""
+
+    model_config = _STRICT_TEST
+    query: str = ""
+    """The words of the person; none where a compression's are too long to go along."""
+    mode: Mode = Mode.CHAT
+    intent: str = ""
+    policy: str = "assistant"
+    ambiguous: bool = False
+    documents: Mapping[str, CaseDocument] = Field(default_factory=dict)
+    """By the name under which recipes read them; a plain text stands for a document that travels whole."""
+    variables: Mapping[str, str] = Field(default_factory=dict)
+    sources: tuple[CaseSource, ...] = ()
+    phase: str = ""
+
+    @field_validator("documents", mode="before")
+    @classmethod
+    def _plain_texts(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        given: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType] - what a file holds
+        return {name: {"text": one} if isinstance(one, str) else one for name, one in given.items()}
+
+
+class Expectation(BaseModel):
+    """One assertion on a parsed answer: exactly one word beside `field`."""
+
+    model_config = _STRICT_TEST
+    field: Annotated[str, Field(description="Where in the parsed answer: decision, tasks[0].tool; absent: the whole answer.")] = ""
+    equals: Annotated[Any, Field(description="Exactly this value.")] = None
+    one_of: Annotated[tuple[Any, ...], Field(min_length=1, description="One of these values.")] | None = None
+    contains: Annotated[Any, Field(description="A text in the text, or a value in the list.")] = None
+    lacks: Annotated[Any, Field(description="No such text in the text, no such value in the list.")] = None
+    matches: Annotated[str, Field(min_length=1, description="A regular expression found in the text.")] | None = None
+    at_least: Annotated[float, Field(description="The number, or how many the list has, is no less.")] | None = None
+    at_most: Annotated[float, Field(description="The number, or how many the list has, is no more.")] | None = None
+    cites: Annotated[tuple[Text, ...], Field(min_length=1, description="The text cites each of these labels.")] | None = None
+
+    @field_validator("field")
+    @classmethod
+    def _a_place(cls, value: str) -> str:
+        if value and not _FIELD.fullmatch(value):
+            raise ValueError(f"{value}: expected a place such as decision or tasks[0].tool")
+        return value
+
+    @field_validator("matches")
+    @classmethod
+    def _an_expression(cls, value: str | None) -> str | None:
+        try:
+            re.compile(value or "")
+        except re.error as error:
+            raise ValueError(f"{value}: {error}: expected a regular expression") from error
+        return value
+
+    @model_validator(mode="after")
+    def _one_assertion(self) -> "Expectation":
+        given = self.model_fields_set - {"field"}
+        if len(given) != 1:
+            raise ValueError(f"{', '.join(sorted(given)) or 'none'} given: expected exactly one of {', '.join(ASSERTIONS)}")
+        return self
+
+    @property
+    def word(self) -> str:
+        """The assertion that was made."""
+        return next(iter(self.model_fields_set - {"field"}))
+
+
+ASSERTIONS = tuple(name for name in Expectation.model_fields if name != "field")
+
+
+class RecipeTest(CallCase):
+    """A call and what its answer must be: it passes its recipe's gates, the expectations hold, the facts are there."""
+
+    name: Annotated[str, Field(min_length=1, max_length=120, description="What it shows, in words.")]
+    answer_schema: Mapping[str, Any] | None = Field(None, description="JSON Schema that the parsed answer has beside the recipe's own.")
+    expect: tuple[Expectation, ...] = ()
+    facts: Annotated[tuple[Text, ...], Field(description="Texts of the input that the answer must still say.")] = ()
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "RecipeTest":
+        if not self.expect and not self.facts and self.answer_schema is None:
+            raise ValueError("nothing is expected: expected expect, facts or answer_schema")
+        return self
+
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False)
+Tokens = Annotated[int, Field(ge=0, le=1_000_000, strict=True)]
+SectionMark = Annotated[str, Field(pattern=r"^§[0-6]$")]
+PromptPath = Annotated[str, Field(pattern=r"^prompts/([a-z0-9_]+/)+[a-z0-9_]+\.md$")]
+
+
+TAGGED_SCHEMA_FAULT = "expected none, a tagged answer has the shape of its tags"
+
+
+class TokenBudget(BaseModel):
+    """Tokens of one call: `prompt + input + output + response_reserve <= total` (000 section 11.1)."""
+
+    model_config = _STRICT
+    total: Annotated[int, Field(gt=0, le=1_000_000, strict=True, description="Hard limit for the whole call.")]
+    prompt: Annotated[Tokens, Field(description="What stands first: role prompt, policy, IO schema.")]
+    input: Annotated[Tokens, Field(description="Documents, sections, variables and the original query.")]
+    output: Annotated[int, Field(gt=0, le=1_000_000, strict=True, description="What the model may write.")]
+    response_reserve: Annotated[Tokens, Field(description="Kept free for the response's overhead; absent = 0.")] = 0
+    thinking: Annotated[
+        Tokens,
+        Field(
+            description="Of `output`: what the model may spend on thinking before it answers, where its layer may think.",
+            exclude_if=lambda tokens: tokens == 0,
+        ),
+    ] = 0
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TokenBudget":
+        parts = self.prompt + self.input + self.output + self.response_reserve
+        if parts > self.total:
+            raise ValueError(f"{self.prompt} + {self.input} + {self.output} + {self.response_reserve} = {parts} is over total {self.total}")
+        if self.thinking >= self.output:
+            raise ValueError(f"thinking {self.thinking} of output {self.output}: expected less, so that an answer fits")
+        return self
+
+
+class PromptWhen(BaseModel):
+    """The cases in which a prompt block is part of the prompt (DECISIONS 28); every given condition must hold."""
+
+    model_config = _STRICT
+    mode: Mode | None = None
+    intent: tuple[str, ...] | None = None
+    policy: tuple[str, ...] | None = None
+
+
+class PromptFile(BaseModel):
+    """One prompt file of a recipe, always or in stated cases."""
+
+    model_config = _STRICT
+    path: PromptPath
+    when: PromptWhen | None = None
+
+
+class QualityGates(BaseModel):
+    """000 section 14. Absent thresholds are not checked."""
+
+    model_config = _STRICT
+    schema_validation: bool = True
+    confidence_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    evidence_required: bool = False
+    max_retries: Annotated[int, Field(ge=0, le=10, strict=True)] = 2
+    timeout_ms: Annotated[int, Field(gt=0, le=3_600_000, strict=True)] = 30_000
+
+
+class CompressionSettings(BaseModel):
+    """What may be compressed when the call's input is over its budget (000 section 10.1)."""
+
+    model_config = _STRICT
+    enabled: bool = True
+    model_layer: Literal[ModelLayer.NERVES] = ModelLayer.NERVES
+    preserve: tuple[str, ...] = ("section_0", "tool_errors")
+
+
+class Recipe(BaseModel):
+    """One recipe file (000 section 10.1 and 10.2), plus `temperature`, `role`, `risk_level` and `content_type`."""
+
+    model_config = _STRICT
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{1,63}$", description="Unique recipe name.")]
+    description: Annotated[str, Field(min_length=1, max_length=300)]
+    model_layer: ModelLayer
+    token_budget: TokenBudget
+    system_prompt: Annotated[str, Field(min_length=1)] | None = None
+    prompt_files: tuple[PromptFile, ...] = ()
+    input_docs: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
+    input_sections: tuple[SectionMark, ...] = ()
+    variables: Mapping[str, str] = Field(default_factory=dict)
+    output_format: OutputFormat
+    output_schema: Mapping[str, Any] | None = None
+    quality_gates: QualityGates = QualityGates()
+    compression: CompressionSettings = CompressionSettings()
+    mode: Mode | None = None
+    tools_available: tuple[Annotated[str, Field(pattern=r"^[a-z_]+\.[a-z_]+$")], ...] = ()
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(None, description="Overrides the layer's temperature.")
+    role: (
+        Annotated[str, Field(pattern=r"^[a-z][a-z_]{1,40}$", description="What the call is for, e.g. planner (000 section 5.1).")] | None
+    ) = None
+    risk_level: Literal["low", "medium", "high"] = "low"
+    content_type: ContentType | None = Field(None, description="The content type a compression recipe is for.")
+    tests: tuple[RecipeTest, ...] = Field((), description="Calls and what their answers must be; not part of the version.")
+
+    @field_validator("prompt_files", mode="before")
+    @classmethod
+    def _plain_paths(cls, value: object) -> object:
+        if isinstance(value, (list, tuple)):
+            return tuple({"path": item} if isinstance(item, str) else item for item in cast("Sequence[object]", value))
+        return value
+
+    @model_validator(mode="after")
+    def _one_prompt(self) -> "Recipe":
+        if (self.system_prompt is None) == (not self.prompt_files):
+            raise ValueError("expected exactly one of system_prompt and prompt_files")
+        if self.output_format is OutputFormat.TAGGED and self.output_schema is not None:
+            raise ValueError(TAGGED_SCHEMA_FAULT)
+        if not self.input_docs and not self.input_sections:
+            raise ValueError("expected input_docs or input_sections")
+        return self
+
+
+class LoadedRecipe(BaseModel):
+    """A recipe with its prompt texts, ready to run. `version` = hash of recipe + prompts + schema (12 hex digits)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    recipe: Recipe
+    path: str
+    """`{category}/{name}` as `load_recipe` takes it, or the file's path where it lies outside `recipes/`."""
+    version: str
+    prompt_version: str
+    """Hash of the prompt texts alone, 12 hex digits."""
+    prompts: tuple[tuple[PromptFile, str], ...]
+    """Prompt files in order with their texts; a `system_prompt` is one entry without condition."""
+    policy: str
+    """The shared policy text that stands before every role prompt."""
+    assigned: ModelLayer | None = None
+    """Takes the place of the recipe's own layer, apart from the text: the version stays (000 section 28)."""
+
+    @property
+    def layer(self) -> ModelLayer:
+        """The layer that answers."""
+        return self.assigned or self.recipe.model_layer
+
+    @property
+    def name(self) -> str:
+        return self.recipe.name

@@ -1,0 +1,1 @@
+"""Values that belong to one user: memory, facts, sources, conversations, summary levels."""

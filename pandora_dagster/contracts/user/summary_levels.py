@@ -1,0 +1,215 @@
+"""Levels above a turn (003): the narrative of a session (L2), the digest of a person (L3), and what each was made from. Shapes only.
+
+A level's text may leave a fact out, its links never leave a turn out: every fact stays reachable from the digest down (DECISIONS 7).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.user.user_memory import FactLedger
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Texts = tuple[Annotated[str, Field(min_length=1)], ...]
+
+
+class TextOrigin(BaseModel):
+    """Who made a text of a level, and when."""
+
+    model_config = _STRICT
+    recipe: str
+    recipe_version: str
+    prompt_version: str
+    runtime: str
+    model: str
+    call_id: str
+    at: str
+    """ISO 8601 UTC."""
+    run_id: str = ""
+    """The Dagster run, "" without one."""
+
+
+class TurnLink(BaseModel):
+    """A turn that a narrative stands for."""
+
+    model_config = _STRICT
+    turn: Annotated[int, Field(ge=1)]
+    at: str
+    """When the turn began."""
+    sha: Sha
+    """sha256 of the turn's entry (`selection.entries`), from which the narrative was made."""
+
+
+class NarrativePart(BaseModel):
+    """What one call made of one batch of entries; it stays as it is for as long as its turns do."""
+
+    model_config = _STRICT
+    links: Annotated[tuple[TurnLink, ...], Field(min_length=1)]
+    text: Annotated[str, Field(min_length=1)]
+    tokens_before: Annotated[int, Field(ge=0)]
+    """Of the entries (cl100k)."""
+    tokens: Annotated[int, Field(ge=0)]
+    refused: tuple[str, ...] = ()
+    """Sentences that no entry bears out, taken out, each with the reason."""
+    left_out: Annotated[int, Field(ge=0)] = 0
+    """Sentences that were sound and had no room."""
+    made: TextOrigin
+
+    @property
+    def sha(self) -> str:
+        """Of the text and of what it was made from."""
+        return _sha("\n".join((self.text, *(f"{link.turn} {link.sha}" for link in self.links))))
+
+
+class SessionNarrative(BaseModel):
+    """`narrative.json` of a session: level L2, in the order of its turns."""
+
+    model_config = _STRICT
+    format_version: Literal[1] = 1
+    user_id: str
+    session_id: str
+    parts: Annotated[tuple[NarrativePart, ...], Field(min_length=1)]
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(part.text for part in self.parts)
+
+    @property
+    def sha(self) -> str:
+        """sha256 of the text."""
+        return _sha(self.text)
+
+    @property
+    def links(self) -> tuple[TurnLink, ...]:
+        return tuple(link for part in self.parts for link in part.links)
+
+    @property
+    def tokens_before(self) -> int:
+        return sum(part.tokens_before for part in self.parts)
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+
+class DigestFields(BaseModel):
+    """What a digest says, with 003's five keys and caps ("parse_digest_response")."""
+
+    model_config = _STRICT
+    key_decisions: Annotated[Texts, Field(max_length=20)] = ()
+    tools_used: Annotated[Texts, Field(max_length=30)] = ()
+    errors_encountered: Annotated[Texts, Field(max_length=15)] = ()
+    progress_toward_goal: str = ""
+    open_questions: Annotated[Texts, Field(max_length=10)] = ()
+
+
+class NarrativeLink(BaseModel):
+    """A narrative that a digest stands for."""
+
+    model_config = _STRICT
+    session_id: str
+    sha: Sha
+    """sha256 of the narrative's text as it was merged."""
+    parts: Annotated[tuple[Sha, ...], Field(min_length=1)]
+    """`NarrativePart.sha` of each part that is in the digest."""
+    tokens: Annotated[int, Field(ge=0)]
+    """Of these parts."""
+    made: TextOrigin
+    """The call that merged the newest of them."""
+
+
+class UserDigest(BaseModel):
+    """`digest.json` of a person: level L3."""
+
+    model_config = _STRICT
+    format_version: Literal[1] = 1
+    user_id: str
+    fields: DigestFields
+    facts: FactLedger
+    """What the person stated, each with its date; one that a later one contradicts stays with both dates, and is not current."""
+    narratives: Annotated[tuple[NarrativeLink, ...], Field(min_length=1)]
+    tokens: Annotated[int, Field(ge=0)]
+    """Of `fields` as they are shown."""
+
+    @property
+    def text(self) -> str:
+        """The digest as JSON, without links: what its hash is taken of."""
+        facts = [fact.model_dump(mode="json") for fact in self.facts.facts]
+        return f"{self.fields.model_dump_json()}\n{facts}"
+
+    @property
+    def sha(self) -> str:
+        return _sha(self.text)
+
+    @property
+    def tokens_before(self) -> int:
+        return sum(link.tokens for link in self.narratives)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSubject:
+    """What a level is made of: a session of a user, or with `session` "" the user."""
+
+    user: UserId
+    session: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.user}, session {self.session}" if self.session else str(self.user)
+
+
+class LevelOutcome(StrEnum):
+    """What became of a subject in one run."""
+
+    MADE = "made"
+    UNCHANGED = "unchanged"
+    WAITING = "waiting"
+    """There is something new, but less than 003's triggers ask for; `reason` says what it waits for."""
+    REMOVED = "removed"
+    """Nothing that it was made from is left."""
+    KEPT = "kept"
+    """It stays as it is: another process works on it, or an open intervention names it."""
+    FAILED = "failed"
+    """An intervention says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRow:
+    """The row of one subject. `links`: turns of a narrative, narratives of a digest; `added` of them are new."""
+
+    subject: LevelSubject
+    outcome: LevelOutcome
+    links: int = 0
+    added: int = 0
+    waiting: int = 0
+    tokens_before: int = 0
+    tokens: int = 0
+    refused: int = 0
+    runtimes: tuple[str, ...] = ()
+    reason: str = ""
+    intervention: str = ""
+    seconds: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        """Tokens before per token after, as 003 counts it; 0.0 where there is no text."""
+        return round(self.tokens_before / self.tokens, 2) if self.tokens else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LevelReport:
+    """What one run did: how many subjects had which outcome, those that failed, and why it ended early if it did."""
+
+    counts: Mapping[LevelOutcome, int] = field(default_factory=dict[LevelOutcome, int])
+    failed: tuple[LevelRow, ...] = ()
+    stopped: str = ""
+    hint: str = ""
+
+
+def _sha(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

@@ -1,0 +1,128 @@
+"""What is remembered of a session and, with consent, of a person (002 section 4): facts, their changes, their audit. Shapes only."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+MAX_SESSION_FACTS = 20
+MAX_PROFILE_FACTS = 50
+LONGEST_FACT = 400
+"""Characters: a fact is a sentence."""
+FactCategory = Literal["Emotional", "People", "Logistics", "Conflict", "History"]
+FactText = Annotated[str, Field(min_length=1, max_length=LONGEST_FACT)]
+ChangeKind = Literal["add", "reword", "supersede", "delete", "leave_out", "refuse"]
+
+
+class FactUpsert(BaseModel):
+    """One line of a diff: a new fact, or with `id` a known one in better words; with other values it takes that one's place."""
+
+    model_config = _STRICT
+    id: str | None = None
+    category: FactCategory
+    fact: FactText
+    replaces: str | None = None
+    """Id of a fact that held before and that this one contradicts: both stay, the other no longer current."""
+
+
+class FactsDiff(BaseModel):
+    """What a call says has changed (002 section 4, "Diff-based updates")."""
+
+    model_config = _STRICT
+    upsert: Annotated[tuple[FactUpsert, ...], Field(max_length=MAX_PROFILE_FACTS)] = ()
+    delete: tuple[str, ...] = ()
+
+
+class NotableFact(BaseModel):
+    """One fact with where it comes from. Ids are never given twice."""
+
+    model_config = _STRICT
+    id: str
+    category: FactCategory
+    fact: FactText
+    turn: Annotated[int, Field(ge=1)]
+    """The turn in which the person said it."""
+    stated_at: str
+    """ISO 8601 UTC, when that turn began."""
+    superseded_by: str | None = None
+    superseded_at: str | None = None
+    origin: str = ""
+    """In a profile: `<session>/<fact id>` of the session's fact that it came from."""
+
+    @property
+    def current(self) -> bool:
+        """Whether nothing newer contradicts it."""
+        return self.superseded_by is None
+
+
+class FactLedger(BaseModel):
+    """Facts in the order in which they were stated."""
+
+    model_config = _STRICT
+    format_version: Literal[1] = 1
+    user_id: str
+    next_id: Annotated[int, Field(ge=1)] = 1
+    changes: Annotated[int, Field(ge=0)] = 0
+    """Number of the last change that was applied; the audit's later lines have not happened."""
+    facts: tuple[NotableFact, ...] = ()
+
+
+class SessionFacts(FactLedger):
+    """The ledger of one session."""
+
+    session_id: str
+    facts: Annotated[tuple[NotableFact, ...], Field(max_length=MAX_SESSION_FACTS)] = ()
+    linked_sessions: tuple[str, ...] = ()
+    """Sessions whose turns an answer of this session cited."""
+
+
+class Profile(FactLedger):
+    """What is known of a person across sessions. It exists only while the person consents."""
+
+    consented_at: str
+    after_turn: Annotated[int, Field(ge=0)]
+    """Facts stated up to this turn never enter: consent looks forward, and what was erased stays erased."""
+    facts: Annotated[tuple[NotableFact, ...], Field(max_length=MAX_PROFILE_FACTS)] = ()
+
+
+class FactChange(BaseModel):
+    """One line of the append-only audit beside a ledger."""
+
+    model_config = _STRICT
+    change: int
+    at: str
+    turn: str
+    """The turn whose words brought it about."""
+    call: str
+    """The call that said so; "" where a rule did."""
+    kind: ChangeKind
+    id: str
+    before: NotableFact | None = None
+    after: NotableFact | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """004 section 3.4."""
+
+    key: str
+    value: Any
+    confidence: float
+    source_turn: int | None
+    last_updated: str
+    kind: str = "preference"
+    """`preference` or `fact`."""
+    earlier: tuple["EarlierValue", ...] = ()
+    """What the key said before, newest first: a contradiction keeps both, and the entry itself is the current one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierValue:
+    """A value that a newer one of the same key contradicts."""
+
+    value: Any
+    confidence: float
+    source_turn: int | None
+    last_updated: str

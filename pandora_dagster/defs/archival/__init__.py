@@ -1,0 +1,1 @@
+"""Dagster definitions of the archive: assets, schedule, sensor, resource."""

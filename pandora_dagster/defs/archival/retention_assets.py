@@ -1,0 +1,139 @@
+# pyright: reportUnknownMemberType=false
+# (signatures of dg.schedule and dg.define_asset_job name a bare PathLike)
+"""What is deleted by rule, each an asset in a job of its own: originals in cold storage, and Dagster's records of old runs."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+import dagster as dg
+from pydantic import Field
+
+from pandora_dagster.app.archive_service import ArchiveService
+from pandora_dagster.contracts.enums import Priority
+from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
+from pandora_dagster.defs.archival.archive_assets import GROUP
+from pandora_dagster.defs.resources import cached_app
+from pandora_dagster.defs.run_records import delete_old_runs
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.settings import Settings
+
+COLD, RUNS, SCHEDULE, CHECK = "cold_retention", "run_retention", "daily_run_retention", "nothing_missing"
+_SHOWN = 500
+_COLUMNS = [
+    dg.TableColumn("turn", "string"),
+    dg.TableColumn("day", "string"),
+    dg.TableColumn("outcome", "string", description="deleted, or what keeps it"),
+    dg.TableColumn("reason", "string"),
+    dg.TableColumn("cold", "string", description="the cold object, below the store root; a tombstone lies beside it"),
+    dg.TableColumn("size", "int"),
+]
+
+COLD_JOB = dg.define_asset_job("prune_cold", selection=[COLD], description="Delete originals whose time is over. Never starts by itself.")
+RUNS_JOB = dg.define_asset_job("clear_runs", selection=[RUNS], description="Delete Dagster's records of old runs.")
+
+
+class ColdPruner(Protocol):
+    """What the asset needs of the house."""
+
+    def prune(self, *, by: str) -> PruneReport: ...
+
+
+class RetentionResource(dg.ConfigurableResource[None]):
+    """PrunesCold as a Dagster resource; empty fields leave the project's own settings as they are."""
+
+    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
+    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
+
+    def prune(self, *, by: str) -> PruneReport:
+        return ArchiveService(cached_app(self.root, self.runtime, Priority.BATCH)).prune(by=by)
+
+
+def cold_asset() -> dg.AssetsDefinition:
+    """`cold_retention`: started by a person only."""
+
+    @dg.multi_asset(
+        name=COLD,
+        specs=[
+            dg.AssetSpec(
+                COLD,
+                deps=["archived_turns"],
+                description="Deletes the originals of turns archived over PANDORA_COLD_KEEP_DAYS ago, for good; each leaves a tombstone. "
+                "What a pin, an open intervention or a live turn refers to stays.",
+                group_name=GROUP,
+                kinds={"python"},
+                code_version="1",
+            )
+        ],
+        check_specs=[dg.AssetCheckSpec(CHECK, asset=COLD, description="No original was found damaged, or missing without a tombstone.")],
+    )
+    def cold_retention(context: dg.AssetExecutionContext, retention: dg.ResourceParam[ColdPruner]) -> Iterator[dg.MaterializeResult[Any]]:
+        try:
+            report = retention.prune(by=f"Dagster run {context.run.run_id}")
+        except PandoraError as error:
+            hint = {"hint": error.hint} if error.hint else {}
+            raise dg.Failure(f"{COLD}: {error}", metadata=hint, allow_retries=False) from error
+        faults = "\n".join(f"- {fault}" for fault in report.faults[:50])
+        check = dg.AssetCheckResult(
+            asset_key=COLD,
+            check_name=CHECK,
+            passed=not report.faults,
+            metadata={"faults": dg.MetadataValue.md(faults)} if faults else {},
+        )
+        yield dg.MaterializeResult(asset_key=COLD, metadata=_metadata(report), check_results=[check])
+
+    return cold_retention
+
+
+def runs_asset(settings: Settings) -> dg.AssetsDefinition:
+    """`run_retention`."""
+
+    @dg.asset(
+        name=RUNS,
+        description="Deletes Dagster's records of runs that finished over PANDORA_RUNS_KEEP_DAYS ago: runs, events, what they printed. "
+        "Runs under way stay, and those by which an asset or a partition shows as materialised.",
+        group_name=GROUP,
+        kinds={"python"},
+        code_version="1",
+    )
+    def run_retention(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        days = settings.runs_keep_days
+        if not days:
+            raise dg.Failure(
+                f"{RUNS}: PANDORA_RUNS_KEEP_DAYS: 0: runs are kept for ever: expected days",
+                metadata={"hint": "set PANDORA_RUNS_KEEP_DAYS, e.g. to 90"},
+                allow_retries=False,
+            )
+        done = delete_old_runs(context.instance, before=datetime.now(UTC) - timedelta(days=days))
+        return dg.MaterializeResult(metadata={"deleted": done.deleted, "needed": done.needed, "days": days})
+
+    return run_retention
+
+
+def runs_schedule(settings: Settings) -> dg.ScheduleDefinition:
+    """`daily_run_retention`: runs only where PANDORA_RUNS_KEEP_DAYS says how long."""
+    standing = dg.DefaultScheduleStatus.RUNNING if settings.runs_keep_days else dg.DefaultScheduleStatus.STOPPED
+    return dg.ScheduleDefinition(
+        name=SCHEDULE,
+        job=RUNS_JOB,
+        cron_schedule="30 4 * * *",
+        execution_timezone=settings.timezone,
+        default_status=standing,
+        description="Deletes records of old runs, where PANDORA_RUNS_KEEP_DAYS says how old.",
+    )
+
+
+def _metadata(report: PruneReport) -> dict[str, dg.MetadataValue[Any]]:
+    rows = [dg.TableRecord(_record(turn)) for turn in (*report.pruned, *report.kept)[:_SHOWN]]
+    counts = {"deleted": len(report.pruned), "kept": len(report.kept), "young": report.young, "deleted_before": report.gone}
+    return {
+        "turns": dg.MetadataValue.table(rows, dg.TableSchema(_COLUMNS)),
+        **{name: dg.MetadataValue.int(count) for name, count in counts.items()},
+        "bytes_freed": dg.MetadataValue.int(report.bytes_freed),
+        "older_than_days": dg.MetadataValue.int(report.older_than_days),
+    }
+
+
+def _record(turn: PrunedTurn) -> dict[str, str | int | float | bool]:
+    outcome = turn.kept.value if turn.kept else "deleted"
+    return {"turn": str(turn.key), "day": turn.day, "outcome": outcome, "reason": turn.reason, "cold": turn.cold, "size": turn.size}

@@ -1,0 +1,174 @@
+# pyright: reportUnknownMemberType=false
+"""The asset of a day's queries. Knows Dagster's side of a batch: partition, table, check; how turns run is not here."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import dagster as dg
+from pydantic import Field
+
+from pandora_dagster.contracts.batches import Batch, BatchRow
+from pandora_dagster.defs.instance import add_keys
+from pandora_dagster.defs.partitions import days
+from pandora_dagster.defs.resources import BatchRunner
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.settings import Settings
+
+ASSET, CHECK, JOB = "turn_batch", "batch_complete", "batch"
+_SHOWN = 500
+"""Rows of the table; all of them are in the files of `<root>/batches`."""
+_EVERY = 25
+_COLUMNS = [
+    dg.TableColumn("file", "string"),
+    dg.TableColumn("line", "int"),
+    dg.TableColumn("id", "string"),
+    dg.TableColumn("turn", "string"),
+    dg.TableColumn("state", "string"),
+    dg.TableColumn("intervention", "string"),
+    dg.TableColumn("tokens", "int"),
+    dg.TableColumn("ms", "float"),
+    dg.TableColumn("reason", "string", description="why it was rejected, or what it halted with"),
+]
+_DESCRIPTION = (
+    "The queries of the files in `<root>/inbox/` that began on this day, each a turn of its own. Without a file in its configuration a run "
+    "takes what waits: all that began on its day, and for today all that has not begun."
+)
+
+
+class BatchConfig(dg.Config):
+    """Which file of the inbox; the sensor names it."""
+
+    file: str = Field("", description="A file of <root>/inbox; empty: all that wait for this day.")
+
+
+def batch_asset(settings: Settings) -> dg.AssetsDefinition:
+    """`turn_batch`, partitioned by day."""
+
+    @dg.multi_asset(
+        name=ASSET,
+        specs=[dg.AssetSpec(ASSET, description=_DESCRIPTION, group_name="batch", kinds={"python"}, code_version="1")],
+        check_specs=[
+            dg.AssetCheckSpec(
+                CHECK, asset=ASSET, description="Each line has a turn that is saved, asks back, or halted with an intervention."
+            )
+        ],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def turn_batch(
+        context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[BatchRunner]
+    ) -> Iterator[dg.MaterializeResult[Any]]:
+        day = context.partition_key
+        try:
+            for name in (config.file,) if config.file else night.waiting(day):
+                _run(name, day, context, night)
+            found = night.of_day(day)
+        except PandoraError as error:
+            hint = {"hint": error.hint} if error.hint else {}
+            raise dg.Failure(f"{ASSET}: {error}", metadata=hint, allow_retries=False) from error
+        yield dg.MaterializeResult(asset_key=ASSET, metadata=_metadata(found), check_results=[_complete(found)])
+
+    return turn_batch
+
+
+def _run(name: str, day: str, context: dg.AssetExecutionContext, night: BatchRunner) -> None:
+    """One file, its progress in the run's log."""
+    told: list[BatchRow] = []
+
+    def began(batch: Batch) -> None:
+        add_keys(context.instance, [query.key for query in batch.queries])
+        context.log.info(f"{name}: {len(batch.queries)} queries, {len(batch.rejected)} lines rejected")
+
+    def heard(row: BatchRow) -> None:
+        told.append(row)
+        if len(told) % _EVERY == 0:
+            context.log.info(f"{name}: {len(told)} lines are through")
+
+    night.run_waiting(name, day, on_begin=began, on_row=heard)
+
+
+Found = Sequence[tuple[Batch, Sequence[BatchRow]]]
+
+
+def _metadata(found: Found) -> dict[str, dg.MetadataValue[Any]]:
+    """The table, halted and rejected lines first, and counts as numbers, so that the UI plots them."""
+    rows = [(batch.file, row) for batch, rows in found for row in rows]
+    rows.sort(key=lambda named: not named[1].reason)
+    states = Counter(str(row.state) for _, row in rows)
+    records = [dg.TableRecord(_record(file, row)) for file, row in rows[:_SHOWN]]
+    counts = {
+        "queries": sum(bool(row.turn) for _, row in rows),
+        **{state: states[state] for state in ("saved", "clarify", "halted", "rejected")},
+    }
+    times = [row.ms for _, row in rows if row.turn and row.is_finished]
+    return {
+        "lines": dg.MetadataValue.table(records, dg.TableSchema(_COLUMNS)),
+        **{name: dg.MetadataValue.int(count) for name, count in counts.items()},
+        "files": dg.MetadataValue.int(len(found)),
+        "tokens": dg.MetadataValue.int(sum(row.tokens for _, row in rows)),
+        "ms_a_turn": dg.MetadataValue.float(sum(times) / len(times) if times else 0.0),
+    }
+
+
+def _record(file: str, row: BatchRow) -> dict[str, str | int | float | bool]:
+    said = {"id": row.id, "turn": row.turn, "state": str(row.state), "intervention": row.intervention, "reason": row.reason}
+    return {"file": file, "line": row.line, **said, "tokens": row.tokens, "ms": row.ms}
+
+
+def _complete(found: Found) -> dg.AssetCheckResult:
+    open_lines = [f"{batch.file}:{row.line}" for batch, rows in found for row in rows if not row.is_finished]
+    shown: dict[str, Any] = {"unsettled": len(open_lines), **({"lines": ", ".join(open_lines[:20])} if open_lines else {})}
+    return dg.AssetCheckResult(asset_key=ASSET, check_name=CHECK, passed=not open_lines, metadata=shown)
+
+
+# The sensor of the inbox. Knows ticks, cursors and run keys; which files wait is the inbox's to say.
+
+_EVERY_S = 10
+_TRIES = 3
+"""Runs of one file: a run that was killed leaves its file in the inbox, and the next goes on with it."""
+_UNDER_WAY = [
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def inbox_sensor() -> dg.SensorDefinition:
+    """`inbox_files`: a run for each whole file of the inbox, one after the other. A file is whole when two ticks find it alike."""
+
+    @dg.sensor(
+        name="inbox_files",
+        job_name=JOB,
+        minimum_interval_seconds=_EVERY_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Starts turn_batch for each file in <root>/inbox that nobody writes any more; the key of its run is its digest.",
+    )
+    def inbox_files(context: dg.SensorEvaluationContext, night: dg.ResourceParam[BatchRunner]) -> dg.SensorResult | dg.SkipReason:
+        before = cast("dict[str, str]", json.loads(context.cursor)) if context.cursor else {}
+        now = night.fingerprints()
+        cursor = json.dumps(now, sort_keys=True)
+        whole = [name for name, stamp in now.items() if before.get(name) == stamp]
+        requests = list(_requests(whole, context.instance, night))
+        if not requests:
+            context.update_cursor(cursor)
+            return dg.SkipReason(f"{len(now)} files in the inbox, none of them to begin now")
+        return dg.SensorResult(run_requests=requests[:1], cursor=cursor)
+
+    return inbox_files
+
+
+def _requests(names: list[str], instance: dg.DagsterInstance, night: BatchRunner) -> Iterator[dg.RunRequest]:
+    """The first file that no run has, unless a run of another is under way: it would only share its places at the servers."""
+    if instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNDER_WAY)):
+        return
+    for name in names:
+        digest, day = night.identity(name)
+        tries = instance.get_runs_count(dg.RunsFilter(tags={"pandora/batch": digest}))
+        if tries < _TRIES:
+            key = f"{digest}:{tries + 1}" if tries else digest
+            config = dg.RunConfig(ops={ASSET: {"config": {"file": name}}})
+            yield dg.RunRequest(run_key=key, partition_key=day, run_config=config, tags={"pandora/batch": digest, "pandora/file": name})

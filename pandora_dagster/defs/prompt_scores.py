@@ -1,0 +1,231 @@
+# pyright: reportUnknownMemberType=false
+"""Prompts as assets: what a day's calls say of each version and layer, and whether a version got worse. Knows Dagster's side only."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Protocol
+
+import dagster as dg
+from pydantic import Field
+
+from pandora_dagster.app.evaluation import open_evaluation
+from pandora_dagster.defs.partitions import days
+from pandora_dagster.defs.resources import cached_app
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.governance.call_metrics import SHARES, CallMetrics
+from pandora_dagster.governance.recipe_failures import FailureGroup
+from pandora_dagster.governance.regressions import VersionComparison
+from pandora_dagster.settings import Settings
+
+SCORES, LAYERS, FAILURES, CHECK = "prompt_scorecard", "layer_scorecard", "prompt_failures", "no_prompt_regression"
+GROUP = "prompts"
+_SHOWN_CHARACTERS = 300
+"""Characters of an example that the table shows."""
+_PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
+
+
+class ScoreReader(Protocol):
+    """What these assets need of the house. A test replaces it by any object with these methods."""
+
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]: ...
+    def layers(self, day: str) -> Mapping[str, CallMetrics]: ...
+    def comparisons(self) -> Sequence[VersionComparison]: ...
+    def failures(self, day: str) -> Sequence[FailureGroup]: ...
+
+
+class ScoreResource(dg.ConfigurableResource[None]):
+    """ScoresPrompts as a Dagster resource; an empty field leaves the project's own settings as they are."""
+
+    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
+
+    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]:
+        return open_evaluation(cached_app(self.root, "")).versions(day)
+
+    def layers(self, day: str) -> Mapping[str, CallMetrics]:
+        return open_evaluation(cached_app(self.root, "")).layers(day)
+
+    def comparisons(self) -> Sequence[VersionComparison]:
+        return open_evaluation(cached_app(self.root, "")).comparisons()
+
+    def failures(self, day: str) -> Sequence[FailureGroup]:
+        return open_evaluation(cached_app(self.root, "")).failures(day)
+
+
+def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
+    """`prompt_scorecard` with its check, and `layer_scorecard`, partitioned by day."""
+
+    @dg.multi_asset(
+        name=SCORES,
+        specs=[dg.AssetSpec(SCORES, description=_SCORES, group_name=GROUP, kinds={"python"}, code_version="1")],
+        check_specs=[dg.AssetCheckSpec(CHECK, asset=SCORES, description=_CHECK)],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def prompt_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
+        try:
+            found, compared = scores.versions(context.partition_key), scores.comparisons()
+        except PandoraError as error:
+            raise _failure(SCORES, error) from error
+        named = {f"{recipe}@{version} on {layer}": one for (recipe, version, layer), one in sorted(found.items())}
+        plotted = {recipe: one for (recipe, *_), one in sorted(found.items(), key=lambda row: row[1].newest)}  # the one that ran last
+        yield dg.MaterializeResult(asset_key=SCORES, metadata=_metadata("version", named, plotted), check_results=[_regression(compared)])
+
+    @dg.multi_asset(
+        name=LAYERS,
+        specs=[dg.AssetSpec(LAYERS, description=_LAYERS, group_name=GROUP, kinds={"python"}, code_version="1")],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def layer_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
+        try:
+            found = scores.layers(context.partition_key)
+        except PandoraError as error:
+            raise _failure(LAYERS, error) from error
+        yield dg.MaterializeResult(asset_key=LAYERS, metadata=_metadata("layer", dict(sorted(found.items())), found))
+
+    @dg.multi_asset(
+        name=FAILURES,
+        specs=[dg.AssetSpec(FAILURES, description=_FAILURES, group_name=GROUP, kinds={"python"}, code_version="1")],
+        partitions_def=days(settings),
+        backfill_policy=dg.BackfillPolicy.multi_run(1),
+    )
+    def prompt_failures(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
+        try:
+            found = scores.failures(context.partition_key)
+        except PandoraError as error:
+            raise _failure(FAILURES, error) from error
+        yield dg.MaterializeResult(asset_key=FAILURES, metadata=_causes(found))
+
+    return [prompt_scorecard, layer_scorecard, prompt_failures]
+
+
+_SCORES = (
+    "What the day's calls say of each version and layer of each recipe: shares of calls that passed, passed at the first try, "
+    "fit the schema, cite what is there, and whose turn was saved without being sent back or corrected; calibration of stated confidence; "
+    "gates that failed, budgets, latency, cost. Plotted is what ran last."
+)
+_LAYERS = "The same figures for each model layer."
+_CHECK = (
+    "No version and layer in production is worse than what was there before: Fisher's exact test, one-sided, at 0.01 for each recipe "
+    "and day, divided among its shares, from 20 calls a side."
+)
+
+
+_FAILURES = (
+    "What went wrong on the day, by recipe, version and cause, with examples: halts, failed calls and gates, retries, answers sent back, "
+    "corrections by people. `pandora recipes lessons NAME` tells them as a brief for whoever edits the prompt."
+)
+
+
+def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
+    """A row a group with its newest example, and the number of failures by recipe, so that the UI plots them."""
+    rows = [
+        dg.TableRecord(
+            {
+                "recipe": group.recipe,
+                "version": group.version,
+                "cause": group.cause,
+                "count": group.count,
+                "turn": group.examples[0].turn,
+                "call": group.examples[0].call_id,
+                "said": group.examples[0].said[:_SHOWN_CHARACTERS],
+            }
+        )
+        for group in found
+    ]
+    by_recipe: dict[str, int] = {}
+    for group in found:
+        by_recipe[group.recipe] = by_recipe.get(group.recipe, 0) + group.count
+    columns = [dg.TableColumn(name, "any") for name in ("recipe", "version", "cause", "count", "turn", "call", "said")]
+    return {
+        "failures": dg.MetadataValue.table(rows, dg.TableSchema(columns)),
+        "count": dg.MetadataValue.int(sum(by_recipe.values())),
+        **{f"{recipe}/failures": dg.MetadataValue.int(count) for recipe, count in by_recipe.items()},
+    }
+
+
+def _metadata(what: str, rows: Mapping[str, CallMetrics], plotted: Mapping[str, CallMetrics]) -> dict[str, dg.MetadataValue[Any]]:
+    """The table, and the figures as numbers by recipe or layer, so that the UI plots them over the days."""
+    records = [
+        dg.TableRecord({what: name, **{k: "" if v is None else v for k, v in one.row().items()}, "failed_gates": one.failed_gates})
+        for name, one in rows.items()
+    ]
+    columns = [what, *CallMetrics().row(), "failed_gates"]
+    numbers = {
+        f"{name}/{figure}": dg.MetadataValue.float(float(value))
+        for name, one in plotted.items()
+        for figure, value in one.row().items()
+        if figure in _PLOTTED and value is not None
+    }
+    gates = {
+        f"{name}/failed {gate}": dg.MetadataValue.int(count) for name, one in plotted.items() for gate, count in one.gate_failures.items()
+    }
+    table = dg.MetadataValue.table(records, dg.TableSchema([dg.TableColumn(name, "any") for name in columns]))
+    return {"scores": table, "calls": dg.MetadataValue.int(sum(one.calls for one in rows.values())), **numbers, **gates}
+
+
+def _regression(found: Sequence[VersionComparison]) -> dg.AssetCheckResult:
+    worse = [one for one in found if one.verdict == "worse"]
+    judged = [one for one in found if one.verdict in ("worse", "not worse")]
+    waiting = [one for one in found if one.verdict == "not enough data"]
+    said = "; ".join(one.summary for one in worse) or ("" if judged else "not enough data")
+    rows = [
+        dg.TableRecord(
+            {
+                "recipe": one.recipe,
+                "version": one.version,
+                "before": one.predecessor,
+                "share": row.share,
+                "good": f"{row.after_good} of {row.after}",
+                "good before": f"{row.before_good} of {row.before}",
+                "chance": row.chance,
+                "worse": row.worse,
+            }
+        )
+        for one in found
+        for row in one.rows
+    ]
+    metadata: dict[str, Any] = {"compared": len(judged), "not_enough_data": ", ".join(one.recipe for one in waiting)}
+    if rows:
+        metadata["shares"] = dg.MetadataValue.table(rows)
+    return dg.AssetCheckResult(asset_key=SCORES, check_name=CHECK, passed=not worse, description=said or None, metadata=metadata)
+
+
+def _failure(asset: str, error: PandoraError) -> dg.Failure:
+    return dg.Failure(f"{asset}: {error}", metadata={"hint": error.hint} if error.hint else {}, allow_retries=False)
+
+
+# The scorecards of a day, once it is over. Knows ticks and day keys.
+
+JOB, SCHEDULE = "prompt_scores", "daily_prompt_scores"
+_MINUTE, _HOUR = 30, 5
+"""After the night that archives: both read the same store."""
+
+SCORES_JOB = dg.define_asset_job(
+    JOB,
+    selection=[SCORES, LAYERS, FAILURES],
+    description="What the calls of a day say of prompts and layers, what went wrong, and whether a version got worse.",
+)
+
+
+def scores_schedule(settings: Settings) -> dg.ScheduleDefinition:
+    """`daily_prompt_scores`: at 05:30 in PANDORA_TIMEZONE the day before."""
+    partitions = days(settings)
+
+    @dg.schedule(
+        name=SCHEDULE,
+        job_name=JOB,
+        cron_schedule=f"{_MINUTE} {_HOUR} * * *",
+        execution_timezone=settings.timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Scores the prompts by the calls of the day before.",
+    )
+    def daily_prompt_scores(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        now = context.scheduled_execution_time
+        day = (now.astimezone(settings.zone) - timedelta(days=1)).date().isoformat()
+        if day in partitions.get_partition_keys(current_time=now):
+            yield dg.RunRequest(run_key=day, partition_key=day)
+        else:
+            yield dg.SkipReason(f"{day}: before the first day of the store")
+
+    return daily_prompt_scores

@@ -1,0 +1,1 @@
+"""Dagster definitions of one turn: assets, checks, jobs, metadata."""

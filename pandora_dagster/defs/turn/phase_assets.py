@@ -1,0 +1,138 @@
+"""One asset from one phase. Knows Dagster's side of a phase: spec, checks, skip, HALT; what the phase does is not here."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import dagster as dg
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
+from pandora_dagster.defs.partitions import TURNS
+from pandora_dagster.defs.resources import PhaseRunner
+from pandora_dagster.defs.turn.phase_checks import check_results, check_specs, checks_of, halt_results
+from pandora_dagster.defs.turn.phase_metadata import data_version, halt_metadata, phase_metadata
+from pandora_dagster.defs.turn.phase_recipes import PhaseRecipes, phase_recipes
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.phases.core.phase_report import PhaseReport
+from pandora_dagster.phases.flow.turn_flow import PHASES, PhaseSpec
+
+GROUP = "turn"
+REPOSITORY = "__repository__@pandora_dagster"
+"""The one code location, as `workspace.yaml` names it."""
+PhaseEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult
+
+
+def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
+    """The asset of one phase. A branch that the turn did not take yields nothing: it and what follows it are skipped."""
+    asked = checks_of(spec.name, recipes)
+
+    @dg.multi_asset(
+        name=spec.name,
+        specs=[asset_spec(spec, recipes)],
+        check_specs=check_specs(spec.name, recipes),
+        partitions_def=TURNS,
+        can_subset=spec.branch,
+    )
+    def phase(context: dg.AssetExecutionContext, pandora: dg.ResourceParam[PhaseRunner]) -> Iterator[PhaseEvent]:
+        report = _run(spec.name, context.partition_key, pandora)
+        _tag_run(context, report)
+        folder = pandora.folder(report.key, report.manifest.revision)
+        if report.skipped:
+            context.log.info(f"{spec.name}: the turn took the other branch")
+        elif report.halt:
+            yield from halt_results(report, asked)
+            raise halt_failure(report, report.halt, folder)
+        else:
+            yield materialization(report, folder, asked)
+
+    return phase
+
+
+def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
+    """What the graph shows of a phase."""
+    return dg.AssetSpec(
+        spec.name,
+        deps=list(spec.needs),
+        description=_phase_description(spec, recipes),
+        group_name=GROUP,
+        kinds={layer.lower() for layer in recipes.layers} or {"python"},
+        code_version=spec.revision,
+        skippable=spec.branch,
+        tags={"pandora/phase": spec.number} if spec.number else {},
+        metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.every},
+    )
+
+
+def materialization(report: PhaseReport, folder: str, asked: tuple[str, ...]) -> dg.MaterializeResult[Any]:
+    """A phase that went through, with its checks."""
+    return dg.MaterializeResult(
+        asset_key=report.phase,
+        metadata=phase_metadata(report, folder),
+        check_results=list(check_results(report, asked)),
+        data_version=data_version(report),
+    )
+
+
+def halt_failure(report: PhaseReport, halt: Intervention, folder: str) -> dg.Failure:
+    """A HALT as Dagster knows it: a red partition whose message names the intervention, never retried."""
+    return dg.Failure(
+        f"HALT at {report.phase}: {halt.message} (intervention {halt.id})",
+        metadata=halt_metadata(report, halt, folder),
+        allow_retries=False,
+    )
+
+
+def run_tags(key: TurnKey, session: str) -> dict[str, str]:
+    """By these a run of a turn is found in the UI; the last one puts a run from the command line under its job and into the timeline."""
+    return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id, ".dagster/repository": REPOSITORY}
+
+
+def _run(phase: str, partition_key: str, pandora: PhaseRunner) -> PhaseReport:
+    try:
+        return pandora.run_phase(phase, TurnKey.parse(partition_key))
+    except PandoraError as error:
+        hint = {"hint": error.hint} if error.hint else {}
+        raise dg.Failure(f"{phase}: {error}", metadata=hint, allow_retries=False) from error
+
+
+def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:
+    """Runs launched from the UI carry only the partition; runs of several turns keep to that."""
+    if "pandora/turn" not in context.run.tags:
+        context.instance.add_run_tags(context.run.run_id, run_tags(report.key, report.manifest.session_id))
+
+
+def _phase_description(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
+    lines = [spec.description]
+    lines += [f"`{r.path}` ({r.layer.value}): {r.recipe.description}" for r in recipes.every]
+    lines += [f"**This phase HALTs: its recipe can not be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]
+    return "\n\n".join(lines)
+
+
+# The assets of a turn: one per phase. Knows only that the table of phases is the graph.
+
+
+def turn_assets(cookbook: RecipeCatalog) -> list[dg.AssetsDefinition]:
+    """One asset per phase, in the order of the flow; never fails on a broken recipe."""
+    return list(_cached_assets(tuple(_RecipesKey(phase_recipes(spec, cookbook)) for spec in PHASES)))
+
+
+class _RecipesKey:
+    """The recipes of a phase as a key: equal where paths, versions and faults are."""
+
+    def __init__(self, recipes: PhaseRecipes) -> None:
+        self.recipes = recipes
+        self._key = (tuple((r.path, r.version) for r in recipes.every), recipes.faults)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _RecipesKey) and other._key == self._key
+
+
+@lru_cache(maxsize=4)
+def _cached_assets(recipes: tuple[_RecipesKey, ...]) -> tuple[dg.AssetsDefinition, ...]:
+    """Made once for a cookbook as it stands (60 ms); an edited recipe makes them anew."""
+    return tuple(phase_asset(spec, same.recipes) for spec, same in zip(PHASES, recipes, strict=True))

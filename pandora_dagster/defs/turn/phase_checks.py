@@ -1,0 +1,104 @@
+"""Quality gates as asset checks. Knows the gates' names; decides nothing: a verdict comes from the phase's report.
+
+Checks are unpartitioned and do not block: the turn stands in the result's metadata, and a HALT is a failure of its own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
+
+import dagster as dg
+
+from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.defs.turn.phase_recipes import PhaseRecipes
+from pandora_dagster.phases.core.phase_report import PhaseReport
+
+GATES = {
+    "schema_validation": "Every answer parses and fits its recipe's output schema (000 section 14).",
+    "confidence_threshold": "The answer is as sure of itself as its recipe asks.",
+    "evidence_required": "Every claim cites, and every citation resolves to a source that was given.",
+}
+
+COMPRESSION = {
+    "facts_preserved": "No critical fact was lost, changed or invented by a compression; failing it HALTs (001 section 2).",
+    "within_budget": "What was compressed is within its target; a text that no sound compression fits stays whole and says so.",
+    "is_a_summary": "What was compressed reads as a text: no reply, refusal, echo or bare list of values.",
+}
+GATHERING = {
+    "sources_linked": "Everything in section 2 leads to a source that was loaded; what does not is flagged (004 section 10).",
+    "caches_fresh": "Cached research is within its time; what is not is marked stale, with the advice to refresh it.",
+    "relevant_source": "At least one relevant source was found; without one the turn goes on with an empty context.",
+}
+"""The gatherer's own gates: they warn, and the turn goes on."""
+_WARNING = frozenset({"within_budget", *GATHERING})
+
+
+def checks_of(phase: str, recipes: PhaseRecipes) -> tuple[str, ...]:
+    """The checks of a phase: the gates of its recipes, and those of compression where it makes calls. Their documents may have to be
+    compressed, and what they write too (000 section 25)."""
+    return (*gates(recipes), *(COMPRESSION if recipes.every else ()), *(GATHERING if phase == "gathered_context" else ()))
+
+
+def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
+    """The gates that the phase's recipes set, in the order of GATES."""
+    kinds = [r.recipe.quality_gates for r in recipes.loaded]
+    asked = {
+        "schema_validation": bool(kinds),
+        "confidence_threshold": any(g.confidence_threshold is not None for g in kinds),
+        "evidence_required": any(g.evidence_required for g in kinds),
+    }
+    return tuple(gate for gate in GATES if asked[gate])
+
+
+def check_specs(phase: str, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
+    """One check per gate of the phase's recipes, and those of compression."""
+    return [dg.AssetCheckSpec(check, asset=phase, description=_description(check, recipes)) for check in checks_of(phase, recipes)]
+
+
+def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
+    """A result for each asked gate: its verdict, or that no call was made (an empty tool run asks no model)."""
+    verdicts = {v.gate: v for v in report.verdicts}
+    for gate in asked:
+        yield _result(report, gate, verdicts.get(gate))
+
+
+def halt_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:
+    """The results of a phase that HALTed: what was judged, and always one that failed. A HALT that no gate stands for
+    (budget, missing document, unreachable runtime) fails the phase's first check; checks that were not reached say nothing."""
+    judged = [v for v in report.verdicts if v.gate in asked]
+    if report.halt and asked and all(v.passed for v in judged):
+        gate = cast("Literal['schema_validation']", asked[0])
+        judged = [v for v in judged if v.gate != gate] + [GateVerdict(gate, False, f"{report.halt.type.value}: {report.halt.message}")]
+    return (_result(report, v.gate, v) for v in judged)
+
+
+def _description(gate: str, recipes: PhaseRecipes) -> str:
+    thresholds = sorted({t for r in recipes.loaded if (t := r.recipe.quality_gates.confidence_threshold) is not None})
+    if gate != "confidence_threshold":
+        return (GATES | COMPRESSION | GATHERING)[gate]
+    return f"{GATES[gate]} Threshold: {' or '.join(f'{t:g}' for t in thresholds)}."
+
+
+def _result(report: PhaseReport, gate: str, verdict: GateVerdict | None) -> dg.AssetCheckResult:
+    metadata: dict[str, str | float | dg.MetadataValue[Any]] = {"turn": str(report.key)}
+    if gate in COMPRESSION and (documents := [_document_row(row, gate) for row in report.facts.get("compressions", ()) if gate in row]):
+        metadata["documents"] = dg.MetadataValue.table(documents)
+    if verdict and verdict.value is not None:
+        metadata["value"] = verdict.value
+    if verdict and not verdict.passed:
+        metadata["reason"] = verdict.reason
+        if report.halt:
+            metadata |= {"intervention": report.halt.id, "halt": report.halt.message}
+    return dg.AssetCheckResult(
+        asset_key=report.phase,
+        check_name=gate,
+        passed=verdict.passed if verdict else True,
+        description=(verdict.reason or None) if verdict else "nothing was compressed" if gate in COMPRESSION else "no call was made",
+        severity=dg.AssetCheckSeverity.WARN if gate in _WARNING else dg.AssetCheckSeverity.ERROR,
+        metadata=metadata,
+    )
+
+
+def _document_row(row: Mapping[str, Any], gate: str) -> dg.TableRecord:
+    """One compressed document of a phase, judged by itself."""
+    tokens = {name: row[name] for name in ("tokens_before", "tokens_after")}
+    return dg.TableRecord({"document": row["document"], "passed": row[gate], **tokens})

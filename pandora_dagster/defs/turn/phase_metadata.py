@@ -1,0 +1,174 @@
+"""What people see of a phase in Dagster. Knows how to show a report; numbers stay numbers, so that the UI plots them."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, cast
+
+import dagster as dg
+
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.model_calls import CallRecord
+from pandora_dagster.phases.core.phase_report import PhaseReport
+
+Metadata = dict[str, dg.MetadataValue[Any]]
+_CELL = (str, int, float, bool)
+_MARKDOWN = frozenset({"compression_before", "compression_after"})
+
+
+def phase_metadata(report: PhaseReport, folder: str) -> Metadata:
+    """The metadata of one materialisation: section, calls, numbers, versions, runtime, folder, what was left out."""
+    shown: Metadata = {"section": dg.MetadataValue.md(report.section)} if report.section else {}
+    if report.calls:
+        shown |= {"calls": call_table(report.calls), **_numbers(report.calls), **_versions(report.calls)}
+    if left := tuple(name for call in report.calls for name in call.left_out):
+        shown["left_out"] = dg.MetadataValue.md("\n".join(f"- {name}" for name in left))
+    shown |= {name: _fact(name, value) for name, value in report.facts.items() if name not in shown}
+    return shown | _location(report, folder)
+
+
+def data_version(report: PhaseReport) -> dg.DataVersion:
+    """Recipe and prompt version of every call, then the hash of what the phase wrote (DECISIONS 29)."""
+    written = sha256(report.section.encode()).hexdigest()[:12]
+    used = dict.fromkeys(f"{c.recipe}@{c.recipe_version}/{c.prompt_version}" for c in report.calls)
+    return dg.DataVersion("+".join([*used, written]))
+
+
+def halt_metadata(report: PhaseReport, halt: Intervention, folder: str) -> Metadata:
+    """The metadata of a HALT: which intervention, what a person can do, where to look."""
+    texts = {"intervention": halt.id, "type": halt.type.value, "hint": halt.hint, "turn": str(report.key), "recipe": halt.recipe}
+    return {
+        **{name: dg.MetadataValue.text(text) for name, text in texts.items() if text},
+        "path": dg.PathMetadataValue(folder),
+    }
+
+
+def call_table(calls: Sequence[CallRecord]) -> dg.MetadataValue[Any]:
+    """One row per model call, in order."""
+    return dg.MetadataValue.table([dg.TableRecord(_row(call)) for call in calls], dg.TableSchema(_CALL_COLUMNS))
+
+
+_CALL_COLUMNS = [
+    dg.TableColumn("recipe", "string"),
+    dg.TableColumn("layer", "string"),
+    dg.TableColumn("tokens", "int", description="prompt + input + output"),
+    dg.TableColumn("budget", "int", description="the recipe's total"),
+    dg.TableColumn("latency_ms", "float"),
+    dg.TableColumn("queue_ms", "float", description="of the latency, the wait for a place at the server"),
+    dg.TableColumn("cost", "float", description="by the prices in runtime.yaml"),
+    dg.TableColumn("retries", "int"),
+    dg.TableColumn("confidence", "string"),
+    dg.TableColumn("runtime", "string"),
+    dg.TableColumn("outcome", "string", description="ok, or the error"),
+]
+
+
+def _row(call: CallRecord) -> dict[str, str | int | float]:
+    return {
+        "recipe": call.recipe,
+        "layer": call.model_layer.value + (" (escalated)" if call.escalated else ""),
+        "tokens": call.tokens.total,
+        "budget": call.tokens.budget,
+        "latency_ms": round(call.latency_ms, 1),
+        "queue_ms": round(call.queue_ms, 1),
+        "cost": call.cost,
+        "retries": call.retries,
+        "confidence": "" if call.confidence is None else f"{call.confidence:.2f}",
+        "runtime": call.runtime,
+        "outcome": "ok" if call.success else call.error or "failed",
+    }
+
+
+def _numbers(calls: Sequence[CallRecord]) -> Metadata:
+    counts = {
+        "tokens_prompt": sum(c.tokens.prompt for c in calls),
+        "tokens_input": sum(c.tokens.input for c in calls),
+        "tokens_output": sum(c.tokens.output for c in calls),
+        "tokens_cached": sum(c.tokens.cached for c in calls),
+        "tokens_used": sum(c.used_tokens for c in calls),
+        "tokens_budget": sum(c.tokens.budget for c in calls),
+        "retries": sum(c.retries for c in calls),
+    }
+    if any(c.compression_applied for c in calls):
+        counts["compression_savings"] = sum(c.compression_savings for c in calls)
+    latency = round(sum(c.latency_ms for c in calls), 1)
+    amounts = {"latency_ms": latency, "queue_ms": round(sum(c.queue_ms for c in calls), 1), "cost": sum(c.cost for c in calls)}
+    return {
+        **{name: dg.MetadataValue.int(n) for name, n in counts.items()},
+        **{name: dg.MetadataValue.float(n) for name, n in amounts.items()},
+        **_sources(calls),
+    }
+
+
+def _sources(calls: Sequence[CallRecord]) -> Metadata:
+    """Tokens of the packs by where they come from, each a number of its own, so that it plots."""
+    sizes: dict[str, int] = {}
+    for call in calls:
+        for source, tokens in call.context_sizes.items():
+            sizes[source] = sizes.get(source, 0) + tokens
+    routed = [f"{c.recipe}: {', '.join(c.routed)}" for c in calls if c.routed]
+    shown: Metadata = {f"context/{source}": dg.MetadataValue.int(tokens) for source, tokens in sizes.items()}
+    return shown | ({"routed": dg.MetadataValue.text("; ".join(routed))} if routed else {})
+
+
+def _versions(calls: Sequence[CallRecord]) -> Metadata:
+    columns = {
+        "recipe": (c.recipe for c in calls),
+        "recipe_version": (c.recipe_version for c in calls),
+        "prompt_version": (c.prompt_version for c in calls),
+        "runtime": (f"{c.runtime} ({c.model})" if c.model not in ("", c.runtime) else c.runtime for c in calls),
+    }
+    return {name: dg.MetadataValue.text(", ".join(dict.fromkeys(texts))) for name, texts in columns.items()}
+
+
+def _location(report: PhaseReport, folder: str) -> Metadata:
+    manifest = report.manifest
+    return {
+        "session": dg.MetadataValue.text(manifest.session_id),
+        "revision": dg.MetadataValue.int(manifest.revision),
+        "state": dg.MetadataValue.text(manifest.state.value),
+        "path": dg.PathMetadataValue(folder),
+    }
+
+
+def _fact(name: str, value: Any) -> dg.MetadataValue[Any]:
+    return dg.MetadataValue.md(value) if name in _MARKDOWN else _value(value)
+
+
+def _value(value: Any) -> dg.MetadataValue[Any]:
+    """A fact of a report as the UI shows it best: number, text, table, JSON."""
+    if isinstance(value, bool):
+        return dg.MetadataValue.bool(value)
+    if isinstance(value, int):
+        return dg.MetadataValue.int(value)
+    if isinstance(value, float):
+        return dg.MetadataValue.float(value)
+    if isinstance(value, str):
+        return dg.MetadataValue.text(value)
+    return _table(cast("Sequence[Any]", value)) if _is_table(value) else dg.MetadataValue.json(_plain(value))
+
+
+def _is_table(value: object) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(cast("Sequence[object]", value)) > 0
+        and all(isinstance(row, Mapping) for row in cast("Sequence[object]", value))
+    )
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue[Any]:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [{name: _cell(row.get(name)) for name in columns} for row in rows]
+    return dg.MetadataValue.table([dg.TableRecord(row) for row in cells], dg.TableSchema([dg.TableColumn(name) for name in columns]))
+
+
+def _cell(value: Any) -> str | int | float | bool:
+    return value if isinstance(value, _CELL) else "" if value is None else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types: mappings as dict, tuples as list, what is neither as its text."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in cast("Sequence[Any]", value)]
+    return value if value is None or isinstance(value, _CELL) else str(value)

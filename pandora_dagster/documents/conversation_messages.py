@@ -1,0 +1,196 @@
+"""Conversations in OpenAI message format: a line read and checked, split into turns, and written as documents.
+
+Knows messages and the sections they become; knows nothing of files, numbers of turns or stores. Messages are kept value for value.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from math import isinf
+from typing import Any, NoReturn, cast
+
+from pandora_dagster.contracts.ids import user_id
+from pandora_dagster.contracts.user.conversations import Conversation, Message, RecordedTurn
+from pandora_dagster.documents.timestamps import format_timestamp, parse_timestamp
+from pandora_dagster.errors import BadIdError, ConversationError
+
+ROLES = ("system", "user", "assistant", "tool")
+_DEEPEST = 64
+_TIME_FIELDS = ("created_at", "timestamp")
+_FIELDS = ("id", "user_id", "created_at", "messages")
+_LONGEST_ID = 300
+"""Characters of a conversation's id; it never becomes a path as it is."""
+
+
+def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
+    """One line of an import file; raises ConversationError that begins with `where`, e.g. `chats.jsonl:7`."""
+    value = _json_object(line, where)
+    for name in _FIELDS:
+        if name not in value:
+            raise ConversationError(f"{where}: {name}: missing, expected the fields {', '.join(_FIELDS)}")
+    for name in _FIELDS[:3]:
+        if not isinstance(value[name], str):
+            raise ConversationError(f"{where}: {name}: {_json_type(value[name])}, expected a string")
+    if not 0 < len(value["id"]) <= _LONGEST_ID or not value["id"].isprintable():
+        raise ConversationError(f"{where}: id: {value['id'][:60]!r}, expected 1 to {_LONGEST_ID} printable characters")
+    try:
+        user_id(value["user_id"])
+    except BadIdError as error:
+        raise ConversationError(f"{where}: {error}") from error
+    try:
+        parse_timestamp(value["created_at"])
+    except (ValueError, OverflowError) as error:
+        raise ConversationError(
+            f"{where}: created_at: {value['created_at'][:60]!r}, expected ISO 8601, e.g. 2026-01-04T14:30:00Z"
+        ) from error
+    messages = _checked_messages(value["messages"], where)
+    extra = {name: item for name, item in value.items() if name not in _FIELDS}
+    return Conversation(value["id"], value["user_id"], value["created_at"], messages, extra)
+
+
+def split_turns(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[RecordedTurn, ...]]:
+    """The preamble, and one turn from each user message up to the next one."""
+    starts = [i for i, message in enumerate(messages) if message["role"] == "user"]
+    ends = [*starts[1:], len(messages)] if starts else []
+    preamble = tuple(messages[: starts[0]] if starts else messages)
+    return preamble, tuple(RecordedTurn(tuple(messages[s:e]), s) for s, e in zip(starts, ends, strict=True))
+
+
+def join_turns(preamble: Sequence[Message], turns: Sequence[Sequence[Message]]) -> tuple[Message, ...]:
+    """Undo `split_turns`, given the messages of each turn."""
+    return (*preamble, *(message for turn in turns for message in turn))
+
+
+def message_text(message: Message) -> str:
+    """What a message says, as text: its content, or its text parts; a part of another kind stands as its JSON."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(_part_text(part) for part in content)
+
+
+def tool_call_lines(message: Message) -> tuple[str, ...]:
+    """The tool calls of a message, each as `name arguments` on the arguments' own lines."""
+    functions = (call["function"] for call in message.get("tool_calls") or ())
+    return tuple(
+        f"{f['name']} {a if isinstance(a := f.get('arguments', ''), str) else json.dumps(a, ensure_ascii=False)}" for f in functions
+    )
+
+
+def message_lines(messages: Sequence[Message]) -> str:
+    """messages.jsonl: one message per line, value for value."""
+    return "".join(json.dumps(m, ensure_ascii=False, allow_nan=False) + "\n" for m in messages)
+
+
+def read_message_lines(text: str, *, where: str) -> tuple[Message, ...]:
+    """Undo `message_lines`; raises ConversationError where a line is no message."""
+    lines = text.split("\n")
+    return tuple(_json_object(line, f"{where}:{number}") for number, line in enumerate(lines, 1) if line)
+
+
+def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
+    try:
+        text = line.decode("utf-8-sig") if isinstance(line, bytes) else line
+        value: object = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        _check_depth(value)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise ConversationError(f"{where}: not UTF-8 at byte {error.start}, expected one JSON object") from error
+    except UnicodeEncodeError as error:
+        raise ConversationError(f"{where}: half of a surrogate pair, expected whole Unicode characters") from error
+    except (ValueError, RecursionError) as error:
+        said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)[:80]
+        at = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise ConversationError(f"{where}: not JSON: {said}{at}, expected one JSON object") from error
+    if not isinstance(value, dict):
+        raise ConversationError(f"{where}: {_json_type(value)}, expected a JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return number
+
+
+def _check_depth(value: object, level: int = 0) -> None:
+    """What is nested without end could be read, but not written again."""
+    if level > _DEEPEST:
+        raise ValueError(f"nested deeper than {_DEEPEST} levels")
+    inner: object = cast("dict[str, object]", value).values() if isinstance(value, dict) else value
+    if isinstance(value, (dict, list)):
+        for item in cast("Iterable[object]", inner):
+            if isinstance(item, (dict, list)):
+                _check_depth(cast("object", item), level + 1)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _checked_messages(value: object, where: str) -> tuple[Message, ...]:
+    if not isinstance(value, list):
+        raise ConversationError(f"{where}: messages: {_json_type(value)}, expected a list")
+    if not value:
+        raise ConversationError(f"{where}: messages: empty, expected at least one message")
+    messages = cast("list[object]", value)
+    called: set[str] = set()
+    for number, message in enumerate(messages, 1):
+        _check_message(message, called, f"{where}: message {number}")
+    return tuple(cast("list[Message]", messages))
+
+
+def _check_message(value: object, called: set[str], where: str) -> None:
+    if not isinstance(value, dict):
+        raise ConversationError(f"{where}: {_json_type(value)}, expected an object")
+    message = cast("dict[str, Any]", value)
+    role = message.get("role")
+    if role not in ROLES:
+        raise ConversationError(f"{where}: unknown role {str(role)[:40]!r}, expected one of {', '.join(ROLES)}")
+    content: object = message.get("content")
+    if not (content is None or isinstance(content, str) or (isinstance(content, list) and _are_parts(cast("list[object]", content)))):
+        raise ConversationError(
+            f"{where}: content: {_json_type(cast('object', content))}, expected a string, null or a list of parts with a type"
+        )
+    called.update(call["id"] for call in _checked_calls(message.get("tool_calls"), where))
+    answered = message.get("tool_call_id")
+    if role == "tool" and (not isinstance(answered, str) or answered not in called):
+        raise ConversationError(f"{where}: tool result without its call: tool_call_id {str(answered)[:60]!r} names no earlier tool call")
+
+
+def _are_parts(parts: list[object]) -> bool:
+    return all(isinstance(p, dict) and isinstance(cast("dict[str, Any]", p).get("type"), str) for p in parts)
+
+
+def _checked_calls(value: object, where: str) -> list[dict[str, Any]]:
+    if value is None:
+        return []
+    calls = cast("list[object]", value) if isinstance(value, list) else [value]
+    for call in calls:
+        function = cast("Mapping[str, Any]", call).get("function") if isinstance(call, dict) else None
+        named = isinstance(function, dict) and isinstance(cast("dict[str, Any]", function).get("name"), str)
+        if not named or not isinstance(cast("dict[str, Any]", call).get("id"), str):
+            raise ConversationError(f"{where}: tool_calls: expected a list of objects with an id and a function that has a name")
+    return cast("list[dict[str, Any]]", calls)
+
+
+def _part_text(part: Mapping[str, Any]) -> str:
+    text = part.get("text")
+    return text if isinstance(text, str) else json.dumps(part, ensure_ascii=False)
+
+
+def _json_type(value: object) -> str:
+    names: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def message_time(message: Message, otherwise: str) -> str:
+    """A message's own time where it carries one that can be read, else `otherwise`, as an RFC 3339 stamp."""
+    for name in _TIME_FIELDS:
+        if isinstance(value := message.get(name), str):
+            try:
+                return format_timestamp(parse_timestamp(value))
+            except (ValueError, OverflowError):
+                continue
+    return format_timestamp(parse_timestamp(otherwise))

@@ -1,0 +1,69 @@
+"""`_meta` YAML blocks inside Markdown (004 section 5): written for code to read back, beside what people read."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import yaml
+
+from pandora_dagster.errors import DocumentError
+
+_BLOCK = re.compile(r"^```yaml\n(_meta:[ \t\n].*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_OWN_LINE_ENDS = re.compile("[\x85\u2028\u2029\ufeff]")
+_SUBSECTION = re.compile(r"^### (.+?)[ \t]*$", re.MULTILINE)
+
+
+class _Lines(dict[str, Any]):
+    """A mapping that is written one key a line, as 004 section 5.2 shows it, whatever its values are."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that knows `_Lines` and repeats a value rather than naming it: people read this."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_Dumper.add_representer(_Lines, lambda dumper, values: dumper.represent_mapping("tag:yaml.org,2002:map", values.items(), flow_style=False))
+
+
+def _represent_text(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Unquoted, YAML 1.1's own line ends (NEL, LS, PS) would be folded into blanks when they are read back.
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style='"' if _OWN_LINE_ENDS.search(text) else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def meta_block(values: Mapping[str, Any]) -> str:
+    """A fenced YAML block that holds `values` under `_meta`, in the given order."""
+    outer = {"_meta": _Lines(values)}
+    plain = yaml.dump(outer, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=10_000)
+    return f"```yaml\n{plain}```"
+
+
+def read_meta(text: str) -> dict[str, Any]:
+    """The first `_meta` block of `text`, {} where there is none; raises DocumentError where it is not YAML."""
+    found = _BLOCK.search(text)
+    if not found:
+        return {}
+    try:
+        value = yaml.safe_load(found.group(1))
+    except yaml.YAMLError as error:
+        raise DocumentError(f"_meta block: not YAML: {str(error).splitlines()[0]}") from error
+    meta = cast("dict[str, object]", value).get("_meta") if isinstance(value, dict) else None
+    if not isinstance(meta, dict):
+        raise DocumentError("_meta block: expected a mapping under `_meta:`")
+    return cast("dict[str, Any]", meta)
+
+
+def subsections(body: str) -> dict[str, str]:
+    """`### Title` -> the text under it, in order. Text before the first title is left out."""
+    heads = list(_SUBSECTION.finditer(body))
+    ends = [h.start() for h in heads[1:]] + [len(body)] * bool(heads)
+    return {h.group(1): body[h.end() : end].strip("\n") for h, end in zip(heads, ends, strict=True)}
+
+
+def subsection_metas(body: str) -> dict[str, dict[str, Any]]:
+    """Subsection title -> its `_meta`, for the subsections that have one (004 section 5.3)."""
+    return {title: meta for title, text in subsections(body).items() if (meta := read_meta(text))}

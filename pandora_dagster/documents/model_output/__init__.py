@@ -1,0 +1,1 @@
+"""The text of a model's answer: JSON, tagged blocks, schemas in words."""

@@ -1,0 +1,1 @@
+"""Credentials and traces of a user in text: found, and replaced."""

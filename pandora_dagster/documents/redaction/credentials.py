@@ -1,0 +1,260 @@
+"""Credentials and secret codes in text: found by their shape, and taken out before anything is kept. Knows nothing of where text
+is kept.
+
+What merely looks random (order ids, hashes, flight numbers) stays: a pattern here needs a known prefix, a known header or
+a word that says "this is a secret". This is the only recogniser: ledgers, logs, indexes and condensed texts all ask it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+REDACTED = "[redacted]"
+_NAMES = (
+    r"(?:password|passwd|passphrase|passcode|pwd|api[ _-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|client[_-]?secret|private[_-]?key"
+    r"|(?:access|auth|refresh|bearer)[_-]?token)"
+)
+"""Names whose value is a secret. A bare `token` is not among them: here it counts words, and has a rule of its own."""
+_NAME_HINTS = ("pass", "pwd", "secret", "api", "private", "access", "auth", "refresh", "bearer")
+_SECRET_VARIABLE = re.compile(
+    rf"(?:^|_){_NAMES}(?:_|$)|(?:^|_)(?:key|token|secret|pass|pw|credentials?)$|(?:password|passwd|passphrase)$", re.IGNORECASE
+)
+_NOUN = r"(?:password|passwd|passphrase|passcode|pwd|pw)"
+_NOUN_HINTS = "pass pw"
+_FOREIGN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wachtwoord|lösenord|hasło|пароль)"
+_FOREIGN_HINTS = ("pass", "kennwort", "contrase", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
+_CLAUSE_END = r"(?=[\"'”.!?,;)\\]*(?:$|\n|[\"'”.!?,;)\\]\s|[\"'”\\]|[ \t]+(?:and|but|or|for|so|please|if|when|thanks?|und|y|et|e)\b))"
+"""Where a word that stands alone ends: what is said of a password goes on ("gone since 2019"), a password does not."""
+_PASSWORD_SENTENCE = (
+    r"(?!(?:strict|strong|weak|wrong|right|correct|incorrect|valid|invalid|secure|insecure|unsafe|secret|private|public|short|empty|blank"
+    r"|mandatory|optional|necessary|known|unknown|never|always|still|already|there|below|above|simple|complex|enough|important|different"
+    r"|reset|stolen|broken|chosen|taken|given|found|sensitive|unique|ready|being|kept|again|likely|string|bytes|boolean|integer|undefined|false|hidden|first|please|today|yours"
+    r"|[a-z]+(?:ed|ing|able|ible|ten|wn|less|ful|ly))\b)"
+)
+"""What sentences, forms and schemas say of a password; participles and adjectives by their endings."""
+_PLAIN_WORD = rf"{_PASSWORD_SENTENCE}[^\W\d_]{{5,40}}{_CLAUSE_END}"
+_WITH_DIGIT = r"(?=\S{0,80}[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{3,}[^\s,;\"'\\.]"
+_BETWEEN = r"(?: (?:for|of|to) [\w .\-]{1,40}?)?"
+_RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"
+"""Letters and digits together, as a number of words never is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A form of credentials: `(?P<secret>)` in `pattern` is what is taken out. A text without any of the `hints` (in small
+    letters) has none of them, and is searched only around those that it has."""
+
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    reach: int = 1
+    """A match begins at one of the hints, or at most so many characters before it."""
+
+
+def _rule(hints: str, pattern: str, flags: int = 0, *, reach: int = 1) -> _Rule:
+    return _Rule(tuple(hints.split()), re.compile(pattern, flags), reach)
+
+
+_RULES = (
+    _rule(
+        "private",
+        r"(?P<secret>-----BEGIN (?P<kind>[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END (?P=kind)-----|\Z))",
+        re.DOTALL,
+        reach=51,
+    ),
+    _rule(
+        "auth",
+        r"(?i)\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?P<secret>(?:(?:basic|bearer|token|digest|negotiate)\s+)?[^\s\"',\\]{4,})",
+        reach=6,
+    ),
+    _rule("cookie", r"(?i)\b(?:set-)?cookie:[ \t]*(?P<secret>[^\r\n\"]+)", reach=4),
+    _rule("bearer", r"(?i)\bbearer\s+(?P<secret>(?=[A-Za-z0-9._~+/=-]*[0-9._~+/=-])[A-Za-z0-9._~+/=-]{16,})"),
+    _rule("sk- rk- pk-", r"\b(?P<secret>(?:sk|rk|pk)-(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,})"),
+    _rule("sk-", r"\b(?P<secret>sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,})"),
+    _rule("k_live_ k_test_", r"\b(?P<secret>[sr]k_(?:live|test)_[A-Za-z0-9]{16,})"),
+    _rule("npm_", r"\b(?P<secret>npm_[A-Za-z0-9]{30,})\b"),
+    _rule("akia asia", r"\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
+    _rule(
+        "gh github_pat_ glpat-",
+        r"\b(?P<secret>gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})",
+    ),
+    _rule("hf_", r"\b(?P<secret>hf_[A-Za-z0-9]{30,})\b"),
+    _rule("aiza", r"\b(?P<secret>AIza[0-9A-Za-z_-]{35})"),
+    _rule("xox", r"\b(?P<secret>xox[abeoprs]-[A-Za-z0-9-]{10,})"),
+    _rule("eyj", r"\b(?P<secret>eyJ[A-Za-z0-9_-]{8,4000}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,})"),
+    _rule("://", r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,100}:(?P<secret>[^\s/@\"']{1,200})(?=@)", reach=21),
+    _rule("token", rf"(?i)(?:\b|_)token\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<secret>{_RANDOM})"),
+    _rule("ya29.", r"\b(?P<secret>ya29\.[A-Za-z0-9_-]{16,})"),
+    _rule("sg.", r"\b(?P<secret>SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
+    _rule("hooks.slack.com/", r"(?i)\bhooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_+-]{10,})"),
+    _rule("_v1_", r"\b(?P<secret>do[opr]_v1_[A-Za-z0-9]{20,})\b", reach=3),
+    _rule("accountkey sharedaccess", r"(?i)\b(?:account|sharedaccess)key\s*=\s*(?P<secret>[A-Za-z0-9+/]{16,}=*)"),
+    _rule("sig", r"(?i)[?&;](?:sig|(?:x-(?:amz|goog)-)?signature)=(?!\[)(?P<secret>[^\s&#;\"'<>\\)]{8,})", reach=8),
+    _rule("secret", rf"(?i)\bsecret(?:[ _-](?:access[ _-])?key)?(?: is| was)?:?[ \t]+[\"']?(?P<secret>(?=\S{{20}}){_RANDOM})"),
+    _rule("token", rf"(?i)\b(?:access|auth|refresh|bearer|api)[ _-]token(?: is| was)?:?[ \t]+[\"']?(?P<secret>{_RANDOM})", reach=8),
+    _rule(
+        _NOUN_HINTS,
+        rf"(?i)(?:\b|_){_NOUN}{_BETWEEN} (?:is|was)(?: now)?:?[ \t]+[\"'“‘]?(?P<secret>{_WITH_DIGIT}|{_PLAIN_WORD})",
+    ),
+    _rule(
+        _NOUN_HINTS,
+        rf"(?i)(?:\b|_){_NOUN}{_BETWEEN} (?:is|was):?[ \t]+[\"“](?P<secret>\w[^\"”\n\\]{{3,80}})(?=[\"”])",
+    ),
+    _rule(_NOUN_HINTS, rf"(?i)(?:\b|_){_NOUN}(?:\s*:[ \t]*|[ \t]+=[ \t]*)(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})"),
+    _rule(
+        _NOUN_HINTS,
+        rf"(?i)(?:\b|_){_NOUN}[ \t]+(?P<secret>(?!https?:)(?=[^\W\d_][^\s/:]{{0,40}}\d)[^\s,;:/\"'\\()]{{5,}}[^\s,;:/\"'\\.()?])",
+    ),
+    _rule("pass pw", r"(?i)(?:_|[?&])(?:pass|pw)\s*[=:][ \t]*[\"']?(?!true\b|false\b|\d{1,3}\b|\[)(?P<secret>[^\s&,;\"'\\]{4,})"),
+    _rule("pw=", r"(?i)\bpw=[\"']?(?!\[)(?P<secret>[^\s&,;\"'\\]{4,})"),
+    _Rule(_FOREIGN_HINTS, re.compile(rf"(?i)\b{_FOREIGN}\s*[:=]\s*[\"'„“«]?(?P<secret>(?=\w){_WITH_DIGIT}|{_PLAIN_WORD})"), reach=7),
+    _Rule(
+        _FOREIGN_HINTS,
+        re.compile(rf"(?i)\b{_FOREIGN} (?:ist|lautet|war|es|era|est|était|é|is|was|är|to)[ \t]*:?[ \t]+[\"'„“«]?(?P<secret>{_WITH_DIGIT})"),
+        reach=7,
+    ),
+    _rule(
+        "密码 密碼 口令 パスワード 暗証番号 비밀번호",
+        r"(?:密[码碼]|口令|パスワード|暗証番号|비밀번호)\s*(?:是|为|為|は|が|는|은|[:：=])+\s*[\"'「“]?(?P<secret>(?![\[<{])[!#-&*-+./-9<-Z^-~-]{4,})",
+    ),
+    _rule(
+        "pin code cv otp one security",
+        r"(?i)\b(?:pin(?: code| number)?|pass ?code|cv[vc]2?|security (?:code|number)|(?:verification|one[- ]time|2fa|login) code"
+        r"|one[- ]time password|otp(?: code)?)\b(?:(?: \w{1,20}){0,6}? (?:is|was))?(?:[ \t]{0,2}[:=#])?[ \t]{1,2}[\"']?"
+        r"(?P<secret>\d{3}[ -]?\d{3}|\d{3,8})(?![\w%]|[.,:/-]\d)",
+        reach=13,
+    ),
+    _rule("pin cv otp", r"(?i)\b(?:pin|cv[vc]2?|otp)[=:](?P<secret>\d{3,8})(?![\w%]|[.,:/-]\d)"),
+    _rule(
+        "ssn social",
+        r"(?i)\b(?:ssn|social security(?: number| no\.?)?)\b(?:(?: \w{1,20}){0,5}? (?:is|was))?[ \t]*[:=#]?[ \t]*[\"']?"
+        r"(?P<secret>\d{3}([ -]?)\d{2}\2\d{4})(?![\w-])",
+    ),
+    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}\\?[\"']?\s*[:=]\s*\\?\"(?P<secret>(?:[^\"\\]|\\[^\"])+)(?=\\?\")"), reach=8),
+    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}[\"']?\s*[:=]\s*'(?P<secret>[^'\n]+)(?=')"), reach=8),
+    _Rule(_NAME_HINTS, re.compile(rf"(?i)(?:\b|_){_NAMES}=(?![\"'\\\[])(?P<secret>[^\s&;,\"'\\]+)"), reach=8),
+    _Rule(
+        _NAME_HINTS,
+        re.compile(
+            rf"(?i)(?:\b|_){_NAMES}(?:\s*:[ \t]+|[ \t]+=[ \t]*)"
+            r"(?P<secret>(?=[^\s]*[0-9!@#$%^&*_])(?![\"'\\\[<{])[^\s,;\"'\\]{6,})"
+        ),
+        reach=8,
+    ),
+)
+_STEMS = ("k-",)
+"""What many hints have in common, beside those that are hints themselves."""
+
+
+def _families(hints: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each hint under the shortest stem or hint that is in it, which is within one word: a text without that has none of them."""
+    families: dict[str, list[str]] = {stem: [] for stem in _STEMS}
+    for hint in sorted(hints, key=lambda hint: (len(hint), hint)):
+        families.setdefault(next((stem for stem in families if stem in hint), hint), []).append(hint)
+    return tuple((stem, tuple(family)) for stem, family in families.items())
+
+
+_HINTS = _families({hint for rule in _RULES for hint in rule.hints})
+_ASCII_HINTS = tuple((stem, family) for stem, family in _HINTS if stem.isascii())
+_SCANNED = 6
+"""Characters that are searched in the time of one try at a place."""
+_CARD = re.compile(r"(?<![\w\-.])(?:\d{4}([ \-])\d{4}\1\d{4}\1\d{4}|3\d{3}([ \-])\d{6}\2\d{5}|[3-6]\d{12,18})(?![\w\-])")
+_CARD_DIGITS = re.compile(r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6(?:011|4[4-9]|5)\d{12,13}")
+_CARD_WORDS = re.compile(r"card|visa|master|amex|\bpan\b|\bcc\b", re.IGNORECASE)
+_BEFORE_CARD = 40
+_MANY_DIGITS = re.compile(r"\d{13}|\d{4}[ \-]\d{4,6}[ \-]\d")
+_DIGITS_AS_0 = bytes.maketrans(
+    bytes(range(256)), bytes(48 if chr(n) in "0123456789?" else 45 if chr(n) in " -" else 46 for n in range(256))
+)
+"""Every digit 0, blanks and hyphens a hyphen; what is no ASCII stands as `?`, and may be a digit."""
+_MANY_0 = (b"0" * 13, b"0000-0000-0", b"0000-00000-0", b"0000-000000-0")
+
+
+def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Where credentials stand, as (start, end), in order and without overlap."""
+    if not text:
+        return ()
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(_scan(text)):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text holds anything that must not be remembered: what `redacted` takes out of it."""
+    return bool(credential_spans(text))
+
+
+def names_secret(variable: str) -> bool:
+    """Whether an environment variable of this name holds a credential, whatever its value looks like."""
+    return variable != "PWD" and _SECRET_VARIABLE.search(variable) is not None  # the shell's own says where it stands
+
+
+def redact(text: str) -> str:
+    """`text` with every credential replaced by `[redacted]`; doing it twice changes nothing more (DECISIONS 14)."""
+    spans = credential_spans(text)
+    if not spans:
+        return text
+    parts: list[str] = []
+    at = 0
+    for start, end in spans:
+        parts += (text[at:start], REDACTED)
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def _scan(text: str) -> Iterator[tuple[int, int]]:
+    lowered = text.lower()
+    if lowered.isascii():
+        families = _ASCII_HINTS
+    else:  # to a pattern without case these are an i and an s
+        families, lowered = _HINTS, lowered.replace("ı", "i").replace("ſ", "s")
+    words = " ".join(set(lowered.split()))  # each once: a third of a prompt, a tenth of a book
+    at_hand = {hint for stem, family in families if stem in words for hint in family if hint in lowered}
+    for rule in _RULES:
+        if hints := at_hand.intersection(rule.hints):
+            yield from (found.span("secret") for found in _matches(rule, hints, text, lowered) if found.group("secret") != REDACTED)
+    if _has_many_digits(text):
+        yield from (found.span() for found in _CARD.finditer(text) if _is_card(found, text))
+
+
+def _matches(rule: _Rule, hints: Iterable[str], text: str, lowered: str) -> Iterator[re.Match[str]]:
+    """The matches of a rule, from left to right: only where one can begin, unless that is nearly everywhere or can not be said, because
+    small letters are more than large ones were."""
+    tries = sum(lowered.count(hint) for hint in hints) * (rule.reach + 1)
+    if tries * _SCANNED > len(text) or len(lowered) != len(text):
+        yield from rule.pattern.finditer(text)
+        return
+    end = 0
+    for start in sorted(
+        {start for hint in hints for at in _occurrences(hint, lowered) for start in range(max(0, at - rule.reach), at + 1)}
+    ):
+        if start >= end and (found := rule.pattern.match(text, start)):
+            end = found.end()
+            yield found
+
+
+def _occurrences(hint: str, text: str) -> Iterator[int]:
+    at = text.find(hint)
+    while at >= 0:
+        yield at
+        at = text.find(hint, at + 1)
+
+
+def _has_many_digits(text: str) -> bool:
+    """Whether a card's number may be in it. The bytes are looked at first: the pattern takes twenty times as long."""
+    shape = text.encode("ascii", "replace").translate(_DIGITS_AS_0)
+    return any(many in shape for many in _MANY_0) and _MANY_DIGITS.search(text) is not None
+
+
+def _is_card(found: re.Match[str], text: str) -> bool:
+    """Whether digits are a payment card's number: its issuer's beginning and length, a right check digit, and grouped as on
+    the card or named as one. What merely has as many digits (a device, a parcel) is none."""
+    digits = re.sub(r"\D", "", found.group())
+    is_said = found.lastindex is not None or _CARD_WORDS.search(text, max(0, found.start() - _BEFORE_CARD), found.start())
+    if not is_said or not _CARD_DIGITS.fullmatch(digits):
+        return False
+    doubled = [d * 2 - 9 if d > 4 else d * 2 for d in map(int, digits[-2::-2])]
+    return (sum(doubled) + sum(map(int, digits[-1::-2]))) % 10 == 0

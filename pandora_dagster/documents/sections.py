@@ -1,0 +1,135 @@
+"""context.md as sections. Knows headings and escaping; knows nothing of files or of what a section means.
+
+A section begins at a line `## N. Title` with N from 0 to 6. What a person or a document wrote may hold such a line too:
+`written` puts a backslash before it and `read` takes it away again, so that text never becomes structure.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.enums import SECTION_TITLES
+from pandora_dagster.errors import DocumentError
+
+_HEADING = re.compile(r"^## ([0-6])\. [^\n]*(?:\n|\Z)", re.MULTILINE)
+_LOOKS_LIKE_HEADING = re.compile(r"^(\\*)(?=## [0-6]\. )", re.MULTILINE)
+_FENCE_OR_HEADING = re.compile(r"^ {0,3}(?:(?P<fence>```|~~~)|(?P<marks>#{1,3})[ \t])", re.MULTILINE)
+_ESCAPED_HEADING = re.compile(r"^\\(\\*)(?=## [0-6]\. )", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section, byte for byte: its heading line and everything up to the next heading line."""
+
+    number: int
+    heading: str
+    body: str
+
+    @property
+    def text(self) -> str:
+        return self.heading + self.body
+
+
+@dataclass(frozen=True, slots=True)
+class ContextDocument:
+    """context.md taken apart. `render(parse(text)) == text` for any text (000 section 11.3)."""
+
+    preamble: str
+    sections: tuple[Section, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "ContextDocument":
+        """Take any text apart; never fails. `checked` tells whether it is a context.md."""
+        heads = list(_HEADING.finditer(text))
+        if not heads:
+            return cls(text, ())
+        ends = [h.start() for h in heads[1:]] + [len(text)]
+        return cls(
+            text[: heads[0].start()],
+            tuple(Section(int(h.group(1)), h.group(0), text[h.end() : end]) for h, end in zip(heads, ends, strict=True)),
+        )
+
+    def render(self) -> str:
+        return self.preamble + "".join(s.text for s in self.sections)
+
+    def faults(self) -> tuple[str, ...]:
+        """What keeps this from being a context.md, each as one sentence; empty for a sound one."""
+        numbers = [s.number for s in self.sections]
+        found = [f"section {n} stands {numbers.count(n)} times, expected once" for n in sorted(set(numbers)) if numbers.count(n) > 1]
+        if 0 not in numbers:
+            found.append("section 0 (`## 0. User Query`) is missing, expected once")
+        if not found and numbers != sorted(numbers):
+            found.append(f"sections stand in the order {numbers}, expected ascending numbers")
+        return tuple(found)
+
+    def section(self, number: int) -> Section | None:
+        return next((s for s in self.sections if s.number == number), None)
+
+    def body(self, number: int) -> str:
+        """What section `number` says, unescaped and without the blank lines around it; "" where it is absent."""
+        found = self.section(number)
+        return unescape_headings(found.body).strip("\n") if found else ""
+
+    def query(self) -> str:
+        """Section 0 exactly as the person wrote it."""
+        found = self.section(0)
+        return unescape_headings(found.body).removeprefix("\n").removesuffix("\n\n") if found else ""
+
+    def with_section(self, number: int, body: str) -> "ContextDocument":
+        """A copy in which section `number` says `body`, in its place by number. Section 0 can not be replaced."""
+        if number == 0 and self.section(0):
+            raise ValueError("section 0 is never altered")
+        new = Section(number, f"## {number}. {SECTION_TITLES[number]}\n", f"\n{escape_headings(body)}\n\n")
+        others = [_with_final_newline(s) for s in self.sections if s.number != number]
+        preamble = self.preamble if self.preamble.endswith("\n") or not self.preamble else f"{self.preamble}\n"
+        return ContextDocument(preamble, tuple(sorted([*others, new], key=lambda s: s.number)))
+
+    def select(self, numbers: Iterable[int]) -> str:
+        """The text of the chosen sections; section 0 is always among them (000 section 12.2)."""
+        chosen = {0, *numbers}
+        return "".join(s.text for s in self.sections if s.number in chosen)
+
+
+def _with_final_newline(section: Section) -> Section:
+    """The section with its last line ended, so that a heading can follow; what `with_section` writes is ended already."""
+    return section if section.text.endswith("\n") else Section(section.number, section.heading, f"{section.body}\n")
+
+
+def new_context(query: str) -> ContextDocument:
+    """A context.md that holds the query, verbatim, and nothing else."""
+    return ContextDocument("", ()).with_section(0, query)
+
+
+def parse_context(text: str, *, where: str) -> ContextDocument:
+    """Parse a context.md that must be sound; raises DocumentError with every fault."""
+    document = ContextDocument.parse(text)
+    if faults := document.faults():
+        raise DocumentError(f"{where}: {'; '.join(faults)}")
+    return document
+
+
+def escape_headings(body: str) -> str:
+    """Escape lines that look like section headings."""
+    return _LOOKS_LIKE_HEADING.sub(r"\1\\", body)
+
+
+def unescape_headings(body: str) -> str:
+    """Undo `written`."""
+    return _ESCAPED_HEADING.sub(r"\1", body)
+
+
+def escape_subheadings(text: str) -> str:
+    """Found text as a section quotes it: a line `# `, `## ` or `### ` gets a backslash, so that it forges no heading of the section.
+
+    Within code only `### ` does: `# ` is a comment there, and no section reads it.
+    """
+    in_code = False
+
+    def escaped(found: re.Match[str]) -> str:
+        nonlocal in_code
+        if found["fence"]:
+            in_code = not in_code
+            return found[0]
+        return found[0] if in_code and found["marks"] != "###" else found[0].replace("#", "\\#", 1)
+
+    return _FENCE_OR_HEADING.sub(escaped, text)

@@ -1,0 +1,14 @@
+"""Points in time as documents write them: ISO 8601 in UTC."""
+
+from datetime import UTC, datetime
+
+
+def parse_timestamp(text: str) -> datetime:
+    """An ISO 8601 time as an aware UTC datetime; without an offset it is taken as UTC; raises ValueError."""
+    found = datetime.fromisoformat(text)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def format_timestamp(time: datetime) -> str:
+    """ISO 8601 UTC as the manifests write it, e.g. `2026-01-04T14:30:00Z`."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

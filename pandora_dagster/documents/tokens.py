@@ -1,0 +1,66 @@
+"""Tokens of cl100k (000 section 21.1). Knows how to count; the vocabulary's bytes come in as an argument's path."""
+
+import base64
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import tiktoken
+
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.errors import ConfigurationError
+
+VOCABULARY_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+_PATTERN = r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"""
+_REMEMBERED = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBreakdown:
+    """Tokens of a document: `total`, and per section name (`section_0` ...) for context.md."""
+
+    total: int
+    by_section: dict[str, int]
+
+
+class TokenCounter:
+    """Counts tokens; a text that was counted lately is not counted again."""
+
+    def __init__(self, vocabulary: Path) -> None:
+        self._vocabulary = vocabulary
+        self._encoding = _encoding(vocabulary)
+        self._seen: OrderedDict[tuple[int, int], int] = OrderedDict()
+
+    def __reduce__(self) -> tuple[type["TokenCounter"], tuple[Path]]:
+        """Another process reads the vocabulary itself."""
+        return TokenCounter, (self._vocabulary,)
+
+    def count(self, text: str) -> int:
+        """Tokens in `text`. Special tokens count as the plain text they are."""
+        if len(text) < 24:
+            return len(self._encoding.encode_ordinary(text))
+        key = (hash(text), len(text))
+        known = self._seen.get(key)
+        if known is None:
+            known = len(self._encoding.encode_ordinary(text))
+            self._seen[key] = known
+            if len(self._seen) > _REMEMBERED:
+                self._seen.popitem(last=False)
+        return known
+
+    def count_document(self, text: str) -> TokenBreakdown:
+        """Tokens of context.md per section: an unchanged section is not counted again."""
+        parts = {f"section_{s.number}": self.count(s.text) for s in ContextDocument.parse(text).sections}
+        return TokenBreakdown(self.count(text), parts)
+
+
+def _encoding(vocabulary: Path) -> tiktoken.Encoding:
+    try:
+        data = vocabulary.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{vocabulary}: cannot read the token vocabulary: {error.strerror}") from error
+    if sha256(data).hexdigest() != VOCABULARY_SHA256:
+        raise ConfigurationError(f"{vocabulary}: not the cl100k vocabulary (sha256 differs)")
+    ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in data.splitlines() if line)}
+    return tiktoken.Encoding(name="cl100k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})

@@ -1,0 +1,1 @@
+"""One recipe call: inputs, pack, attempts, gates, record."""

@@ -1,0 +1,216 @@
+"""The quality gates of 000 section 14, as verdicts on one parsed answer. Knows an answer and its recipe; calls nothing."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jsonschema.protocols import Validator
+
+from pandora_dagster.contracts.enums import InterventionType, OutputFormat
+from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.contracts.model_calls import ModelAnswer, Source
+from pandora_dagster.contracts.recipe_schema import Recipe
+from pandora_dagster.documents.citations import cited_labels
+from pandora_dagster.documents.model_output.answer_parser import read_answer, strings
+from pandora_dagster.errors import BadAnswerError
+from pandora_dagster.execution.call_faults import CallFault
+from pandora_dagster.language.no_result_phrases import is_no_result
+
+LABEL_LISTS = ("checked_citations", "evidence")
+"""Array properties of an answer that hold citation labels."""
+_SHOWN_FAULTS = 3
+_LONGEST_FAULT = 160
+_CODE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_LABEL = re.compile(r"\[?(\d{1,4})\]?")
+_LONGEST_ABSENCE = 400
+"""Characters of an answer that may say only what is missing."""
+_ABSENCE = re.compile(
+    r"\b(?:(?:did|do|does|could|can|was|were) ?n[o']t (?:find|know|see|have|contain|say|mention|tell|answer)"
+    r"|(?:can|could) ?not (?:be )?(?:find|found|say|tell|answer)"
+    r"|found (?:nothing|no)|nothing (?:was|is|about|on)|no (?:information|record|mention|source|result|answer|document|earlier turn)s?"
+    r"|not (?:know|known|found|mentioned)|unable to|unknown)\b",
+    re.IGNORECASE,
+)
+"""What a sentence says that owns to a gap; the words of the prompts and of the embedded runtime's templates."""
+_POLITE = re.compile(
+    r"^(?:sorry|please|you (?:could|can|may)|could you|can you|would you|shall i|should i|do you|if you|let me know|i can)\b", re.IGNORECASE
+)
+_FIRM = re.compile(r"\d|[$€£¥%]|https?://|www\.")
+"""Numbers, dates, money and addresses: whoever gives one says something that has a source."""
+_ASIDE = re.compile(r"\[\d{1,4}\]|\"[^\"\n]*\"")
+"""Citations and quotations: they tell nothing by themselves."""
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+
+
+def schema_gate(parsed: object, validator: Validator | None, recipe: Recipe) -> GateVerdict:
+    """Whether the answer fits `output_schema`; with a confidence threshold, `confidence` must be a number from 0 to 1."""
+    faults = list(_schema_faults(parsed, validator) if validator else ())
+    if recipe.quality_gates.confidence_threshold is not None and confidence_of(parsed) is None:
+        given = cast("dict[str, object]", parsed).get("confidence") if isinstance(parsed, dict) else None
+        faults.append(f"$.confidence: {_shorten_message(repr(given))}: expected a number from 0 to 1")
+    if not faults:
+        return GateVerdict("schema_validation", True)
+    more = f"; and {len(faults) - _SHOWN_FAULTS} more" if len(faults) > _SHOWN_FAULTS else ""
+    return GateVerdict("schema_validation", False, "answer: " + "; ".join(dict.fromkeys(faults[:_SHOWN_FAULTS])) + more)
+
+
+def _schema_faults(parsed: object, validator: Validator) -> Iterator[str]:
+    for error in sorted(validator.iter_errors(cast("Any", parsed)), key=lambda e: e.json_path):
+        yield f"{error.json_path}: {_shorten_message(error.message)}"
+
+
+def _shorten_message(message: str) -> str:
+    """jsonschema quotes the whole faulty value: the sentence keeps its beginning and its end."""
+    half = _LONGEST_FAULT // 2
+    return message if len(message) <= _LONGEST_FAULT else f"{message[:half]} ... {message[-half:]}"
+
+
+def confidence_of(parsed: object) -> float | None:
+    """The answer's own confidence, None where it is absent or no number from 0 to 1."""
+    value = cast("dict[str, object]", parsed).get("confidence") if isinstance(parsed, dict) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        return None
+    return float(value)
+
+
+def confidence_gate(parsed: object, threshold: float) -> GateVerdict:
+    """Whether the answer is as sure as its recipe asks."""
+    value = confidence_of(parsed)
+    if value is not None and value >= threshold:
+        return GateVerdict("confidence_threshold", True, value=value)
+    return GateVerdict("confidence_threshold", False, f"confidence {value} is under {threshold}", value)
+
+
+def evidence_gate(parsed: object, recipe: Recipe, sources: Iterable[Source], *, intent: str = "") -> GateVerdict:
+    """Whether every citation leads to a source of the call; where there are sources, a written answer that claims something cites one.
+
+    A greeting claims nothing, and neither does a short answer that only says what could not be found.
+    """
+    given = {source.label for source in sources}
+    labels = _labels(parsed, recipe.output_schema)
+    if unknown := [label for label in labels if label not in given]:
+        known = ", ".join(f"[{label}]" for label in sorted(given, key=_numerically)) or "no source"
+        return GateVerdict("evidence_required", False, f"answer: cites {_bracketed(unknown)}: expected only what was given: {known}")
+    if recipe.output_format.is_written and given and not labels and not _makes_no_claim(str(parsed), intent):
+        return GateVerdict("evidence_required", False, "answer: cites nothing: expected every claim to name its source, e.g. [1]")
+    return GateVerdict("evidence_required", True, value=float(len(labels)))
+
+
+def states_only_absence(text: str) -> bool:
+    """Whether a written answer says only that nothing was found, whatever it cites and quotes beside that."""
+    bare = _ASIDE.sub("", text)
+    return is_no_result(bare) or _makes_no_claim(bare, "")
+
+
+def _makes_no_claim(text: str, intent: str) -> bool:
+    """Whether an answer greets, or owns to a gap in every sentence that is more than courtesy."""
+    if len(text) > _LONGEST_ABSENCE or _FIRM.search(text):
+        return False
+    if intent == "greeting":
+        return True
+    sentences = [s.strip() for s in _SENTENCE.findall(text) if s.strip()]
+    said = [s for s in sentences if not (_POLITE.match(s) or s.endswith("?"))]
+    return bool(said) and all(_ABSENCE.search(s) for s in said)
+
+
+def _labels(parsed: object, schema: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Labels that an answer cites, each once: `[n]` in its strings, code left out, and the lists that hold labels."""
+    found = [label for text in strings(parsed) for label in cited_labels(_CODE.sub("", text))]
+    if isinstance(parsed, dict):
+        for name in _label_lists(schema or {}):
+            listed = cast("dict[str, object]", parsed).get(name)
+            found += [label for value in cast("list[object]", listed) if (label := _label(value))] if isinstance(listed, list) else []
+    return tuple(dict.fromkeys(found))
+
+
+def _label_lists(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    properties = cast("Mapping[str, Mapping[str, object]]", schema.get("properties", {}))
+    return tuple(name for name in LABEL_LISTS if properties.get(name, {}).get("type") == "array")
+
+
+def _label(value: object) -> str:
+    """The label an entry of such a list is; "" for a sentence or an object, whose own `[n]` are found like all others."""
+    if isinstance(value, (dict, list)) or (cited_labels(str(value)) and not _LABEL.fullmatch(str(value).strip())):
+        return ""
+    found = _LABEL.fullmatch(str(value).strip())
+    return found.group(1) if found else repr(value)[:40]
+
+
+def _bracketed(labels: Iterable[str]) -> str:
+    return ", ".join(f"[{label}]" for label in labels)
+
+
+def _numerically(label: str) -> tuple[int, str]:
+    return (int(label) if label.isdigit() else 0, label)
+
+
+# Step 6 of 000 section 15: a raw answer becomes a parsed, judged one or a fault. Knows formats and gates; retries nothing.
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJudgement:
+    """One answer after its gates: usable where `fault` is None, though its confidence may still be too low."""
+
+    text: str
+    parsed: Any
+    verdicts: tuple[GateVerdict, ...]
+    fault: CallFault | None = None
+    tagged: bool = False
+
+    @property
+    def thinking(self) -> str:
+        """What a tagged answer says for itself alone."""
+        return str(cast("dict[str, object]", self.parsed)["thinking"]) if self.tagged else ""
+
+    @property
+    def low_confidence(self) -> GateVerdict | None:
+        """The failed confidence verdict of an otherwise good answer."""
+        return next((v for v in self.verdicts if v.gate == "confidence_threshold" and not v.passed), None)
+
+
+def judge_answer(
+    answer: ModelAnswer, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], *, intent: str = ""
+) -> AnswerJudgement:
+    """Parse, validate and gate an answer that came in time; `intent` is the request's."""
+    in_time = GateVerdict("timeout_ms", True, value=answer.latency_ms)
+    try:
+        parsed = read_answer(answer.text, recipe.output_format, finish_reason=answer.finish_reason, mapping=_wants_mapping(recipe))
+    except BadAnswerError as error:
+        unreadable = GateVerdict("schema_validation", False, str(error))
+        return AnswerJudgement(answer.text, None, (unreadable, in_time), _retryable_fault(InterventionType.SCHEMA_VIOLATION, str(error)))
+    tagged = recipe.output_format is OutputFormat.TAGGED
+    written: object = parsed["text"] if tagged else parsed
+    verdicts = tuple(_verdicts(written, recipe, validator, sources, intent))
+    text = written if isinstance(written, str) and recipe.output_format is not OutputFormat.JSON else answer.text
+    return AnswerJudgement(text, parsed, (*verdicts, in_time), _first_fault(verdicts), tagged)
+
+
+def _wants_mapping(recipe: Recipe) -> bool:
+    return (recipe.output_schema or {}).get("type", "object") == "object"
+
+
+def _verdicts(parsed: object, recipe: Recipe, validator: Validator | None, sources: Sequence[Source], intent: str) -> list[GateVerdict]:
+    """The verdicts of the recipe's gates; an answer that breaks its schema is not judged further."""
+    gates = recipe.quality_gates
+    verdicts = [schema_gate(parsed, validator if gates.schema_validation else None, recipe)]
+    if not verdicts[0].passed:
+        return verdicts
+    if gates.evidence_required:
+        verdicts.append(evidence_gate(parsed, recipe, sources, intent=intent))
+    if gates.confidence_threshold is not None:
+        verdicts.append(confidence_gate(parsed, gates.confidence_threshold))
+    return verdicts
+
+
+def _first_fault(verdicts: Sequence[GateVerdict]) -> CallFault | None:
+    for verdict in verdicts:
+        if not verdict.passed and verdict.gate == "schema_validation":
+            return _retryable_fault(InterventionType.SCHEMA_VIOLATION, verdict.reason)
+        if not verdict.passed and verdict.gate == "evidence_required":
+            return _retryable_fault(InterventionType.MISSING_EVIDENCE, verdict.reason)
+    return None
+
+
+def _retryable_fault(type: InterventionType, reason: str) -> CallFault:
+    return CallFault(type, reason, retryable=True, feedback=reason)

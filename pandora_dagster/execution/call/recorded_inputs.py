@@ -1,0 +1,70 @@
+"""A call's inputs as they are kept, and the call made of them again. Knows both shapes; keeps nothing."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pandora_dagster.contracts.enums import Mode, ModelLayer
+from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument, Item, Source
+from pandora_dagster.contracts.recipe_schema import CallCase, CaseDocument, CaseItem, CaseSource
+from pandora_dagster.documents.redaction.credentials import holds_secret, redact
+
+
+def recorded_case(request: CallRequest) -> CallCase:
+    """Everything of a request that its answer depends on, documents whole."""
+    documents = {
+        d.name: CaseDocument(
+            text=d.text, header=d.header, items=tuple(CaseItem(text=i.text, priority=i.priority, name=i.name) for i in d.items)
+        )
+        for d in request.documents
+    }
+    sources = tuple(CaseSource(label=s.label, path=s.path, description=s.description, turn_id=s.turn_id) for s in request.sources)
+    return CallCase(
+        query=request.query,
+        mode=Mode(request.mode),
+        intent=request.intent,
+        policy=request.policy,
+        ambiguous=request.ambiguous,
+        documents=documents,
+        variables=dict(request.variables),
+        sources=sources,
+        phase=request.site.phase,
+    )
+
+
+def recorded_case_text(request: CallRequest) -> str:
+    """The case as JSON, credentials taken out of each of its texts, so that what is left is JSON."""
+    text = recorded_case(request).model_dump_json(exclude_defaults=True)
+    if not holds_secret(text):
+        return text
+    cleaned = _redact(recorded_case(request).model_dump(mode="json", exclude_defaults=True))
+    return CallCase.model_validate(cleaned).model_dump_json(exclude_defaults=True)
+
+
+def replay_request(case: CallCase, recipe: str, *, user: str, session: str = "", layer: ModelLayer | None = None) -> CallRequest:
+    """The call of `{category}/{name}` that a case describes. A low confidence comes back as a verdict: it is looked at, not acted on."""
+    documents = tuple(
+        InputDocument(name, d.text, tuple(Item(i.text, i.priority, i.name) for i in d.items), d.header)
+        for name, d in case.documents.items()
+    )
+    return CallRequest(
+        recipe=recipe,
+        query=case.query,
+        site=CallSite(case.phase, user, session),
+        documents=documents,
+        variables=case.variables,
+        sources=tuple(Source(s.label, s.path, s.description, s.turn_id) for s in case.sources),
+        intent=case.intent,
+        policy=case.policy,
+        mode=case.mode.value,
+        ambiguous=case.ambiguous,
+        layer=layer,
+        halt_on_low_confidence=False,
+    )
+
+
+def _redact(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {name: _redact(child) for name, child in cast("Mapping[str, Any]", value).items()}
+    return [_redact(child) for child in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -1,0 +1,228 @@
+"""The SummarizationEngine of 000 section 21.3: any text within a target, every fact judged, nothing unsound let through.
+
+With a model it calls NERVES through the executor; on the embedded runtime the structural methods condense the whole text. Both pass
+the same verification. It knows texts and recipes; which text needs it is decided elsewhere.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Generic, TypeVar
+
+from pandora_dagster.compression.content_detection import detect_content_type
+from pandora_dagster.compression.facts.fact_types import Outcome, Rank, Verdict
+from pandora_dagster.contracts.compression_results import CompressionInput, CompressionReport, CompressionResult
+from pandora_dagster.contracts.enums import ContentType, ModelLayer
+from pandora_dagster.contracts.model_calls import CallSite
+from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
+from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
+from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.execution.fit.compression_contract import (
+    CompressionContract,
+    CompressionOutcome,
+    StructuralCompressor,
+    compress_in_process,
+    verified_outcome,
+)
+from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog, FinishedCompression
+from pandora_dagster.execution.fit.model_compression import ModelCompression, ModelCompressionResult
+
+# Compressed texts that were made lately, for the time that settings give them. Knows keys and time; compresses nothing.
+
+Value = TypeVar("Value")
+MAX_ENTRIES = 256
+
+
+class CompressionCache(Generic[Value]):
+    """Values by key for `ttl_s` seconds; 0 keeps none. Only sound texts come in: a failed one is never stored."""
+
+    def __init__(self, clock: Clock, ttl_s: int) -> None:
+        self._clock = clock
+        self._lifetime = timedelta(seconds=ttl_s)
+        self._kept: OrderedDict[Hashable, tuple[datetime, Value]] = OrderedDict()
+
+    def get(self, key: Hashable) -> Value | None:
+        """The value of `key`, None where there is none or its time is over."""
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        until, value = found
+        if self._clock() >= until:
+            del self._kept[key]
+            return None
+        return value
+
+    def put(self, key: Hashable, value: Value) -> None:
+        """Keep a value; the oldest one goes where there are too many."""
+        if self._lifetime:
+            self._kept[key] = (self._clock() + self._lifetime, value)
+            if len(self._kept) > MAX_ENTRIES:
+                self._kept.popitem(last=False)
+
+
+_MAX_ROWS = 200
+
+
+class SummarizationEngine:
+    """Compresses documents while critical facts stay. `model` is None on the embedded runtime."""
+
+    def __init__(
+        self,
+        *,
+        cookbook: RecipeCatalog,
+        counter: TokenMeasure,
+        clock: Clock,
+        log: CompressionLog,
+        model: ModelCompression | None = None,
+        runtime: str = EMBEDDED,
+        layer: ModelLayer = ModelLayer.NERVES,
+        served: Callable[[ModelLayer], str] = lambda layer: EMBEDDED,
+        cache_ttl_s: int = 300,
+    ) -> None:
+        self._cookbook, self._counter, self._clock, self._log = cookbook, counter, clock, log
+        self._model, self._runtime, self._layer, self._served = model, runtime, layer, served
+        self._cache: CompressionCache[CompressionOutcome] = CompressionCache(clock, cache_ttl_s)
+        self._structure: StructuralCompressor = compress_in_process
+
+    @contextmanager
+    def using_compressor(self, structure: StructuralCompressor) -> Generator[None]:
+        """What shortens without a model is `structure`, for as long as this lasts."""
+        self._structure = structure
+        try:
+            yield
+        finally:
+            self._structure = compress_in_process
+
+    async def compress(
+        self,
+        content: str,
+        content_type: ContentType | None,
+        target_tokens: int,
+        preserve_hints: Sequence[str] = (),
+        *,
+        site: CallSite,
+        query: str = "",
+        name: str = "",
+        original: str = "",
+    ) -> CompressionOutcome:
+        """`content` in at most `target_tokens` tokens, or a HALT with its reason; unchanged where it fits.
+
+        `original` is the first original where `content` is a compression: its ledger stays the contract, and a text that fits but has
+        lost a critical fact of it does not stay unchanged. Credentials never reach the model. Raises CallFaultError where the model is
+        down, and InputError for a target under 1.
+        """
+        tokens = self._counter.count(content)
+        kind = content_type or detect_content_type(name, original or content)
+        contract = CompressionContract(content, target_tokens, kind, self._counter, query, name, original if original != content else "")
+        if (
+            target_tokens >= 1
+            and tokens <= target_tokens
+            and not (contract.original and contract.judge(content).verification.lost_critical)
+        ):
+            return CompressionOutcome(content, tokens, tokens)
+        loaded = self._cookbook.compressor(kind)
+        key = _cache_key(content, kind, target_tokens, tuple(preserve_hints), query, name, original, loaded.version)
+        if (known := self._cache.get(key)) is not None:
+            return known
+        contract = replace(contract, text=redact(content))
+        made = await self._compress_uncached(contract, tokens, loaded, preserve_hints, site)
+        if made.text is not None and not made.deferred:
+            self._cache.put(key, made)
+        return made
+
+    async def _compress_uncached(
+        self, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite
+    ) -> CompressionOutcome:
+        started = self._clock()
+        asked = await self._model.compress(contract, loaded, hints, site) if self._model and contract.target > 0 else None
+        made = self._model_outcome(asked, contract, tokens) if asked and asked.judged.ok else await self._structure(contract, tokens)
+        made = replace(made, deferred=asked.deferred if asked else "")
+        call_id = self._log.record_compression(
+            FinishedCompression(
+                site,
+                loaded,
+                contract.content_type,
+                started,
+                tokens,
+                made.tokens,
+                made.runtime,
+                self._layer,
+                made.halted,
+                made.deferred,
+                made.gates,
+            )
+        )
+        return replace(made, call_id=call_id)
+
+    def _model_outcome(self, made: ModelCompressionResult, contract: CompressionContract, tokens: int) -> CompressionOutcome:
+        names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
+        return verified_outcome(made.judged, contract, tokens, runtime="+".join(names) or self._runtime)
+
+    def verify_whole(self, content: CompressionInput, text: str, target: int, parts: Sequence[CompressionReport]) -> CompressionResult:
+        """`content` shortened to `text` by compressions of its `parts`, judged as a whole; unchanged, with the reasons, where unsound."""
+        kind = content.content_type or detect_content_type(content.name, content.text)
+        contract = CompressionContract(content.text, target, kind, self._counter, name=content.name, original=content.original)
+        judged = contract.judge(text)
+        if not judged.ok:
+            return CompressionResult(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
+        runtime = "+".join(dict.fromkeys(name for part in parts for name in part.runtime.split("+")))
+        deferred = next((part.deferred for part in parts if part.deferred), "")
+        made = verified_outcome(judged, contract, self._counter.count(content.text), runtime=runtime, deferred=deferred)
+        return CompressionResult(text, self.report(content.text, made, document=content.name, content_type=kind, target=target))
+
+    def recipe(self, content_type: ContentType) -> LoadedRecipe:
+        """The compression recipe of a content type."""
+        return self._cookbook.compressor(content_type)
+
+    def report(
+        self, before: str, made: CompressionOutcome, *, document: str, content_type: ContentType | None, target: int
+    ) -> CompressionReport:
+        """What a compression that went through shows to people."""
+        if made.text is None or made.verification is None:
+            raise ValueError(f"{document}: nothing was compressed: expected a text that was")
+        kind = content_type or detect_content_type(document, before)
+        loaded = self._cookbook.compressor(kind)
+        return CompressionReport(
+            document=document,
+            content_type=kind,
+            recipe=loaded.name,
+            recipe_version=loaded.version,
+            prompt_hash=loaded.prompt_version,
+            model=EMBEDDED if made.runtime == EMBEDDED else self._served(self._layer),
+            call_id=made.call_id,
+            runtime=made.runtime,
+            target=target,
+            tokens_before=made.original_tokens,
+            tokens_after=made.tokens,
+            counts=made.counts,
+            facts=fact_rows(made.verification.verdicts),
+            before=before,
+            after=made.text,
+            deferred=made.deferred,
+            verdicts=made.gates,
+        )
+
+
+def fact_rows(verdicts: Sequence[Verdict]) -> tuple[dict[str, str], ...]:
+    """The table of facts: what did not stay first, critical before the rest; at most 200 rows."""
+    ordered = sorted(verdicts, key=lambda v: (v.outcome is Outcome.KEPT, v.fact is not None and v.fact.rank is not Rank.CRITICAL))
+    return tuple(_fact_row(verdict) for verdict in ordered[:_MAX_ROWS])
+
+
+def _fact_row(verdict: Verdict) -> dict[str, str]:
+    fact = verdict.fact
+    return {
+        "outcome": verdict.outcome.value,
+        "rank": fact.rank.value if fact else "",
+        "kind": fact.kind.value if fact else "",
+        "fact": " ".join(verdict.text.split()),
+        "reason": verdict.reason,
+    }
+
+
+def _cache_key(content: str, *rest: Hashable) -> Hashable:
+    return (sha256(content.encode(errors="surrogatepass")).hexdigest(), *rest)

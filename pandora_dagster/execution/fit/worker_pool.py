@@ -1,0 +1,130 @@
+"""Compressions without a model in processes of their own: a night has many, and one Python process works on one at a time.
+
+Knows how a text gets there and back, over a socket that nobody else has. A process that dies loses nothing: its text, and all that follow,
+are shortened in this one, and so does one that does not answer. Where this process dies, however it does, the others find their socket
+closed, and end in the middle of a text.
+"""
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from threading import Thread, Timer, local
+
+from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.execution.fit.compression_contract import CompressionContract, CompressionOutcome, compress_structurally
+
+_CompressionJob = tuple[str, int, ContentType, str, str, str, int]
+"""A contract's text, target, content type, query, name and first original; tokens of the text."""
+
+
+_TIMEOUT_S = 600.0
+"""For one text; one of 150,000 tokens takes half a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A process and this end of its socket."""
+
+    process: "subprocess.Popen[bytes]"
+    socket: Connection
+
+    def kill(self) -> None:
+        """At once, also where it is stopped: what it works on is nobody's."""
+        self.process.kill()
+        self.process.wait()
+        self.socket.close()
+
+
+class CompressionWorkerPool:
+    """A `Structure` over at most `processes` processes, which start as texts come, each with a copy of `counter`; `report` is told once
+    where one of them dies, or is longer than `patience_s` about a text."""
+
+    def __init__(self, processes: int, counter: TokenMeasure, report: Callable[[str], None], *, patience_s: float = _TIMEOUT_S) -> None:
+        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="apart")
+        self._of_thread = local()
+        self._open = ExitStack()
+        self._counter, self._report, self._is_broken, self._patience_s = counter, report, False, patience_s
+
+    async def __call__(self, contract: CompressionContract, tokens: int) -> CompressionOutcome:
+        if not self._is_broken:
+            asked = (contract.text, contract.target, contract.content_type, contract.query, contract.name, contract.original, tokens)
+            if made := await asyncio.wrap_future(self._threads.submit(self._worker_outcome, asked)):
+                return made
+        return compress_structurally(contract, tokens)
+
+    def close(self) -> None:
+        """The processes end, once they have answered what they were asked."""
+        self._threads.shutdown(cancel_futures=True)
+        self._open.close()
+
+    def _worker_outcome(self, asked: _CompressionJob) -> CompressionOutcome | None:
+        """What the process of this thread says; None where it could not: then this process says why."""
+        try:
+            if not hasattr(self._of_thread, "worker"):
+                self._of_thread.worker = self._start_worker()
+            worker: _Worker = self._of_thread.worker
+            bound = Timer(self._patience_s, worker.process.kill)  # its socket closes: sending and receiving end
+            bound.start()
+            try:
+                worker.socket.send(asked)
+                return worker.socket.recv()
+            finally:
+                bound.cancel()
+        except (OSError, EOFError) as error:
+            if not self._is_broken:
+                self._is_broken = True
+                self._report(f"a process that compressed texts has ended ({error!r}): what is left is compressed in this one")
+            return None
+
+    def _start_worker(self) -> _Worker:
+        here, there = Pipe()
+        with there:
+            command = [sys.executable, "-m", __name__, str(there.fileno())]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()])  # noqa: S603 - this interpreter, this module
+        worker = _Worker(process, here)
+        self._open.callback(worker.kill)
+        here.send(self._counter)
+        return worker
+
+
+def spare_processor_count() -> int:
+    """Processors of this machine that are free for others than this process."""
+    return len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) - 1
+
+
+def _serve(socket: Connection) -> None:
+    """Answer until nobody asks any more. What can not be answered is None: who asked tries it, and says why."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked for the work ends it
+    Thread(target=_exit_when_closed, args=[socket], daemon=True).start()
+    counter: TokenMeasure = socket.recv()
+    while True:
+        asked: _CompressionJob = socket.recv()
+        made: CompressionOutcome | None = None
+        with suppress(Exception):
+            text, target, content_type, query, name, original, tokens = asked
+            made = compress_structurally(CompressionContract(text, target, content_type, counter, query, name, original), tokens)
+        socket.send(made)
+
+
+def _exit_when_closed(socket: Connection) -> None:
+    """Wait until the other end of the socket is closed, then end this process whatever it works on: nobody takes the answer."""
+    closed = select.poll()
+    closed.register(socket.fileno(), 0)  # a hang-up is told unasked
+    closed.poll()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    with suppress(OSError, EOFError), Connection(int(sys.argv[1])) as socket:
+        _serve(socket)

@@ -1,0 +1,180 @@
+"""Whether what a version may answer can be read by who comes after it. Knows two JSON Schemas: what is written, what is read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+
+from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.contracts.recipe_schema import Recipe
+
+# How large, long or many a value may be, beside how its reader takes it. Knows the words of JSON Schema that bound one value.
+
+Schema = Mapping[str, Any]
+_LEAST, _MOST = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+_OF_TYPE = {
+    "number": (*_LEAST, *_MOST),
+    "integer": (*_LEAST, *_MOST),
+    "string": ("minLength", "maxLength", "pattern"),
+    "array": ("minItems", "maxItems", "uniqueItems"),
+    "object": ("minProperties", "maxProperties"),
+}
+_DEFAULT_BOUNDS = {"minLength": 0, "minItems": 0, "minProperties": 0}
+
+
+def wider_bounds(written: Schema, read: Schema) -> Iterator[str]:
+    """Where a value may be written beyond a bound of reading, each as `what: what was expected`. Both are of one type at most."""
+    bounds = {word: read[word] for word in _OF_TYPE.get(written.get("type") or read.get("type", ""), ()) if word in read}
+    if values := [written["const"]] if "const" in written else written.get("enum"):
+        validator: Any = Draft202012Validator(bounds)  # half-typed library
+        refused = [value for value in values if not validator.is_valid(value)]
+        yield from (f"{value}: expected {', '.join(f'{word} {bound}' for word, bound in bounds.items())}" for value in refused)
+        return
+    for word, bound in bounds.items():
+        same = next((words for words in (_LEAST, _MOST) if word in words), (word,))
+        said = {name: value for name, value in {**_DEFAULT_BOUNDS, **written}.items() if name in same}
+        if not any(_is_within(name, value, word, bound) for name, value in said.items()):
+            told = ", ".join(f"{name} {value}" for name, value in said.items()) or f"no {word}"
+            yield f"{told}: expected {word} {bound}"
+
+
+def _is_within(name: str, value: Any, word: str, bound: Any) -> bool:
+    """Whether what is written keeps to what is read; the same number is not enough where reading alone excludes it."""
+    if value == bound:
+        return name == word or not word.startswith("exclusive")
+    if word.startswith(("min", "exclusiveMin")):
+        return value > bound
+    return word.startswith(("max", "exclusiveMax")) and value < bound
+
+
+_VALUES = (OutputFormat.JSON, OutputFormat.YAML)
+
+
+def incompatibilities(recipe: Recipe, reader: type[BaseModel] | None, *, like: Recipe | None) -> tuple[str, ...]:
+    """What of the answers of `recipe` its reader can not take, each as `field: what: what was expected`; empty where it can all.
+
+    `like`: a version that can be read, whose format the answer must have where no shape is known.
+    """
+    if reader is None:
+        if like is None or like.output_format is recipe.output_format:
+            return ()
+        return (f"output_format: {recipe.output_format}: expected {like.output_format}, as what follows reads it",)
+    if recipe.output_format not in _VALUES:
+        return (f"output_format: {recipe.output_format}: expected json, which {reader.__name__} is read from",)
+    read = reader.model_json_schema()
+    written = recipe.output_schema or {"type": "object"}
+    return tuple(dict.fromkeys(_SchemaComparison(written, read).faults(written, read, "")))
+
+
+class _SchemaComparison:
+    """Walks what may be written beside what is read; references lead into their own schema."""
+
+    def __init__(self, written: Schema, read: Schema) -> None:
+        self._written, self._read = written, read
+
+    def faults(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
+        """For each way in which a value may be written: the faults against the way of reading that takes it best."""
+        ways = tuple(_alternatives(read, self._read))
+        for one in _alternatives(written, self._written):
+            yield from min(([*self._compare_alternative(one, way, place)] for way in ways), key=len)
+
+    def _compare_alternative(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
+        may, takes = _types(written), _types(read)
+        if takes and not may:
+            yield f"{_location(place)}: any value: expected {' or '.join(sorted(takes))}"
+            return
+        if takes and not may <= takes | ({"integer"} if "number" in takes else set[str]()):
+            yield f"{_location(place)}: {' or '.join(sorted(may))}: expected {' or '.join(sorted(takes))}"
+            return
+        yield from _keyword_faults(written, read, place)
+        yield from (f"{_location(place)}: {fault}" for fault in wider_bounds(written, read))
+        if "object" in may:
+            yield from self._fields(written, read, place)
+        if "array" in may and "items" in read:
+            yield from self.faults(_schema(written.get("items")), _schema(read["items"]), f"{place}[]")
+
+    def _fields(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
+        may, known = _schema(written.get("properties")), _schema(read.get("properties"))
+        others_may, others = written.get("additionalProperties", True), read.get("additionalProperties", True)
+        mapped = _schema(others)
+        for name in cast("Sequence[str]", read.get("required", ())):
+            if name not in written.get("required", ()):
+                yield f"{_location(_child_path(place, name))}: may be left out: expected it always"
+        for name, child in may.items():
+            if name in known:
+                yield from self.faults(_schema(child), _schema(known[name]), _child_path(place, name))
+            elif others is False:
+                yield f"{_location(_child_path(place, name))}: nobody reads it: expected one of {', '.join(known)}"
+            elif mapped:
+                yield from self.faults(_schema(child), mapped, _child_path(place, name))
+        if others is False and others_may is not False:
+            yield f"{_location(place)}: any other field: expected additionalProperties: false"
+        elif mapped and others_may is not False:
+            yield from self.faults(_schema(others_may), mapped, _child_path(place, "*"))
+
+
+def _alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
+    """Each way in which a value may be: choices, references and lists of types taken apart."""
+    if isinstance(reference := schema.get("$ref"), str):
+        yield from _alternatives(
+            {**_resolve_reference(reference, root), **{word: told for word, told in schema.items() if word != "$ref"}}, root
+        )
+        return
+    word = next((word for word in ("anyOf", "oneOf") if word in schema), "")
+    if word:
+        rest = {name: told for name, told in schema.items() if name != word}
+        for way in cast("Sequence[Schema]", schema[word]):
+            yield from _alternatives({**rest, **way}, root)
+    elif isinstance(schema.get("type"), Sequence) and not isinstance(schema["type"], str):
+        yield from ({**schema, "type": name} for name in cast("Sequence[str]", schema["type"]))
+    else:
+        yield schema
+
+
+def _resolve_reference(reference: str, root: Schema) -> Schema:
+    found: Any = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = found[step.replace("~1", "/").replace("~0", "~")]
+    return cast("Schema", found)
+
+
+def _keyword_faults(written: Schema, read: Schema, place: str) -> Iterator[str]:
+    takes = _enum_values(read)
+    if takes is None:
+        return
+    may = _enum_values(written)
+    if may is None:
+        yield f"{_location(place)}: any text: expected one of {', '.join(map(str, takes))}"
+    elif more := [value for value in may if value not in takes]:
+        yield f"{_location(place)}: {', '.join(map(str, more))}: expected one of {', '.join(map(str, takes))}"
+
+
+def _enum_values(schema: Schema) -> list[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    return list(cast("Sequence[Any]", schema["enum"])) if "enum" in schema else None
+
+
+def _types(schema: Schema) -> set[str]:
+    if named := schema.get("type"):
+        return {named}
+    values = _enum_values(schema)
+    return {_type_of(value) for value in values} if values else set[str]()
+
+
+def _type_of(value: object) -> str:
+    names = {"bool": "boolean", "int": "integer", "float": "number", "str": "string", "NoneType": "null", "list": "array", "dict": "object"}
+    return names[type(value).__name__]
+
+
+def _schema(value: object) -> Schema:
+    return cast("Schema", value) if isinstance(value, Mapping) else {}
+
+
+def _child_path(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+def _location(place: str) -> str:
+    return place or "answer"

@@ -1,0 +1,146 @@
+"""What call records say of a version or a layer (000 sections 5.4 and 27). Sums over a stream: memory does not grow with the calls."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pandora_dagster.contracts.model_calls import CallRecord
+
+_BINS = 10
+"""Of stated confidence, each a tenth wide."""
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOutcome:
+    """What became of a turn: whether it was saved, sent back by the validator, corrected by its person later."""
+
+    saved: bool
+    sent_back: bool = False
+    corrected: bool = False
+
+    @property
+    def good(self) -> bool:
+        return self.saved and not self.sent_back and not self.corrected
+
+
+@dataclass(slots=True)
+class Share:
+    """How many of how many."""
+
+    good: int = 0
+    of: int = 0
+
+    def add(self, good: bool) -> None:
+        self.good += good
+        self.of += 1
+
+    @property
+    def value(self) -> float | None:
+        """None where there were none."""
+        return self.good / self.of if self.of else None
+
+
+@dataclass(slots=True)
+class _CalibrationBin:
+    calls: int = 0
+    confidence: float = 0.0
+    good: int = 0
+
+
+@dataclass(slots=True)
+class CallMetrics:
+    """Of the calls of one version, or of one layer."""
+
+    calls: int = 0
+    newest: str = ""
+    """When the newest of them began."""
+    shares: dict[str, Share] = field(default_factory=lambda: {name: Share() for name in SHARES})
+    gate_failures: Counter[str] = field(default_factory=Counter[str])
+    """Gate -> calls whose last answer failed it."""
+    retries: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    latency_ms: float = 0.0
+    longest_ms: float = 0.0
+    budget_used: float = 0.0
+    most_of_budget: float = 0.0
+    _bins: list[_CalibrationBin] = field(default_factory=lambda: [_CalibrationBin() for _ in range(_BINS)])
+
+    def add(self, record: CallRecord, outcome: TurnOutcome | None) -> None:
+        """Take in one call; `outcome` is its turn's, None where that is still open or there is none."""
+        self.calls += 1
+        self.newest = max(self.newest, record.timestamp)
+        self.shares["passed"].add(record.success)
+        self.shares["first_time"].add(record.success and not record.retries and not record.escalated)
+        if record.schema_valid is not None:
+            self.shares["schema_valid"].add(record.schema_valid)
+        if (held := record.gates.get("evidence_required")) is not None:
+            self.shares["citations_valid"].add(held)
+        if record.answered is not None:
+            self.shares["answered"].add(record.answered)
+        if outcome is not None:
+            self.shares["downstream"].add(record.success and outcome.good)
+            self._align(record, outcome)
+        self.gate_failures.update(gate for gate, passed in record.gates.items() if not passed)
+        self.retries += record.retries
+        self.tokens += record.used_tokens
+        self.cost += record.cost
+        self.latency_ms += record.latency_ms
+        self.longest_ms = max(self.longest_ms, record.latency_ms)
+        used = record.tokens.total / record.tokens.budget if record.tokens.budget else 0.0
+        self.budget_used += used
+        self.most_of_budget = max(self.most_of_budget, used)
+
+    def _align(self, record: CallRecord, outcome: TurnOutcome) -> None:
+        if record.confidence is not None:
+            one = self._bins[min(int(record.confidence * _BINS), _BINS - 1)]
+            one.calls += 1
+            one.confidence += record.confidence
+            one.good += outcome.good
+
+    @property
+    def calibration_error(self) -> float | None:
+        """How far stated confidence is from what came of it, on average over calls (expected calibration error, ten bins), 0 to 1."""
+        calls = sum(b.calls for b in self._bins)
+        return sum(abs(b.confidence - b.good) for b in self._bins) / calls if calls else None
+
+    def row(self) -> dict[str, float | int | None]:
+        """The figures by name; None where nothing of it was measured."""
+        return {
+            "calls": self.calls,
+            **{name: share.value for name, share in self.shares.items()},
+            "calibration_error": self.calibration_error,
+            "gate_failures": self.gate_failures.total(),
+            "retries": self.retries,
+            "tokens_a_call": self._mean(self.tokens),
+            "budget_used": self._mean(self.budget_used),
+            "most_of_budget": self.most_of_budget,
+            "latency_ms": self._mean(self.latency_ms),
+            "longest_ms": self.longest_ms,
+            "cost": self.cost,
+        }
+
+    @property
+    def failed_gates(self) -> str:
+        """Gate failures by kind, the most frequent first: `evidence_required 3, schema_validation 1`."""
+        return ", ".join(f"{gate} {count}" for gate, count in self.gate_failures.most_common())
+
+    def _mean(self, total: float) -> float | None:
+        return total / self.calls if self.calls else None
+
+
+SHARES = ("passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream")
+"""What may get worse: the call passed; at its first try; its answer fits the schema; its citations resolve; it tells something
+of the sources that it was given; its turn came to good."""
+
+
+def call_metrics(
+    records: Iterable[CallRecord], key: Callable[[CallRecord], Key], outcome: Callable[[CallRecord], TurnOutcome | None]
+) -> dict[Key, CallMetrics]:
+    """Figures by key (recipe and version, or layer), from one reading of the records."""
+    found: dict[Key, CallMetrics] = {}
+    for record in records:
+        found.setdefault(key(record), CallMetrics()).add(record, outcome(record))
+    return found

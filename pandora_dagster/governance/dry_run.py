@@ -1,0 +1,163 @@
+"""Calls made beside the house: on a version of one's choice, leaving no record, copy or intervention behind. Knows the executor's ports."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import count
+from typing import Protocol
+
+from jsonschema import Draft202012Validator
+
+from pandora_dagster.contracts.enums import ContentType, InterventionType, ModelLayer
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
+from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallResult, TurnUsage
+from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
+from pandora_dagster.contracts.recipe_schema import CallCase, LoadedRecipe
+from pandora_dagster.errors import HaltError, InputError
+from pandora_dagster.execution.call.attempts import manual_answer
+from pandora_dagster.execution.call.quality_gates import judge_answer
+from pandora_dagster.execution.call.recorded_inputs import replay_request
+from pandora_dagster.execution.call_faults import CallFault
+
+NOBODY = "nobody"
+"""The user of calls that are made on no one's behalf."""
+_MOST_ANSWERS = 256
+"""Raw answers held at a time; far more than calls are under way at once."""
+
+
+class CallExecutor(Protocol):
+    """The executor's way of calling that hands a failure back."""
+
+    async def attempt(self, request: CallRequest) -> CallResult | CallFault: ...
+
+
+@dataclass(slots=True)
+class PinnedRecipeLoader:
+    """The Cookbook port of whom a bench asks: one recipe in a chosen version, all others as they are."""
+
+    others: RecipeCatalog
+    chosen: LoadedRecipe | None = None
+
+    def load(self, name: str) -> LoadedRecipe:
+        if self.chosen is not None and name == self.chosen.path:
+            return self.chosen
+        return self.others.load(name)
+
+    def get(self, phase: str, mode: str) -> LoadedRecipe:
+        if self.chosen is not None and phase == self.chosen.path:
+            return self.chosen
+        return self.others.get(phase, mode)
+
+    def names(self) -> tuple[str, ...]:
+        return self.others.names()
+
+    def compressor(self, content_type: ContentType) -> LoadedRecipe:
+        return self.others.compressor(content_type)
+
+
+@dataclass(slots=True)
+class CallCapture:
+    """CallLog, Vault and Interventions that keep nothing beyond the call that is under way."""
+
+    records: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
+    """By session, which a bench gives each call of its own, until it is taken; a call's own record comes after those of compressions."""
+    answers: dict[str, str] = field(default_factory=dict[str, str])
+    """The newest ones, by hash."""
+
+    def append(self, record: CallRecord) -> None:
+        self.records[record.session_id] = record
+
+    def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
+        return TurnUsage()
+
+    def index_turn(self, key: TurnKey, revision: int) -> bool:
+        return True
+
+    def index_turns(self, turns: Sequence[tuple[TurnKey, int]]) -> bool:
+        return True
+
+    def keep(self, user: str, kind: str, text: str) -> str:
+        if kind != "answer":
+            return ""
+        ref = sha256(text.encode(errors="replace")).hexdigest()
+        self.answers[ref] = text
+        if len(self.answers) > _MOST_ANSWERS:
+            del self.answers[next(iter(self.answers))]
+        return ref
+
+    def read(self, ref: str) -> str:
+        return self.answers.get(ref, "")
+
+    def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
+        known = {name: value for name, value in fields.items() if name in Intervention.model_fields}
+        return Intervention.model_validate(
+            {**known, "id": f"aside_{secrets.token_hex(4)}", "type": type, "message": message, "created_at": ""}
+        )
+
+    def show(self, intervention_id: str) -> Intervention:
+        raise InputError(f"intervention {intervention_id}: of a call made aside: it is kept nowhere")
+
+    def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
+        return ()
+
+    def resolve(self, intervention_id: str, resolution: str, *, how: ResolutionKind = "noted") -> Intervention:
+        return self.show(intervention_id)
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunResult:
+    """What became of one call: its record, its raw answer, the parsed one where it passed, and what stopped it."""
+
+    record: CallRecord | None
+    raw: str
+    result: CallResult | None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunExecutor:
+    """Where versions are tried. One at a time: `on` chooses it."""
+
+    execution: CallExecutor
+    cookbook: PinnedRecipeLoader
+    aside: CallCapture
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def select_version(self, version: LoadedRecipe) -> None:
+        """The version that calls run from now on."""
+        self.cookbook.chosen = version
+        self.aside.records.clear()
+        self.aside.answers.clear()
+
+    async def run_case(self, case: CallCase, *, user: str = NOBODY, layer: ModelLayer | None = None) -> DryRunResult:
+        """One call of the chosen version; whatever stops it is told, not raised. `layer`: instead of the version's."""
+        if self.cookbook.chosen is None:
+            raise ValueError("no version is chosen: expected `on` before")
+        session = f"try_{next(self.numbers)}"
+        try:
+            result = await self.execution.attempt(replay_request(case, self.cookbook.chosen.path, user=user, session=session, layer=layer))
+        except HaltError as halt:
+            result = CallFault(InterventionType.BUDGET_EXCEEDED, str(halt))
+        record = self.aside.records.pop(session, None)
+        raw = self.aside.read(record.answer_ref) if record else ""
+        if isinstance(result, CallResult):
+            return DryRunResult(record, raw, result)
+        return DryRunResult(record, raw, None, f"{result.type}: {result.message}")
+
+
+# Whether an answer given by hand would pass. Knows the gates of its recipe; runs nothing.
+
+
+def manual_answer_faults(answer: str, loaded: LoadedRecipe, case: CallCase | None) -> str:
+    """Why an answer does not pass its recipe's gates, "" where it does. `case`: what the call was asked with; None where that is gone."""
+    recipe = loaded.recipe
+    schema = recipe.output_schema
+    validator = None if schema is None else Draft202012Validator(dict(schema))
+    request = replay_request(case, loaded.path, user=NOBODY) if case else None
+    judged = judge_answer(
+        manual_answer(answer), recipe, validator, request.sources if request else (), intent=request.intent if request else ""
+    )
+    failed = [verdict for verdict in judged.verdicts if not verdict.passed and (request or verdict.gate != "evidence_required")]
+    return "; ".join(f"{verdict.gate}: {verdict.reason}" for verdict in failed)

@@ -1,0 +1,136 @@
+"""What went wrong, by recipe and cause: halts, failed calls, gates, retries, answers sent back, corrections (000 section 5.5).
+
+Knows records, interventions and corrections; decides nothing: whoever edits the prompt reads the groups and their examples.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.model_calls import CallRecord
+from pandora_dagster.contracts.recipe_governance import Correction
+from pandora_dagster.contracts.recipe_schema import CallCase, Expectation, RecipeTest
+from pandora_dagster.errors import InputError
+from pandora_dagster.governance.call_metrics import TurnOutcome
+
+_EXAMPLES = 5
+_ANSWERS = "response"
+"""The phase whose answer the validator sends back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that went wrong with one call."""
+
+    recipe: str
+    version: str
+    cause: str
+    """`halted: schema_violation`, `failed`, `gate: evidence_required`, `retried`, `sent back`, `corrected`."""
+    at: str
+    call_id: str = ""
+    turn: str = ""
+    said: str = ""
+    """The error, the reason, or the person's own words."""
+
+
+@dataclass(slots=True)
+class FailureGroup:
+    """All failures of one recipe version with one cause; a few of them as examples, the newest."""
+
+    recipe: str
+    version: str
+    cause: str
+    count: int = 0
+    examples: list[Failure] = field(default_factory=list[Failure])
+
+    def add(self, failure: Failure) -> None:
+        self.count += 1
+        self.examples = sorted([*self.examples, failure], key=lambda one: one.at, reverse=True)[:_EXAMPLES]
+
+
+def find_failures(
+    records: Iterable[CallRecord],
+    interventions: Sequence[Intervention],
+    corrections: Sequence[Correction],
+    outcome: Callable[[CallRecord], TurnOutcome | None],
+) -> Iterator[Failure]:
+    """Each failure once: a call that halted a turn is told by its intervention alone. A stream, as long as the records are."""
+    halted = {one.call_id for one in interventions if one.call_id}
+    yield from (
+        Failure(i.recipe, i.recipe_version, f"halted: {i.type}", i.created_at, i.call_id, _turn_name(i.user_id, i.turn_id), i.message)
+        for i in interventions
+        if i.recipe
+    )
+    yield from (
+        Failure(c.recipe, c.recipe_version, "corrected", c.at, c.call_id, _turn_name(c.user_id, c.turn_id), c.said) for c in corrections
+    )
+    for record in records:
+        if record.call_id not in halted:
+            yield from _record_failures(record, outcome(record))
+
+
+def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
+    """By recipe, version and cause, the most frequent first."""
+    groups: dict[tuple[str, str, str], FailureGroup] = {}
+    for one in failures:
+        key = (one.recipe, one.version, one.cause)
+        groups.setdefault(key, FailureGroup(*key)).add(one)
+    return tuple(sorted(groups.values(), key=lambda group: (-group.count, group.recipe, group.version, group.cause)))
+
+
+def _record_failures(record: CallRecord, outcome: TurnOutcome | None) -> Iterator[Failure]:
+    turn = _turn_name(record.user_id, record.turn_id)
+
+    def made(cause: str, said: str) -> Failure:
+        return Failure(record.recipe, record.recipe_version, cause, record.timestamp, record.call_id, turn, said)
+
+    failed = [gate for gate, passed in record.gates.items() if not passed]
+    yield from (made(f"gate: {gate}", record.error) for gate in failed)
+    if not record.success and not failed:
+        yield made("failed", record.error)
+    if record.success and record.retries:
+        yield made("retried", f"{record.retries} retries before it passed")
+    if record.answered is False:
+        yield made("nothing found", "the answer says only that nothing was found, and was given sources")
+    if outcome is not None and outcome.sent_back and record.phase == _ANSWERS:
+        yield made("sent back", "the validator asked for another answer")
+
+
+def _turn_name(user: str, turn: str) -> str:
+    return f"{user}:{turn}" if turn else ""
+
+
+# The failures of a recipe as a brief for whoever edits its prompt, and chosen calls as tests. Knows texts; changes no prompt.
+
+_LONGEST_MESSAGE = 300
+"""Characters of what was said that a line shows."""
+
+
+def failure_brief(recipe: str, groups: Sequence[FailureGroup]) -> str:
+    """Markdown: causes with their number, the newest examples of each under it."""
+    if not groups:
+        return f"# {recipe}\n\nNothing went wrong with its calls.\n"
+    return f"# {recipe}\n" + "".join(_section(group) for group in groups)
+
+
+def _section(group: FailureGroup) -> str:
+    lines = "".join(f"- {line}\n" for line in _examples(group))
+    return f"\n## {group.cause}: {group.count} ({group.version or 'no version'})\n\n{lines}"
+
+
+def _examples(group: FailureGroup) -> Iterator[str]:
+    for one in group.examples:
+        said = " ".join(one.said.split())
+        where = ", ".join(part for part in (one.turn, one.call_id) if part)
+        yield f"{one.at} {where}: {said if len(said) <= _LONGEST_MESSAGE else f'{said[: _LONGEST_MESSAGE - 3]}...'}"
+
+
+def recipe_test_from_call(case: CallCase, *, name: str, facts: Sequence[str] = (), lacks: Sequence[str] = ()) -> RecipeTest:
+    """A kept call as a test of its recipe: it passes the gates, says the facts, and says nothing of what it must lack."""
+    expect = tuple(Expectation.model_validate({"lacks": text}) for text in lacks)
+    try:
+        plain = case.model_dump(exclude_defaults=True)
+        schema: dict[str, object] | None = None if facts or lacks else {}
+        return RecipeTest.model_validate({**plain, "name": name, "facts": tuple(facts), "expect": expect, "answer_schema": schema})
+    except ValueError as error:
+        raise InputError(f"test of {name}: {error}") from error

@@ -1,0 +1,148 @@
+"""The tests of a recipe, run on one version of it. Knows expectations and parsed answers; the call itself is the bench's."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, cast
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from jsonschema import Draft202012Validator
+
+from pandora_dagster.contracts.recipe_schema import Expectation, LoadedRecipe, RecipeTest
+from pandora_dagster.documents.citations import cited_labels
+from pandora_dagster.documents.model_output.answer_parser import strings
+from pandora_dagster.governance.dry_run import DryRunExecutor, DryRunResult
+
+_STEP = re.compile(r"([A-Za-z_]\w*)|\[(\d+)\]")
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeTestOutcome:
+    """One test of one version. Passed where `faults` is empty; each fault says what was found and what was expected."""
+
+    recipe: str
+    version: str
+    test: str
+    faults: tuple[str, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults
+
+
+async def run_recipe_tests(loaded: LoadedRecipe, tests: Sequence[RecipeTest], bench: DryRunExecutor) -> tuple[RecipeTestOutcome, ...]:
+    """Each test on this version, in order."""
+    bench.select_version(loaded)
+    outcomes: list[RecipeTestOutcome] = []
+    for test in tests:
+        done = await bench.run_case(test)
+        seconds = done.record.latency_ms / 1_000 if done.record else 0.0
+        outcomes.append(RecipeTestOutcome(loaded.path, loaded.version, test.name, tuple(find_faults(test, done)), seconds))
+    return tuple(outcomes)
+
+
+def find_faults(test: RecipeTest, done: DryRunResult) -> Iterator[str]:
+    """Why a test fails: what stopped the call, a gate, an expectation that does not hold, a fact that is gone."""
+    if done.result is None:
+        yield f"the call failed: {done.failure}"
+        return
+    yield from (f"gate {v.gate}: {v.reason}: expected it passed" for v in done.result.verdicts if not v.passed)
+    parsed, said = done.result.parsed, "\n".join(strings(done.result.parsed))
+    if test.answer_schema is not None:
+        validator: Any = Draft202012Validator(dict(test.answer_schema))  # half-typed library
+        yield from (f"answer_schema: {fault.json_path}: {fault.message}" for fault in validator.iter_errors(parsed))
+    for expectation in test.expect:
+        yield from unmet_expectations(expectation, parsed)
+    yield from (f"fact {fact!r} is not in the answer: expected it there" for fact in test.facts if fact not in said)
+
+
+def unmet_expectations(expectation: Expectation, parsed: object) -> Iterator[str]:
+    """Why an expectation does not hold; nothing where it does."""
+    found, where = _value_at(parsed, expectation.field), expectation.field or "answer"
+    if found is _MISSING:
+        yield f"{where}: not there: expected {_expectation_text(expectation)}"
+    elif not _holds(expectation, found):
+        yield f"{where}: {_short_value(found)}: expected {_expectation_text(expectation)}"
+
+
+def _holds(expectation: Expectation, found: object) -> bool:
+    word, wanted = expectation.word, getattr(expectation, expectation.word)
+    if word == "equals":
+        return found == wanted
+    if word == "one_of":
+        return found in wanted
+    if word == "contains":
+        return _contains(wanted, found)
+    if word == "lacks":
+        return not _contains(wanted, found)
+    if word == "matches":
+        return isinstance(found, str) and re.search(wanted, found) is not None
+    if word == "cites":
+        return isinstance(found, str) and set(wanted) <= set(cited_labels(found))
+    amount = _number(found)
+    return amount is not None and (amount >= wanted if word == "at_least" else amount <= wanted)
+
+
+def _contains(wanted: object, found: object) -> bool:
+    if isinstance(found, str):
+        return str(wanted) in found
+    if isinstance(found, Mapping):
+        return wanted in cast("Mapping[object, object]", found)
+    return isinstance(found, list) and wanted in cast("list[object]", found)
+
+
+def _number(found: object) -> float | None:
+    if isinstance(found, bool):
+        return None
+    if isinstance(found, (int, float)):
+        return float(found)
+    return float(len(cast("Sequence[object]", found))) if isinstance(found, (list, dict, str)) else None
+
+
+def _value_at(parsed: object, field: str) -> object:
+    """The value at `tasks[0].tool`, or a mark of its own where there is none."""
+    value = parsed
+    for name, index in _STEP.findall(field):
+        if name and isinstance(value, Mapping) and name in value:
+            value = cast("Mapping[str, object]", value)[name]
+        elif index and isinstance(value, list) and int(index) < len(cast("list[object]", value)):
+            value = cast("list[object]", value)[int(index)]
+        else:
+            return _MISSING
+    return value
+
+
+def _expectation_text(expectation: Expectation) -> str:
+    return f"{expectation.word} {_short_value(getattr(expectation, expectation.word))}"
+
+
+def _short_value(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+# Outcomes of recipe tests as JUnit XML, which build servers read. Knows the format; runs nothing.
+
+
+def junit_xml(outcomes: Sequence[RecipeTestOutcome]) -> str:
+    """One `testsuite` a recipe, one `testcase` a test, its faults as one `failure`."""
+    root = Element("testsuites", tests=str(len(outcomes)), failures=str(sum(not o.passed for o in outcomes)))
+    for recipe, of_recipe in groupby(outcomes, key=lambda outcome: outcome.recipe):
+        found = list(of_recipe)
+        suite = SubElement(root, "testsuite", name=recipe, tests=str(len(found)), failures=str(sum(not o.passed for o in found)))
+        for outcome in found:
+            case = SubElement(suite, "testcase", classname=f"{recipe}@{outcome.version}", name=_plain(outcome.test))
+            case.set("time", f"{outcome.seconds:.3f}")
+            if outcome.faults:
+                SubElement(case, "failure", message=_plain(outcome.faults[0])).text = _plain("\n".join(outcome.faults))
+    indent(root)
+    return tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Without the control characters that XML cannot hold, a model's answer can."""
+    return "".join(c for c in text if c in "\t\n\r" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff"))

@@ -1,0 +1,215 @@
+"""The days that a question means by `yesterday`, `last week` or `29 October`, seen from its own day. English and German.
+
+Knows calendars and date terms (`text.dates`); knows nothing of who said what when: the year of a day that has none is the index's to find.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from pandora_dagster.language.dates import MONTH_WORD, WEEKDAYS, months_named, names_year
+
+_MOMENTS = {
+    "today": 0,
+    "tonight": 0,
+    "yesterday": -1,
+    "last night": -1,
+    "day before yesterday": -2,
+    "heute": 0,
+    "gestern": -1,
+    "vorgestern": -2,
+}
+_TAGE = ("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag")
+_WEEKDAY = {**{name: at for at, name in enumerate(WEEKDAYS)}, **{name: at for at, name in enumerate(_TAGE)}, "sonnabend": 5}
+_UNITS = {"day": "day", "week": "week", "month": "month", "year": "year", "tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
+_COUNTED = ("a an one ein einem einer eine", "two zwei", "three drei", "four vier", "five fünf", "six sechs", "seven sieben", "eight acht")
+_COUNTS = {word: count for count, words in enumerate(_COUNTED, 1) for word in words.split()}
+_VAGUE = {"couple of": 2, "few": 3, "paar": 3}
+_NUMBER = rf"(?P<count>\d{{1,3}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
+_MOMENT = re.compile(rf"\b(?:{'|'.join(sorted(_MOMENTS, key=len, reverse=True))})\b")
+_AGO = re.compile(
+    rf"\b{_NUMBER} (?P<unit>day|week|month|year)s? ago\b"
+    rf"|\bvor {_NUMBER.replace('count', 'zahl')} (?P<einheit>tag|woche|monat|jahr)(?:en|e|n)?\b"
+)
+_GERMAN_LAST = r"(?:letzt|vorig|vergangen)e[nrsm]?"
+_PART = rf"(?! (?:(?:of|des)\b|(?:in|im|vom|von) (?:(?:{MONTH_WORD})\b|(?:\d{{4}})\b)))"
+"""What follows is no whole whose last part is meant: `the last week of May` is not last week."""
+_LAST = re.compile(
+    rf"\b(?:(?P<last>last|previous|this past|past(?= (?:weekend|{'|'.join(WEEKDAYS)}))|{_GERMAN_LAST})|this|diese[nrsm]?)"
+    rf" (?P<what>weekend|wochenende|week|month|year|woche|monat|jahr|{'|'.join(_WEEKDAY)})(?:(?<=jahr)es|(?<=monat)s|(?<=ende)s)?\b{_PART}"
+)
+_STRETCH = re.compile(
+    rf"\b(?:last|past|previous|{_GERMAN_LAST}) (?P<number>\d{{1,3}}|{'|'.join(sorted(_COUNTS | _VAGUE, key=len, reverse=True))})"
+    rf" (?P<many>day|week|month|year|tag|woche|monat|jahr)(?:en|e|s|n)?\b{_PART}"
+    rf"|(?:\b(?:in|over|during|within|for) the (?:last|past)|(?<!this )\bpast) (?P<one>week|month|year)\b{_PART}"
+)
+_ORDINAL = r"(?:st|nd|rd|th)?"
+_DATED = re.compile(
+    rf"\b(?:(?P<day>\d{{1,2}})(?:{_ORDINAL}|\.)(?: of)? (?P<month>{MONTH_WORD})\b"
+    rf"|(?P<monat>{MONTH_WORD})\b\.? (?P<tag>\d{{1,2}}){_ORDINAL}\b)"
+    r"(?:\.?,? (?P<year>(?:19|20)\d\d)\b)?"
+)
+"""A day of a month, with its year or without."""
+_TALKED = re.compile(
+    r"\b(?:discuss(?:ed|ions?)?|talk(?:ed)?|sp(?:eak|oke|oken)|conversations?|chat(?:s|ted)?"
+    r"|(?:i|we|you) (?:say|said|tell|told|mention(?:ed)?|ask(?:ed)?)"
+    r"|(?:be|ge)sprochen|sprachen|geredet|gesagt|erzählt|gespräch\w*|unterh[aie]lt\w*|unterhielten)\b",
+    re.IGNORECASE,
+)
+"""What was said: beside it a date is that of the talk, not of what was talked about."""
+_BEFORE_DAYS = re.compile(r"(?:\b(?:in|on|at|of|from|over|during|within|for|since|the|im|am|vom|seit|den|der)\s+)+$", re.IGNORECASE)
+_LEAP_YEARS = 9
+"""Within so many years every day of the calendar comes."""
+_MOST_DAYS = 62
+"""A longer stretch is told by its months."""
+
+
+def relative_day_terms(query: str, today: date) -> tuple[str, ...]:
+    """The date terms of the days that the query names by their distance from `today`; each once, () where it names none.
+
+    A week runs from Monday to Sunday; `last Friday` is the latest before today, `last weekend` the one before this week's.
+    A stretch (`in the last 3 days`) reaches up to today.
+    """
+    terms: list[str] = []
+    for found in _named(" ".join(query.lower().split())):
+        try:
+            terms += _terms(found, today)
+        except (OverflowError, ValueError):
+            continue
+    return tuple(dict.fromkeys(terms))
+
+
+def query_day_terms(query: str, today: date) -> tuple[str, ...]:
+    """As `said_days`, and the days of a talk that the query names by their date: one without a year is the newest up to `today`."""
+    dated = tuple(term for found in _talk_days(" ".join(query.lower().split())) for term in _dated(found, today))
+    return tuple(dict.fromkeys((*relative_day_terms(query, today), *dated)))
+
+
+def strip_days(query: str) -> str:
+    """The query without the words that name such days: what it asks, whenever that was."""
+    text = " ".join(query.split())
+    lower = text.lower()
+    for found in sorted((*_named(lower), *_talk_days(lower)), key=lambda found: -found.start()) if len(text) == len(lower) else ():
+        text = _BEFORE_DAYS.sub("", text[: found.start()]) + text[found.end() :]
+    return " ".join(text.split())
+
+
+def refers_to_past(query: str) -> bool:
+    """Whether a day that the query names lies behind it: `today` and `this week` may be asked about for what is planned."""
+    present = ("this ", "diese", "today", "tonight", "heute")
+    text = " ".join(query.lower().split())
+    return bool(_talk_days(text)) or any(not m[0].startswith(present) or m[0].startswith("this past") for m in _named(text))
+
+
+def yearless_days(query: str) -> tuple[str, ...]:
+    """`10-29` or `10` for every day or month that the query names without a year; () where it names one."""
+    if names_year(query):
+        return ()
+    return tuple(dict.fromkeys(f"{month:02d}-{day:02d}" if day else f"{month:02d}" for month, day in months_named(query)))
+
+
+def day_ranges(terms: tuple[str, ...]) -> tuple[str, ...]:
+    """Date terms as people read them: days that follow each other as `2026-11-09 to 2026-11-15`, a month `2026-10`, a year `2025`."""
+    days = [term.removeprefix("@") for term in terms]
+    runs: list[list[str]] = []
+    for day in sorted(days):
+        follows = bool(runs) and len(day) == len(runs[-1][-1]) == 10 and date.fromisoformat(day) - date.fromisoformat(runs[-1][-1])
+        if follows == timedelta(1):
+            runs[-1].append(day)
+        else:
+            runs.append([day])
+    return tuple(f"{run[0]} to {run[-1]}" if len(run) > 1 else run[0] for run in runs)
+
+
+def is_in_ranges(day: str, told: tuple[str, ...]) -> bool:
+    """Whether an ISO day is one of those that `told_days` says."""
+    return any(first <= day[: len(first)] <= (last or first) for first, _, last in (one.partition(" to ") for one in told) if day)
+
+
+def _named(text: str) -> Iterator[re.Match[str]]:
+    for form in (_MOMENT, _AGO, _LAST, _STRETCH):
+        yield from form.finditer(text)
+
+
+def _talk_days(text: str) -> list[re.Match[str]]:
+    return list(_DATED.finditer(text)) if _TALKED.search(text) else []
+
+
+def _terms(found: re.Match[str], today: date) -> tuple[str, ...]:
+    if found.re is _MOMENT:
+        return _days(today + timedelta(_MOMENTS[found[0]]), 1)
+    if found.re is _AGO:
+        return _before(today, _count(found["count"] or found["zahl"]), _UNITS[found["unit"] or found["einheit"]])
+    if found.re is _LAST:
+        return _last(today, found["what"], before=bool(found["last"]))
+    return _stretch(today, _count(found["number"] or "1"), _UNITS[found["many"] or found["one"]])
+
+
+def _dated(found: re.Match[str], today: date) -> tuple[str, ...]:
+    """() for a day that no such year has."""
+    named = months_named(found[0].title())
+    year, (month, day) = int(found["year"] or today.year), named[0] if named else (0, 0)
+    for one in (year,) if found["year"] else range(year, max(year - _LEAP_YEARS, 1), -1):
+        try:
+            said = date(one, month, day)
+        except ValueError:
+            continue
+        if found["year"] or said <= today:
+            return _days(said, 1)
+    return ()
+
+
+def _count(word: str) -> int:
+    return int(word) if word.isdigit() else (_COUNTS | _VAGUE)[word]
+
+
+def _last(today: date, what: str, *, before: bool) -> tuple[str, ...]:
+    if what in _WEEKDAY:
+        away = (today.weekday() - _WEEKDAY[what]) % 7
+        return _days(today - timedelta(away or 7 * before), 1)
+    if what in ("weekend", "wochenende"):
+        return _days(today - timedelta(today.weekday() + 7 * before - 5), 2)
+    return _before(today, int(before), _UNITS[what])
+
+
+def _before(today: date, count: int, unit: str) -> tuple[str, ...]:
+    """The day, week, month or year that lies `count` of them back."""
+    if unit == "year":
+        return (f"@{today.year - count:04d}",) if count < today.year else ()
+    if unit == "month":
+        months = today.year * 12 + today.month - 1 - count
+        return (f"@{months // 12:04d}-{months % 12 + 1:02d}",) if months >= 12 else ()
+    if unit == "week":
+        return _days(today - timedelta(7 * count + today.weekday()), 7)
+    return _days(today - timedelta(count), 1)
+
+
+def _stretch(today: date, count: int, unit: str) -> tuple[str, ...]:
+    """Everything from `count` of the unit ago up to today."""
+    days = count * {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
+    if unit in ("day", "week") and days <= _MOST_DAYS:
+        return _days(today - timedelta(days), days + 1)
+    if unit == "year":
+        return tuple(term for back in range(min(count, today.year - 1) + 1) for term in _before(today, back, "year"))
+    first = today - timedelta(days)
+    return tuple(
+        term for back in range((today.year - first.year) * 12 + today.month - first.month + 1) for term in _before(today, back, "month")
+    )
+
+
+def _days(first: date, count: int) -> tuple[str, ...]:
+    return tuple(f"@{first + timedelta(ahead):%Y-%m-%d}" for ahead in range(count))
+
+
+_LINE = "Days that the query names: "
+
+
+def days_line(told: tuple[str, ...]) -> str:
+    """What a document says of the days; "" where there are none."""
+    return _LINE + ", ".join(told) if told else ""
+
+
+def read_days_line(document: str) -> tuple[str, ...]:
+    """The days of a document's own line before everything else that it says; () where it has none."""
+    first = document.partition("\n")[0]
+    return tuple(first.removeprefix(_LINE).split(", ")) if first.startswith(_LINE) else ()

@@ -1,0 +1,54 @@
+"""Irregular forms of English words and the words they belong to. Knows the list of a grammar; knows nothing of stems.
+
+A stemmer cuts endings, so `went` and `go` or `children` and `child` stay strangers to it.
+"""
+
+import re
+from unicodedata import decomposition
+
+# One spelling for words that are written in several: with accents and without, umlauts typed as two letters. Knows no stems.
+
+_PLAIN = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
+_TYPED = re.compile(r"(?<![aeouq])([aou])e(?=[b-df-hj-np-tv-z])")
+"""Two letters that may be an umlaut: not in `queue` or `blue`."""
+
+
+def unaccented(word: str) -> str:
+    """A lower-case word with Latin letters alone where it has accents over them: `krüger` is `kruger`; other scripts stay."""
+    return word if word.isascii() else "".join(map(_base, word.translate(_PLAIN)))
+
+
+def umlauts_undone(word: str) -> str:
+    """`krueger` as `kruger`; the word itself where it has no such two letters."""
+    return _TYPED.sub(r"\1", word) if "e" in word else word
+
+
+def _base(sign: str) -> str:
+    """The letter under the accents of a composed Latin letter."""
+    while not sign.isascii() and (parts := decomposition(sign)) and not parts.startswith("<"):
+        base = chr(int(parts.split()[0], 16))
+        if not (base.isascii() or decomposition(base)):
+            break
+        sign = base
+    return sign
+
+
+_FORMS = """
+arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; become became; begin began begun; bend bent; bind bound;
+bite bit bitten; bleed bled; blow blew blown; break broke broken; breed bred; bring brought; build built; burn burnt; buy bought;
+catch caught; choose chose chosen; cling clung; come came; creep crept; deal dealt; dig dug; draw drew drawn; dream dreamt;
+drink drank drunk; drive drove driven; eat ate eaten; fall fell fallen; feed fed; feel felt; fight fought; find found; flee fled;
+fling flung; fly flew flown; forbid forbade forbidden; forget forgot forgotten; forgive forgave forgiven; freeze froze frozen;
+give gave given; grow grew grown; hang hung; hear heard; hide hid hidden; hold held; keep kept; kneel knelt; know knew known;
+lay laid; lead led; leap leapt; learn learnt; leave left; lend lent; lie lain; light lit; lose lost; make made; mean meant; meet met;
+overcome overcame; pay paid; ride rode ridden; ring rang rung; rise rose risen; run ran; say said; see saw seen; seek sought;
+sell sold; send sent; sew sewn; shake shook shaken; shine shone; shoot shot; show shown; shrink shrank shrunk; sing sang sung;
+sink sank sunk; sit sat; sleep slept; slide slid; speak spoke spoken; spend spent; spin spun; spring sprang sprung; stand stood;
+steal stole stolen; stick stuck; sting stung; strike struck; strive strove striven; swear swore sworn; sweep swept; swell swollen;
+swim swam swum; swing swung; take took taken; teach taught; tear tore torn; tell told; think thought; throw threw thrown;
+understand understood; wake woke woken; wear wore worn; weave wove woven; weep wept; win won; withdraw withdrew withdrawn;
+write wrote written; man men; woman women; child children; foot feet; tooth teeth; mouse mice; goose geese; person people;
+life lives; wife wives; knife knives; leaf leaves; shelf shelves; half halves; wolf wolves; self selves; loaf loaves; thief thieves
+"""
+IRREGULAR_BASES: dict[str, str] = {form: line.split()[0] for line in _FORMS.split(";") for form in line.split()[1:]}
+"""Irregular form -> the word it belongs to. Forms that are as often a word of their own (`bound`, `ground`) are few and kept."""

@@ -1,0 +1,1 @@
+"""What every phase shares: its context, its dependencies, its report, halts, size limits."""

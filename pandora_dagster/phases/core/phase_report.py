@@ -1,0 +1,113 @@
+"""What a phase's run comes to: its report for people, and the part of it that the manifest keeps."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pandora_dagster.contracts.enums import InterventionType
+from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.model_calls import CallRecord, CallResult, token_alarm
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
+
+# What one phase reports to whoever ran it: Dagster, the command line, a test. Shapes only.
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReport:
+    """One run of one phase of one turn.
+
+    `skipped`: the turn took the other branch, nothing was written. `halt`: the turn stopped here, the intervention is
+    written and the manifest says `halted`. `verdicts` holds the worst verdict per gate over the phase's calls.
+    """
+
+    phase: str
+    key: TurnKey
+    manifest: Manifest
+    section: str = ""
+    """The Markdown that the phase wrote into context.md, or shows where it writes none."""
+    calls: tuple[CallRecord, ...] = ()
+    verdicts: tuple[GateVerdict, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further numbers and tables (lists of flat mappings) to display."""
+    skipped: bool = False
+    halt: Intervention | None = None
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the turn's answer, or its question back, is there with this phase."""
+        return self.phase in _ANSWER_PHASES and not self.skipped and self.halt is None
+
+
+_ANSWER_PHASES = ("saved_turn", "clarification", "plan_clarification")
+
+
+_log = logging.getLogger(__name__)
+_GATE_OF = {
+    InterventionType.SCHEMA_VIOLATION: "schema_validation",
+    InterventionType.LOW_CONFIDENCE: "confidence_threshold",
+    InterventionType.MISSING_EVIDENCE: "evidence_required",
+    InterventionType.TIMEOUT: "timeout_ms",
+    InterventionType.FACT_LOSS: "facts_preserved",
+}
+"""Why a turn halted -> the gate that shows it."""
+
+
+def worst_verdicts(verdicts: Sequence[GateVerdict]) -> tuple[GateVerdict, ...]:
+    """One verdict a gate: the failed one where any call failed it, else the lowest value."""
+    worst: dict[str, GateVerdict] = {}
+    for verdict in verdicts:
+        known = worst.get(verdict.gate)
+        if known is None or _rank(verdict) < _rank(known):
+            worst[verdict.gate] = verdict
+    return tuple(worst.values())
+
+
+def _rank(verdict: GateVerdict) -> tuple[bool, float]:
+    return (verdict.passed, verdict.value if verdict.value is not None else 1.0)
+
+
+def build_report(
+    ctx: PhaseContext, turn: Turn, written: PhaseOutput, verdicts: tuple[GateVerdict, ...], *, halt: Intervention | None = None
+) -> PhaseReport:
+    """The report of a phase that ran, halted or not."""
+    if halt and (gate := _GATE_OF.get(halt.type)):
+        verdicts = worst_verdicts([*verdicts, GateVerdict(gate, False, halt.message)])  # pyright: ignore[reportArgumentType] - the table holds gate names only
+    shown = "\n\n".join(ContextDocument.parse(turn.context).body(n) for n in sorted(written.sections)) or written.shown
+    calls = tuple(r.record for r in ctx.results)
+    facts = {**written.facts, **(_turn_usage(ctx) if calls else {})}
+    return PhaseReport(ctx.phase, turn.key, turn.manifest, shown, calls, verdicts, facts, halt=halt)
+
+
+def _turn_usage(ctx: PhaseContext) -> dict[str, Any]:
+    """What the turn took so far, compressions included, and the alarm where that is over what is expected of one."""
+    spent = ctx.deps.calls.usage(ctx.turn.key, ctx.turn.manifest.revision, phase=ctx.phase)
+    facts: dict[str, Any] = {"turn_tokens": spent.tokens, **({"turn_cost": spent.cost} if spent.cost else {})}
+    if alarm := token_alarm(spent.tokens):
+        facts["turn_tokens_alarm"] = alarm
+        if not token_alarm(spent.earlier):
+            _log.warning("%s: %s: %s", ctx.turn.key, ctx.phase, alarm)
+    return facts
+
+
+def manifest_report(results: Sequence[CallResult], verdicts: Sequence[GateVerdict], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Per call the figures people ask for, the gates, and the phase's own facts."""
+    calls = [
+        {
+            "call_id": r.record.call_id,
+            "recipe": r.record.recipe,
+            "prompt": r.record.prompt_version,
+            "layer": r.record.model_layer.value,
+            "model": r.record.model,
+            "tokens": r.record.tokens.total,
+            "budget": r.record.tokens.budget,
+            "latency_ms": round(r.record.latency_ms, 1),
+            "retries": r.record.retries,
+        }
+        for r in results
+    ]
+    return {"calls": calls, "gates": {v.gate: v.passed for v in verdicts}, "facts": dict(facts)}

@@ -1,0 +1,119 @@
+"""What happens to context.md where one phase ends and the next has not begun (001 section 7): sections and document reported for
+their budgets, originals kept beside. Phases report; `execution` decides (DECISIONS 8).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pandora_dagster.contracts.compression_results import CompressionInput, CompressionReport
+from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.contracts.turns import PhaseRecord, Turn
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
+from pandora_dagster.retrieval.turn_row import ANSWER_SECTION, RESPONSE_FILE
+
+_KINDS = {2: ContentType.PRIOR_TURN, 4: ContentType.TOOL_RESULT}
+VALIDATION_SECTION = 6
+"""The answer stays whole in context.md until section 6 has judged it (001 section 7); then its budget holds, beside response.md."""
+_ANSWER_LINK = f"Whole answer: `{RESPONSE_FILE}`"
+_LONGEST_SHOWN = 20_000
+"""Characters of a text before and after compression that a report shows whole; longer ones are named by their documents."""
+
+
+def whole_section_file(number: int) -> str:
+    """The document that keeps section `number` as it was before its first compression; the answer has one from the start."""
+    return RESPONSE_FILE if number == ANSWER_SECTION else f"section_{number}_whole.md"
+
+
+def _with_answer_link(text: str) -> str:
+    """A compressed answer with the way to the whole one."""
+    return text if text.endswith(_ANSWER_LINK) else f"{text}\n\n{_ANSWER_LINK}"
+
+
+async def fit_sections(ctx: PhaseContext, written: PhaseOutput) -> PhaseOutput:
+    """Level 1: what the phase wrote, each section within its budget; the whole text goes into a document of its own."""
+    if ctx.deps.summarizer is None:
+        return written
+    sections, files = dict(written.sections), dict(written.files)
+    due = {n: body for n, body in written.sections.items() if n != ANSWER_SECTION}
+    if VALIDATION_SECTION in due:
+        due[ANSWER_SECTION] = written.sections.get(ANSWER_SECTION, ctx.context_document.body(ANSWER_SECTION))
+    for number, body in due.items():
+        shrunk = await ctx.deps.summarizer.fit_section(number, _section_content(number, body, ""), site=ctx.site)
+        text = ctx.record_compression(shrunk)
+        if shrunk.report:
+            sections[number] = _with_answer_link(text) if number == ANSWER_SECTION else text
+            files |= {} if number == ANSWER_SECTION else {whole_section_file(number): body}
+    return replace(written, sections=sections, files=files)
+
+
+async def fit_document(ctx: PhaseContext, latest: Iterable[int], owners: Mapping[str, int]) -> Turn:
+    """Level 2: the committed turn with context.md back under its limit. Each original belongs to the phase that wrote its section.
+
+    `owners`: phase -> the section that it writes.
+    """
+    turn, newest = ctx.turn, max(latest, default=0)
+    if ctx.deps.summarizer is None:
+        return turn
+    document, total = ContextDocument.parse(turn.context), ctx.deps.counter.count(turn.context)
+    is_validated = bool(document.body(VALIDATION_SECTION))
+    numbered = [s.number for s in document.sections if s.number and (is_validated or s.number != ANSWER_SECTION)]
+    sections = {n: _section_content(n, document.body(n), turn.files.get(whole_section_file(n), "")) for n in numbered}
+    shrunk = await ctx.deps.summarizer.fit_document(sections, total=total, latest=newest, site=ctx.site)
+    for number, settled in shrunk.items():
+        text = ctx.record_compression(settled)
+        if settled.report is None:
+            continue
+        owner = next((p for p in reversed(turn.manifest.phases) if owners.get(p.phase) == number), turn.manifest.phases[-1])
+        turn = _replace_section(ctx, turn, owner, sections[number], number, _with_answer_link(text) if number == ANSWER_SECTION else text)
+    return turn
+
+
+def compression_rows(reports: Sequence[CompressionReport]) -> Mapping[str, Any]:
+    """The figures of a phase's compressions, as the manifest keeps them; {} where there was none."""
+    return {"compressions": [_compression_row(r) for r in reports]} if reports else {}
+
+
+def compression_facts(reports: Sequence[CompressionReport]) -> Mapping[str, Any]:
+    """All that a phase's report shows of its compressions: figures, the table of facts, the texts before and after."""
+    if not reports:
+        return {}
+    return {
+        **compression_rows(reports),
+        "compressed_facts": [{"document": r.document, **row} for r in reports for row in r.facts],
+        "compression_before": "\n\n".join(_report_text(r, r.before) for r in reports),
+        "compression_after": "\n\n".join(_report_text(r, r.after) for r in reports),
+        "compression_tokens_before": sum(r.tokens_before for r in reports),
+        "compression_tokens_after": sum(r.tokens_after for r in reports),
+        "compression_invocations": len(reports),
+    }
+
+
+def _section_content(number: int, body: str, original: str) -> CompressionInput:
+    text = body.rstrip().removesuffix(_ANSWER_LINK).rstrip() if number == ANSWER_SECTION else body
+    return CompressionInput(text, whole_section_file(number), _KINDS.get(number, ContentType.GENERIC), original=original)
+
+
+def _replace_section(ctx: PhaseContext, turn: Turn, owner: PhaseRecord, content: CompressionInput, number: int, text: str) -> Turn:
+    """One section replaced in one commit, in the name of the phase that wrote it; its record says so."""
+    context = ContextDocument.parse(turn.context).with_section(number, text).render()
+    files = {} if content.name in turn.files else {content.name: content.text}
+    known = owner.report.get("facts", {})
+    rows = [*known.get("compressions", ()), *(_compression_row(r) for r in ctx.compressions if r.document == content.name)]
+    report = {**owner.report, "facts": {**known, "compressions": rows}}
+    return ctx.deps.turns.commit(turn, phase=owner.model_copy(update={"files": {}, "report": report}), context=context, files=files)
+
+
+def _compression_row(report: CompressionReport) -> dict[str, Any]:
+    counts = {name: n for name, n in report.counts.items() if name != "total"}
+    figures = {"tokens_before": report.tokens_before, "tokens_after": report.tokens_after, "ratio": report.ratio}
+    told = {name: getattr(report, name) for name in ("document", "recipe", "recipe_version", "prompt_hash", "runtime", "model", "call_id")}
+    deferred = {"deferred": report.deferred} if report.deferred else {}
+    checks = {verdict.gate: verdict.passed for verdict in report.verdicts}
+    return {**told, **figures, "facts": report.counts["total"], **counts, **checks, **deferred}
+
+
+def _report_text(report: CompressionReport, text: str) -> str:
+    shown = text if len(text) <= _LONGEST_SHOWN else f"{len(text)} characters, in {report.document}"
+    return f"**{report.document}**\n\n{shown}"

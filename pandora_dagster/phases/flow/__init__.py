@@ -1,0 +1,1 @@
+"""The flow of a turn: the table of phases, and how one of them runs."""

@@ -1,0 +1,76 @@
+"""What a person can do about a turn that halted: give the answer that the model did not, or end the turn. Knows the flow; asks nobody.
+
+A retry needs nothing of its own: the phase runs again, with what is in production now.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
+from pandora_dagster.contracts.interventions import Intervention
+from pandora_dagster.contracts.model_calls import CallRequest, CallResult
+from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog, RecipeExecutor
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.errors import InputError
+from pandora_dagster.phases.core import turn_indexing
+from pandora_dagster.phases.core.dependencies import PhaseDependencies
+from pandora_dagster.phases.flow.turn_flow import remaining_phases
+
+
+@dataclass(slots=True)
+class ManualAnswerExecutor:
+    """The Executes port, in which the first call of the halted phase and recipe has a person's answer."""
+
+    execution: RecipeExecutor
+    cookbook: RecipeCatalog
+    intervention: Intervention
+    answer: str
+    given: bool = field(default=False)
+
+    async def call(self, request: CallRequest) -> CallResult:
+        if not self.given and self._is_target(request):
+            self.given = True
+            request = replace(request, by_hand=self.answer)
+        return await self.execution.call(request)
+
+    def _is_target(self, request: CallRequest) -> bool:
+        if request.site.phase != self.intervention.phase:
+            return False
+        return self.cookbook.get(request.recipe, request.mode).name == self.intervention.recipe
+
+
+def require_open(intervention: Intervention) -> None:
+    """Raises InputError for an intervention about which something was done."""
+    if intervention.resolution_notice:
+        raise InputError(f"{intervention.resolution_notice}: expected an open one", hint="pandora interventions list names those that are")
+
+
+def with_manual_answer(deps: PhaseDependencies, intervention: Intervention, answer: str) -> tuple[PhaseDependencies, ManualAnswerExecutor]:
+    """The kit with which the halted turn goes on with a person's answer, and what tells whether it was given.
+
+    Raises InputError where no call halted it, and where the phase that halted is done.
+    """
+    require_open(intervention)
+    if not intervention.recipe or not intervention.call_id:
+        told = f"intervention {intervention.id}: {intervention.type}: no call of a recipe halted it"
+        raise InputError(f"{told}: expected one that an answer can mend", hint="mend what its message names, then --retry")
+    manifest = deps.turns.manifest(TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id)))
+    if intervention.phase not in remaining_phases(manifest):
+        raise InputError(f"intervention {intervention.id}: {intervention.phase} is done since: expected one that is left to do")
+    if not answer.strip():
+        raise InputError("answer: empty: expected what the model should have answered")
+    given = ManualAnswerExecutor(deps.execution, deps.cookbook, intervention, answer)
+    return replace(deps, execution=given), given
+
+
+def abandon_turn(key: TurnKey, deps: PhaseDependencies) -> Manifest:
+    """End a halted turn without an answer. Raises InputError for one that did not halt: an answer that stands is not taken back."""
+    with deps.turns.lock(key):
+        turn = deps.turns.load(key)
+        if turn.manifest.state is TurnState.ABANDONED:
+            return turn.manifest
+        if turn.manifest.state is not TurnState.HALTED:
+            raise InputError(f"{key}: the turn is {turn.manifest.state}: expected one that halted")
+        ended = deps.turns.commit(turn, phase=None, state=TurnState.ABANDONED)
+        turn_indexing.index_turn(deps, ended)
+        return ended.manifest

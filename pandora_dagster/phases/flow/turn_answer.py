@@ -1,0 +1,45 @@
+"""What a person gets from a finished turn: its answer and where its citations lead."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.phases.core.dependencies import PhaseDependencies
+from pandora_dagster.phases.steps.turn_completion import citations
+from pandora_dagster.retrieval.turn_row import whole_answer
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAnswer:
+    """The answer of a turn; of one that was clarified, its question back; empty for one that halted before it."""
+
+    key: TurnKey
+    state: TurnState
+    response: str
+    citations: tuple[Mapping[str, Any], ...]
+    """Each with `label`, `turn_id` ("" for stored memory) and the absolute `path` of its document."""
+    intervention: str | None
+
+
+def _cited_file(deps: PhaseDependencies, key: TurnKey, home: Path, path: str) -> str:
+    """The file that a cited path leads to: logical ids are resolved by their stores (DECISIONS 20)."""
+    if path.startswith("notes/"):
+        return deps.notes.path(key.user, path) or path
+    if path.startswith(("research_cache/", "webpage_cache/")):
+        return deps.sources.path(key.user, path) or path
+    return str(home / path)
+
+
+def read_answer(deps: PhaseDependencies, key: TurnKey) -> TurnAnswer:
+    """Read a turn's answer and resolve each citation to its document."""
+    turn = deps.turns.load(key)
+    home = Path(deps.turns.path(key)).parent.parent
+    if turn.manifest.revision:
+        home = home.parent.parent
+    cited = tuple({**c, "path": _cited_file(deps, key, home, str(c["path"]))} for c in citations(turn))
+    answer = whole_answer(ContextDocument.parse(turn.context), turn.files)
+    return TurnAnswer(key, turn.manifest.state, answer, cited, turn.manifest.intervention)

@@ -1,0 +1,160 @@
+"""Earlier turns as a call sees them: one JSON line per turn, offered as items to choose from (004 section 4.1)."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.model_calls import InputDocument, Item
+from pandora_dagster.contracts.turns import TurnRow
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.language.relative_days import days_line
+from pandora_dagster.phases.core.dependencies import PhaseDependencies
+from pandora_dagster.phases.core.phase_context import PhaseContext, json_line
+from pandora_dagster.phases.core.turn_indexing import current_row
+from pandora_dagster.phases.gather.retrieval_scope import crosses_sessions
+
+RECENT_TURNS = 20
+"""How many turn summaries are offered by age alone (004 section 4.1)."""
+_QUESTION_WORTH = 1e12
+"""Above what any score is worth: the question that the turn answers stays, whatever else must go."""
+MOST_LISTED = 200
+"""Of how many of a session's newest turns a phase says how they went."""
+_PROTECTED_WORTH = 1e9
+CONVERSATION_ITEM = "summary of the conversation"
+"""The name of the item that stands for all turns that are rolled up."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInclusion:
+    """How an earlier turn of the session went into a call, and why."""
+
+    number: int
+    how: str
+    """`whole`, `summary`, `rolled up` or `left out`."""
+    why: str
+
+
+def recent_turns(ctx: PhaseContext) -> tuple[TurnRow, ...]:
+    """The person's turns before this one, newest last."""
+    key = ctx.turn.key
+    session = None if crosses_sessions(ctx) else ctx.turn.manifest.session_id
+    rows = ctx.deps.index.rows(key.user, session=session, before=key.number, limit=RECENT_TURNS)
+    return tuple(r for row in rows if (r := current_row(ctx.deps, row)).summary)
+
+
+def session_turns(ctx: PhaseContext, *, limit: int | None = MOST_LISTED) -> tuple[TurnRow, ...]:
+    """The session's turns before this one, newest last; an unfinished turn has nothing to remember yet."""
+    key, session = ctx.turn.key, ctx.turn.manifest.session_id
+    rows = ctx.deps.index.rows(key.user, session=session, before=key.number, limit=limit)
+    return tuple(r for row in rows if (r := current_row(ctx.deps, row)).summary)
+
+
+def summaries_document(
+    rows: Iterable[TurnRow],
+    *,
+    session: str,
+    scores: dict[int, float] | None = None,
+    protected: Collection[int] = (),
+    days: tuple[str, ...] = (),
+) -> InputDocument:
+    """The document `turn_summaries`: newest last; kept are `protected` turns, then by score, then by session, then by age.
+
+    `days`: those that the query names, told before the turns.
+    """
+    known = scores or {}
+    items: list[Item] = []
+    for place, row in enumerate(sorted(rows, key=lambda r: r.number)):
+        worth = known.get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
+        worth += _PROTECTED_WORTH if row.number in protected else 0.0
+        items.append(Item(_summary_line(row), worth, f"turn {row.number}"))
+    return InputDocument("turn_summaries", items=tuple(items), header=days_line(days))
+
+
+def window_facts(told: Sequence[TurnInclusion], left_out: Collection[str]) -> dict[str, Any]:
+    """The table `window` of a phase: turns of the session, neighbours of one kind in one row.
+
+    `left_out`: items the call had no room for.
+    """
+    names = item_names(told)
+    seen = [TurnInclusion(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in told]
+    groups = [(how, why, [t.number for t in group]) for (how, why), group in groupby(seen, key=lambda t: (t.how, t.why))]
+    rows = [{"turn": number_ranges(numbers), "how": how, "why": why} for how, why, numbers in groups]
+    return {"window": rows} if rows else {}
+
+
+def item_names(told: Sequence[TurnInclusion]) -> dict[int, str]:
+    """Turn of the window -> the name of the item that carries it in a call."""
+    return {t.number: CONVERSATION_ITEM if t.how == "rolled up" else f"turn {t.number}" for t in told}
+
+
+def summary_facts(rows: Iterable[TurnRow], offered: InputDocument, left_out: Collection[str]) -> dict[str, Any]:
+    """`window_facts` of a call that sees summaries alone: of the session's `rows` those in `offered`."""
+    names = {item.name for item in offered.items}
+    told = [_inclusion(row.number, f"turn {row.number}" in names) for row in rows]
+    return window_facts(told, left_out)
+
+
+def earlier_turns(ctx: PhaseContext) -> tuple[int, ...]:
+    """The session's earlier turns, ascending and at most the newest `TOLD`, as an earlier phase of this turn wrote them down."""
+    reports = (phase.report.get("facts", {}).get("window", ()) for phase in ctx.turn.manifest.phases)
+    rows = next((rows for rows in reports if rows), ())
+    return tuple(sorted(number for row in rows for number in _parse_ranges(str(row["turn"]))))
+
+
+def _parse_ranges(text: str) -> Iterable[int]:
+    """What `ranges` wrote, as numbers."""
+    for run in text.split(", "):
+        first, _, last = run.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def number_ranges(numbers: Sequence[int]) -> str:
+    """`1-3, 7` for 1, 2, 3, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def _inclusion(number: int, is_offered: bool) -> TurnInclusion:
+    return (
+        TurnInclusion(number, "summary", "among the turns offered")
+        if is_offered
+        else TurnInclusion(number, "left out", "older, and not among the best matches")
+    )
+
+
+def _summary_line(row: TurnRow) -> str:
+    return json_line(
+        {
+            "turn_id": row.number,
+            "timestamp": row.created_at,
+            "summary": row.summary,
+            "topics": list(row.topics),
+            "session": row.session_id,
+            "state": row.state.value,
+        }
+    )
+
+
+def open_question(deps: PhaseDependencies, user: str, session: str) -> str | None:
+    """The turn id of the session's last turn where that one asked the person back (DECISIONS 11)."""
+    last = [current_row(deps, row) for row in deps.index.rows(user, session=session, limit=1)]
+    return last[0].turn_id if last and last[0].state is TurnState.CLARIFY else None
+
+
+def with_open_question(offered: InputDocument, ctx: PhaseContext) -> InputDocument:
+    """The offered summaries, and last among them the exchange that this turn replies to: what was asked, and asked back (DECISIONS 11)."""
+    asked = ctx.turn.manifest.replies_to
+    if asked is None:
+        return offered
+    number = int(asked.removeprefix("turn_"))
+    context = ContextDocument.parse(ctx.deps.turns.load(TurnKey(ctx.turn.key.user, number)).context)
+    told = json_line({"turn_id": number, "query": context.query(), "asked_back": context.body(5), "state": TurnState.CLARIFY.value})
+    return replace(offered, items=(*offered.items, Item(told, _QUESTION_WORTH, f"question of turn {number}")))

@@ -1,0 +1,1 @@
+"""The other phases, a module each."""

@@ -1,0 +1,88 @@
+"""Phases 5 and 6: the answer, its final gate, and the bounded loop of revisions between them (000 section 7)."""
+
+from collections.abc import Sequence
+
+from pandora_dagster.contracts.enums import InterventionType
+from pandora_dagster.contracts.model_calls import CallResult, InputDocument, Item, Source
+from pandora_dagster.contracts.phase_outputs import ValidationVerdict
+from pandora_dagster.documents.citations import source_references
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.errors import HaltError
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
+from pandora_dagster.phases.steps.coordination import NO_TOOLS
+from pandora_dagster.retrieval.turn_row import whole_answer
+
+SYNTHESIZER = "pipeline/phase5_synthesizer"
+VALIDATOR = "pipeline/phase6_validator"
+MOST_REVISIONS = 2
+"""How often the answer is written again before a turn HALTs."""
+
+
+async def response(ctx: PhaseContext) -> PhaseOutput:
+    """Section 5 and `response.md`: the answer as the person sees it, with citations; whoever listens hears it while it is written."""
+    result = await _synthesize(ctx, ctx.context_document, issues=())
+    return PhaseOutput(sections={5: result.text}, files={"response.md": result.text + "\n"}, verdicts=result.verdicts)
+
+
+async def validation(ctx: PhaseContext) -> PhaseOutput:
+    """Section 6: APPROVE, or REVISE up to twice; else HALT. The rounds are kept in `validation.json`, with drafts."""
+    context = ctx.context_document.with_section(5, whole_answer(ctx.context_document, ctx.turn.files))
+    rounds, drafts = list[ValidationVerdict](), list[str]()
+    for last in (False,) * MOST_REVISIONS + (True,):
+        result = await ctx.ask(VALIDATOR, context=context, sources=turn_sources(context))
+        rounds.append(parsed_answer(result, ValidationVerdict))
+        drafts.append(context.body(5))
+        ctx.kept["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
+        if rounds[-1].decision == "APPROVE":
+            return _approved_output(ctx, context, rounds)
+        ctx.withdraw(_verdict_reason(rounds[-1]))
+        if rounds[-1].decision == "FAIL" or last:
+            break
+        again = await _synthesize(ctx, context, issues=rounds[-1].issues)
+        context = context.with_section(5, again.text)
+    raise _rejection(ctx, rounds)
+
+
+def turn_sources(context: ContextDocument) -> tuple[Source, ...]:
+    """What an answer of this turn may cite: the references of sections 2 and 4."""
+    found = {s.label: s for number in (4, 2) for s in source_references(context.body(number))}
+    return tuple(found[label] for label in sorted(found, key=int))
+
+
+async def _synthesize(ctx: PhaseContext, context: ContextDocument, *, issues: Sequence[str]) -> CallResult:
+    documents: list[InputDocument] = []
+    raw = ctx.file("toolresults.md")
+    if context.body(4) != NO_TOOLS:
+        documents.append(InputDocument("toolresults.md", items=(Item(raw, name="toolresults.md"),)))
+    if issues:
+        documents.append(InputDocument("revision_notes", "\n".join(f"- {issue}" for issue in issues)))
+    return await ctx.ask(SYNTHESIZER, documents, context=context, sources=turn_sources(context), aloud=True)
+
+
+def _approved_output(ctx: PhaseContext, context: ContextDocument, rounds: list[ValidationVerdict]) -> PhaseOutput:
+    verdict = rounds[-1]
+    body = f"**Decision:** APPROVE\n**Confidence:** {verdict.confidence:.2f}\n**Revisions:** {len(rounds) - 1}"
+    if verdict.checked_citations:
+        body += f"\n**Checked citations:** {', '.join(verdict.checked_citations)}"
+    sections, files = {6: body}, {"validation.json": as_json({"rounds": [r.model_dump(mode="json") for r in rounds]})}
+    if len(rounds) > 1:
+        sections[5] = context.body(5)
+        files["response.md"] = context.body(5) + "\n"
+    return PhaseOutput(sections=sections, files=files, facts={"rounds": _rounds_table(rounds), "revisions": len(rounds) - 1})
+
+
+def _rounds_table(rounds: Sequence[ValidationVerdict]) -> list[dict[str, object]]:
+    return [
+        {"round": n, "decision": r.decision, "confidence": r.confidence, "issues": "; ".join(r.issues)} for n, r in enumerate(rounds, 1)
+    ]
+
+
+def _verdict_reason(verdict: ValidationVerdict) -> str:
+    return "; ".join(verdict.issues) or verdict.reasoning
+
+
+def _rejection(ctx: PhaseContext, rounds: Sequence[ValidationVerdict]) -> HaltError:
+    verdict, times = rounds[-1], f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
+    message = f"{ctx.turn.key}: validation: {verdict.decision} after {times}: {_verdict_reason(verdict)}"
+    hint = "read the rounds and drafts in validation.json, then resolve the intervention and resume the turn"
+    return ctx.halt(InterventionType.MISSING_EVIDENCE, message, hint=hint)

@@ -1,0 +1,221 @@
+"""The rolling summary of a session, carried on after a turn is saved (002 section 3, "Summarization").
+
+Knows when it is due, which turns it takes, and what is stored; what a summary must hold is judged by `compression.rolling`. Whatever
+fails here leaves the answer and the summary that stands as they are (DECISIONS 16).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.compression.rolling_summary import DigestCheck, Exchange, check_digest, render_digest
+from pandora_dagster.contracts.compression_results import CompressionInput
+from pandora_dagster.contracts.enums import ContentType, InterventionType
+from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.model_calls import CallResult, InputDocument
+from pandora_dagster.contracts.turns import TurnRow
+from pandora_dagster.contracts.user.conversations import ConversationDigest, ConversationSummary
+from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.documents.timestamps import format_timestamp
+from pandora_dagster.errors import DeferredError, DocumentError, UnknownTurnError
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
+from pandora_dagster.phases.gather import session_history
+from pandora_dagster.phases.gather.prior_turns import context_path
+from pandora_dagster.retrieval.context_window import SummaryTriggers, WindowPolicy, window_policy
+from pandora_dagster.retrieval.turn_row import build_turn_row, informative_sections
+
+SUMMARIZER = "memory/conversation_summary"
+MOST_CALLS = 8
+"""Calls after one turn: a long session that was imported is taken up over several turns."""
+_FRAMES = 200
+"""Tokens around the documents of a pack."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SummaryNeed:
+    """How a session stands to its summary."""
+
+    waiting: tuple[TurnRow, ...]
+    """Turns that it does not cover, oldest first."""
+    why: str
+    taken: int = 0
+    """How many of the oldest of these it takes now; 0 where it is not due."""
+
+
+async def conversation_summary(ctx: PhaseContext) -> PhaseOutput:
+    """Carry the session's summary on where its triggers say so."""
+    owner, session = ctx.turn.key.user, SessionId(ctx.turn.manifest.session_id)
+    standing = ctx.deps.conversations.find(owner, session)
+    if standing and standing.last >= ctx.turn.key.number:
+        return _not_due(standing, "it covers this turn: an earlier turn was run again")
+    policy = window_policy(ctx.deps.policy)
+    due = _summary_need(ctx, standing, policy.summary)
+    if not due.taken:
+        return _not_due(standing, due.why)
+    return await _extend_summary(ctx, standing, due, policy)
+
+
+async def _extend_summary(ctx: PhaseContext, standing: ConversationSummary | None, due: _SummaryNeed, policy: WindowPolicy) -> PhaseOutput:
+    """One stretch of turns after the other; each is stored before the next begins, so that a failure takes nothing back.
+
+    A call that the session's limits put off (DECISIONS 7) ends it for this turn: what is left waits for a later one.
+    """
+    left, put_back, refused = list(due.waiting[: due.taken]), list[str](), list[str]()
+    deferred = ""
+    while left and len(ctx.results) < MOST_CALLS:
+        part, texts = await _next_exchanges(ctx, left, standing, policy)
+        try:
+            made, result = await _summarize(ctx, standing, part, texts, policy.summary.words)
+        except DeferredError as error:
+            deferred = str(error)
+            break
+        standing = ctx.deps.conversations.save(_summary_record(ctx, standing, part, made, result))
+        put_back += made.restored
+        refused += made.refused
+        left = left[len(part) :]
+    told_of = {"put_back": put_back, "refused": refused, "left_for_later": len(left), "deferred": deferred}
+    facts = {"triggered": True, "why": due.why, **_summary_facts(standing), **told_of}
+    told = f"{len(put_back)} limits or decisions put back, {len(refused)} unfounded items taken out"
+    return PhaseOutput(
+        facts={name: value for name, value in facts.items() if value not in ([], 0, "")},
+        shown=render_digest(standing.digest) if standing else "",
+        verdicts=(GateVerdict("facts_preserved", True, told),) if ctx.results else (),
+    )
+
+
+def _not_due(standing: ConversationSummary | None, why: str) -> PhaseOutput:
+    return PhaseOutput(facts={"triggered": False, "why": why, **_summary_facts(standing)})
+
+
+def _summary_facts(summary: ConversationSummary | None) -> dict[str, Any]:
+    if summary is None:
+        return {}
+    linked = {"linked": session_history.number_ranges(summary.linked)} if summary.linked else {}
+    return {
+        "covered_turns": session_history.number_ranges(summary.turns),
+        "covered": len(summary.turns),
+        "summary_tokens": summary.tokens,
+        **linked,
+    }
+
+
+def _summary_need(ctx: PhaseContext, standing: ConversationSummary | None, triggers: SummaryTriggers) -> _SummaryNeed:
+    """A turn is two messages; this turn, whose row comes with its end, counts.
+
+    The index is opened (12 ms) only where the number of turns alone does not say that nothing is due.
+    """
+    covered, kept = standing.last if standing else 0, -(-triggers.kept // 2)
+    messages = 2 * (1 + sum(number > covered for number in session_history.earlier_turns(ctx)))
+    if standing:
+        before = 2 * len(standing.turns)
+        why = f"{max(0, messages - 2 * kept)} messages since the summary; it is made again after {triggers.again_after}"
+        if not triggers.due(messages=before + messages, tokens=0, summarised=before + 2 * kept):
+            return _SummaryNeed((), why)
+        waiting = _uncovered_turns(ctx, covered)
+        return _SummaryNeed(waiting, why, max(0, len(waiting) - kept))
+    rule = f"the first summary is made at {triggers.messages}, or over {triggers.tokens} tokens"
+    if messages <= triggers.kept:
+        return _SummaryNeed((), f"{messages} messages; {rule}")
+    waiting = _uncovered_turns(ctx, covered)
+    tokens = sum(ctx.deps.counter.count(row.text) for row in waiting) if messages < triggers.messages else 0
+    is_due = triggers.due(messages=messages, tokens=tokens)
+    return _SummaryNeed(
+        waiting, f"{messages} messages{f' of {tokens} tokens' if tokens else ''}; {rule}", max(0, len(waiting) - kept) if is_due else 0
+    )
+
+
+def _uncovered_turns(ctx: PhaseContext, covered: int) -> tuple[TurnRow, ...]:
+    """The session's turns that the summary does not cover, this one last; all of a long session only where its newest all wait."""
+    rows = session_history.session_turns(ctx)
+    if len(rows) >= session_history.MOST_LISTED and rows[0].number > covered:
+        rows = session_history.session_turns(ctx, limit=None)
+    return (*(row for row in rows if row.number > covered), build_turn_row(ctx.turn.manifest, ctx.turn.context, ctx.turn.files))
+
+
+async def _next_exchanges(
+    ctx: PhaseContext, rows: Sequence[TurnRow], standing: ConversationSummary | None, policy: WindowPolicy
+) -> tuple[list[Exchange], list[str]]:
+    """As many of the oldest exchanges as one call takes whole, at least one, and each as the call reads it."""
+    count, budget = ctx.deps.counter.count, ctx.deps.cookbook.get(SUMMARIZER, ctx.mode).recipe.token_budget
+    room = budget.input - count(ctx.query) - _FRAMES - (count(standing.digest.model_dump_json()) if standing else 0)
+    exchanges: list[Exchange] = []
+    texts: list[str] = []
+    for row in rows:
+        exchange = _read_exchange(ctx, row)
+        text = await _exchange_text(ctx, exchange, row, policy.turn_tokens)
+        room -= count(text) + 2
+        if exchanges and room < 0:
+            break
+        exchanges.append(exchange)
+        texts.append(text)
+    return exchanges, texts
+
+
+def _read_exchange(ctx: PhaseContext, row: TurnRow) -> Exchange:
+    """What was said in a turn, credentials taken out; one that can not be read stands as its summary: nothing named it."""
+    try:
+        turn = ctx.deps.turns.load(TurnKey(UserId(row.user_id), row.number))
+    except (DocumentError, UnknownTurnError):
+        return Exchange(row.number, row.created_at[:10], "", redact(row.summary))
+    said = informative_sections(turn.manifest, ContextDocument.parse(turn.context), turn.files)
+    return Exchange(row.number, row.created_at[:10], redact(said.get(0, "")), redact(said.get(5, "")))
+
+
+async def _exchange_text(ctx: PhaseContext, exchange: Exchange, row: TurnRow, limit: int) -> str:
+    """An exchange of at most `limit` tokens as it is; a longer one compressed to it, else its stored summary."""
+    if ctx.deps.counter.count(exchange.text) <= limit:
+        return exchange.text
+    if ctx.deps.summarizer:
+        content = CompressionInput(f"{exchange.asked}\n\n{exchange.answered}", context_path(row.turn_id), ContentType.GENERIC)
+        shrunk = await ctx.deps.summarizer.fit_text(content, target=limit, site=ctx.site)
+        if not shrunk.halted:
+            return exchange.shortened(ctx.record_compression(shrunk))
+    return exchange.shortened(redact(row.summary))
+
+
+async def _summarize(
+    ctx: PhaseContext, standing: ConversationSummary | None, part: Sequence[Exchange], texts: Sequence[str], words: int
+) -> tuple[DigestCheck, CallResult]:
+    """The digest with one more stretch of turns; raises HaltError where what the model wrote can not be mended."""
+    documents = [InputDocument("turns", "\n\n".join(texts))]
+    if standing:
+        documents.insert(0, InputDocument("previous_summary", standing.digest.model_dump_json()))
+    result = await ctx.ask(SUMMARIZER, documents)
+    made = check_digest(
+        parsed_answer(result, ConversationDigest),
+        part,
+        standing.digest if standing else None,
+        covered=(*(standing.turns if standing else ()), *(e.number for e in part)),
+        linked=standing.linked if standing else (),
+        words=words,
+        counter=ctx.deps.counter,
+    )
+    if not made.ok:
+        raise ctx.halt(
+            InterventionType.FACT_LOSS,
+            f"{SUMMARIZER}: {'; '.join(made.reasons)}",
+            hint="the answer and the summary that stands are untouched; `pandora resume` tries again, and so does a later turn",
+        )
+    return made, result
+
+
+def _summary_record(
+    ctx: PhaseContext, standing: ConversationSummary | None, part: Sequence[Exchange], made: DigestCheck, result: CallResult
+) -> ConversationSummary:
+    return ConversationSummary(
+        user_id=ctx.turn.key.user,
+        session_id=ctx.turn.manifest.session_id,
+        turns=(*(standing.turns if standing else ()), *(e.number for e in part)),
+        linked=made.linked,
+        digest=made.digest,
+        tokens=ctx.deps.counter.count(render_digest(made.digest)),
+        created_at=format_timestamp(ctx.deps.clock().replace(microsecond=0)),
+        made_by=ctx.turn.key.turn_id,
+        runtime=result.record.runtime,
+        recipe=result.record.recipe,
+        recipe_version=result.record.recipe_version,
+        prompt_version=result.record.prompt_version,
+        call_id=result.record.call_id,
+    )

@@ -1,0 +1,187 @@
+"""Phase 4: the bounded loop of tactical step, tool choice, tool run and section 4 (000 sections 7 and 26)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import jsonschema
+
+from pandora_dagster.contracts.compression_results import CompressionInput
+from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
+from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.contracts.model_calls import InputDocument, Source
+from pandora_dagster.contracts.phase_outputs import ExecutorStep, TaskPlan, ToolCall
+from pandora_dagster.contracts.ports.tool import Tool, ToolOutcome
+from pandora_dagster.documents.citations import reference_list, relabel, source_references
+from pandora_dagster.documents.markdown import code_fence
+from pandora_dagster.documents.sections import escape_subheadings
+from pandora_dagster.errors import PandoraError
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
+from pandora_dagster.phases.steps.task_plan import offered_tools, tools_document
+from pandora_dagster.phases.steps.tool_findings import finding_files
+
+EXECUTOR = "pipeline/phase4_executor"
+COORDINATOR = "pipeline/phase4_coordinator"
+MOST_ROUNDS = 5
+"""Tool calls of one turn at most; fewer where section 4 is full before (000 section 11.3)."""
+NO_TOOLS = "No tools were needed."
+NOTHING_FOUND = "Nothing was found."
+NO_SOURCE = "no source given"
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolCallResult:
+    """One tool result: what was called, what came back, under which labels it is cited."""
+
+    number: int
+    call: ToolCall
+    outcome: ToolOutcome
+    sources: tuple[Source, ...]
+    body: str = ""
+    """What stands for it in section 4: its text, or a compression; the whole stands in toolresults.md."""
+
+
+async def tool_results(ctx: PhaseContext) -> PhaseOutput:
+    """Section 4 and `toolresults.md`. Where the Planner went straight to synthesis, both say so."""
+    plan = ctx.read("task_plan.json", TaskPlan)
+    done: list[_ToolCallResult] = []
+    stopped: Literal["complete", "blocked", "bound"] = "complete"
+    if plan.next_step == "coordinator":
+        stopped = await _run_rounds(ctx, done)
+    body = _section4(done)
+    facts = {"tool_calls": len(done), "tool_errors": sum(not r.outcome.ok for r in done), "stopped": stopped}
+    found = finding_files(ctx, [(r.call.tool, r.outcome) for r in done if r.outcome.ok])
+    return PhaseOutput(
+        sections={4: body}, files={"toolresults.md": _raw_results(done), **found}, facts=facts, verdicts=(_evidence_verdict(done),)
+    )
+
+
+async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> Literal["complete", "blocked", "bound"]:
+    offered = offered_tools(ctx, COORDINATOR)
+    tools = tools_document(offered)
+    for _ in range(MOST_ROUNDS):
+        context = ctx.context_document.with_section(4, _section4(done)) if done else ctx.context_document
+        step = parsed_answer(await ctx.ask(EXECUTOR, [tools], context=context), ExecutorStep)
+        if step.action != "COMMAND":
+            return "complete" if step.action == "COMPLETE" else "blocked"
+        known = _known_sources(ctx, done)
+        asked = await ctx.ask(COORDINATOR, [InputDocument("command", step.command), tools], context=context, sources=known)
+        call = parsed_answer(asked, ToolCall)
+        newest = _numbered_result(len(done) + 1, call, await _run_tool(ctx, call, offered), known)
+        done[:] = await _append_result(ctx, done, newest)
+        if _is_section_full(ctx, done):
+            break
+    return "bound"
+
+
+def _is_section_full(ctx: PhaseContext, done: list[_ToolCallResult]) -> bool:
+    """Whether section 4 has used its budget up and nothing makes room in it."""
+    stays = ctx.deps.summarizer is None or bool(ctx.overflows)
+    return stays and ctx.deps.counter.count(_section4(done)) >= SECTION_BUDGETS[4]
+
+
+async def _append_result(ctx: PhaseContext, done: Sequence[_ToolCallResult], newest: _ToolCallResult) -> list[_ToolCallResult]:
+    """The results with the newest one whole; where section 4 is full, the older ones give way first (000 section 26). An error stays."""
+    summarizer = ctx.deps.summarizer
+    if summarizer is None:
+        return [*done, newest]
+    last = replace(newest, body=ctx.record_compression(await summarizer.fit_newest_result(_result_content(newest), site=ctx.site)))
+    older = [r for r in done if r.outcome.ok]
+    count = ctx.deps.counter.count
+    around = (count(_section4(list(done))) if done else 0) - sum(count(r.body) for r in older)
+    shrunk = await summarizer.fit_older_results([_result_content(r) for r in older], _result_markdown(last), around=around, site=ctx.site)
+    bodies = {r.number: ctx.record_compression(s) for r, s in zip(older, shrunk, strict=True)}
+    return [*(replace(r, body=bodies.get(r.number, r.body)) for r in done), last]
+
+
+def _result_content(result: _ToolCallResult) -> CompressionInput:
+    """A result as it is reported: its call, status and sources stand beside it and stay."""
+    kept = tuple(f"[{s.label}]" for s in result.sources)
+    return CompressionInput(result.body, "toolresults.md", ContentType.TOOL_RESULT, original=_relabel_sources(result), preserve=kept)
+
+
+async def _run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
+    """Run one tool. A bad choice or a failing tool is a result that says so, never a crash of the turn."""
+    tool = next((t for t in offered if t.name == call.tool), None)
+    if tool is None:
+        return _tool_error(f"{call.tool}: no such tool here; expected one of {', '.join(t.name for t in offered) or 'none'}")
+    fault = jsonschema.Draft202012Validator(tool.parameters).iter_errors(dict(call.arguments))  # pyright: ignore[reportUnknownMemberType] - jsonschema is untyped here
+    if (first := next(iter(fault), None)) is not None:
+        return _tool_error(f"{call.tool}: {first.json_path}: {first.message}")
+    try:
+        return _require_source(call, await tool.run(call.arguments, user=ctx.turn.key.user, turn=ctx.turn.key))
+    except Exception as error:  # a tool is foreign code: whatever it raises is its result
+        kind = "" if isinstance(error, PandoraError) else f"{type(error).__name__}: "
+        return _tool_error(f"{call.tool}: {kind}{error}")
+
+
+def _require_source(call: ToolCall, outcome: ToolOutcome) -> ToolOutcome:
+    """The outcome, or an error where it found something and names no source: nothing of it could be cited (DECISIONS 12)."""
+    if not outcome.ok or outcome.sources or not outcome.text.strip():
+        return outcome
+    return replace(_tool_error(f"{call.tool}: {NO_SOURCE}; what it gave stands in toolresults.md"), raw=outcome.raw)
+
+
+def _tool_error(said: str) -> ToolOutcome:
+    message = " ".join(said.split())  # one line: what a tool quotes must not become a heading or a source of section 4
+    return ToolOutcome(False, f"**Error:** {message}", json.dumps({"error": message}, ensure_ascii=False))
+
+
+def _numbered_result(number: int, call: ToolCall, outcome: ToolOutcome, known: tuple[Source, ...]) -> _ToolCallResult:
+    """Number the outcome's sources behind those known; one that is known keeps its label."""
+    labels = {s.path: s.label for s in known}
+    free = max((int(s.label) for s in known), default=0)
+    sources: list[Source] = []
+    for source in outcome.sources:
+        if source.path not in labels:
+            free += 1
+            labels[source.path] = str(free)
+        sources.append(replace(source, label=labels[source.path]))
+    result = _ToolCallResult(number, call, outcome, tuple(sources))
+    return replace(result, body=_relabel_sources(result))
+
+
+def _known_sources(ctx: PhaseContext, done: list[_ToolCallResult]) -> tuple[Source, ...]:
+    found = {s.path: s for s in source_references(ctx.context_document.body(2))}
+    for result in done:
+        found.update({s.path: s for s in result.sources})
+    return tuple(found.values())
+
+
+def _section4(done: list[_ToolCallResult]) -> str:
+    if not done:
+        return NO_TOOLS
+    parts = [_result_markdown(r) for r in done]
+    sources = {s.path: s for r in done for s in r.sources}
+    return "\n\n".join([*parts, reference_list(sources.values())] if sources else parts)
+
+
+def _result_markdown(result: _ToolCallResult) -> str:
+    cited = " ".join(f"[{s.label}]" for s in result.sources)
+    status = "success" if result.outcome.ok else "error"
+    head = f"### Result {result.number}: {result.call.tool}\n\n**Status:** {status} {cited}".rstrip()
+    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`\n\n{result.body}"
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(dict(arguments), ensure_ascii=False).replace("`", "'")
+
+
+def _relabel_sources(result: _ToolCallResult) -> str:
+    """The tool's text with its own marks `[source 1]` turned into this turn's labels; none of its lines is a heading of section 4."""
+    return escape_subheadings(relabel(result.outcome.text or NOTHING_FOUND, [s.label for s in result.sources]))
+
+
+def _raw_results(done: list[_ToolCallResult]) -> str:
+    """`toolresults.md`: the raw bundles, whole (000 section 6)."""
+    parts = [
+        f"## {r.number}. {r.call.tool}\n\n{code_fence(_arguments(r.call.arguments), 'json')}\n\n{code_fence(r.outcome.raw)}" for r in done
+    ]
+    return "# Tool results\n\n" + ("\n\n".join(parts) if parts else NO_TOOLS) + "\n"
+
+
+def _evidence_verdict(done: list[_ToolCallResult]) -> GateVerdict:
+    """000 section 14: what a tool found must lead to a source; another error or an empty find has none to give."""
+    bare = [r.call.tool for r in done if not r.outcome.ok and NO_SOURCE in r.outcome.text]
+    return GateVerdict("evidence_required", not bare, f"{NO_SOURCE} by {', '.join(bare)}" if bare else "")

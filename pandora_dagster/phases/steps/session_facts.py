@@ -1,0 +1,160 @@
+"""The session's notable facts, kept after a turn is saved (002 section 4). Whatever fails here leaves the answer as it is (DECISIONS 16).
+
+Knows when there is anything to keep, and what no ledger may hold whoever proposes it; the ledger itself is `selection.fact_ledger`'s.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pandora_dagster.compression.judge.candidate import CandidateText
+from pandora_dagster.compression.judge.grounding import SourceIndex, invented_values
+from pandora_dagster.compression.words.word_classes import content_stems
+from pandora_dagster.contracts.ids import SessionId, TurnKey
+from pandora_dagster.contracts.model_calls import InputDocument, Item
+from pandora_dagster.contracts.user.user_memory import (
+    MAX_PROFILE_FACTS,
+    MAX_SESSION_FACTS,
+    FactChange,
+    FactsDiff,
+    FactUpsert,
+    NotableFact,
+    Profile,
+    SessionFacts,
+)
+from pandora_dagster.documents.fact_lines import ledger_lines
+from pandora_dagster.documents.markdown import table
+from pandora_dagster.documents.pasted_blocks import own_words
+from pandora_dagster.documents.redaction.credentials import holds_secret
+from pandora_dagster.documents.timestamps import format_timestamp
+from pandora_dagster.errors import DocumentError, UnknownTurnError
+from pandora_dagster.language.sentences import sentences
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
+from pandora_dagster.phases.steps.turn_completion import citations
+from pandora_dagster.retrieval.fact_ledger import ChangeOrigin, apply_diff, merge_session_facts, remove_facts
+
+FACTS = "memory/session_facts"
+PROFILE = "memory/profile"
+_QUESTION = re.compile(r"^\W*(?:what|which|who|whom|whose|where|when|why|how|do|does|did|is|are|was|were)\b", re.IGNORECASE)
+_SHORTEST = 2
+"""Words of a statement: `Window seat.` is one, `Thanks!` is none."""
+
+
+async def session_facts(ctx: PhaseContext) -> PhaseOutput:
+    """Bring the session's ledger up to date with what the person said, and with consent the profile."""
+    key, session = ctx.turn.key, SessionId(ctx.turn.manifest.session_id)
+    known, said = ctx.deps.facts.session(key.user, session), own_words(ctx.query)
+    linked = _linked_sessions(ctx, known)
+    if linked != known.linked_sessions:
+        ctx.deps.facts.change_session(key.user, session, lambda ledger: (_with_linked_sessions(ledger, linked), ()))
+    if not may_state_fact(said):
+        return PhaseOutput(facts={"session_facts": len(known.facts)})
+    return await _update_ledger(ctx, known, said)
+
+
+def may_state_fact(said: str) -> bool:
+    """Whether any sentence could state something: one that is no question. No call is made where none could."""
+    return any(len(s.split()) >= _SHORTEST and not s.rstrip().endswith("?") and not _QUESTION.match(s) for s in sentences(said))
+
+
+async def _update_ledger(ctx: PhaseContext, known: SessionFacts, said: str) -> PhaseOutput:
+    user, session = ctx.turn.key.user, SessionId(known.session_id)
+    profile = ctx.deps.facts.profile(user)
+    elsewhere = tuple(f for f in profile.facts if not f.origin.startswith(f"{session}/")) if profile else ()
+    result = await ctx.ask(FACTS, [facts_document("known_facts", (*elsewhere, *known.facts))])
+    diff, refused = screen_facts(parsed_answer(result, FactsDiff), said, (*elsewhere, *known.facts))
+    occasion = _occasion(ctx, result.record.call_id)
+    audit: list[FactChange] = []
+
+    def change(ledger: SessionFacts) -> tuple[SessionFacts, tuple[FactChange, ...]]:
+        after, changes = apply_diff(ledger, diff, occasion, most=MAX_SESSION_FACTS, refused=refused)
+        audit.extend(changes)
+        return after, changes
+
+    after = ctx.deps.facts.change_session(user, session, change)
+    facts: dict[str, object] = {"session_facts": len(after.facts), "fact_changes": sum(c.kind != "refuse" for c in audit)}
+    facts |= {"facts_refused": list(refused)} if refused else {}
+    if profile is not None:
+        facts["profile_facts"] = await _update_profile(ctx, after, diff, occasion)
+    rows = [(c.id, fact.category if (fact := c.after or c.before) else "", c.kind, c.reason) for c in audit]
+    return PhaseOutput(facts=facts, shown=table(("Fact", "Category", "Change", "Reason"), rows) if rows else "")
+
+
+async def _update_profile(ctx: PhaseContext, session: SessionFacts, diff: FactsDiff, occasion: ChangeOrigin) -> int:
+    """The profile with what this turn changed; over its limit it is consolidated. Returns how many facts it holds."""
+    user = ctx.turn.key.user
+    replaced = {line.fact: line.replaces for line in diff.upsert if line.replaces}
+    origins = [f"{session.session_id}/{id}" for id in diff.delete]
+
+    def merge(profile: Profile) -> tuple[Profile, tuple[FactChange, ...]]:
+        less, gone = remove_facts(profile, diff.delete, origins, occasion)
+        more, came = merge_session_facts(less, session, replaced, occasion)
+        return more, (*gone, *came)
+
+    standing = ctx.deps.facts.profile(user)
+    grown = merge(standing)[0].facts if standing else ()
+    smaller = FactsDiff()
+    if len(grown) > MAX_PROFILE_FACTS:
+        result = await ctx.ask(PROFILE, [facts_document("profile_facts", grown)])
+        smaller, _ = screen_facts(parsed_answer(result, FactsDiff), "", grown)
+        occasion = replace(occasion, call=result.record.call_id)
+
+    def change(profile: Profile) -> tuple[Profile, tuple[FactChange, ...]]:
+        more, changes = merge(profile)
+        fitting, left_out = apply_diff(more, smaller, occasion, most=MAX_PROFILE_FACTS)
+        return fitting, (*changes, *left_out)
+
+    changed = ctx.deps.facts.change_profile(user, change)
+    return len(changed.facts) if changed else 0
+
+
+def screen_facts(diff: FactsDiff, said: str, known: Sequence[NotableFact]) -> tuple[FactsDiff, tuple[str, ...]]:
+    """The diff without what no ledger may hold, and why: credentials, values and words that neither the person nor a known fact says."""
+    kept: list[FactUpsert] = []
+    refused: list[str] = []
+    source = SourceIndex("\n".join((said, *(f.fact for f in known))))
+    stems = frozenset(content_stems(source.text))
+    for line in diff.upsert:
+        if reason := _rejection_reason(line.fact, source, stems):
+            refused.append(reason)
+        else:
+            kept.append(line)
+    return diff.model_copy(update={"upsert": tuple(kept)}), tuple(refused)
+
+
+def _rejection_reason(fact: str, source: SourceIndex, stems: frozenset[str]) -> str:
+    """Why a proposed fact stays out, without its words; "" where it may stay."""
+    if holds_secret(fact):
+        return "it holds a credential"
+    if next(invented_values(CandidateText(fact), source, frozenset()), None) is not None:
+        return "it holds a value that the person did not say"
+    own = content_stems(fact)
+    return "" if not own or stems.intersection(own) else "no word of it was said"
+
+
+def facts_document(name: str, facts: Iterable[NotableFact]) -> InputDocument:
+    """Facts as items, so that a small room leaves the oldest out."""
+    return InputDocument(name, items=tuple(Item(ledger_lines([f]), f.turn + (0.5 if f.current else 0.0), f"fact {f.id}") for f in facts))
+
+
+def _occasion(ctx: PhaseContext, call: str) -> ChangeOrigin:
+    now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
+    return ChangeOrigin(ctx.turn.key.turn_id, ctx.turn.key.number, ctx.turn.manifest.created_at, now, call)
+
+
+def _with_linked_sessions(ledger: SessionFacts, linked: tuple[str, ...]) -> SessionFacts:
+    return ledger.model_copy(update={"linked_sessions": tuple(dict.fromkeys((*ledger.linked_sessions, *linked)))})
+
+
+def _linked_sessions(ctx: PhaseContext, known: SessionFacts) -> tuple[str, ...]:
+    """The sessions that answers of this session drew on, this turn's citations included; a cited turn that is gone links nothing."""
+    found = dict.fromkeys(known.linked_sessions)
+    for cited in citations(ctx.turn):
+        if cited["turn_id"]:
+            try:
+                key = TurnKey(ctx.turn.key.user, int(str(cited["turn_id"]).removeprefix("turn_")))
+                found[ctx.deps.turns.manifest(key).session_id] = None
+            except (DocumentError, UnknownTurnError):
+                continue
+    found.pop(ctx.turn.manifest.session_id, None)
+    return tuple(found)

@@ -1,0 +1,71 @@
+"""Phase 3: the Planner reads sections 0 to 2 and decides what happens next (000 section 16.2, 004 section 8)."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pandora_dagster.contracts.model_calls import InputDocument
+from pandora_dagster.contracts.phase_outputs import TaskPlan
+from pandora_dagster.contracts.ports.tool import Tool
+from pandora_dagster.documents.meta import subsection_metas
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, json_line, parsed_answer
+
+PLANNER = "pipeline/phase3_planner"
+_GATHER_AGAIN = "ask again: section 2 is then gathered anew; this turn's own stays for looking at (`pandora show TURN --section 2`)"
+CACHED_TITLE, ASSESSMENT_TITLE = "Cached Research Intelligence", "Context Assessment"
+
+
+async def task_plan(ctx: PhaseContext) -> PhaseOutput:
+    """Section 3 and `ticket.md`: the next step and the tasks."""
+    known = section2_meta(ctx.context_document.body(2))
+    result = await ctx.ask(PLANNER, [tools_document(offered_tools(ctx, PLANNER))])
+    plan = parsed_answer(result, TaskPlan)
+    body = render_plan(plan)
+    ticket = f"# Ticket {ctx.turn.key.turn_id}\n\n{body}\n"
+    return PhaseOutput(
+        sections={3: body},
+        files={"task_plan.json": as_json(plan), "ticket.md": ticket},
+        facts={"next_step": plan.next_step, "tasks": len(plan.tasks), **known},
+    )
+
+
+def section2_meta(section2: str) -> dict[str, Any]:
+    """What section 2's `_meta` blocks tell the Planner (004 section 5.3): quality and age of the cache, gaps, quality of the whole.
+
+    The Planner reads these blocks where they stand in its section 2; they are parsed before its call, so that it never plans on data
+    that can not be read back: raises DocumentError.
+    """
+    try:
+        blocks = subsection_metas(section2)
+    except DocumentError as error:
+        raise DocumentError(f"context.md: section 2: {error}", hint=_GATHER_AGAIN) from error
+    cached, assessment = blocks.get(CACHED_TITLE, {}), blocks.get(ASSESSMENT_TITLE, {})
+    found = {name: cached.get(name) for name in ("quality_score", "age_hours")}
+    found |= {name: assessment.get(name) for name in ("context_quality", "gaps_identified", "recommendations")}
+    return {name: value for name, value in found.items() if value not in (None, [])}
+
+
+def offered_tools(ctx: PhaseContext, stem: str) -> tuple[Tool, ...]:
+    """The tools that the recipe names and that exist (DECISIONS 23)."""
+    named = ctx.deps.cookbook.get(stem, ctx.mode).recipe.tools_available
+    return tuple(ctx.deps.tools[name] for name in named if name in ctx.deps.tools)
+
+
+def tools_document(tools: Iterable[Tool]) -> InputDocument:
+    """The document `tools`: one JSON line per tool."""
+    lines = [json_line({"name": t.name, "description": t.description, "parameters": dict(t.parameters), "writes": t.writes}) for t in tools]
+    return InputDocument("tools", "\n".join(lines))
+
+
+def render_plan(plan: TaskPlan) -> str:
+    """Section 3 as people and later phases read it."""
+    lines = [f"**Next step:** {plan.next_step}", f"**Confidence:** {plan.confidence:.2f}"]
+    if plan.reasoning:
+        lines.append(f"**Reasoning:** {plan.reasoning}")
+    if plan.question:
+        lines.append(f"**Question:** {plan.question}")
+    tasks = [
+        f"{n}. {' '.join(t.description.split())}" + (f" (`{t.tool}` {json_line(t.arguments)})" if t.tool else "")
+        for n, t in enumerate(plan.tasks, 1)
+    ]
+    return "\n".join(lines) + ("\n\n" + "\n".join(tasks) if tasks else "")

@@ -1,0 +1,61 @@
+"""What the Coordinator's tools researched and visited: kept with its turn, and stored for later turns once the turn is saved."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, ValidationError
+
+from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
+from pandora_dagster.documents.research_pages import research_page
+from pandora_dagster.documents.timestamps import format_timestamp
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.core.phase_context import Answer, PhaseContext
+
+_RESEARCH = re.compile(r"research(?:_\d+)?\.json")
+_VISIT = re.compile(r"webpage_cache/[^/]+/visit\.json")
+
+
+def finding_files(ctx: PhaseContext, outcomes: Iterable[tuple[str, ToolOutcome]]) -> dict[str, str]:
+    """The turn's documents of what each (tool, outcome) found: `research.json` with its rendering, one `visit.json` a page."""
+    now, turn = format_timestamp(ctx.deps.clock().replace(microsecond=0)), ctx.turn.key.number
+    files: dict[str, str] = {}
+    count = 0
+    for tool, outcome in outcomes:
+        origin = {"provenance": Provenance(added_at=now, by=tool, source_turn=turn)}
+        for research in outcome.research:
+            count += 1
+            stem = "research" if count == 1 else f"research_{count}"
+            kept = research.model_copy(update=origin)
+            files |= {f"{stem}.json": _finding_json(kept), f"{stem}.md": research_page(kept)}
+        for visit in outcome.visits:
+            files[f"webpage_cache/{visit.visit_id}/visit.json"] = _finding_json(visit.model_copy(update=origin))
+    return files
+
+
+def store_findings(ctx: PhaseContext) -> int:
+    """Store what the saved turn found, pages before the research that names them; the number of records. Done again, it changes nothing."""
+    user, sources = ctx.turn.key.user, ctx.deps.sources
+    visits = [_read_finding(ctx, name, Visit) for name in _file_names(ctx.turn.files, _VISIT)]
+    research = [_read_finding(ctx, name, Research) for name in _file_names(ctx.turn.files, _RESEARCH)]
+    for visit in visits:
+        sources.put_visit(user, visit)
+    for record in research:
+        sources.put_research(user, record)
+    return len(visits) + len(research)
+
+
+def _file_names(files: Mapping[str, str], shape: re.Pattern[str]) -> list[str]:
+    return [name for name in files if shape.fullmatch(name)]
+
+
+def _read_finding(ctx: PhaseContext, name: str, shape: type[Answer]) -> Answer:
+    try:
+        return shape.model_validate_json(ctx.file(name))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise DocumentError(f"{ctx.turn.key}: {name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def _finding_json(record: BaseModel) -> str:
+    return record.model_dump_json(exclude_none=True, indent=2) + "\n"

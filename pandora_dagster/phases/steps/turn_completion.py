@@ -1,0 +1,51 @@
+"""Phase 7 and what follows it: save, summarise, index (000 section 9, 004 section 11)."""
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.phase_outputs import TurnSummary
+from pandora_dagster.contracts.turns import Turn
+from pandora_dagster.documents.citations import cited_labels
+from pandora_dagster.documents.markdown import table
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
+from pandora_dagster.phases.steps.answer_synthesis import turn_sources
+from pandora_dagster.phases.steps.tool_findings import store_findings
+from pandora_dagster.retrieval.turn_row import whole_answer
+
+SUMMARIZER = "pipeline/phase7_summarizer"
+_EXPECTED_FILES = ("query_analysis.json", "reflection.json", "task_plan.json", "toolresults.md", "response.md", "validation.json")
+
+
+async def saved_turn(ctx: PhaseContext) -> PhaseOutput:
+    """Check that the turn is whole, and mark it saved."""
+    missing = [name for name in _EXPECTED_FILES if name not in ctx.turn.files]
+    missing += [f"section {n}" for n in range(7) if ctx.context_document.section(n) is None]
+    if missing:
+        raise DocumentError(f"{ctx.turn.key}: {', '.join(missing)}: missing; a saved turn has them all", missing=True)
+    rows = [(name, ctx.deps.counter.count(text)) for name, text in (("context.md", ctx.turn.context), *ctx.turn.files.items())]
+    shown = table(("Document", "Tokens"), rows)
+    return PhaseOutput(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(ctx.turn)})
+
+
+async def turn_summary(ctx: PhaseContext) -> PhaseOutput:
+    """The summary for the turn index (004 section 11.2); what the turn researched is stored first, so that no summary delays it."""
+    stored = store_findings(ctx)
+    result = await ctx.ask(SUMMARIZER)
+    summary = parsed_answer(result, TurnSummary)
+    return PhaseOutput(
+        files={"turn_summary.json": as_json(summary)},
+        manifest={"summary": summary.model_dump(mode="json")},
+        facts={"topics": list(summary.topics), "intent": summary.intent, **({"sources_stored": stored} if stored else {})},
+        shown=f"{summary.summary}\n\n*{', '.join(summary.topics)}*",
+    )
+
+
+def citations(turn: Turn) -> list[dict[str, object]]:
+    """What the answer cites: label, path below the user's folder, and turn id, in order of first mention."""
+    document = ContextDocument.parse(turn.context)
+    known = {s.label: s for s in turn_sources(document)}
+    return [
+        {"label": label, "path": known[label].path, "turn_id": known[label].turn_id or ""}
+        for label in cited_labels(whole_answer(document, turn.files))
+        if label in known
+    ]

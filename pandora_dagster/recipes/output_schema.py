@@ -1,0 +1,67 @@
+"""Whether an output schema is JSON Schema, and one that the model server's grammar obeys. Knows schemas; knows no recipe."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import ValidationError
+
+from pandora_dagster.documents.model_output.schema_notation import subschemas
+from pandora_dagster.recipes.yaml_source import FieldPath, dotted_path
+
+_UNSUPPORTED_KEYWORDS = ("multipleOf",)
+
+
+def schema_faults(schema: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
+    """(place in the schema, what: what was expected) for everything that makes it unusable (000 section 13.2)."""
+    faults = _errors(Draft202012Validator.META_SCHEMA, schema)
+    for fault in faults:
+        yield tuple(fault.absolute_path), f"{_shorten_message(fault.message)}: expected valid JSON Schema (2020-12)"
+    if not faults:
+        for place, reference in _references(schema, ()):
+            if not _resolves(schema, reference):
+                yield place, f"{reference}: expected a reference into this schema"
+
+
+def grammar_faults(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Words that say what the grammar could be told otherwise: `multipleOf` (refused by the server), several `allOf` branches (ignored).
+
+    Words without another way to say it (`uniqueItems`, `pattern`, `if`) are taken out of what is sent and checked in the answer.
+    """
+    nodes = list(subschemas(schema))
+    refused = [word for word in _UNSUPPORTED_KEYWORDS if any(word in node for node in nodes)]
+    several = ["allOf"] if any(len(node.get("allOf", ())) > 1 for node in nodes) else []
+    return tuple(f"{word}: expected a schema without it, the model server does not obey it" for word in [*refused, *several])
+
+
+def _references(value: object, place: FieldPath) -> Iterator[tuple[FieldPath, str]]:
+    if isinstance(value, Mapping):
+        for key, child in cast("Mapping[str, object]", value).items():
+            if key == "$ref" and isinstance(child, str):
+                yield (*place, key), child
+            elif key not in ("enum", "const", "default", "examples"):
+                yield from _references(child, (*place, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(cast("list[object]", value)):
+            yield from _references(child, (*place, index))
+
+
+def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
+    found: object = schema if reference.startswith("#") else None
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = cast("Mapping[str, object]", found).get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    return isinstance(found, (Mapping, bool)) and (reference == "#" or reference.startswith("#/"))
+
+
+def example_faults(schema: Mapping[str, Any], value: object) -> tuple[str, ...]:
+    """What keeps `value` from being an answer that `schema` takes."""
+    return tuple(f"{dotted_path(tuple(e.absolute_path)) or 'the whole'}: {_shorten_message(e.message)}" for e in _errors(schema, value))
+
+
+def _errors(schema: Any, value: object) -> list[ValidationError]:
+    validator: Any = Draft202012Validator(schema, format_checker=FormatChecker(["regex"]))  # half-typed library
+    return list(validator.iter_errors(value))
+
+
+def _shorten_message(message: str) -> str:
+    return message if len(message) <= 160 else f"{message[:157]}..."

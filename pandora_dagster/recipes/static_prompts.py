@@ -1,0 +1,72 @@
+"""What stands first in every call of a recipe: policy, role prompt, IO schema. Knows prompt texts; counts nothing, calls no model."""
+
+import re
+from collections.abc import Mapping
+from itertools import product
+
+from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptWhen, Recipe
+from pandora_dagster.documents.model_output.schema_notation import render_schema
+from pandora_dagster.errors import ConfigurationError
+
+_VARIABLE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
+_FORMATS = {
+    OutputFormat.JSON: "Answer with one JSON object only.",
+    OutputFormat.YAML: "Answer with one YAML mapping only.",
+    OutputFormat.MARKDOWN: "Answer in Markdown only.",
+    OutputFormat.TEXT: "Answer in plain text only.",
+    OutputFormat.TAGGED: (
+        "Begin with <thinking>your notes, which nobody else reads</thinking>. Where the task asks for a text that the person may use as"
+        " it stands, put it into <draft></draft>; where it asks for an action, put the action's word or one JSON object into"
+        " <dispatch></dispatch>. Then answer in Markdown, without tags."
+    ),
+}
+_SHAPE_INTRODUCTION = "Its shape (`?`: optional):"
+KNOWN_VARIABLES = frozenset({"mode", "phase", "session_id", "turn_id", "user_id", "intent", "policy", "tools"})
+"""Variables that every call can be given without a recipe declaring them (000 section 12.3)."""
+
+
+def select_prompts(loaded: LoadedRecipe, *, mode: str, intent: str, policy: str) -> tuple[str, ...]:
+    """The role prompt's texts for this case, in order: blocks whose `when` does not hold are left out (DECISIONS 28)."""
+    return tuple(text for entry, text in loaded.prompts if entry.when is None or _holds(entry.when, mode, intent, policy))
+
+
+def _holds(when: PromptWhen, mode: str, intent: str, policy: str) -> bool:
+    return (
+        (when.mode is None or when.mode == mode)
+        and (when.intent is None or intent in when.intent)
+        and (when.policy is None or policy in when.policy)
+    )
+
+
+def prompt_cases(loaded: LoadedRecipe) -> tuple[dict[str, str], ...]:
+    """Every mode, intent and policy in which the recipe's prompt differs, as arguments for `select_prompts`."""
+    whens = [entry.when for entry, _ in loaded.prompts if entry.when]
+    modes = [str(loaded.recipe.mode)] if loaded.recipe.mode else ["chat", "code"]
+    intents = {"", *(intent for when in whens for intent in when.intent or ())}
+    policies = {"", *(policy for when in whens for policy in when.policy or ())}
+    return tuple({"mode": m, "intent": i, "policy": p} for m, i, p in product(modes, sorted(intents), sorted(policies)))
+
+
+def io_schema(recipe: Recipe) -> str:
+    """How to answer: the format in one sentence and, where the recipe has one, the output schema in short notation (000 section 6)."""
+    sentence = _FORMATS[recipe.output_format]
+    if recipe.output_schema is None:
+        return sentence
+    return f"{sentence} {_SHAPE_INTRODUCTION}\n{render_schema(recipe.output_schema)}"
+
+
+def variables_in(text: str) -> tuple[str, ...]:
+    """Names of the `{{variables}}` in a prompt text, each once, in order."""
+    return tuple(dict.fromkeys(_VARIABLE.findall(text)))
+
+
+def fill_variables(text: str, variables: Mapping[str, str], *, where: str = "prompt") -> str:
+    """`text` with every `{{name}}` replaced, once: what a value holds is never read again. Raises one error with all missing names.
+
+    Only for texts of the cookbook; what a person or a document wrote never passes through here (000 section 12.3).
+    """
+    missing = [name for name in variables_in(text) if name not in variables]
+    if missing:
+        raise ConfigurationError(f"{where}: no value for {', '.join(missing)}: expected variables {', '.join(variables_in(text))}")
+    return _VARIABLE.sub(lambda found: variables[found[1]], text)

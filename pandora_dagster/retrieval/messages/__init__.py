@@ -1,0 +1,1 @@
+"""Search among messages: windows around hits, speakers, relevance, search results."""

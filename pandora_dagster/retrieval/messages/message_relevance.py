@@ -1,0 +1,105 @@
+"""Which of the found messages bear on a query, and which of their lines. Knows words and turns; knows nothing of scores or budgets.
+
+A search scores a message with its neighbours, so that in a short history nearly all stand beside a match. A person and the assistant
+finish a matter within a turn: what shares no word with the query stays only in the turn of what does. People who talk with each other
+answer turns later in words of their own: of what they say nothing is left out (at one turn's distance recall at 3,000 tokens fell from
+93.1 to 92.2 %).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+
+from pandora_dagster.contracts.turns import FoundMessage
+from pandora_dagster.language.dates import date_terms, relative_date_terms
+from pandora_dagster.language.no_result_phrases import is_no_result
+from pandora_dagster.language.terms import TermReader, prefix_of
+from pandora_dagster.retrieval.messages.document_numbers import turn_number
+from pandora_dagster.retrieval.messages.search_question import SearchQuestion, read_question
+
+_FRAME = re.compile(r"^(?:#{1,6} |\*\*(?:Status|Arguments):\*\*)")
+"""Lines around a tool's output: what it was asked is no find."""
+_ROLES = frozenset(("user", "assistant", "tool", "system"))
+"""Stand in a speaker's place where none is named."""
+_ACKNOWLEDGING = frozenset(("note",))
+"""What the embedded runtime puts before a statement that it repeats."""
+MOST_LINES = 3
+"""A message of more lines (a tool's output, a list) is shown by the lines that match."""
+_GOOD = 0.5
+"""What of the best score a message needs for its neighbours to be offered."""
+_STATES = re.compile(r"[.!:;]\s")
+"""What a message that only asks does not have."""
+
+
+def relevant_messages(query: str, found: Sequence[FoundMessage], reader: TermReader, today: date | None = None) -> list[FoundMessage]:
+    """The found messages that bear on `query`, in their order; `today` is the day on which it is asked."""
+    question = read_question(query, reader, speakers={m.speaker for m in found}, today=today)
+    dated = {m.place: len(_dates(m).intersection((*question.dates, *question.said))) for m in found}
+    most = max(dated.values(), default=0)
+    matching = {m.place for m in found if _matches(question, m, reader) or 0 < most == dated[m.place]}
+    turns = {turn_number(place) for place in matching}
+    kept = [m for m in found if _is_talk(m) or m.place in matching or (turn_number(m.place) in turns and not _is_long(m.text))]
+    said = [m for m in kept if not _echoes(m, kept, reader)]
+    telling = [m for m in said if not _is_empty(m, said)] or said
+    return [m if _is_talk(m) else replace(m, text=_lines(question, m.text, reader)) for m in telling]
+
+
+def neighbouring_messages(found: Sequence[FoundMessage], kept: Sequence[FoundMessage], reader: TermReader) -> list[FoundMessage]:
+    """What was left out of `found` in the turns before and after the best kept ones, in its order: a cause, an answer may stand there in
+    other words. For what is left of a budget."""
+    good = [m for m in kept if m.score >= _GOOD * kept[0].score]
+    turns = {(turn_number(m.place) + away, m.created_at[:10]) for m in good for away in (-1, 0, 1)}
+    there = {m.place for m in kept}
+    near = [m for m in found if m.place not in there and (turn_number(m.place), m.created_at[:10]) in turns and not _is_long(m.text)]
+    return [m for m in near if not _echoes(m, found, reader) and not _is_empty(m, found)]
+
+
+def _is_talk(message: FoundMessage) -> bool:
+    """Whether somebody with a name said it."""
+    return message.speaker not in _ROLES
+
+
+def _matches(question: SearchQuestion, message: FoundMessage, reader: TermReader) -> bool:
+    """Whether a message shares a word with the question, or the beginning of one."""
+    counts = reader.counts(message.text)
+    heads = {prefix_of(term) for term in counts} & question.prefixes.keys()
+    return bool(counts.keys() & question.words.keys() or heads)
+
+
+def _dates(message: FoundMessage) -> set[str]:
+    """The days of a message: its own, and those that its words mean."""
+    return {*date_terms(message.created_at), *relative_date_terms(message.text.lower(), message.created_at)}
+
+
+def _is_empty(message: FoundMessage, others: Sequence[FoundMessage]) -> bool:
+    """Whether a message tells nothing: an answer that nothing was found, or a question that nobody answers in its turn."""
+    if message.speaker == "assistant":
+        return is_no_result(message.text)
+    text = message.text.strip()
+    if message.speaker != "user" or not text.endswith("?") or _STATES.search(text):
+        return False
+    turn = turn_number(message.place)
+    return not any(o.place > message.place and turn_number(o.place) == turn and not is_no_result(o.text) for o in others)
+
+
+def _is_long(text: str) -> bool:
+    return len([line for line in text.splitlines() if line.strip()]) > MOST_LINES
+
+
+def _lines(question: SearchQuestion, text: str, reader: TermReader) -> str:
+    """All of a short message; of a long one the lines that share a word with the question, or all where only the whole does."""
+    if not _is_long(text):
+        return text
+    kept = [line for line in text.splitlines() if reader.counts(line).keys() & question.words.keys()]
+    return "\n".join([line for line in kept if not _FRAME.match(line)] or kept) or text
+
+
+def _echoes(message: FoundMessage, others: Sequence[FoundMessage], reader: TermReader) -> bool:
+    """Whether a message has no word of matter, or none that another speaker's message of its turn does not say before it."""
+    if _is_talk(message):
+        return False
+    terms = reader.counts(message.text).keys()
+    turn = turn_number(message.place)
+    before = (o for o in others if o.place < message.place and turn_number(o.place) == turn and o.speaker != message.speaker)
+    return not terms or any(terms - _ACKNOWLEDGING <= reader.counts(o.text).keys() for o in before)

@@ -1,0 +1,90 @@
+"""What a question asks the index for: words, their beginnings, dates, an amount of money, one speaker. Knows no index."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from pandora_dagster.language.dates import MONTHS, query_date_terms
+from pandora_dagster.language.relative_days import relative_day_terms
+from pandora_dagster.language.terms import MONEY, TermReader, prefix_of
+
+_PRICE_WORDS = ("cost", "price", "pay", "spend", "amount", "expens", "cheap", "charg", "total", "fee", "refund")
+_MONEY_WEIGHT = 0.5
+_SHORT_NAME = 3
+"""A name may be shortened to this many letters: `Mel` is Melanie."""
+_WHEN = re.compile(r"\A\s*when\b|\bhow long\b|\b(?:what|which) (?:date|day|week|month|year)\b", re.IGNORECASE)
+_NAME = re.compile(r"[^\W\d_]+")
+_OWNING = re.compile(rf"({_NAME.pattern})(?:['’]s\b)?")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuestion:
+    """Terms with their weights, by what they are matched against."""
+
+    words: Mapping[str, float]
+    prefixes: Mapping[str, str]
+    """Prefix term -> the five letters themselves, which a short word is stored as."""
+    dates: tuple[str, ...]
+    named: tuple[str, ...] = ()
+    """The user's speakers whom it names."""
+    asks_when: bool = False
+    """It asks for a time."""
+    said: tuple[str, ...] = ()
+    """Date terms of the days on which what it asks for was said."""
+
+    @property
+    def speaker(self) -> str:
+        """The one person whom it names; "" where it names none or several."""
+        return self.named[0] if len(self.named) == 1 else ""
+
+    def terms(self) -> tuple[str, ...]:
+        """Everything to look for, each once."""
+        return tuple(dict.fromkeys((*self.words, *self.prefixes, *self.prefixes.values(), *self.dates, *self.said)))
+
+
+def read_question(query: str, reader: TermReader, *, speakers: Iterable[str] = (), today: date | None = None) -> SearchQuestion:
+    """Read a question; names of the user's speakers are no search words, as every other message carries them.
+
+    `today` is the day on which it is asked; None: `yesterday` and the like stay words.
+    """
+    named = _named(query, speakers)
+    names = {term for name in named for term in reader.terms(" ".join((name, *named[name])))}
+    dates = query_date_terms(query)
+    weights: dict[str, float] = defaultdict(float)
+    for word in reader.words(query):
+        for term in word if names.isdisjoint(word) else ():
+            weights[term] += 1 / len(word)
+    words = tuple(weights)
+    if any(word in words for word in _PRICE_WORDS) or "how much" in query.lower():
+        weights[MONEY] = _MONEY_WEIGHT
+    for term in dates:
+        if term[1:] in MONTHS:
+            weights.setdefault(reader.stem(term[1:]), 1.0)
+    prefixes = {prefix: prefix[1:] for word in words if (prefix := prefix_of(word) or _as_prefix(word))}
+    return SearchQuestion(
+        weights, prefixes, dates, tuple(named), bool(_WHEN.search(query)), relative_day_terms(query, today) if today else ()
+    )
+
+
+def strip_names(query: str, speakers: Iterable[str]) -> str:
+    """The query without the words that name the user's speakers: what it asks, whoever it is asked of."""
+    names = {word for words in _named(query, speakers).values() for word in words}
+    return " ".join(_OWNING.sub(lambda found: "" if found[1].lower() in names else found[0], query).split())
+
+
+def _as_prefix(word: str) -> str:
+    return prefix_of(f"{word}x") if len(word) == 5 else ""
+
+
+def _named(query: str, speakers: Iterable[str]) -> dict[str, set[str]]:
+    """Speaker -> the words of the query that name them, a name's beginning included."""
+    said = set(_NAME.findall(query.lower()))
+    found: dict[str, set[str]] = {}
+    for speaker in speakers:
+        parts = _NAME.findall(speaker.lower())[:1]
+        words = {w for w in said for part in parts if w == part or (len(w) >= _SHORT_NAME and part.startswith(w))}
+        if words:
+            found[speaker] = words
+    return found

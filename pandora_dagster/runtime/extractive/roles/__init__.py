@@ -1,0 +1,1 @@
+"""What the embedded runtime answers, a module a role."""

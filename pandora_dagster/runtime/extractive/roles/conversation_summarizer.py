@@ -1,0 +1,139 @@
+"""Role `conversation_summarizer` (002 section 3): the running summary of a session carried on by whole sentences of its newer turns.
+
+Every sentence is verbatim and says which turn it comes from; the oldest give way first, limits and decisions last.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pydantic import ValidationError
+
+from pandora_dagster.compression.rolling_summary import Exchange, binding_statements, fit_digest, read_exchanges, with_turn_number
+from pandora_dagster.contracts.model_calls import PromptPack
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.contracts.user.conversations import ConversationDigest
+from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.roles.text_shortener import condensed
+from pandora_dagster.runtime.extractive.roles.turn_summarizer import topics
+from pandora_dagster.runtime.extractive.words.word_matching import terms
+
+_WORDS, _STEP = 500, 20
+_NARRATIVE = 0.4
+"""Share of the answer's tokens that the narrative takes; lists have the rest."""
+_SENTENCE_WORDS = 45
+_FIGURE = re.compile(r"\d")
+_OPEN = re.compile(r"\b(?:still open|unresolved|undecided|not yet|pending|to be decided|remains open)\b", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"\b(?:my|our) [a-z]+(?: [a-z]+)? (?:needs?|wants?|prefers?|likes?|hates?|has to|cannot|can't|would like)\b", re.IGNORECASE
+)
+_GREETED = re.compile(
+    r"^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|dear|thanks|thank you)"
+    r"(?: (?:there|again|everyone|all|you|so much|very much))*(?:\s*[,.!;:]+\s*|$)",
+    re.IGNORECASE,
+)
+"""A greeting or thanks before the matter; what follows it stands verbatim."""
+_CITATION = re.compile(r"\s*\[\d{1,4}\](?![(\[:])")
+_ANSWERED = 0.5
+"""Share of a question's content words in a later turn from which on it is no longer open."""
+
+
+def summarize_conversation(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """The digest of what `previous_summary` says and of the exchanges in `turns`, within the tokens that the call may write."""
+    exchanges = read_exchanges(pack.document("turns"))
+    whole = _carried_on(_previous(pack.document("previous_summary")), exchanges, int(pack.max_output_tokens * _NARRATIVE), counter)
+
+    def make(n: int) -> ConversationDigest:
+        return fit_digest(whole, n * _STEP)
+
+    return largest(make, _WORDS // _STEP, pack.max_output_tokens, counter)
+
+
+def _previous(text: str) -> ConversationDigest | None:
+    try:
+        return ConversationDigest.model_validate_json(text) if text.strip() else None
+    except ValidationError:
+        return None
+
+
+def _carried_on(
+    before: ConversationDigest | None, exchanges: Sequence[Exchange], narrative_tokens: int, counter: TokenMeasure
+) -> ConversationDigest:
+    asked, answered = "\n".join(e.asked for e in exchanges), "\n".join(e.answered for e in exchanges)
+    bound = [(field, text, e.number) for e in exchanges for field, text in binding_statements(e)]
+    themes = [*(before.key_themes if before else ()), *topics(asked, answered)]
+    told = [*(sentences(before.summary) if before else ()), *(s for e in exchanges for s in _story(e))]
+    narrative = condensed("\n".join(dict.fromkeys(told)), narrative_tokens, counter).split("\n")
+    said = {*narrative, *(text for _, text, _ in bound)}
+    return ConversationDigest(
+        summary=" ".join(s for s in narrative if s) or ", ".join(themes),
+        key_themes=_once(themes),
+        journey=" ".join(_journey(before, exchanges)),
+        unresolved_topics=_once(
+            [
+                *(before.unresolved_topics if before else ()),
+                *(with_turn_number(s, e.number) for e in exchanges for s in _said(e) if _OPEN.search(s)),
+            ]
+        ),
+        agreed_facts=_once([*(before.agreed_facts if before else ()), *_facts(exchanges, said)]),
+        user_needs=_once([*(before.user_needs if before else ()), *(with_turn_number(t, n) for f, t, n in bound if f == "user_needs")]),
+        others_needs=_once(
+            [
+                *(before.others_needs if before else ()),
+                *(with_turn_number(s, e.number) for e in exchanges for s in _plain(e.asked) if _OTHERS.search(s)),
+            ]
+        ),
+        open_questions=_once(_questions(before, exchanges)),
+        agreements=_once([*(before.agreements if before else ()), *(with_turn_number(t, n) for f, t, n in bound if f == "agreements")]),
+    )
+
+
+def _once(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def _plain(text: str) -> list[str]:
+    """Whole sentences without citation labels; one too long for an item stays out, never cut."""
+    return [s for part in sentences(text) if 0 < len((s := _CITATION.sub("", part)).split()) <= _SENTENCE_WORDS]
+
+
+def _said(exchange: Exchange) -> list[str]:
+    return [s for text in (exchange.asked, exchange.answered) for s in _plain(text) if not s.endswith("?")]
+
+
+def _story(exchange: Exchange) -> list[str]:
+    """What a turn adds to the narrative: what was asked, and the first thing that was answered."""
+    return [*_matter(exchange.asked)[:1], *_matter(exchange.answered)[:1]]
+
+
+def _matter(text: str) -> list[str]:
+    """Sentences without the greeting in front; one that only greets is none."""
+    return [rest for s in _plain(text) if (rest := _GREETED.sub("", s))]
+
+
+def _journey(before: ConversationDigest | None, exchanges: Sequence[Exchange]) -> list[str]:
+    """The person's first words and their newest."""
+    asked = [s for e in exchanges for s in _matter(e.asked)[:1]]
+    first = sentences(before.journey)[:1] if before else ()
+    return list(_once([*(first or asked[:1]), *asked[-1:]]))
+
+
+def _facts(exchanges: Sequence[Exchange], known: set[str]) -> Iterable[str]:
+    """Of each answer the first sentence with a figure that is not `known` from elsewhere in the digest."""
+    for exchange in exchanges:
+        figures = [s for s in _plain(exchange.answered) if _FIGURE.search(s) and not s.endswith("?") and s not in known]
+        yield from (with_turn_number(s, exchange.number) for s in figures[:1])
+
+
+def _questions(before: ConversationDigest | None, exchanges: Sequence[Exchange]) -> Iterable[str]:
+    """Questions without an answer, and what the last answer asks back. One that a later turn takes up is no longer open."""
+    later = set(terms("\n".join(f"{e.asked}\n{e.answered}" for e in exchanges)))
+    for question in before.open_questions if before else ():
+        asked = set(terms(question))
+        if not asked or len(asked & later) < _ANSWERED * len(asked):
+            yield question
+    for place, exchange in enumerate(exchanges, start=1):
+        open_here = exchange.answered if place == len(exchanges) else ""
+        for sentence in _plain(open_here if exchange.answered else exchange.asked):
+            if sentence.endswith("?"):
+                yield with_turn_number(sentence, exchange.number)

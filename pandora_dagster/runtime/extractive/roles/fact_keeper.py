@@ -1,0 +1,40 @@
+"""Roles `fact_keeper` and `profile_keeper` (002 section 4): facts as whole sentences that the person said, and what must go."""
+
+from collections.abc import Sequence
+
+from pandora_dagster.contracts.model_calls import PromptPack
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.contracts.user.user_memory import MAX_PROFILE_FACTS, MAX_SESSION_FACTS, FactCategory, FactsDiff, FactUpsert
+from pandora_dagster.documents.fact_lines import FactLine, read_ledger_lines
+from pandora_dagster.documents.pasted_blocks import own_words
+from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.words.user_statements import contradicts, stated, taken_back
+from pandora_dagster.runtime.extractive.words.word_matching import terms
+
+
+def keep_facts(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """The diff of 002 section 4: each new statement verbatim, what it contradicts, and what the person takes back."""
+    known = read_ledger_lines(pack.document("known_facts"))
+    said = own_words(pack.query)
+    deleted = tuple(dict.fromkeys(f.name for thing in taken_back(said) for f in known if thing <= frozenset(terms(f.text))))
+    held = [f for f in known if f.current and f.name not in deleted]
+    upserts = [_upsert(sentence, category, held) for sentence, category in stated(said)][-MAX_SESSION_FACTS:]
+
+    def make(n: int) -> FactsDiff:
+        return FactsDiff(upsert=tuple(upserts[len(upserts) - n :]), delete=deleted)
+
+    return largest(make, len(upserts), pack.max_output_tokens, counter)
+
+
+def keep_profile(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """What must go so that the profile fits again: what no longer holds, then what a newer fact says as well, then the oldest."""
+    known = read_ledger_lines(pack.document("profile_facts"))
+    stems = {f.name: frozenset(terms(f.text)) for f in known}
+    repeated = [f for f in known if f.current and any(stems[f.name] < stems[g.name] for g in known if g.current and g.turn > f.turn)]
+    order = [*(f for f in known if not f.current), *repeated, *sorted(known, key=lambda f: f.turn)]
+    return FactsDiff(delete=tuple(dict.fromkeys(f.name for f in order))[: max(0, len(known) - MAX_PROFILE_FACTS)])
+
+
+def _upsert(sentence: str, category: FactCategory, held: Sequence[FactLine]) -> FactUpsert:
+    older = next((f.name for f in reversed(held) if contradicts(sentence, f.text)), None)
+    return FactUpsert(category=category, fact=sentence, replaces=older)

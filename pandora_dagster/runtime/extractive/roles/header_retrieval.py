@@ -1,0 +1,201 @@
+"""Role `retrieval`: which turns, memory keys, research, visits and notes matter (004 section 4.1), by their headers alone."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pandora_dagster.contracts.model_calls import PromptPack
+from pandora_dagster.contracts.phase_outputs import Relevance, ResearchMatch, RetrievalPlan, TurnRelevance
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.language.relative_days import is_in_ranges, read_days_line
+from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.spans.header_lines import Summary, as_list, as_number, json_lines, referred, summaries
+from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.words.query_intent import asks_past, is_greeting, question
+from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
+from pandora_dagster.runtime.extractive.words.query_relevance import bears, enough, shared
+from pandora_dagster.runtime.extractive.words.word_matching import akin, content_words, coverage, stem, terms
+
+_BESIDE = 0.4
+_RECENT = 0.05
+_HIGH, _MEDIUM = 0.6, 0.3
+_MOST_TURNS = 30
+_NEWEST = 3
+_OTHERS = 12
+"""The index offers turns by their whole text: where the query looks back, those whose summary is silent are read too."""
+_MOST_KEYS = 12
+_KNOWN = r"(?:the|that|this|these|those|it|its|them|their|his|her|my|our|your|both|out|what|where|how)\b"
+_FURTHER = r"(?:different|other|new|else|similar|more|[a-z]{3,}er)\b"
+_SEEKS_NEW = re.compile(
+    r"\banother\b|\balternatives?\b"
+    rf"|\b(?:an?|some|any) (?:[a-z]+ )?(?:different|other|new|else)\b|\b(?:some|any|no)thing (?:[a-z]+ )?{_FURTHER}"
+    rf"|\b(?:search|look|hunt|shop)(?:ing)? (?:around |online )?for (?!{_KNOWN})"
+    rf"|\b(?:find|show|get|list|recommend|suggest) (?:(?:me|us) )?(?:an?|some|any|{_FURTHER}) [a-z]"
+    r"|\b(?:find|show|get|list|recommend|suggest)\b[^.?!\n]{0,60}\b(?:different|new|other|else)\b",
+    re.IGNORECASE,
+)
+"""The query wants what was not seen yet: something further, or a search for what it does not call known."""
+_OF_THE_KNOWN = re.compile(r"\b(?:of|about) (?:it|that|this|these|those|them)\b", re.IGNORECASE)
+"""`Anything else about that camera` asks for more of what was seen."""
+_COMPARES = re.compile(r"\bcompar\w+", re.IGNORECASE)
+_ABBREVIATED = 4
+"""Letters that a field's name shares with the word it shortens: `specs` are specifications."""
+Scored = tuple[float, Summary, str]
+
+
+def retrieve(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """004 section 4.1's plan; the weakest turns are left out first where the answer would be too long."""
+    query, reference = pack.query, referred(pack.document("query_analysis.json"))
+    offered = pack.document("turn_summaries")
+    turns = _turns(query, reference, summaries(offered), read_days_line(offered))
+    keys = _keys(query, pack.document("memory_headers"))
+    notes = tuple(n for h in json_lines(pack.document("note_headers")) if (n := str(h.get("note", ""))) and shared(query, _note(h)))
+    visits = _visits(query, reference, json_lines(pack.document("visit_headers")))
+    research = _research(query, json_lines(pack.document("research_headers")))
+    anything = bool(turns or keys or notes or visits or research.matched)
+
+    def make(n: int) -> RetrievalPlan:
+        kept = turns[: max(0, n - _MOST_KEYS)]
+        return RetrievalPlan(
+            relevant_turns=tuple(t.turn for _, t, _ in kept),
+            turn_relevance={str(t.turn): TurnRelevance(relevance=_grade(score), reason=reason) for score, t, reason in kept},
+            relevant_memory_keys=keys[:n],
+            relevant_notes=notes[: min(n, _MOST_KEYS)],
+            research_cache_match=research,
+            webpage_cache_needed=visits[: min(n, _MOST_KEYS)],
+            confidence=0.9 if turns and turns[0][0] >= _HIGH else 0.8,
+            reasoning=TEMPLATES["chosen" if anything else "no_match"],
+        )
+
+    return largest(make, min(len(turns), _MOST_TURNS) + _MOST_KEYS, pack.max_output_tokens, counter)
+
+
+def _turns(query: str, reference: tuple[str, int | None], turns: list[Summary], days: tuple[str, ...]) -> list[Scored]:
+    """Turns that matter, best first: shared words by rarity, a little for age, neighbours of a match, the turn a reference names. Where
+    the query names days, those of these days alone, whatever their words."""
+    if is_greeting(query):
+        return []
+    asked = question(query, more=(reference[0],), days=days)
+    if of_days := [t for t in turns if is_in_ranges(t.day, asked.days)]:
+        turns = of_days
+    read, weighted = akin(asked.stems, [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns])
+    own = [coverage(weighted, stems) for stems in read]
+    scored = [_scored(i, own, turns, query, reference[1]) for i in range(len(turns))]
+    if of_days:
+        scored = [(score + _HIGH, turn, reason) for score, turn, reason in scored]
+    kept = sorted((s for s in scored if s[0] > _RECENT), key=lambda s: (-s[0], -s[1].turn))
+    if not kept and not asked.stems:
+        return [(_MEDIUM, t, TEMPLATES["recent"]) for t in turns[: -_NEWEST - 1 : -1]] if asks_past(query) else []
+    others = [t for t in reversed(turns) if all(t is not s[1] for s in kept)] if asks_past(query) else []
+    return kept + [(0.0, t, TEMPLATES["offered"]) for t in others[: max(0, _OTHERS - len(kept))]]
+
+
+def _scored(at: int, own: list[float], turns: list[Summary], query: str, named: int | None) -> Scored:
+    turn = turns[at]
+    beside = [own[i] for i in (at - 1, at + 1) if 0 <= i < len(turns) and _neighbours(turn, turns[i])]
+    recent = _RECENT * (at + 1) / len(turns)
+    if turn.turn == named:
+        return 1.0 + recent, turn, TEMPLATES["referred"]
+    if own[at] > 0:
+        words = ", ".join(shared(query, f"{turn.text} {' '.join(turn.topics)}"))
+        return (
+            own[at] + _BESIDE * max(beside, default=0.0) + recent,
+            turn,
+            f"{TEMPLATES['shared_words']} {words}" if words else TEMPLATES["chosen"],
+        )
+    return _BESIDE * max(beside, default=0.0) + recent, turn, TEMPLATES["beside"]
+
+
+def _neighbours(one: Summary, other: Summary) -> bool:
+    return one.session == other.session and abs(one.turn - other.turn) == 1
+
+
+def _grade(score: float) -> Relevance:
+    return "high" if score >= _HIGH else "medium" if score >= _MEDIUM else "low"
+
+
+def _keys(query: str, headers: str) -> tuple[str, ...]:
+    read = [(str(h.get("key", "")), str(h.get("value_preview", ""))) for h in json_lines(headers)]
+    return tuple(key for key, value in read if key and bears(query, key, value))[:_MOST_KEYS]
+
+
+def _note(header: Mapping[str, Any]) -> str:
+    listed = " ".join(map(str, as_list(header.get("tags"))))
+    return f"{str(header.get('note', '')).rpartition('/')[2]} {header.get('title', '')} {listed} {header.get('passage', '')}"
+
+
+def _said(header: Mapping[str, Any]) -> str:
+    """The words of the query that the text behind the header says."""
+    return " ".join(map(str, as_list(header.get("says"))))
+
+
+def _visits(query: str, reference: tuple[str, int | None], headers: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Pages that the query points back at, or whose address, title or fields it names; none where it wants something new
+    (004 section 6.1)."""
+    if _SEEKS_NEW.search(query) and not _OF_THE_KNOWN.search(query):
+        return ()
+    title, referred = reference
+    turns = [t for h in headers if isinstance(t := h.get("turn"), int)]
+    if referred is None and pointer(query):
+        referred = max(turns, default=None)
+    named = [(h, frozenset(shared(f"{query} {title}", _page(h))) | _compared(query, h)) for h in headers]
+    kept = (h for h, words in named if (referred is not None and h.get("turn") == referred) or _names(words, [w for _, w in named]))
+    return tuple(str(h["visit_id"]) for h in kept if h.get("visit_id"))
+
+
+def _names(words: frozenset[str], of_pages: list[frozenset[str]]) -> bool:
+    """Whether a page shares words with the query, and no other page shares the same ones and more: that one is meant."""
+    return bool(words) and not any(words < others for others in of_pages)
+
+
+def _compared(query: str, header: Mapping[str, Any]) -> frozenset[str]:
+    """The words of a comparison that a field of the page shortens."""
+    if not _COMPARES.search(query):
+        return frozenset()
+    fields = [f for name in as_list(header.get("fields")) for f in terms(_spaced(name)) if len(f) >= _ABBREVIATED]
+    return frozenset(word for word in content_words(query) if any(stem(word).startswith(field) for field in fields))
+
+
+def _page(header: Mapping[str, Any]) -> str:
+    fields = " ".join(map(str, as_list(header.get("fields"))))
+    return f"{_address(str(header.get('url', '')))} {header.get('title', '')} {fields}"
+
+
+def _address(url: str) -> str:
+    """The telling words of an address: without scheme, `www` and the host's ending."""
+    bare = re.sub(r"^\w+://(?:www\.)?", "", url)
+    host, _, path = bare.partition("/")
+    return f"{host.rpartition('.')[0]} {path}"
+
+
+def _research(query: str, headers: list[Mapping[str, Any]]) -> ResearchMatch:
+    asked = {stem(w) for w in shared(query, query)}
+    matching = [
+        (len(asked & set(terms(_spaced(f"{h.get('topic')} {h.get('cache_key', '')} {_said(h)}")))), -_number(h.get("age_hours")), -i)
+        for i, h in enumerate(headers)
+    ]
+    best = max(matching, default=(0, 0.0, 0))
+    told = _spaced(" ".join(map(str, (headers[-best[2]].get("topic"), headers[-best[2]].get("cache_key", ""))))) if headers else ""
+    if not headers or not enough(query, f"{told} {_said(headers[-best[2]])}"):
+        return ResearchMatch(matched=False)
+    header = headers[-best[2]]
+    age, quality = _number(header.get("age_hours")), _number(header.get("quality_score"))
+    reuse = (
+        "refresh"
+        if header.get("expired")
+        else "full"
+        if age <= 6 and quality >= 0.7
+        else "partial"
+        if age <= 24 and quality >= 0.5
+        else "refresh"
+    )
+    fresh = f"{header.get('age_hours')} {TEMPLATES['hours']}"
+    return ResearchMatch(matched=True, topic=str(header["topic"]), freshness=fresh, quality=quality, reuse_recommendation=reuse)
+
+
+def _spaced(topic: object) -> str:
+    return re.sub(r"[._]", " ", str(topic or ""))
+
+
+def _number(value: object) -> float:
+    return as_number(value) or 0.0

@@ -1,0 +1,154 @@
+"""Roles `query_analyzer` and `reflection`: what the query is, what it points back at, and whether it can be answered at all."""
+
+import re
+
+from pandora_dagster.contracts.model_calls import PromptPack
+from pandora_dagster.contracts.phase_outputs import ContentReference, QueryAnalysis, ReferenceResolution, Reflection
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.spans.header_lines import Summary, referred, summaries
+from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.words.entities import IDENTIFIER, NAME, QUOTED, entities
+from pandora_dagster.runtime.extractive.words.query_intent import asks_past, intent, is_greeting, query_type, states_preference
+from pandora_dagster.runtime.extractive.words.query_pronouns import pointer
+from pandora_dagster.runtime.extractive.words.word_matching import content_words, coverage, stem, terms, weights
+
+_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
+_POINTING = re.compile(
+    r"\b(?:that|this|the (?:other|same|first|second|third|fourth|fifth|last|previous)) (?:one|[a-z]{3,})\b"
+    r"|\bthose(?: [a-z]{3,})?\b|\bagain\b|\b(?:we|you|i) (?:talk(?:ed)?|discussed|mentioned|looked|said|spoke)(?: about| at)?\b"
+    r"|^\W*(?:and |but )?(?:it|that|this|they|them)\b"
+    r"|\b(?:about|of|for|with|is|was|do|did|cancel|change|book|show|buy|me) (?:it|that|this|them)\b",
+    re.IGNORECASE,
+)
+_NOT_POINTING = re.compile(
+    r"\bthat (?:i|we|you|he|she|they|it|is|was|are|were|my|the)\b|\bthis (?:week|month|year|morning|weekend|time)\b", re.I
+)
+_ORDINAL = re.compile(r"\b(first|second|third|fourth|fifth|last)\b", re.IGNORECASE)
+_ANYTHING = frozenset({"one", "ones", "option", "options", "item", "items", "result", "results", "choice", "choices"})
+"""Words that name no kind of thing: `the second one`."""
+_MOST = 16
+_MOST_SENTENCES = 64
+"""A query of more sentences is told by its first ones, or whole where that fits."""
+
+
+def analyse(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """004 section 3.1 by rules: type, intent, entities, and what a reference points at among the turn summaries."""
+    query = pack.query or pack.document("raw_query")
+    resolution, reference = resolve(query, summaries(pack.document("turn_summaries")))
+    named = entities(query)[:_MOST]
+    lines, kind, meant = sentences(query), query_type(query), intent(query)
+
+    def make(n: int) -> QueryAnalysis:
+        whole = n > min(len(lines), _MOST_SENTENCES)
+        said = query if whole else " ".join(lines[: max(0, n)]) or TEMPLATES["long_query"]
+        title = f" [{reference.title}]" if reference and reference.title not in query else ""
+        return QueryAnalysis(
+            resolved_query=said + title,
+            query_type=kind,
+            intent=meant,
+            entities=named[: n if not whole else _MOST],
+            reference_resolution=resolution,
+            content_reference=reference,
+            reasoning=TEMPLATES["kind"],
+        )
+
+    return largest(make, min(len(lines), _MOST_SENTENCES) + 1, pack.max_output_tokens, counter)
+
+
+def references(query: str) -> tuple[str, ...]:
+    """The words of `query` that point at something said before, verbatim."""
+    found = (m.group(0).strip() for m in _POINTING.finditer(query) if not _NOT_POINTING.match(m.group(0)))
+    return () if states_preference(query) else tuple(dict.fromkeys(f for f in found if f))
+
+
+def resolve(query: str, turns: list[Summary]) -> tuple[ReferenceResolution, ContentReference | None]:
+    """What the query's references point at: the matching turn, or for a bare pronoun the newest one."""
+    pointing = references(query)
+    if not pointing or is_greeting(query):
+        return ReferenceResolution(status="not_needed"), None
+    found = _ordinal(query, turns) if _ORDINAL.search(" ".join(pointing)) else _matching(query, turns)
+    if not found:
+        return ReferenceResolution(status="unresolved", original_references=pointing), None
+    turn, title = found
+    return (
+        ReferenceResolution(status="resolved", original_references=pointing, resolved_to=title),
+        ContentReference(title=title, source_turn=turn.turn),
+    )
+
+
+def _asked(query: str) -> tuple[str, ...]:
+    return tuple(stem(w) for w in content_words(_ORDINAL.sub(" ", query)))
+
+
+def _holding(query: str, turns: list[Summary]) -> list[tuple[float, Summary]]:
+    """Turns that share words with the query, best first; of equals the newest first."""
+    read = [frozenset(terms(f"{t.text} {' '.join(t.topics)}")) for t in turns]
+    weighted = weights(_asked(query), read)
+    scored = [(coverage(weighted, stems), turn) for stems, turn in zip(read, turns, strict=True)]
+    return sorted((s for s in scored if s[0] > 0), key=lambda s: (-s[0], -s[1].turn))
+
+
+def _matching(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
+    holding = _holding(query, turns)
+    if holding:
+        return holding[0][1], _title(holding[0][1], query)
+    bare = turns and not _asked(query)
+    return (turns[-1], _title(turns[-1], query)) if bare else None
+
+
+def _ordinal(query: str, turns: list[Summary]) -> tuple[Summary, str] | None:
+    """`the second reservation`: the second id of the turn that listed reservations, where one did; `the second one`: of the last turn.
+
+    Where nothing was listed an ordinal counts something else (`the second tournament` of a season). Only `last` also means the newest
+    turn about such a thing.
+    """
+    found = _ORDINAL.search(query)
+    if found is None:
+        return None
+    place = _ORDINALS[found.group(1).lower()]
+    such = frozenset(stem(w) for w in content_words(" ".join(query[found.end() :].split()[:2])) if w.lower() not in _ANYTHING)
+    about = [t for _, t in _holding(query, turns) if such.intersection(terms(f"{t.text} {' '.join(t.topics)}"))] if such else turns[-1:]
+    for turn in about:
+        listed = [e for e in entities(turn.text) if IDENTIFIER.fullmatch(e)]
+        if len(listed) > max(1, place):
+            return turn, listed[place]
+    if place >= 0 or not about:
+        return None
+    newest = max(about, key=lambda t: t.turn)
+    return newest, _title(newest, query)
+
+
+def _title(turn: Summary, query: str) -> str:
+    """The thing a summary is about, verbatim: an id, a quoted title or a name of it, else a topic, else its first sentence."""
+    for shape in (IDENTIFIER, QUOTED, NAME):
+        for m in shape.finditer(turn.text):
+            value = next((g for g in m.groups() if g), m.group(0))
+            if value not in query:
+                return value
+    whole = sentences(turn.text)[:1]
+    return whole[0] if whole and len(whole[0].split()) <= 20 else next(iter(turn.topics), str(turn.turn))
+
+
+def reflect(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """004 section 3.2: PROCEED, but CLARIFY where neither the query nor an earlier turn says what it is about."""
+    query = pack.query
+    if answerable(query, pack):
+        return Reflection(decision="PROCEED", confidence=0.9, reasoning=TEMPLATES["clear"])
+    question = (
+        f'{TEMPLATES["ask_meaning"]} "{pointer(query) or query.strip()}"?' if any(c.isalnum() for c in query) else TEMPLATES["ask_open"]
+    )
+    asked = Reflection(decision="CLARIFY", confidence=0.9, reasoning=TEMPLATES["unclear"], question=question)
+    fits = counter.count(asked.model_dump_json()) <= pack.max_output_tokens
+    return asked if fits else asked.model_copy(update={"question": TEMPLATES["ask_open"]})
+
+
+def answerable(query: str, pack: PromptPack) -> bool:
+    """Whether the query has content of its own, is a greeting or a statement, or points at an earlier turn."""
+    if is_greeting(query) or states_preference(query) or referred(pack.document("query_analysis.json"))[0]:
+        return True
+    turns = summaries(pack.document("turn_summaries"))
+    if content_words(query):
+        return bool(turns) or not pointer(query)
+    return bool(turns) and any(c.isalnum() for c in query) and (asks_past(query) or resolve(query, turns)[0].status != "unresolved")

@@ -1,0 +1,138 @@
+"""The `tools` document, and arguments for a tool by its JSON Schema. Knows the person's words; reads no other document."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema.exceptions import SchemaError, UnknownType
+from jsonschema.validators import validator_for  # pyright: ignore[reportUnknownVariableType]
+
+from pandora_dagster.language.sentences import sentences
+from pandora_dagster.runtime.extractive.spans.header_lines import as_list, as_mapping, as_number, json_lines
+from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.words.word_matching import META_WORDS, STOP_WORDS, content_words
+
+_ASKED = frozenset(("query", "q", "text", "question", "search", "terms"))
+_KEY = frozenset(("key", "name", "title"))
+_VALUE = frozenset(("value", "content", "statement", "fact", "text", "preference"))
+_OPENING = re.compile(
+    r"^\W*(?:please )?(?:(?:well|ok|okay|also|actually|sorry|no|correction|by the way|from now on),? )*"
+    r"(?:(?:please )?(?:remember|note|keep in mind|don'?t forget)(?: that| this)?:? )?",
+    re.IGNORECASE,
+)
+_OWN = re.compile(r"^my ([^?.!,]{1,60}?) (?:is|are) (.+)$", re.IGNORECASE)
+_PLAIN_WORD = re.compile(r"(?<![^\W_])[a-z][a-z0-9]*(?![^\W_])")
+_AND_I = re.compile(r",? and (?:that )?(?=(?:my|our|i|we)\b)", re.IGNORECASE)
+_ONESELF = re.compile(r"\b(?:i|my|mine|me|we|our|us)\b", re.IGNORECASE)
+_HANGING = re.compile(r"\b(?:if|when|unless|because|since|while|until|although|though|but|or|so|then|except)\b", re.IGNORECASE)
+_FEELING = frozenset(("prefer", "like", "love", "hate", "dislike"))
+_KEY_WORDS = 4
+_MOST_STATEMENTS = 4
+"""More are kept as one: each takes a call of a tool, of which a turn makes few."""
+_LONGEST_KEY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """One registered tool as the pack offers it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    writes: bool
+
+    def accepts(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether `arguments` hold against the tool's JSON Schema."""
+        try:
+            return validator_for(self.parameters)(self.parameters).is_valid(arguments)
+        except (SchemaError, UnknownType):
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a person wants remembered: a key made of their words, and the value verbatim."""
+
+    key: str
+    value: str
+    about: str
+    """`preference` or `fact`."""
+
+
+def offered(document: str) -> dict[str, OfferedTool]:
+    """The registered tools by name, in the given order."""
+    read = (line for line in json_lines(document) if isinstance(line.get("name"), str))
+    return {
+        str(t["name"]): OfferedTool(str(t["name"]), str(t.get("description") or ""), t.get("parameters") or {}, bool(t.get("writes")))
+        for t in read
+    }
+
+
+def statement(query: str) -> Statement:
+    """`remember that my favourite hamster is Syrian` -> favourite_hamster: Syrian; other statements stay whole, so that a "not" is kept."""
+    said = _OPENING.sub("", query.strip(), count=1).strip() or query.strip()
+    own = _OWN.match(said.splitlines()[0]) if said else None
+    if own:
+        return Statement(_key(own.group(1)), own.group(2).strip().rstrip(".!") or own.group(2).strip(), "preference")
+    plain = said.rstrip(".! ") or said
+    preferring = re.search(r"\b(?:prefer|like|love|hate|dislike|favou?rite|always|never|want)\b", plain, re.IGNORECASE)
+    return Statement(_key(plain), plain, "preference" if preferring else "fact")
+
+
+def statements(query: str) -> tuple[str, ...]:
+    """The parts of what a person states that stand for themselves, verbatim: `my budget is $900 and I prefer aisle seats` are two.
+
+    All of it is one where a part is not about the person, or hangs on a condition.
+    """
+    parts = tuple(part.strip(" ,") for sentence in sentences(query) for part in _AND_I.split(sentence))
+    keys = {statement(part).key for part in parts}
+    alone = len(keys) == len(parts) <= _MOST_STATEMENTS and all(_ONESELF.search(part) for part in parts) and not _HANGING.search(query)
+    return parts if alone else (query.strip(),)
+
+
+def _key(said: str) -> str:
+    """A short name made of the person's words in plain letters and digits, e.g. `aisle_seats`."""
+    found = _PLAIN_WORD.findall(said.lower())
+    telling = [w for w in found if w not in STOP_WORDS and w not in META_WORDS and w not in _FEELING]
+    return "_".join((telling or found)[:_KEY_WORDS])[:_LONGEST_KEY].strip("_") or TEMPLATES["unnamed"]
+
+
+def arguments(tool: OfferedTool, query: str, *, most: int) -> dict[str, Any]:
+    """Arguments for `tool` from the person's words: required fields and those that can be filled by what their name says.
+
+    A search text has at most `most` characters.
+    """
+    required = as_list(tool.parameters.get("required"))
+    properties = as_mapping(tool.parameters.get("properties"))
+    filled = {name: _fill(name, as_mapping(schema), query, tool.writes, most) for name, schema in properties.items()}
+    return {name: value for name, value in filled.items() if value is not None and (name in required or _known(name))}
+
+
+def _known(name: str) -> bool:
+    return name in _ASKED | _KEY | _VALUE or name in ("kind", "type", "keys")
+
+
+def _fill(name: str, schema: Mapping[str, Any], query: str, stores: bool, most: int) -> Any:
+    choices = as_list(schema.get("enum"))
+    if choices:
+        about: str = statement(query).about if stores else ""
+        return about if about in choices else schema.get("default", choices[0])
+    if schema.get("type") == "array":
+        return list(content_words(_within(query, most)))
+    if schema.get("type", "string") != "string" and name not in _VALUE:
+        return schema.get("default", schema.get("minimum"))
+    if stores and name in _KEY:
+        return statement(query).key
+    return statement(query).value if stores else _within(query, min(most, int(as_number(schema.get("maxLength")) or most)))
+
+
+def _within(query: str, most: int) -> str:
+    """The query, or where a tool takes fewer characters as many of its content words as it takes."""
+    if len(query) <= most:
+        return query
+    taken, room = list[str](), most
+    for word in content_words(query):
+        room -= len(word) + 1
+        taken += [word] if room >= -1 else []
+    return " ".join(taken)

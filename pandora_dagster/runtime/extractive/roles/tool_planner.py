@@ -1,0 +1,192 @@
+"""Roles `planner`, `executor`, `coordinator`: whether a tool is needed, which task is next, and the call itself.
+
+Only the person's words, the task list and the registered tools decide; no document that was retrieved chooses a tool.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.contracts.model_calls import PromptPack
+from pandora_dagster.contracts.phase_outputs import ExecutorStep, PlannedTask, TaskPlan, ToolCall
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.documents.citations import cited_labels
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.errors import ModelRejectedError
+from pandora_dagster.runtime.extractive.output_budget import Draft, written
+from pandora_dagster.runtime.extractive.roles.tool_arguments import OfferedTool, arguments, offered, statements
+from pandora_dagster.runtime.extractive.spans.citation_labels import Labels
+from pandora_dagster.runtime.extractive.spans.document_spans import SpanReader
+from pandora_dagster.runtime.extractive.spans.header_lines import json_object
+from pandora_dagster.runtime.extractive.spans.span_ranking import rank
+from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.words.query_intent import asks_preference, is_greeting, question, states_preference
+from pandora_dagster.runtime.extractive.words.user_statements import acknowledged
+from pandora_dagster.runtime.extractive.words.word_matching import content_words, terms
+
+_TASK = re.compile(r"^\s*\d{1,3}[.)]\s+(.+(?:\n(?!\s*\d{1,3}[.)]\s|\n|#).+)*)", re.MULTILINE)
+_CALL = re.compile(r"\(`([\w.]+)` (\{.*\})\)$")
+_DOTTED = re.compile(r"\b[a-z_]+\.[a-z_]+\b")
+_SHOWN = re.compile(r"`([a-z_]+\.[a-z_]+)`|\*\*([a-z_]+\.[a-z_]+)\*\*|\btool:? ([a-z_]+\.[a-z_]+)")
+_RESULT = re.compile(r"^### Result (\d+): *`?([\w.]+)`?[^\n]*$", re.MULTILINE)
+_FAILED = re.compile(r"^\W*(?:\*\*)?(?:status:?(?:\*\*)? *:? *(?:\*\*)?)?(?:failed|failure|error)\b", re.IGNORECASE | re.MULTILINE)
+_ENOUGH = 0.6
+"""A single span that holds this share of the question's weight answers it."""
+_MOST_FAILURES = 2
+_LONGEST_COMMAND = 500
+
+
+def plan(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """000 section 16.2: a tool where one can get what section 2 lacks, else synthesis."""
+    query, tools = pack.query, offered(pack.document("tools"))
+    if not is_greeting(query):
+        for wanted, reason, task in _wanted(query, pack):
+            tool = tools.get(wanted)
+            for parts in dict.fromkeys((statements(query) if tool and tool.writes else (query.strip(),), (query.strip(),))):
+                filled = [arguments(tool, part, most=pack.max_output_tokens) for part in parts] if tool else []
+                if tool and all(map(tool.accepts, filled)):
+                    planned = [_planned(tool, TEMPLATES[task], *pair) for pair in zip(parts, filled, strict=True)]
+                    return _shortest(pack, counter, planned, reason)
+    reason = "enough" if is_greeting(query) or acknowledged(query) or _evidence(query, pack) >= _ENOUGH else "no_tool"
+    return TaskPlan(next_step="synthesis", confidence=0.9 if reason == "enough" else 0.7, reasoning=TEMPLATES[reason])
+
+
+def _planned(tool: OfferedTool, name: str, said: str, filled: Mapping[str, Any]) -> PlannedTask:
+    return PlannedTask(description=f"{name} {said}", tool=tool.name, arguments=filled)
+
+
+def _shortest(pack: PromptPack, counter: TokenMeasure, planned: Sequence[PlannedTask], reason: str) -> TaskPlan:
+    """The plan; a query too long to be repeated in the tasks' descriptions stands in their arguments alone, or not at all."""
+    bare = [task.model_copy(update={"description": task.tool or ""}) for task in planned]
+    for kept in (planned, bare, [bare[0].model_copy(update={"arguments": {}})]):
+        made = TaskPlan(next_step="coordinator", confidence=0.9, tasks=tuple(kept), reasoning=TEMPLATES[reason])
+        if counter.count(written(made)) <= pack.max_output_tokens:
+            return made
+    return TaskPlan(next_step="synthesis", confidence=0.7, reasoning=TEMPLATES["no_tool"])
+
+
+def _wanted(query: str, pack: PromptPack) -> list[tuple[str, str, str]]:
+    """Tool, reason and task wording that the query calls for, best first."""
+    if states_preference(query):
+        return [("memory.create", "statement", "create_task")]
+    if acknowledged(query) or _evidence(query, pack) >= _ENOUGH:
+        return []
+    memory = [("memory.query", "missing", "query_task")] if asks_preference(query) else []
+    searching = [("doc.search", "missing", "search_task")] if content_words(query) else []
+    return memory + searching
+
+
+def _evidence(query: str, pack: PromptPack) -> float:
+    """How well the best span of section 2 answers the query: 0 (nothing) to about 1."""
+    asked = question(query)
+    body = ContextDocument.parse(pack.document("context.md")).body(2)
+    ranked = rank(SpanReader(Labels(pack.sources), asked).read(body), asked)
+    return ranked[0][0] if ranked else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A line of section 3's numbered list; `tool` is the dotted name it mentions, `given` the JSON arguments it shows."""
+
+    text: str
+    tool: str | None
+    given: Mapping[str, Any]
+
+
+def tasks(section: str, tools: Mapping[str, OfferedTool]) -> list[Task]:
+    """The tasks of section 3, in order."""
+    return [_task(text, tools) for text in _TASK.findall(section)]
+
+
+def _task(text: str, tools: Mapping[str, OfferedTool]) -> Task:
+    """Written as `description (`tool` {arguments})`; else the first registered tool that the line names."""
+    line = " ".join(text.split())
+    call = _CALL.search(line)
+    if call:
+        return Task(line, call.group(1), json_object(call.group(2)))
+    named = next((name for name in _DOTTED.findall(line) if name in tools), None)
+    shown = _SHOWN.search(line)
+    return Task(line, named or (next(g for g in shown.groups() if g) if shown else None), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One `### Result N: tool` of section 4."""
+
+    tool: str
+    ok: bool
+    label: str | None
+    """The first citation on its status line."""
+    only: str | None = None
+    """The same, where the status line names no other."""
+
+
+def results(section: str) -> list[Result]:
+    """The tool results of section 4, in order. Only headings that count on are results: found text may hold others."""
+    heads: list[re.Match[str]] = []
+    for head in _RESULT.finditer(section):
+        heads += [head] if int(head.group(1)) == len(heads) + 1 else []
+    ends = [*(h.start() for h in heads[1:]), len(section)][: len(heads)]
+    return [_result(h.group(2), section[h.end() : end].strip()) for h, end in zip(heads, ends, strict=True)]
+
+
+def _result(tool: str, body: str) -> Result:
+    status = body.split("\n", 1)[0]
+    labels = cited_labels(status)
+    return Result(tool, not _FAILED.match(body), next(iter(labels), None), labels[0] if len(labels) == 1 else None)
+
+
+def step(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """The executor: the first task without a result becomes the command; done when none is left."""
+    context = ContextDocument.parse(pack.document("context.md"))
+    tools = offered(pack.document("tools"))
+    outcomes = results(context.body(4))
+    done, failed = [r.tool for r in outcomes if r.ok], [r.tool for r in outcomes if not r.ok]
+    for task in tasks(context.body(3), tools):
+        if task.tool in done:
+            done.remove(task.tool)
+        elif task.tool:
+            return _next(task, task.tool, tools, failed, pack, counter)
+    return ExecutorStep(action="COMPLETE", reasoning=TEMPLATES["all_done"])
+
+
+def _next(
+    task: Task, tool: str, tools: Mapping[str, OfferedTool], failed: list[str], pack: PromptPack, counter: TokenMeasure
+) -> ExecutorStep:
+    if tool not in tools:
+        return ExecutorStep(action="BLOCKED", reasoning=f"{TEMPLATES['not_registered']} {tool}")
+    if failed.count(tool) >= _MOST_FAILURES:
+        return ExecutorStep(action="BLOCKED", reasoning=f"{TEMPLATES['failed_twice']} {tool}")
+    command = ExecutorStep(action="COMMAND", command=task.text, reasoning=TEMPLATES["next_task"])
+    fits = len(task.text) <= _LONGEST_COMMAND and counter.count(written(command)) <= pack.max_output_tokens
+    return command if fits else command.model_copy(update={"command": tool})
+
+
+def coordinate(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """The Coordinator: the tool that the command names or describes, with arguments that hold against its schema."""
+    context = ContextDocument.parse(pack.document("context.md"))
+    tools = offered(pack.document("tools"))
+    command = pack.document("command")
+    planned = _task(command, tools)
+    said = " ".join(command.split())
+    known = next((t for t in tasks(context.body(3), tools) if said and (said in t.text or said == t.tool)), planned)
+    tool = tools.get(planned.tool or known.tool or "") or _described(command, tools, pack.query)
+    if not tool:
+        raise ModelRejectedError(
+            "coordinator: the tools document: expected a registered tool that fits the command",
+            hint="register the tool that the task names, or configure the sglang runtime",
+        )
+    given = next((g for g in (planned.given, known.given) if g and tool.accepts(g)), None)
+    return ToolCall(
+        tool=tool.name, arguments=given or arguments(tool, pack.query, most=pack.max_output_tokens), reasoning=TEMPLATES["tool_choice"]
+    )
+
+
+def _described(command: str, tools: Mapping[str, OfferedTool], query: str) -> OfferedTool | None:
+    """The tool whose name and description share most words with the command; one that writes only where the person asks for it."""
+    asked = set(terms(command))
+    open_to = [t for t in tools.values() if not t.writes or states_preference(query)]
+    scored = [(len(asked & set(terms(f"{t.name.replace('.', ' ')} {t.description}"))), t) for t in open_to]
+    best = max(scored, key=lambda pair: pair[0], default=None)
+    return best[1] if best and best[0] else None

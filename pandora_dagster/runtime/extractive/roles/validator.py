@@ -1,0 +1,48 @@
+"""Role `validator`: whether every citation resolves and every number, id and address of the answer stands in its evidence."""
+
+import re
+
+from pandora_dagster.contracts.model_calls import PromptPack
+from pandora_dagster.contracts.phase_outputs import ValidationVerdict
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.documents.citations import cited_labels, source_references
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.runtime.extractive.output_budget import Draft, largest
+from pandora_dagster.runtime.extractive.words.answer_templates import TEMPLATES
+from pandora_dagster.runtime.extractive.words.entities import identifiers
+
+_CITATION = re.compile(r"\[\d{1,4}\](?![(\[:])")
+_ORDINAL = re.compile(r"^\s*\d{1,3}[.)]\s+", re.MULTILINE)
+
+
+def validate(pack: PromptPack, counter: TokenMeasure) -> Draft:
+    """000 section 7's final gate by comparison: APPROVE, or REVISE with an issue for each thing that does not hold."""
+    context = ContextDocument.parse(pack.document("context.md"))
+    response = context.body(5)
+    labels = cited_labels(response)
+    known = {s.label for s in (*pack.sources, *source_references(context.body(2)), *source_references(context.body(4)))}
+    issues = (
+        *([] if response.strip() else [TEMPLATES["empty"]]),
+        *(f"{TEMPLATES['citation_issue']} [{label}]" for label in labels if label not in known),
+        *(f"{TEMPLATES['number_issue']} {value}" for value in unsupported(response, pack.query, context)),
+    )
+
+    def make(n: int) -> ValidationVerdict:
+        return ValidationVerdict(
+            decision="REVISE" if issues else "APPROVE",
+            confidence=0.9,
+            issues=issues[:n],
+            checked_citations=labels[:n],
+            reasoning=TEMPLATES["revise" if issues else "approved"],
+        )
+
+    return largest(make, max(len(labels), len(issues), 1), pack.max_output_tokens, counter)
+
+
+def unsupported(response: str, query: str, context: ContextDocument) -> tuple[str, ...]:
+    """Numbers, ids and addresses of `response` that stand neither in section 0 nor 2 nor 4."""
+    said = _ORDINAL.sub("", _CITATION.sub("", response))
+    evidence = "\n".join((query, context.body(2), context.body(4)))
+    known = set(identifiers(evidence))
+    plain = evidence.replace(",", "")
+    return tuple(v for v in identifiers(said) if v not in known and not re.search(rf"(?<![\w.]){re.escape(v)}(?!\w|\.\d)", plain))

@@ -1,0 +1,1 @@
+"""Verbatim spans: found, ranked, quoted, shortened."""

@@ -1,0 +1,71 @@
+"""From a piece of a document to the citation label it stands under. Knows sources; decides nothing about relevance."""
+
+import re
+from collections.abc import Iterable
+
+from pandora_dagster.contracts.model_calls import Source
+from pandora_dagster.runtime.extractive.words.word_matching import terms
+
+_INLINE = re.compile(r"\s*\[(\d{1,4})\](?![(\[:])")
+_TURN = re.compile(r"\bturn[ _]0*(\d{1,9})\b", re.IGNORECASE)
+_PLACES = (
+    ("research", "research_cache/"),
+    ("visit", "webpage_cache/"),
+    ("preference", "preferences"),
+    ("preference", "facts"),
+    ("preference", "memory"),
+    ("forever", "notes/"),
+)
+_TITLED = ("webpage_cache/", "notes/")
+"""Places of sources that are about one thing, which their description names after its kind: `Note: Silento 60`."""
+
+
+class Labels:
+    """The labels that may be cited, and how a line, a turn number or a heading leads to one."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self.sources = tuple({s.label: s for s in sources}.values())
+        self._known = {s.label for s in self.sources}
+        self._subjects = {s.label: frozenset(terms(s.description.partition(": ")[2])) for s in self.sources if s.path.startswith(_TITLED)}
+        self._turns: dict[int, str] = {}
+        for source in self.sources:
+            found = _TURN.search(source.turn_id or source.path)
+            if found:
+                self._turns.setdefault(int(found.group(1)), source.label)
+
+    def turn(self, number: int) -> str | None:
+        """The label of turn `number`."""
+        return self._turns.get(number)
+
+    def subject(self, label: str | None) -> frozenset[str]:
+        """Stems of the title of the page or note that `label` leads to; no other source is about one thing."""
+        return self._subjects.get(label or "", frozenset())
+
+    def number(self, label: str | None) -> int | None:
+        """The turn that `label` leads to."""
+        return next((number for number, known in self._turns.items() if known == label), None)
+
+    def of(self, text: str) -> str | None:
+        """The label that `text` names itself: `[n]`, a source's path, or a turn."""
+        for label in _INLINE.findall(text):
+            if label in self._known:
+                return label
+        named = next((s.label for s in self.sources if s.path in text), None)
+        if named:
+            return named
+        return next((label for n in _TURN.findall(text) if (label := self._turns.get(int(n)))), None)
+
+    def near(self, heading: str) -> str | None:
+        """The label of the first source whose place a heading such as `Cached Research Intelligence` speaks of."""
+        said = heading.lower()
+        places = [place for cue, place in _PLACES if cue in said]
+        return next((s.label for place in places for s in self.sources if s.path.startswith(place)), None)
+
+    def without(self, text: str) -> str:
+        """`text` without the inline `[n]` of known sources."""
+        return _INLINE.sub(lambda m: "" if m.group(1) in self._known else m.group(0), text).strip()
+
+    @staticmethod
+    def unmarked(text: str) -> str:
+        """`text` without any `[n]`: inside a quoted turn they lead to that turn's sources, not to these."""
+        return _INLINE.sub("", text).strip()

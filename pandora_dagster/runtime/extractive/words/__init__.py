@@ -1,0 +1,1 @@
+"""Words and values as the embedded runtime compares them."""

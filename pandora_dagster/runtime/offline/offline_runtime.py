@@ -1,0 +1,270 @@
+"""The `sglang-offline` runtime: the models of the runtime file in processes of this one, without servers. Judges no answer."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.errors import ConfigurationError, ModelRejectedError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.runtime.serving.launch_command import Service, environment, full_command, services
+from pandora_dagster.runtime.sglang.completion_replies import complete_reply
+from pandora_dagster.runtime.sglang.completion_requests import Request, completion_request
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
+
+# One worker process and what it was asked. Knows its lines; knows no packs and judges no answer.
+
+_LONGEST_LINE = 64 * 1024 * 1024
+_ENDS_WITHIN_S = 30.0
+_STDERR_TAIL = 2_000
+"""Characters of what it said last, for the sentence that tells of its end."""
+Line = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class OfflineEngine:
+    """A worker of one server of the runtime file, on one event loop; started by its first question, and again where it died."""
+
+    where: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    start_s: float
+    places: int = 1
+    """Questions at once; the worker's own number once it is there."""
+    _process: Process | None = None
+    _reading: asyncio.Task[None] | None = None
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _waiting: dict[str, asyncio.Future[Line]] = field(default_factory=dict[str, asyncio.Future[Line]])
+    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    _last: str = ""
+
+    async def ask(self, question: Line) -> Line:
+        """The worker's line about one question; raises RuntimeUnreachableError where it can not be started, or ends meanwhile."""
+        await self.ready()
+        name, answer = f"q{next(self._numbers)}/", asyncio.get_running_loop().create_future()
+        self._waiting[name] = answer
+        try:
+            await self._send({"id": name, **question})
+            return cast("Line", await answer)
+        except BaseException:
+            with contextlib.suppress(RuntimeUnreachableError):
+                await self._send({"abort": name})
+            raise
+        finally:
+            self._waiting.pop(name, None)
+
+    async def ready(self) -> None:
+        """Returns when the worker takes questions."""
+        async with self._starting:
+            if self._process is not None and self._process.returncode is None:
+                return
+            await self._start()
+
+    async def close(self) -> None:
+        """End the worker, as closing its standard input does."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), _ENDS_WITHIN_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        if self._reading is not None:
+            await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _start(self) -> None:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=dict(self.environment), limit=_LONGEST_LINE
+            )
+        except OSError as error:
+            raise self._exit_error(f"{self.command[0]}: {error.strerror or error}") from error
+        self._process, self._last = process, ""
+        beside = asyncio.create_task(self._listen(process))
+        try:
+            async with asyncio.timeout(self.start_s):
+                told = await _read_line(process)
+        except TimeoutError:
+            process.kill()
+            raise self._exit_error(f"not ready within {self.start_s:g} s") from None
+        if told is None or not told.get("ready"):
+            await process.wait()
+            await asyncio.gather(beside, return_exceptions=True)
+            raise self._exit_error(f"it ended with {process.returncode} while starting")
+        self.places = int(told["places"])
+        self._reading = asyncio.create_task(self._read(process, beside))
+
+    async def _read(self, process: Process, beside: asyncio.Task[None]) -> None:
+        """Hand each line to whoever asked; when there are no more, nobody waits any longer."""
+        while (line := await _read_line(process)) is not None:
+            answer = self._waiting.get(str(line.get("id")))
+            if answer is not None and not answer.done():
+                answer.set_result(line)
+        await process.wait()
+        await asyncio.gather(beside, return_exceptions=True)
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(self._exit_error(f"it ended with {process.returncode}"))
+
+    async def _listen(self, process: Process) -> None:
+        while process.stderr is not None and (said := await process.stderr.read(65_536)):
+            self._last = (self._last + said.decode(errors="replace"))[-_STDERR_TAIL:]
+
+    async def _send(self, what: Line) -> None:
+        process = self._process
+        if process is None or process.stdin is None or process.returncode is not None:
+            raise self._exit_error("it is not there")
+        process.stdin.write(json.dumps(what).encode() + b"\n")
+        with contextlib.suppress(ConnectionError):  # its end is told to whoever waits
+            await process.stdin.drain()
+
+    def _exit_error(self, what: str) -> RuntimeUnreachableError:
+        lines = [line for line in self._last.splitlines() if line.strip()]
+        said = f" ({lines[-1].strip()[:300]})" if lines else ""
+        return RuntimeUnreachableError(
+            f"{self.where}: the engine's process: {what}{said}: expected it to answer",
+            hint="Check PANDORA_SGLANG_PYTHON, and the server's launch block in runtime.yaml.",
+        )
+
+
+async def _read_line(process: Process) -> Line | None:
+    """The worker's next line; None where it has ended."""
+    line = await process.stdout.readline() if process.stdout else b""
+    try:
+        return cast("Line", json.loads(line)) if line else None
+    except ValueError:
+        return None
+
+
+WORKER = Path(__file__).with_name("worker.py")
+_INITIAL_CAPACITY = 16
+
+
+class OfflineRuntime:
+    """`ModelRuntime` over engines, one for each server that has a `launch` block, each started by its first call.
+
+    Models do not think here: a batch's answers are wanted, not their thoughts. May be used from one event loop.
+    """
+
+    name = "sglang-offline"
+
+    def __init__(self, endpoints: Endpoints, *, python: str, environ: Mapping[str, str]) -> None:
+        self.endpoints = endpoints
+        self._services = {one.name: one for one in services(endpoints, python=python, program=(str(WORKER),))}
+        self._environ = environ
+        self._engines: dict[str, OfflineEngine] = {}
+        self._places: dict[str, asyncio.Semaphore] = {}
+        self._attempts = itertools.count(1)
+        if missing := {endpoints[layer].name for layer in ModelLayer} - self._services.keys():
+            names = ", ".join(sorted(missing))
+            raise ConfigurationError(f"{endpoints.source}: {names}: no launch block: expected one: this runtime starts the models itself")
+
+    def model(self, layer: ModelLayer) -> str:
+        """The name of the model that answers for `layer`."""
+        return self.endpoints[layer].server.model
+
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        """Tokens of one request, prompt and answer together."""
+        return self.endpoints[layer].server.context_length
+
+    def temperature(self, layer: ModelLayer) -> float:
+        """The layer's temperature, for recipes that name none."""
+        return self.endpoints[layer].temperature
+
+    def max_concurrent_calls(self) -> int:
+        """Calls at once, all engines together; an engine that was not needed yet counts with what is usual."""
+        names = {self.endpoints[layer].name for layer in ModelLayer}
+        return sum(self._engines[name].places if name in self._engines else _INITIAL_CAPACITY for name in names)
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
+        """One answer within `timeout_s` seconds from when the call has its place, told in one piece; raises ModelError."""
+        endpoint, came = self.endpoints[pack.layer], time.perf_counter()
+        request = completion_request(pack, endpoint, attempt=next(self._attempts))
+        engine = self._engine(endpoint)
+        await engine.ready()
+        async with self._places.setdefault(endpoint.name, asyncio.Semaphore(engine.places)):
+            began = time.perf_counter()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    line = await engine.ask({**_model_input(request), "sampling": _sampling(request)})
+            except TimeoutError:
+                raise ModelTimeoutError(
+                    f"{endpoint}: no complete answer within {timeout_s:g} s: expected one within the recipe's timeout_ms",
+                    hint="Raise timeout_ms in the recipe, or lower --max-running-requests among the server's options.",
+                ) from None
+            latency = (time.perf_counter() - began) * 1_000
+        reply = complete_reply(_text(line, endpoint), line.get("finish_reason"), thought=False, usage=_usage(line), endpoint=endpoint)
+        if on_words is not None and reply.text:
+            on_words(reply.text)
+        usage, queued = reply.usage or Usage(), (began - came) * 1_000
+        return ModelAnswer(reply.text, reply.finish_reason, usage, self.name, endpoint.server.model, latency, queued_ms=queued)
+
+    async def count(self, pack: PromptPack) -> int | None:
+        """The prompt's tokens as the engine reads it, template and all; None where it can not be told."""
+        endpoint = self.endpoints[pack.layer]
+        try:
+            line = await self._engine(endpoint).ask({**_model_input(completion_request(pack, endpoint, attempt=0)), "count": True})
+        except RuntimeUnreachableError:
+            return None
+        return cast("int | None", line.get("prompt"))
+
+    async def aclose(self) -> None:
+        """End the engines."""
+        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+        self._engines.clear()
+        self._places.clear()
+
+    def _engine(self, endpoint: Endpoint) -> OfflineEngine:
+        if endpoint.name not in self._engines:
+            service = self._services[endpoint.name]
+            self._engines[endpoint.name] = _engine(service, endpoint, self._environ)
+        return self._engines[endpoint.name]
+
+
+def _engine(service: Service, endpoint: Endpoint, environ: Mapping[str, str]) -> OfflineEngine:
+    where = f"{endpoint.layer} offline ({service.name})"
+    command = full_command(service, service.launch.memory_fraction)
+    return OfflineEngine(where, command, environment(service, environ), service.launch.start_s)
+
+
+def _model_input(request: Request) -> dict[str, Any]:
+    """What the model reads: messages under its template, or plain text."""
+    if request.chat:
+        return {"messages": list(request.messages), "template": {"enable_thinking": False}}
+    return {"prompt": request.prompt}
+
+
+def _sampling(request: Request) -> dict[str, Any]:
+    """The engine's parameters; the schema as its grammar takes it."""
+    form = cast("Mapping[str, Any]", request.extra.get("response_format") or {})
+    schema: object = form.get("json_schema", {}).get("schema", {"type": "object"}) if form else None
+    limits = {"temperature": request.temperature, "max_new_tokens": request.max_tokens}
+    stops = {"stop": request.extra["stop"]} if "stop" in request.extra else {}
+    return {**limits, **stops, **({"json_schema": json.dumps(schema)} if schema is not None else {})}
+
+
+def _usage(line: Line) -> object:
+    return {
+        "prompt_tokens": line.get("prompt", 0),
+        "completion_tokens": line.get("output", 0),
+        "prompt_tokens_details": {"cached_tokens": line.get("cached", 0)},
+    }
+
+
+def _text(line: Line, endpoint: Endpoint) -> str:
+    if (error := line.get("error")) is not None:
+        raise ModelRejectedError(
+            f"{endpoint}: the engine refused the request: {str(error)[:300]}: expected it to be taken",
+            hint="Look at the recipe's output_schema and at the model's context length.",
+        )
+    return str(line.get("text", ""))

@@ -1,0 +1,60 @@
+"""A call's side of a cold server: it says that it needs it, and waits until it is there. Starts nothing itself."""
+
+import asyncio
+
+from pandora_dagster.errors import RuntimeUnreachableError, StoreError
+from pandora_dagster.runtime.serving.server_health import is_ready
+from pandora_dagster.runtime.serving.server_supervisor import ServerState
+from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
+from pandora_dagster.runtime.sglang.endpoints import Endpoint
+
+
+class OnDemandStart:
+    """`Wakes` of `runtime.sglang.runtime` over the store's serving folder."""
+
+    def __init__(self, folder: ServingFolder, *, poll_s: float = 0.3) -> None:
+        self._folder, self._poll_s = folder, poll_s
+
+    async def ensure_started(self, endpoint: Endpoint) -> None:
+        """Returns when the endpoint's server is ready, within its `start_s`; raises RuntimeUnreachableError."""
+        launch = endpoint.server.launch
+        if launch is None or not launch.cold:
+            return
+        self._request_start(endpoint)
+        if await is_ready(endpoint.server):
+            return
+        try:
+            async with asyncio.timeout(launch.start_s):
+                await self._ready(endpoint)
+        except TimeoutError:
+            raise RuntimeUnreachableError(
+                f"{endpoint}: was not ready {launch.start_s:g} s after the call that needed it: expected it to start",
+                hint=f"Look into {self._folder.log(endpoint.name)}, or raise start_s in its launch block.",
+            ) from None
+
+    async def _ready(self, endpoint: Endpoint) -> None:
+        while True:
+            self._check_statuses(endpoint, self._folder.statuses())
+            await asyncio.sleep(self._poll_s)
+            if await is_ready(endpoint.server):
+                return
+            self._request_start(endpoint)  # a start that failed in between is asked for again
+
+    def _check_statuses(self, endpoint: Endpoint, standings: "dict[str, ServerStatus] | None") -> None:
+        if standings is None or endpoint.name not in standings:
+            raise RuntimeUnreachableError(
+                f"{endpoint}: is started by the first call, and no pandora serve runs for it over {self._folder.path.parent}: expected one",
+                hint="Start pandora serve over this store.",
+            )
+        standing = standings[endpoint.name]
+        if standing.state == ServerState.GIVEN_UP:
+            raise RuntimeUnreachableError(
+                f"{endpoint}: could not be started ({standing.says.partition(';')[0]}): expected it to run",
+                hint=f"Look into {self._folder.log(endpoint.name)}; then start pandora serve anew.",
+            )
+
+    def _request_start(self, endpoint: Endpoint) -> None:
+        try:
+            self._folder.request_start(endpoint.name)
+        except StoreError as fault:
+            raise RuntimeUnreachableError(f"{endpoint}: {fault}", hint="Make the store writable.") from None

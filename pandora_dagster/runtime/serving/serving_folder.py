@@ -1,0 +1,165 @@
+"""`<root>/serving`: what `pandora serve` and the calls tell each other through files. Knows names and formats; starts nothing.
+
+serving.json      who serves, and how each server stands; written whole at each change
+<name>.log        what the server said since its start, `<name>.log.1` what was before
+<name>.process    the server's process, for the next start
+<name>.wanted     touched by a call that needs the server
+.lock             held while `pandora serve` runs
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pandora_dagster.errors import StoreError
+from pandora_dagster.runtime.serving.process_guard import end_group, is_group_alive, process_identity
+
+_MAX_BYTES = 1_000_000
+_TAIL = 32_768
+
+
+class ServerStatus(BaseModel):
+    """How one server stands. `state` is one of the words of `keeper.py`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    state: str
+    says: str = ""
+
+
+class _Serving(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    pid: int
+    identity: str
+    servers: dict[str, ServerStatus]
+
+
+class _Process(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    pid: int
+    identity: str
+
+
+class ServingFolder:
+    """The folder of one store."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / "serving"
+
+    def log(self, name: str) -> Path:
+        return self.path / f"{name}.log"
+
+    def process(self, name: str) -> Path:
+        return self.path / f"{name}.process"
+
+    def last_log_lines(self, name: str, lines: int = 12) -> tuple[str, ...]:
+        """The last lines of a server's log."""
+        try:
+            with self.log(name).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+                said = file.read().decode(errors="replace")
+        except OSError:
+            return ()
+        return tuple(line.rstrip() for line in said.splitlines() if line.strip())[-lines:]
+
+    def lock(self) -> FileLock:
+        """Held, until it is released or this process ends; raises StoreError where somebody serves this store already."""
+        lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout:
+            found = self._serving()
+            who = f" (process {found.pid})" if found else ""
+            raise StoreError(f"{self.path}: pandora serve runs over this store already{who}", hint="End it first, or use it.") from None
+        except OSError as fault:
+            raise StoreError(f"{self.path}: cannot lock: {fault.strerror or fault}") from fault
+        return lock
+
+    def write_statuses(self, standings: Mapping[str, ServerStatus]) -> None:
+        """Write who serves and how all stand."""
+        told = _Serving(pid=os.getpid(), identity=process_identity(os.getpid()), servers=dict(standings))
+        path = self.path / "serving.json"
+        part = path.with_name("serving.json.part")
+        try:
+            part.write_text(told.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            part.replace(path)
+        except OSError as fault:
+            raise StoreError(f"{path}: cannot write: {fault.strerror or fault}") from fault
+
+    def clear(self) -> None:
+        """Nobody serves any more."""
+        (self.path / "serving.json").unlink(missing_ok=True)
+
+    def statuses(self) -> dict[str, ServerStatus] | None:
+        """How the servers stand, None where no `pandora serve` runs over this store."""
+        found = self._serving()
+        return found.servers if found and _is_same_process(found.pid, found.identity) else None
+
+    def _serving(self) -> _Serving | None:
+        text = _read(self.path / "serving.json")
+        try:
+            return _Serving.model_validate_json(text) if text else None
+        except ValidationError:
+            return None
+
+    def request_start(self, name: str) -> None:
+        """A call needs this server now; raises StoreError."""
+        path = self.path / f"{name}.wanted"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        except OSError as fault:
+            raise StoreError(f"{path}: cannot touch: {fault.strerror or fault}") from fault
+
+    def start_requested_at(self, name: str) -> float:
+        """When a call last needed it, in seconds since 1970; 0 for never."""
+        try:
+            return (self.path / f"{name}.wanted").stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def end_orphans(self, grace_s: float, *, tell: Callable[[str], None] = lambda name: None) -> None:
+        """End servers that outlived their `pandora serve`. To be called with the lock held."""
+        for path in sorted(self.path.glob("*.process")):
+            if _running_group(path) is not None:
+                tell(path.stem)
+            self.end_leftover(path.stem, grace_s)
+
+    def end_leftover(self, name: str, grace_s: float) -> None:
+        """End what still runs of the server that was started under this name."""
+        group = _running_group(self.process(name))
+        if group is not None:
+            end_group(group, grace_s)
+        self.process(name).unlink(missing_ok=True)
+
+
+def _running_group(record: Path) -> int | None:
+    """The process group of a recorded server, None where nothing of it runs."""
+    try:
+        known = _Process.model_validate_json(_read(record))
+    except ValidationError:
+        return None
+    runs_still = known.pid > 1 and (_is_same_process(known.pid, known.identity) or _has_leftovers(known))
+    return known.pid if runs_still else None
+
+
+def _is_same_process(pid: int, known: str) -> bool:
+    """Whether this very process still runs."""
+    return bool(known) and process_identity(pid) == known
+
+
+def _has_leftovers(process: _Process) -> bool:
+    """Whether processes of its group run on without it: its number is nobody else's while they do, in one run of the machine."""
+    this_boot = process_identity(os.getpid()).partition("/")[0]
+    gone = not Path(f"/proc/{process.pid}").exists()
+    return gone and process.identity.partition("/")[0] == this_boot and is_group_alive(process.pid)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")[:_MAX_BYTES]
+    except OSError:
+        return ""

@@ -1,0 +1,180 @@
+"""What went wrong on the way -> one `ModelError` with one sentence. Knows status codes and socket errors; sends nothing.
+
+Retryable or not is the class's own knowledge (`errors.py`); who retries is `execution`. No credential gets into a message.
+"""
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+from pandora_dagster.errors import (
+    EndpointFullError,
+    ModelError,
+    ModelRejectedError,
+    ModelTimeoutError,
+    RateLimitedError,
+    RuntimeUnreachableError,
+)
+from pandora_dagster.runtime.sglang.endpoints import AnyEndpoint
+
+_BUSY = frozenset({408, 425, 429})
+_FAMILIES = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "anyio"})
+"""Packages whose exceptions speak of the connection; openai 2 stands on httpx, openai 3 on httpx2."""
+_LONGEST_PAUSE_S = 86_400.0
+_START = "Start the server, or correct base_url in runtime.yaml."
+
+
+class EndpointRefusedError(Exception):
+    """A response that is no success, with the beginning of its body."""
+
+    def __init__(self, status: int, body: bytes, *, retry_after: str = "") -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+        """The header `Retry-After` as it came."""
+
+
+class BodyTooLargeError(Exception):
+    """A response body that went on beyond any answer's size."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"over {limit} bytes")
+        self.limit = limit
+
+
+def timeout_error(endpoint: AnyEndpoint, timeout_s: float) -> ModelTimeoutError:
+    """The call's deadline passed, whatever the server was doing."""
+    return ModelTimeoutError(
+        f"{endpoint}: no complete answer within {timeout_s:g} s: expected one within the recipe's timeout_ms",
+        hint="Look at the server's load, or raise timeout_ms in the recipe.",
+    )
+
+
+def model_error(fault: BaseException, endpoint: AnyEndpoint, *, secret: str = "") -> ModelError | None:
+    """The error that `fault` amounts to; None where it has nothing to do with the connection."""
+    chain = tuple(_chain(fault))
+    for link in chain:
+        if isinstance(link, EndpointRefusedError):
+            return _refused(link, endpoint, secret)
+        if isinstance(link, BodyTooLargeError):
+            return RuntimeUnreachableError(
+                f"{endpoint}: a response of over {link.limit} bytes: expected a model's answer",
+                hint="Check that base_url in runtime.yaml names an SGLang server.",
+            )
+    if not any(_is_connection_fault(link) for link in chain):
+        return None
+    what, hint = _connection_fault(chain)
+    return RuntimeUnreachableError(f"{endpoint}: {what}: expected a reachable SGLang server", hint=hint)
+
+
+def _chain(fault: BaseException | None) -> Iterator[BaseException]:
+    """A fault and what led to it, groups opened, each once."""
+    waiting, seen = [fault], set[int]()
+    while waiting:
+        link = waiting.pop(0)
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        if isinstance(link, BaseExceptionGroup):
+            waiting.extend(cast("BaseExceptionGroup[BaseException]", link).exceptions)
+        waiting.extend((link.__cause__, link.__context__))
+
+
+def _is_connection_fault(fault: BaseException) -> bool:
+    return isinstance(fault, OSError) or any(c.__module__.partition(".")[0] in _FAMILIES for c in type(fault).__mro__)
+
+
+def _connection_fault(chain: tuple[BaseException, ...]) -> tuple[str, str]:
+    """What happened to the connection, in words, and what a person can do."""
+    for link in chain:
+        if isinstance(link, ConnectionRefusedError):
+            return "refused the connection", _START
+        if isinstance(link, socket.gaierror):
+            return "the host name is unknown", "Correct the host of base_url in runtime.yaml."
+        if isinstance(link, ssl.SSLError):
+            return (
+                f"TLS failed ({_shorten_message(str(link.reason or link))})",
+                "Check http or https in base_url, and the server's certificate.",
+            )
+        if "ConnectTimeout" in type(link).__name__:
+            return "did not take the connection in time", _START
+        if isinstance(link, ConnectionResetError | BrokenPipeError):
+            return "broke the connection before the answer was whole", "Look into the server's log; it may have stopped."
+    return f"the exchange failed ({type(chain[-1]).__name__})", "Look into the server's log, and check base_url in runtime.yaml."
+
+
+def _refused(refusal: EndpointRefusedError, endpoint: AnyEndpoint, secret: str) -> ModelError:
+    status, said = refusal.status, _server_message(refusal.body, secret)
+    where = f"{endpoint}: status {status}{': ' + said if said else ''}"
+    if status >= 500 or status in _BUSY:
+        hint = "The server is full or still starting; fewer calls at once help." if status == 503 else "Look into the server's log."
+        busy = _busy(status, said)(f"{where}: expected an answer", hint=hint)
+        busy.retry_after_s = retry_after_seconds(refusal.retry_after, datetime.now(UTC))
+        return busy
+    if status in (401, 403):
+        return ModelRejectedError(f"{where}: expected the key to be accepted", hint=_key_hint(endpoint))
+    if status == 404:
+        return ModelRejectedError(f"{where}: expected SGLang's API there", hint="Correct base_url in runtime.yaml; it ends in /v1.")
+    if status < 400:
+        return ModelRejectedError(f"{where}: expected an answer, not a redirect", hint="Set base_url in runtime.yaml to the final address.")
+    return ModelRejectedError(
+        f"{where}: expected a request that the server takes",
+        hint="Check the recipe's budget and schema against context_length in runtime.yaml and the served model.",
+    )
+
+
+def retry_after_seconds(retry_after: str, now: datetime) -> float:
+    """What `Retry-After` says, in seconds from `now`: a number of them, or a date; 0 for anything else."""
+    text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:9]), _LONGEST_PAUSE_S))
+    try:
+        until = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return min(max(0.0, (until - now).total_seconds()), _LONGEST_PAUSE_S)
+
+
+def _busy(status: int, said: str) -> type[RuntimeUnreachableError]:
+    """A 503 that a request got for running too long is its own fault; every other one tells of a full or starting server."""
+    if status == 503 and "running timeout" not in said:
+        return EndpointFullError
+    return RateLimitedError if status == 429 else RuntimeUnreachableError
+
+
+def _key_hint(endpoint: AnyEndpoint) -> str:
+    name = endpoint.server.api_key_env
+    return f"Set {name} to the server's key." if name else "Name the key's environment variable in api_key_env in runtime.yaml."
+
+
+def _server_message(body: bytes, secret: str) -> str:
+    """The server's own message; nothing of a body that is not SGLang's, such as a proxy's HTML page."""
+    try:
+        parsed: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    message = _message(parsed)
+    return _shorten_message(message.replace(secret, "***") if secret else message)
+
+
+def _message(parsed: object) -> str:
+    """`{"message": ...}` of the OpenAI-compatible endpoints, `{"error": {"message": ...}}` or `{"error": "..."}` of the others."""
+    if not isinstance(parsed, dict):
+        return ""
+    fields = cast("dict[str, object]", parsed)
+    if isinstance(fields.get("message"), str):
+        return str(fields["message"])
+    error = fields.get("error", fields.get("detail"))
+    return error if isinstance(error, str) else _message(error)
+
+
+def _shorten_message(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 400 else line[:400] + "..."

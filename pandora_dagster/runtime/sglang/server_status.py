@@ -1,0 +1,132 @@
+"""How the servers of `runtime.yaml` stand, for `pandora doctor` and the start of a run. Asks; changes nothing."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.errors import ModelError, ModelRejectedError
+from pandora_dagster.runtime.sglang.connections import Connection, Connections
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints
+from pandora_dagster.runtime.sglang.model_errors import model_error, timeout_error
+
+
+@dataclass(frozen=True, slots=True)
+class LayerStatus:
+    """One layer. An empty `message` says that all is well; `remedy` is what a person can do otherwise."""
+
+    layer: ModelLayer
+    endpoint: str
+    model: str
+    reachable: bool
+    right_model: bool
+    context: int | None
+    """Tokens that the server says it can take; None where it does not say."""
+    message: str = ""
+    remedy: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.message
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    id: str
+    max_model_len: int | None = None
+
+
+class _Models(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    data: tuple[_Model, ...]
+
+
+async def layer_statuses(endpoints: Endpoints, connections: Connections, *, timeout_s: float) -> tuple[LayerStatus, ...]:
+    """Every layer's status in the stack's order, at each of its addresses; a server that several layers share is asked once."""
+    every = tuple(replace(endpoints[layer], server=one) for layer in ModelLayer for one in endpoints[layer].server.addresses)
+    servers = {endpoint.server: endpoint for endpoint in every}
+    answers = await asyncio.gather(*(_served_models(endpoint, connections, timeout_s) for endpoint in servers.values()))
+    seen = dict(zip(servers, answers, strict=True))
+    return tuple(_status(endpoint, seen[endpoint.server]) for endpoint in every)
+
+
+async def verify_model(connection: Connection, endpoint: Endpoint) -> None:
+    """Raises ModelRejectedError where the address lists models, and the runtime file's is not among them, RuntimeUnreachableError where it
+    can not be reached. One that lists none (a gateway) is taken at its word."""
+    try:
+        seen = await _models(connection, endpoint)
+    except ModelRejectedError:
+        return
+    status = _status(endpoint, seen)
+    if not status.right_model:
+        raise ModelRejectedError(status.message, hint=status.remedy)
+
+
+async def _served_models(endpoint: Endpoint, connections: Connections, timeout_s: float) -> Mapping[str, int | None] | ModelError:
+    """Model name -> context length, as the server lists them; or why it does not."""
+    try:
+        connection = await connections.connection_to(endpoint)
+        async with asyncio.timeout(timeout_s):
+            return await _list_models(connection, endpoint)
+    except TimeoutError:
+        return timeout_error(endpoint, timeout_s)
+    except ModelError as known:
+        return known
+
+
+async def _list_models(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
+    await _require_ready(connection, endpoint)
+    return await _models(connection, endpoint)
+
+
+async def _models(connection: Connection, endpoint: Endpoint) -> Mapping[str, int | None]:
+    body = await _get_body(connection, endpoint, f"{endpoint.server.base_url}/models")
+    try:
+        return {model.id: model.max_model_len for model in _Models.model_validate_json(body).data}
+    except ValidationError:
+        raise ModelRejectedError(
+            f"{endpoint}: /v1/models lists no models: expected SGLang's API there", hint="Correct base_url in runtime.yaml."
+        ) from None
+
+
+async def _require_ready(connection: Connection, endpoint: Endpoint) -> None:
+    """Raises where the server is away or still starting; a gateway before it need not know /health."""
+    with suppress(ModelRejectedError):
+        await _get_body(connection, endpoint, endpoint.server.base_url.removesuffix("/v1") + "/health")
+
+
+async def _get_body(connection: Connection, endpoint: Endpoint, url: str) -> bytes:
+    """What lies behind `url`; every fault of the way becomes its ModelError."""
+    try:
+        return await connection.get(url)
+    except Exception as fault:
+        found = model_error(fault, endpoint, secret=connection.secret)
+        if found is None:
+            raise
+        raise found from None
+
+
+def _status(endpoint: Endpoint, seen: Mapping[str, int | None] | ModelError) -> LayerStatus:
+    layer, server = endpoint.layer, endpoint.server
+    told = (layer, server.base_url, server.model)
+    if isinstance(seen, ModelError):
+        message = f"{endpoint}{str(seen)[str(seen).index(': ') :]}"  # a shared server's fault, told for this layer
+        return LayerStatus(
+            *told, reachable=isinstance(seen, ModelRejectedError), right_model=False, context=None, message=message, remedy=seen.hint
+        )
+    if server.model not in seen:
+        # SGLang takes any model name and echoes it: nothing but this list shows the difference
+        listed = ", ".join(sorted(seen)[:5]) or "none"
+        message = f"{endpoint}: serves {listed}: expected {server.model}"
+        return LayerStatus(
+            *told, True, False, None, message, "Set model in runtime.yaml to the served name, or start the server with that model."
+        )
+    context = seen[server.model]
+    if context is not None and context < server.context_length:
+        message = f"{endpoint}: takes {context} tokens: expected the {server.context_length} of runtime.yaml"
+        remedy = f"Set context_length to {context}, or start the server with --context-length {server.context_length}."
+        return LayerStatus(*told, True, True, context, message, remedy)
+    return LayerStatus(*told, True, True, context)

@@ -1,0 +1,190 @@
+"""The `sglang` runtime: one model call, classified. Knows endpoints and connections; knows no recipe and judges no answer."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Protocol
+
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
+from pandora_dagster.contracts.ports.measurement import Metrics
+from pandora_dagster.errors import ModelError, ModelTimeoutError, RuntimeUnreachableError
+from pandora_dagster.runtime.sglang.admission import Admission, NullMeters
+from pandora_dagster.runtime.sglang.capability_probes import ServerProbes, probe_servers
+from pandora_dagster.runtime.sglang.completion_replies import Reply, parse_token_count
+from pandora_dagster.runtime.sglang.completion_requests import Request, completion_request, tokenize_request
+from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad, parse_load
+from pandora_dagster.runtime.sglang.connections import Connection, Connections
+from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
+from pandora_dagster.runtime.sglang.exchange import OnWords, exchange
+from pandora_dagster.runtime.sglang.model_errors import model_error
+from pandora_dagster.runtime.sglang.server_status import LayerStatus, layer_statuses, verify_model
+
+_log = logging.getLogger(__name__)
+_COUNT_S = 10.0
+_ABORT_S = 2.0
+_PROBE_TIMEOUT_S = 2.0
+
+
+class ServerStarter(Protocol):
+    """Servers that are started by the call that needs them."""
+
+    async def ensure_started(self, endpoint: Endpoint) -> None:
+        """Returns at once for a server that is always there, else when it is ready; raises RuntimeUnreachableError."""
+        ...
+
+
+class SglangRuntime:
+    """`ModelRuntime` over SGLang's servers. `keys`: environment variables that may hold the servers' keys.
+
+    May be used from several event loops, each with connections of its own.
+    """
+
+    name = "sglang"
+
+    def __init__(
+        self, endpoints: Endpoints, *, keys: Mapping[str, str], wakes: ServerStarter | None = None, meters: Metrics | None = None
+    ) -> None:
+        self.endpoints = endpoints
+        self._connections = Connections(keys)
+        self._wakes = wakes
+        self._meters = meters or NullMeters()
+        self._admission = Admission(self._meters, look=self._server_load)
+        self._attempts = itertools.count(1)
+        self._uncounted: set[Server] = set()
+        self._aborting: set[asyncio.Task[None]] = set()
+        self._was_away: set[str] = set()
+        """Addresses that could not be reached when last asked: whoever answers there now is asked for its model first (SGLang takes any
+        model's name and echoes it)."""
+
+    def model(self, layer: ModelLayer) -> str:
+        """The name of the model that answers for `layer`."""
+        return self.endpoints[layer].server.model
+
+    def endpoint(self, layer: ModelLayer) -> Endpoint:
+        """Where the layer's calls go."""
+        return self.endpoints[layer]
+
+    def context_limit(self, layer: ModelLayer) -> int | None:
+        """Tokens of one request, prompt and answer together, as `runtime.yaml` says (DECISIONS 21)."""
+        return self.endpoints[layer].server.context_length
+
+    def temperature(self, layer: ModelLayer) -> float:
+        """The layer's temperature, for recipes that name none."""
+        return self.endpoints[layer].temperature
+
+    def max_concurrent_calls(self) -> int:
+        """Calls that the layers' servers take at once, all together, as the running loop has learned."""
+        return self._admission.capacity(self.endpoints[layer].server for layer in ModelLayer)
+
+    async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: OnWords | None = None) -> ModelAnswer:
+        """One answer to `pack` within `timeout_s` seconds; raises ModelError as its failure classes say (000 section 15).
+
+        The deadline starts when the call has its place at the server: a call waits for a cold server until it is there, its turn here,
+        and for a server whose queue is full, up to the server's `patience_s`. With `on_words` the answer is streamed: each piece is
+        told as it comes, and stays told where the answer fails after all.
+        """
+
+        async def send(endpoint: Endpoint) -> Reply:
+            request = completion_request(pack, endpoint, attempt=next(self._attempts), streamed=on_words is not None)
+            connection = await self._connections.connection_to(endpoint)
+            try:
+                await self._verify_returned_model(connection, endpoint, timeout_s)
+                return await exchange(connection, request, endpoint, timeout_s, on_words)
+            except ModelTimeoutError:
+                self._abort(connection, endpoint, request)
+                raise
+            except ModelError as error:
+                if type(error) is RuntimeUnreachableError:
+                    self._was_away.add(endpoint.server.base_url)
+                raise
+            except BaseException:  # cancelled, or its listener is gone
+                self._abort(connection, endpoint, request)
+                raise
+
+        endpoint = self.endpoints[pack.layer]
+        if self._wakes is not None:
+            await self._wakes.ensure_started(endpoint)
+        got = await self._admission.admit(endpoint, pack.priority, send)
+        await asyncio.sleep(0)  # the call that has this one's place now is sent before this answer is judged
+        usage = self._usage(got.reply, endpoint)
+        return ModelAnswer(
+            got.reply.text, got.reply.finish_reason, usage, self.name, endpoint.server.model, got.latency_ms, queued_ms=got.queued_ms
+        )
+
+    async def _verify_returned_model(self, connection: Connection, endpoint: Endpoint, timeout_s: float) -> None:
+        """Raises ModelError where an address that was away came back with another model, or not at all."""
+        url = endpoint.server.base_url
+        if url not in self._was_away:
+            return
+        with suppress(TimeoutError):  # then the call finds what is wrong
+            async with asyncio.timeout(min(_PROBE_TIMEOUT_S, timeout_s)):
+                await verify_model(connection, endpoint)
+            self._was_away.discard(url)
+
+    async def count(self, pack: PromptPack) -> int | None:
+        """The prompt's tokens as the server's `/v1/tokenize` counts them, template and all; None where it does not say."""
+        server = self._admission.available_address(self.endpoints[pack.layer].server)
+        if server is None:
+            return None
+        endpoint = replace(self.endpoints[pack.layer], server=server)
+        asked = f"{server.base_url}/tokenize", tokenize_request(pack, endpoint)
+        body = await self._side_request(endpoint, _COUNT_S, lambda connection: connection.post(*asked))
+        return None if body is None else parse_token_count(body)
+
+    async def _server_load(self, endpoint: Endpoint) -> ServerLoad | None:
+        """What the endpoint's server works on, where its `/metrics` tells."""
+        page = await self._side_request(endpoint, _PROBE_TIMEOUT_S, lambda connection: connection.get(f"{endpoint.server.url}/metrics"))
+        return None if page is None else parse_load(page)
+
+    async def _side_request(self, endpoint: Endpoint, seconds: float, ask: Callable[[Connection], Awaitable[bytes]]) -> bytes | None:
+        """The body of a request beside the calls; None where it fails: what is wrong with a server is the call's to tell."""
+        try:
+            connection = await self._connections.connection_to(endpoint)
+            async with asyncio.timeout(seconds):
+                return await ask(connection)
+        except Exception as fault:
+            if isinstance(fault, ModelError | TimeoutError) or model_error(fault, endpoint) is not None:
+                return None
+            raise
+
+    def _usage(self, reply: Reply, endpoint: Endpoint) -> Usage:
+        """The server's counts; without them 0, said once a server."""
+        if reply.usage is None and endpoint.server not in self._uncounted:
+            self._uncounted.add(endpoint.server)
+            _log.warning("%s: answers without usage: its tokens are counted as 0", endpoint)
+        return reply.usage or Usage()
+
+    async def check(self, *, timeout_s: float = 5.0) -> tuple[LayerStatus, ...]:
+        """How each layer's server stands; faults are told, never raised. Calls to those that are away ask for the model again."""
+        statuses = await layer_statuses(self.endpoints, self._connections, timeout_s=timeout_s)
+        self._was_away = {status.endpoint for status in statuses if not status.reachable}
+        return statuses
+
+    async def probe(self, layers: Sequence[ModelLayer], *, timeout_s: float = 6.0) -> tuple[ServerProbes, ...]:
+        """What the servers of these layers can do, by a few small calls to each; faults are told, never raised."""
+        return await probe_servers(self.endpoints, layers, self._connections, timeout_s=timeout_s)
+
+    async def aclose(self) -> None:
+        """Closes the running loop's connections, once what was given up has been taken back from the servers."""
+        loop = asyncio.get_running_loop()
+        if aborting := [task for task in self._aborting if task.get_loop() is loop]:
+            await asyncio.wait(aborting, timeout=_ABORT_S)
+        self._admission.close()
+        await self._connections.aclose()
+
+    def _abort(self, connection: Connection, endpoint: Endpoint, request: Request) -> None:
+        """Tells the server that nobody waits for this answer; it would go on for seconds otherwise. Best effort, beside everything else."""
+        self._meters.count("pandora_aborts_total", server=endpoint.server.base_url)
+        task = asyncio.get_running_loop().create_task(_send_abort(connection, endpoint, request.rid))
+        self._aborting.add(task)
+        task.add_done_callback(self._aborting.discard)
+
+
+async def _send_abort(connection: Connection, endpoint: Endpoint, rid: str) -> None:
+    with suppress(Exception):
+        async with asyncio.timeout(_ABORT_S):
+            await connection.post(endpoint.server.base_url.removesuffix("/v1") + "/abort_request", {"rid": rid})

@@ -1,0 +1,111 @@
+"""The environment -> `Settings`, or all its faults at once. Knows defaults that depend on places; opens no file."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pandora_dagster.errors import ConfigurationError
+from pandora_dagster.settings.settings_model import Settings, Variable, variables
+from pandora_dagster.shipped import shipped_folder
+
+_PREFIX = "PANDORA_"
+_CREDENTIAL = "_KEY"
+"""Names ending so are credentials that a runtime file refers to, not settings."""
+_PATH_FIELDS = ("root", "runtime_file", "cookbook_root", "dagster_home")
+
+
+def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shipped: Path | None = None) -> Settings:
+    """The settings that `environ` asks for; an empty value counts as not set.
+
+    Relative paths start at `cwd` (default: the current folder). Raises ConfigurationError that lists every fault,
+    one a line, as `PANDORA_RUNTIME: 'foo': expected extractive, sglang or sglang-offline`.
+    """
+    known = variables()
+    given = {field: environ[v.name] for field, v in known.items() if environ.get(v.name)}
+    faults = list(_unknown(environ, known.values()))
+    values, misplaced = _with_paths(given, cwd or Path.cwd(), shipped or shipped_folder())
+    faults += [_fault(known[field], given.get(field, str(values[field]))) for field in misplaced]
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as wrong:
+        fields = dict.fromkeys(str(error["loc"][0]) for error in wrong.errors())
+        faults += [_fault(known[f], str(given.get(f, Settings.model_fields[f].default))) for f in fields]
+        raise ConfigurationError("\n".join(faults)) from None
+    if faults:
+        raise ConfigurationError("\n".join(faults))
+    return settings
+
+
+def _fault(variable: Variable, value: str) -> str:
+    return f"{variable.name}: {value[:100]!r}: expected {variable.expected}"
+
+
+def _unknown(environ: Mapping[str, str], known: Iterable[Variable]) -> Iterable[str]:
+    """A misspelt setting must not pass as not set. Values stay out of the message: they may be credentials."""
+    names = [v.name for v in known]
+    for name in sorted(environ):
+        if name.startswith(_PREFIX) and not name.endswith(_CREDENTIAL) and name not in names:
+            close = get_close_matches(name, names, n=1)
+            expected = f"{close[0]}" if close else "a setting (or a credential, whose name ends in _KEY)"
+            yield f"{name}: not a setting: expected {expected}"
+
+
+def _with_paths(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[str, object], list[str]]:
+    """Values with every path absolute and defaulted, and the fields whose path can not serve."""
+    root = _absolute(given.get("root", "data/panda-system-docs"), cwd)
+    own = root / "runtime.yaml"
+    defaults = {
+        "root": root,
+        "runtime_file": own if _is_file(own) else shipped / "data" / "runtime.yaml",
+        "cookbook_root": shipped,
+        "dagster_home": root / "dagster",
+    }
+    places = {field: _absolute(given[field], cwd) if field in given else defaults[field] for field in _PATH_FIELDS}
+    if "notes" in given:
+        places["notes"] = _absolute(given["notes"], cwd)
+    good_root = _may_be_folder(places["root"])
+    usable = {
+        "root": good_root,
+        "dagster_home": _may_be_folder(places["dagster_home"]) or not (good_root or "dagster_home" in given),
+        "runtime_file": "runtime_file" not in given or places["runtime_file"].is_file(),
+        "cookbook_root": "cookbook_root" not in given or places["cookbook_root"].is_dir(),
+        "notes": "notes" not in given or _is_folder(places["notes"]),
+    }
+    return {**given, **places}, [field for field, good in usable.items() if not good]
+
+
+def _is_file(path: Path) -> bool:
+    """Whether `path` is a file that can be seen; what lies behind a locked door is told by whoever opens it."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _absolute(text: str, cwd: Path) -> Path:
+    """`text` below `cwd`, with `~` for the home folder; a `~name` that nobody has stays as it is written."""
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:
+        path = Path(text)
+    return Path(cwd, path)
+
+
+def _may_be_folder(path: Path) -> bool:
+    """Whether `path` is a folder or could become one: nothing on the way there is a file."""
+    if "\0" in str(path):
+        return False
+    try:
+        nearest = next(p for p in (path, *path.parents) if p.exists() or p == p.parent)
+    except PermissionError:
+        return False
+    return nearest.is_dir()

@@ -1,0 +1,132 @@
+"""Prompt packs and raw answers as they were, for whoever must judge a halt (DECISIONS 14). Knows nothing of what they mean.
+
+Content-addressed per user, compressed, credentials taken out first; kept for as long as the settings say, or not at all.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import zstandard
+
+from pandora_dagster.contracts.ids import user_id
+from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.disk.files import MAX_DOCUMENT_BYTES, disk_errors, path_inside, write_atomic
+from pandora_dagster.stores.disk.layout import Layout
+from pandora_dagster.stores.disk.turn_directory import user_ids
+
+_REF = re.compile(r"([^/]+)/([a-z][a-z_]{0,20})/([0-9a-f]{64})")
+_SWEPT = ".vault_swept"
+"""A file whose time says when the vault was swept last."""
+_DAY_S = 86_400
+_KIND = re.compile(r"[a-z][a-z_]{0,20}")
+
+
+class _Zstd(threading.local):
+    """One packer and one unpacker a thread: a new one takes longer than what it packs here (80 of 150 microseconds a reading)."""
+
+    def __init__(self) -> None:
+        self.packer, self.unpacker = zstandard.ZstdCompressor(level=3), zstandard.ZstdDecompressor()
+
+
+class VaultFiles:
+    """The Vault port over `users/<user>/vault/`. `enabled=False` keeps nothing and still reads what was kept."""
+
+    def __init__(self, root: Path, *, enabled: bool = True) -> None:
+        self._layout = Layout(root)
+        self._enabled = enabled
+        self._zstd = _Zstd()
+        self._folders: dict[str, str] = {}
+
+    def keep(self, user: str, kind: str, text: str) -> str:
+        """Keep `text` without its credentials; the reference `<user>/<kind>/<sha256>`, "" where switched off."""
+        if not self._enabled:
+            return ""
+        if not _KIND.fullmatch(kind):
+            raise ValueError(f"kind {kind!r}: expected a lower-case word such as pack or answer")
+        data = redact(text).encode(errors="replace")
+        digest = sha256(data).hexdigest()
+        path = self._path(user, kind, digest)
+        if path.exists():
+            with disk_errors(path):
+                os.utime(path)
+        else:
+            # Kept for looking back, not for correctness: waiting for the disk would slow every call.
+            write_atomic(path, self._zstd.packer.compress(data), durable=False)
+        return f"{user}/{kind}/{digest}"
+
+    def read(self, ref: str) -> str:
+        """What was kept under `ref`; raises DocumentError (`missing` where its retention is over)."""
+        found = _REF.fullmatch(ref)
+        if not found:
+            raise DocumentError(f"reference {ref[:120]!r}: expected <user>/<kind>/<sha256>")
+        path = self._path(*found.groups())
+        data = self._unpacked(path)
+        if sha256(data).hexdigest() != found.group(3):
+            raise DocumentError(f"{path}: changed since it was kept: expected sha256 {found.group(3)[:12]}")
+        return data.decode()
+
+    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int:
+        """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files.
+
+        `spared`: gives the references that stay, however old; asked only when it is time.
+        """
+        mark = self._layout.root / _SWEPT
+        with disk_errors(mark):
+            if mark.exists() and now.timestamp() - mark.stat().st_mtime < _DAY_S:
+                return 0
+        stays = spared()
+        with disk_errors(mark):
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+            os.utime(mark, (now.timestamp(), now.timestamp()))
+        return self.sweep(now - timedelta(days=days), spared=stays)
+
+    def sweep(self, older_than: datetime, *, spared: Collection[str] = ()) -> int:
+        """Delete what was last kept before `older_than`, but for the references `spared`; returns the number of deleted files."""
+        deleted, stays = 0, {self._path(*found.groups()) for found in map(_REF.fullmatch, spared) if found}
+        for user in user_ids(self._layout):
+            folder = path_inside(self._layout.root, self._layout.vault(user))
+            for path in folder.glob("[0-9a-f][0-9a-f]/*.zst") if folder.is_dir() else ():
+                deleted += path not in stays and _deleted(path, older_than.timestamp())
+        return deleted
+
+    def _unpacked(self, path: Path) -> bytes:
+        data = _packed(path)
+        try:
+            return self._zstd.unpacker.decompress(data, max_output_size=4 * MAX_DOCUMENT_BYTES)
+        except zstandard.ZstdError as error:
+            raise DocumentError(f"{path}: not zstd: {error}: expected what was kept there") from error
+
+    def _path(self, user: str, kind: str, digest: str) -> Path:
+        """One `Path` a reference: a replay asks for hundreds of them a second."""
+        if user not in self._folders:
+            self._folders[user] = str(self._layout.vault(user_id(user)))
+        return path_inside(self._layout.root, Path(f"{self._folders[user]}/{digest[:2]}/{digest}.{kind}.zst"))
+
+
+def _packed(path: Path) -> bytes:
+    try:
+        with path.open("rb", buffering=0) as file:
+            return file.read()
+    except FileNotFoundError as error:
+        message = f"{path}: missing: expected what was kept there"
+        raise DocumentError(message, missing=True, hint="its retention may be over") from error
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _deleted(path: Path, before: float) -> bool:
+    with disk_errors(path, "cannot delete"):
+        try:
+            if path.stat().st_mtime >= before:
+                return False
+            path.unlink()
+        except FileNotFoundError:
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""Files: atomic writes, locks, the layout of a store, DuckDB files."""

@@ -1,0 +1,109 @@
+"""Who is being erased: intents under `<root>/erasing/`, and the locks that keep turns from beginning meanwhile.
+
+A turn begins under a shared lock, an intent is written under the exclusive one: whoever begins afterwards sees it, whoever began before is
+on the disk by then.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pandora_dagster.contracts.erasure import ErasureIntent
+from pandora_dagster.contracts.ids import UserId, user_id
+from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.disk.file_locks import file_lock
+from pandora_dagster.stores.disk.files import disk_errors, is_stray, make_folder, path_inside, read_text, sync, write_atomic
+
+FOLDER = "erasing"
+_BEGIN, _ONE = ".begin.lock", ".lock"
+
+
+class ErasureIntents:
+    """The intents of one store. `wait_s`: how long another erasure, or turns that are being written, are waited for."""
+
+    def __init__(self, root: Path, *, wait_s: float = 10.0) -> None:
+        self._root, self.folder, self._wait_s = root, root / FOLDER, wait_s
+
+    @contextmanager
+    def beginning(self, user: UserId) -> Generator[None]:
+        """Held while something new of a user is put on the disk; raises StoreError while the user is being erased."""
+        self._path(user)  # an id that is none is refused before anything is written
+        with self._begin(fcntl.LOCK_SH):
+            self.refuse(user)
+            yield
+
+    def refuse(self, user: UserId) -> None:
+        """Raises StoreError while the user is being erased."""
+        if self.has_intent(user):
+            raise StoreError(f"user {user}: is being erased: expected a user who is not", hint=f"finish it with: pandora forget {user}")
+
+    @contextmanager
+    def one_at_a_time(self) -> Generator[None]:
+        """Held by one erasure; raises StoreError where another runs."""
+        with file_lock(self.folder / _ONE, what="the erasure of a user", seconds=self._wait_s):
+            yield
+
+    def write_intent(self, intent: ErasureIntent) -> None:
+        """The intent on the disk, in the place of one that was cut off; no turn of the user begins from now on. Raises StoreError."""
+        with self._begin(fcntl.LOCK_EX):
+            with disk_errors(self.folder, "cannot clean up"):
+                for path in self.folder.iterdir():
+                    if is_stray(path.name):  # of a write that was cut off, with facts in it
+                        path.unlink()
+            write_atomic(self._path(user_id(intent.user_id)), (intent.model_dump_json() + "\n").encode())
+
+    def facts(self, user: UserId) -> tuple[str, ...]:
+        """What an erasure that was cut off, or whose proof found something, has to look for. Raises StoreError."""
+        path = self._path(user)
+        if not path.exists():
+            return ()
+        try:
+            return ErasureIntent.model_validate_json(read_text(path)).facts
+        except (DocumentError, ValueError) as error:
+            raise StoreError(
+                f"{path}: cannot be read: expected an erasure's intent", hint="take it away: then no more than what is left is looked for"
+            ) from error
+
+    def has_intent(self, user: UserId) -> bool:
+        return self._path(user).exists()
+
+    def set_aside_path(self, user: UserId) -> Path:
+        """Where the user's folder is brought before it is emptied."""
+        return path_inside(self._root, self.folder / f"{user_id(user)}.folder")
+
+    def remove_intent(self, user: UserId) -> None:
+        """The intent away; raises StoreError."""
+        path = self._path(user)
+        with disk_errors(path, "cannot remove"):
+            path.unlink(missing_ok=True)
+            sync(self.folder)
+
+    def _path(self, user: UserId) -> Path:
+        return path_inside(self._root, self.folder / f"{user_id(user)}.json")
+
+    @contextmanager
+    def _begin(self, kind: int) -> Generator[None]:
+        with disk_errors(self.folder, "cannot lock"):
+            make_folder(self.folder)
+            descriptor = os.open(self.folder / _BEGIN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            self._wait(descriptor, kind)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _wait(self, descriptor: int, kind: int) -> None:
+        ends = time.monotonic() + self._wait_s
+        while True:
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > ends:
+                    raise StoreError(
+                        f"{self.folder / _BEGIN}: held for more than {self._wait_s:g} s: expected it to be free", hint="try again"
+                    ) from None
+                time.sleep(0.01)

@@ -1,0 +1,207 @@
+"""A user's rows taken out of the DuckDB indexes. Each file is written anew without them: a deleted row stays in its file otherwise.
+
+Knows which column of a table says whose a row is; a table that it does not know ends the erasure rather than being kept.
+"""
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import duckdb
+
+from pandora_dagster.contracts.ports.user_storage import TraceScrubber
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
+from pandora_dagster.stores.disk.files import disk_errors, sync
+from pandora_dagster.stores.erasure.file_erasure import files_below
+from pandora_dagster.stores.search.turn_tables import user_base, user_of
+
+_TABLES_WITHOUT_USERS = frozenset({"schema_version", "model", "whole"})
+"""Tables that tell of no user."""
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "threads": 2,
+}
+_ENDING, _LOCK = ".duckdb", ".lock"
+
+
+def index_files(root: Path) -> tuple[Path, ...]:
+    """The indexes of a store."""
+    folder = root / "indexes"
+    return tuple(sorted(p for p in folder.glob(f"*{_ENDING}") if p.is_file() and not p.is_symlink())) if folder.is_dir() else ()
+
+
+def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
+    """The file without the user's rows, all others in their order; False for a damaged one, which is taken away: an index can be made
+    again. Raises StoreError where another process holds it."""
+    file = DuckDBFile(path, Schema(0, ()), wait_s)
+    fresh = path.with_name(path.name + ".making")
+    with file.locked(), disk_errors(path, "cannot erase"):
+        _remove_file(fresh)
+        try:
+            _copied(path, fresh, user)
+        except duckdb.Error as error:
+            _remove_file(fresh)
+            if "lock" in str(error).lower():
+                raise StoreError(
+                    f"{path}: open in another program: expected it to be free", hint="end that program, then run it again"
+                ) from error
+            _remove_file(path)
+            return False
+        sync(fresh)
+        path.with_name(path.name + ".wal").unlink(missing_ok=True)
+        os.replace(fresh, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
+        sync(path.parent)
+    return True
+
+
+def remove_leftovers(root: Path, *, wait_s: float) -> int:
+    """Damaged indexes that were kept aside, what rebuilds left, and what killed processes had spilled: rows of everybody, and nothing that
+    is the only copy. Raises StoreError where another process holds an index.
+
+    A process spills only under the lock of an index, so that with all of them held nobody needs what lies in DuckDB's temporary folders.
+    The folders stay, and the empty files by which living instances know each other: without them they could not spill again.
+    """
+    folder = root / "indexes"
+    gone = 0
+    with disk_errors(folder, "cannot erase"), ExitStack() as locks:
+        for path in sorted(folder.glob(f"*{_LOCK}")):
+            locks.enter_context(DuckDBFile(path.with_name(path.name.removesuffix(_LOCK)), Schema(0, ()), wait_s).locked())
+        for path in files_below(folder):
+            is_kept = not path.lstat().st_size if path.parent != folder else path.name.endswith((_ENDING, _LOCK, f"{_ENDING}.wal"))
+            if not is_kept:
+                path.unlink()
+                gone += 1
+    return gone
+
+
+def _copied(path: Path, fresh: Path, user: str) -> None:
+    with duckdb.connect(path, config=_CONFIG) as old:  # what its log still holds goes into the file
+        old.execute("CHECKPOINT")
+        base = user_base(old, user) if _has_numbers(old) else None
+    with duckdb.connect(fresh, config=_CONFIG) as db:
+        db.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS old (READ_ONLY)")
+        tables = db.execute("SELECT table_name, sql FROM duckdb_tables() WHERE database_name = 'old' ORDER BY table_oid").fetchall()
+        db.execute("BEGIN TRANSACTION")
+        for table, statement in tables:
+            db.execute(statement)
+            columns = [row[0] for row in db.execute(f'DESCRIBE old."{table}"').fetchall()]
+            kept, values = _kept(path, table, columns, user, base)
+            db.execute(f'INSERT INTO main."{table}" SELECT * FROM old."{table}" WHERE {kept}', values)  # noqa: S608 - the file's own names
+        db.execute("COMMIT")
+        db.execute("CHECKPOINT")
+
+
+def _has_numbers(db: duckdb.DuckDBPyConnection) -> bool:
+    found = db.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'users'").fetchone()
+    return bool(found and found[0])
+
+
+def _kept(path: Path, table: str, columns: Sequence[str], user: str, base: int | None) -> tuple[str, list[object]]:
+    """SQL that is true of a row that is not the user's, and its values."""
+    if "user_id" in columns:
+        return "user_id IS DISTINCT FROM ?", [user]
+    if table == "files_read":
+        return "NOT contains('/' || path, ?)", [f"/users/{user}/"]
+    if table in _TABLES_WITHOUT_USERS:
+        return "TRUE", []
+    number = -1 if base is None else user_of(base)
+    if "doc" in columns:
+        return f"{user_of('doc')} <> ?", [number]
+    if "no" in columns:
+        return "no <> ?", [number]
+    raise StoreError(
+        f"{path}: table {table}: it does not say whose its rows are", hint="take the file away; pandora index rebuild makes it again"
+    )
+
+
+def _remove_file(path: Path) -> None:
+    for file in (path, path.with_name(path.name + ".wal")):
+        file.unlink(missing_ok=True)
+
+
+# Records of a user taken out of SQLite files that are also other people's. Knows SQL and which columns say whose a row is. What is
+# deleted is overwritten (`secure_delete`), and the file is written anew (VACUUM) so that no freed page is left.
+
+_OWNERS = ("partition", "value")
+"""Columns whose value, where it is a turn of the user or the user, says that the row is theirs alone."""
+_BODY = 262_144
+
+
+def erase_sqlite_rows(path: Path, traces: TraceScrubber, *, wait_s: float = 30.0) -> None:
+    """Rows of the user's go; in all others every trace is replaced. Raises StoreError where another process holds the file too long."""
+    with open_sqlite(path, wait_s) as db:
+        for table, columns in _tables(db):
+            _delete_own(db, table, columns, traces.user)
+            _scrub(db, table, columns, traces)
+        db.commit()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+@contextmanager
+def open_sqlite(path: Path, wait_s: float = 30.0) -> Generator[sqlite3.Connection]:
+    """A connection that overwrites what it deletes."""
+    try:
+        with closing(sqlite3.connect(path, timeout=wait_s)) as db:
+            db.execute("PRAGMA secure_delete = ON").fetchall()
+            yield db
+    except sqlite3.Error as error:
+        hint = "end the programs that use it (pandora ui), then run it again"
+        raise StoreError(f"{path}: cannot erase: {error}: expected records that can be written", hint=hint) from error
+
+
+def _tables(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
+    names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
+    return [(name, [row[1] for row in db.execute(f'PRAGMA table_info("{name}")')]) for name in names]
+
+
+def _delete_own(db: sqlite3.Connection, table: str, columns: list[str], user: str) -> None:
+    for column in _OWNERS:
+        if column in columns:
+            starts = f"{user}:turn_"
+            own = f'substr("{column}", 1, {len(starts)}) = ? OR "{column}" = ?'
+            db.execute(f'DELETE FROM "{table}" WHERE {own}', [starts, user])  # noqa: S608 - the file's own names
+
+
+def _scrub(db: sqlite3.Connection, table: str, columns: list[str], traces: TraceScrubber) -> None:
+    changed: list[tuple[int, str, object]] = []
+    cursor = db.execute(f'SELECT rowid, * FROM "{table}"')  # noqa: S608 - the file's own names
+    while rows := cursor.fetchmany(500):
+        for rowid, *cells in rows:
+            for column, value in zip(columns, cells, strict=True):
+                if (clean := _cleaned(column, value, traces)) is not None:
+                    changed.append((rowid, column, clean))
+    for rowid, column, clean in changed:
+        db.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE rowid = ?', [clean, rowid])  # noqa: S608
+
+
+def _cleaned(column: str, value: object, traces: TraceScrubber) -> object:
+    """The cell without traces; None where it has none."""
+    if isinstance(value, str):
+        return _text(column, value, traces)
+    if not isinstance(value, bytes):
+        return None
+    try:
+        plain = zlib.decompress(value)
+    except zlib.error:
+        plain = None
+    data = value if plain is None else plain
+    if not traces.found_in(data):
+        return None
+    clean = traces.scrub(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+    return clean if plain is None else zlib.compress(clean)
+
+
+def _text(column: str, value: str, traces: TraceScrubber) -> str | None:
+    shown = f'"{column}": "{value}"' if len(value) <= _BODY else value
+    if not traces.found_in(shown.encode(errors="surrogatepass")):
+        return None
+    if value == traces.user:
+        return "erased"
+    return traces.scrub(value)

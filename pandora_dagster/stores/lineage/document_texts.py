@@ -1,0 +1,172 @@
+"""The texts that document ids name, as they lie: in a turn's folder, in its cold object, among a person's sources. Changes nothing.
+
+A document that contradicts its manifest is read as it lies: whoever asks holds it against a hash. What can not be read is told once, and
+takes nothing from the turn's other documents.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.lineage import SUMMARY, DocumentId, TurnDocument
+from pandora_dagster.contracts.ports.turn_storage import TurnStore
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.errors import DocumentError, OriginalsDeletedError, PandoraError
+from pandora_dagster.retrieval.turn_row import turn_entry
+from pandora_dagster.stores.disk.files import path_inside, read_text
+from pandora_dagster.stores.disk.layout import CONTEXT, document_name
+
+_MOST = 64
+"""Turns that are kept in memory: what cites a turn often stands near it."""
+_WRITTEN = ("saved_turn", "clarification", "plan_clarification", "recorded")
+ReadsSource = Callable[[UserId, str], Iterable[str]]
+"""The text of a person's source or record by its path in the id, then earlier states of it that can be told; raises DocumentError."""
+
+
+@dataclass(slots=True)
+class _TurnTexts:
+    """What was read of a turn: the revisions as they lie and as they were before an archival, or why they can not be read."""
+
+    lying: dict[int, Turn | PandoraError] = field(default_factory=dict[int, "Turn | PandoraError"])
+    original: dict[int, Turn | PandoraError] = field(default_factory=dict[int, "Turn | PandoraError"])
+    manifest: Manifest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocumentTexts:
+    """The Texts port over one store. `sources` reads what belongs to no turn, by the first part of its path. For one thread and one
+    walk: what it has read it does not read again."""
+
+    root: Path
+    turns: TurnStore
+    sources: Mapping[str, ReadsSource]
+    _known: OrderedDict[TurnKey, _TurnTexts] = field(default_factory=OrderedDict[TurnKey, _TurnTexts])
+
+    def cited(self, document: DocumentId, *, at: str) -> str | None:
+        """The turn's document as one read it at `at`, before any archival; None where it can not be read."""
+        place = document.turn
+        if place is None:
+            return None
+        try:
+            for number in range(self.manifest(place.key).revision, -1, -1):
+                turn = self._original(place.key, number)
+                if number == 0 or _written_at(turn.manifest) < at:  # times are whole seconds: one of the same second came after
+                    return _document_of(turn, place.name)
+        except PandoraError:
+            return None
+        return None
+
+    def candidates(self, document: DocumentId) -> Iterator[str]:
+        """The text, then those that stood in its place before a re-run or an archival; raises DocumentError where it is gone or damaged."""
+        place = document.turn
+        if place is None:
+            kind = document.path.split("/")[0]
+            if kind not in self.sources:
+                raise DocumentError(f"{document}: nothing here keeps it: expected a turn, a narrative, a digest or a source", missing=True)
+            yield from self.sources[kind](document.user, document.path)
+            return
+        for text in self._whole(place):
+            if place.section is None:
+                yield text
+            elif (section := ContextDocument.parse(text).section(place.section)) is not None:
+                yield section.text
+
+    def is_deleted(self, document: DocumentId) -> bool:
+        """Whether it was an original that was deleted by rule."""
+        place = document.turn
+        if place is None or place.name == SUMMARY:
+            return False
+        try:
+            manifest = self.manifest(place.key)
+            if manifest.archive is not None:
+                self._original(place.key, manifest.revision)
+        except OriginalsDeletedError:
+            return True
+        except PandoraError:
+            pass
+        return False
+
+    def manifest(self, key: TurnKey) -> Manifest:
+        """Read once; raises DocumentError where it is gone or damaged."""
+        known = self._of(key)
+        if known.manifest is None:
+            try:
+                known.manifest = self.turns.manifest(key)
+            except DocumentError:
+                raise
+            except PandoraError as error:
+                raise DocumentError(str(error), missing=True) from error
+        return known.manifest
+
+    def _whole(self, place: TurnDocument) -> Iterator[str]:
+        manifest = self.manifest(place.key)
+        if place.name == SUMMARY:
+            yield turn_entry(manifest)
+            return
+        newest = manifest.revision if place.revision is None else place.revision
+        if manifest.archive is None:
+            yield self._stored_text(place, newest)
+            for number in range(newest - 1, -1, -1) if place.revision is None else ():
+                yield self._stored_text(place, number)
+            return
+        if not place.cold:
+            yield self._stored_text(place, manifest.revision)
+        for number in range(newest, -1, -1) if place.revision is None else (newest,):
+            yield _document_of(self._original(place.key, number), place.name)
+
+    def _stored_text(self, place: TurnDocument, number: int) -> str:
+        """A document in the turn's folder; where the turn contradicts its manifest, as it lies."""
+        turn = self._once(self._of(place.key).lying, number, lambda: self.turns.load(place.key, revision=number))
+        if isinstance(turn, Turn):
+            return _document_of(turn, place.name)
+        name = place.name if place.name == CONTEXT else document_name(place.name)
+        try:
+            return read_text(path_inside(self.root, Path(self.turns.path(place.key, revision=number)) / name), may_be_empty=True)
+        except DocumentError:
+            raise
+        except PandoraError as error:
+            raise DocumentError(str(error), missing=True) from error
+
+    def _original(self, key: TurnKey, number: int) -> Turn:
+        found = self._once(self._of(key).original, number, lambda: self.turns.original(key, revision=number))
+        if not isinstance(found, Turn):
+            raise DocumentError(str(found), missing=isinstance(found, DocumentError) and found.missing)
+        if (found.manifest.user_id, found.manifest.turn_id) != (key.user, key.turn_id):
+            theirs = f"{found.manifest.user_id}:{found.manifest.turn_id}"
+            raise DocumentError(f"{key}: its cold object holds the originals of {theirs[:200]}: expected its own")
+        if found.manifest.archive is not None:
+            raise OriginalsDeletedError(f"{key}: its originals were deleted by rule: expected them where PANDORA_COLD_KEEP_DAYS keeps them")
+        return found
+
+    def _of(self, key: TurnKey) -> _TurnTexts:
+        if key in self._known:
+            self._known.move_to_end(key)
+        else:
+            self._known[key] = _TurnTexts()
+            if len(self._known) > _MOST:
+                self._known.popitem(last=False)
+        return self._known[key]
+
+    @staticmethod
+    def _once(known: dict[int, Turn | PandoraError], number: int, read: Callable[[], Turn]) -> Turn | PandoraError:
+        if number not in known:
+            try:
+                known[number] = read()
+            except PandoraError as error:
+                known[number] = error
+        return known[number]
+
+
+def _document_of(turn: Turn, name: str) -> str:
+    if name == CONTEXT:
+        return turn.context
+    if name not in turn.files:
+        raise DocumentError(f"{turn.key}/{name}: its manifest names no such document: expected one of its own", missing=True)
+    return turn.files[name]
+
+
+def _written_at(manifest: Manifest) -> str:
+    return next((p.finished_at for p in manifest.phases if p.phase in _WRITTEN), manifest.created_at)

@@ -1,0 +1,203 @@
+"""The lineage index: which document was made from which, in one DuckDB file. Knows rows; reads no document.
+
+A night's rows come in batches, as columns; nothing here grows with what is there but the look for rows to replace, one scan of a column.
+"""
+
+import json
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.errors import DamagedIndexError, PandoraError, StoreError
+from pandora_dagster.retrieval.turn_lineage import turn_edges
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
+from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts
+
+_COLUMNS: dict[str, str] = {
+    "user_id": "VARCHAR",
+    "parent": "VARCHAR",
+    "child": "VARCHAR",
+    "relation": "VARCHAR",
+    "parent_sha": "VARCHAR",
+    "child_sha": "VARCHAR",
+    "span_start": "BIGINT",
+    "span_end": "BIGINT",
+    "recipe": "VARCHAR",
+    "recipe_version": "VARCHAR",
+    "prompt_hash": "VARCHAR",
+    "runtime": "VARCHAR",
+    "model": "VARCHAR",
+    "parent_tokens": "BIGINT",
+    "child_tokens": "BIGINT",
+    "verdicts": "VARCHAR",
+    "call_id": "VARCHAR",
+    "run_id": "VARCHAR",
+    "made_at": "VARCHAR",
+}
+_NAMES = ", ".join(_COLUMNS)
+_PLAIN = [name for name in _COLUMNS if name not in ("span_start", "span_end", "verdicts", "made_at")]
+SCHEMA = Schema(
+    version=1,
+    statements=(
+        f"CREATE TABLE lineage (owner VARCHAR, {', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})",
+        "CREATE TABLE whole (since VARCHAR)",
+    ),
+)
+_INSERT = f"INSERT INTO lineage SELECT unnest(?::VARCHAR[]), {', '.join(f'unnest(?::{kind}[])' for kind in _COLUMNS.values())}"
+_ORDER = "ORDER BY owner, child, relation, parent, span_start NULLS FIRST, span_end"
+
+
+@dataclass(frozen=True, slots=True)
+class DuckLineageIndex:
+    """`LineageIndex`. Every method opens, works and closes; raises StoreError."""
+
+    file: DuckDBFile
+
+    @classmethod
+    def at(cls, path: Path, *, wait_s: float = 30.0) -> "DuckLineageIndex":
+        return cls(DuckDBFile(path, SCHEMA, wait_s))
+
+    def put(self, edges: Sequence[LineageEdge], *, owners: Collection[str] = ()) -> None:
+        """Store rows in the place of all rows of the same children, and of all rows of `owners`; all of them or none."""
+        if not edges and not owners:
+            return
+        of = [DocumentId.parse(edge.child).owner for edge in edges]
+        columns = [of, *([_stored(edge, name) for edge in edges] for name in _COLUMNS)]
+        whole = frozenset(owners)
+        children = sorted({edge.child for edge, owner in zip(edges, of, strict=True) if owner not in whole})
+        with self.file.writing() as db:
+            for column, replaced in (("owner", sorted(whole)), ("child", children)):
+                if replaced:
+                    db.execute(f"DELETE FROM lineage WHERE {column} IN (SELECT unnest(?::VARCHAR[]))", [replaced])  # noqa: S608 - two fixed names
+            if edges:
+                db.execute(_INSERT, columns)
+
+    def remove_user(self, user: str) -> None:
+        """Take away every row of a user."""
+        if self.file.path.exists():
+            with self.file.writing() as db:
+                db.execute("DELETE FROM lineage WHERE user_id = ?", [user])
+
+    def parents(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
+        """What these documents were made from."""
+        return self._rows("user_id = ? AND child IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
+
+    def children(self, user: str, documents: Collection[str]) -> tuple[LineageEdge, ...]:
+        """What was made from these documents."""
+        return self._rows("user_id = ? AND parent IN (SELECT unnest(?::VARCHAR[]))", [user, list(documents)])
+
+    def derived_from_turn(self, user: str, turn: str) -> tuple[LineageEdge, ...]:
+        """What was made from any document of a turn, `<user>:<turn>`."""
+        return self._rows("user_id = ? AND starts_with(parent, ?)", [user, f"{turn}/"])
+
+    def rows_of(self, user: str, owners: Collection[str]) -> tuple[LineageEdge, ...]:
+        """The rows of these turns, narratives and digests."""
+        return self._rows("user_id = ? AND owner IN (SELECT unnest(?::VARCHAR[]))", [user, list(owners)])
+
+    def owners(self, user: str | None = None) -> tuple[tuple[str, str], ...]:
+        """User and owner of all rows, each once, in order."""
+        if not self.file.path.exists():
+            return ()
+        with self.file.reading() as db:
+            found = db.execute("SELECT DISTINCT user_id, owner FROM lineage WHERE ? IS NULL OR user_id = ? ORDER BY ALL", [user, user])
+            return tuple((str(who), str(owner)) for who, owner in found.fetchall())
+
+    def is_complete(self) -> bool:
+        """Whether the rows were once made of the whole store; rows alone do not tell what stood in the store before them."""
+        if not self.file.path.exists():
+            return False
+        with self.file.reading() as db:
+            return db.execute("SELECT 1 FROM whole LIMIT 1").fetchone() is not None
+
+    def mark_complete(self, at: str) -> None:
+        """Say that the rows are of the whole store."""
+        with self.file.writing() as db:
+            db.execute("INSERT INTO whole VALUES (?)", [at])
+
+    def _rows(self, where: str, values: list[Any]) -> tuple[LineageEdge, ...]:
+        if not self.file.path.exists():
+            return ()
+        with self.file.reading() as db:
+            found = db.execute(f"SELECT {_NAMES} FROM lineage WHERE {where} {_ORDER}", values).fetchall()  # noqa: S608 - fixed names
+        try:
+            return tuple(_edge(row) for row in found)
+        except ValueError as error:
+            told = f"{self.file.path}: a row that is none: {str(error).splitlines()[-1][:200]}: expected documents of one person"
+            raise DamagedIndexError(told, hint="run `pandora index rebuild`: it makes the index again from the documents") from error
+
+
+def _stored(edge: LineageEdge, name: str) -> Any:  # a DuckDB parameter: str, int or None
+    if name in ("span_start", "span_end"):
+        return edge.span[name == "span_end"] if edge.span else None
+    if name == "verdicts":
+        return json.dumps(dict(edge.verdicts), sort_keys=True)
+    return str(edge.relation) if name == "relation" else getattr(edge, "at" if name == "made_at" else name)
+
+
+def _edge(values: tuple[Any, ...]) -> LineageEdge:
+    row = dict(zip(_COLUMNS, values, strict=True))
+    span = None if row["span_start"] is None else (row["span_start"], row["span_end"])
+    told = {name: row[name] for name in _PLAIN}
+    return LineageEdge.model_validate({**told, "at": row["made_at"], "span": span, "verdicts": json.loads(row["verdicts"])})
+
+
+# The rows of turns, written when a turn is done, archived or brought back, and those of levels. Knows that nothing depends on it.
+
+
+class LineageIndexWriter:
+    """The KeepsLineage port. `texts` gives a reader for one batch; `report` is told in one sentence what went wrong, each once."""
+
+    def __init__(
+        self, index: DuckLineageIndex, texts: Callable[[], StoredDocumentTexts], counter: TokenMeasure, *, report: Callable[[str], None]
+    ) -> None:
+        self.index = index
+        self._texts, self._counter, self._report = texts, counter, report
+        self._told: set[str] = set()
+
+    def put(self, turns: Sequence[tuple[Manifest, Turn]]) -> bool:
+        """Rows in the place of the turns' older ones, in one opening of the index. What is not written is at the next rebuild; False
+        where the index was held too long or the disk refused."""
+        with self._reporting_once() as told:
+            texts = self._texts()
+            edges = [
+                edge
+                for manifest, original in turns
+                for edge in turn_edges(
+                    manifest, original, count=self._counter.count, look=lambda document, at: texts.cited(document, at=at)
+                )
+            ]
+            self.index.put(edges, owners=[str(turn.key) for _, turn in turns])
+        return not any(isinstance(error, StoreError) and not isinstance(error, DamagedIndexError) for error in told)
+
+    def citing(self, key: TurnKey) -> tuple[TurnKey, ...]:
+        """The other turns whose sections cite a document of this one; none where the index can not be read."""
+        with self._reporting_once():
+            found = (
+                DocumentId.parse(e.child).turn for e in self.index.derived_from_turn(key.user, str(key)) if e.relation is Relation.CITED
+            )
+            return tuple(sorted({place.key for place in found if place} - {key}))
+        return ()
+
+    def put_rows(self, document: str, edges: Sequence[LineageEdge]) -> None:
+        """The rows of a narrative or a digest in the place of all its older ones; none where it is gone."""
+        with self._reporting_once():
+            self.index.put(edges, owners=[document])
+
+    @contextmanager
+    def _reporting_once(self) -> Generator[list[PandoraError]]:
+        """What went wrong inside is in the list afterwards."""
+        faults: list[PandoraError] = []
+        try:
+            yield faults
+        except PandoraError as error:
+            faults.append(error)
+            sentence = f"{error}; the documents stand, their lineage does not tell of them: pandora index rebuild makes it again"
+            if sentence not in self._told:
+                self._told.add(sentence)
+                self._report(sentence)

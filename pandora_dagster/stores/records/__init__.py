@@ -1,0 +1,1 @@
+"""Small JSON records: batches, corrections, interventions, recipe versions."""

@@ -1,0 +1,1 @@
+"""The turn index: rows, messages, postings, vectors, and how they are rebuilt."""

@@ -1,0 +1,286 @@
+"""The turn index: rows of turns, their messages and the postings of their terms, in one DuckDB file (004 section 3.3).
+
+Knows when the file is opened and what each question of the ports needs; tables are `turn_tables`', one search `message_search`'s.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+
+from pandora_dagster.contracts.archive_records import TurnActivity
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, Manifest, SearchFilters, TurnRow
+from pandora_dagster.language.terms import TermReader
+from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, document_number, turn_number
+from pandora_dagster.retrieval.messages.search_question import strip_names
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.search.message_search import MessageSearch, messages_only, speakers_of
+from pandora_dagster.stores.search.turn_tables import (
+    ALL_MESSAGES,
+    ALL_POSTINGS,
+    ALL_TURNS,
+    KEY,
+    NEWEST,
+    SCHEMA,
+    TIERS,
+    TURN_NAMES,
+    allocate_bases,
+    drop_turns,
+    end_of,
+    insert_turns,
+    merge_full_tables,
+    row_from,
+    search_documents,
+    session_term,
+    user_base,
+)
+
+EVERYTHING = SearchFilters()
+_NEWEST_FIRST = "ORDER BY created_at DESC, doc DESC"
+_OF_SESSION = f"SELECT doc FROM {ALL_POSTINGS} WHERE key = {KEY.format(base='?::BIGINT', term='?')} AND doc >= ? AND doc < ?"  # noqa: S608
+_NEWEST = (
+    f"SELECT doc FROM (FROM newest UNION ALL SELECT doc, created_at FROM turns_new) WHERE doc >= ? AND doc < ? {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
+)
+_BY_DOC = f"SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[])) {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
+_BY_RANGE = f"SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? {_NEWEST_FIRST} LIMIT ?"  # noqa: S608
+_OF_ALL = f"""
+    SELECT {TURN_NAMES} FROM {ALL_TURNS} WHERE number < ? AND (? IS NULL OR session_id = ?)
+    ORDER BY created_at DESC, number DESC, user_id DESC LIMIT ?
+"""  # noqa: S608
+_STANDING = f"""
+    SELECT doc, user_id, number, state, last_activity FROM {ALL_TURNS}
+    WHERE doc > ? AND (? IS NULL OR (state = '{TurnState.ARCHIVED}') = ?) AND last_activity >= ? AND last_activity < ?
+    ORDER BY doc LIMIT ?
+"""  # noqa: S608
+_ALL_TIME = ("", "\U0010ffff")
+_AT_A_TIME = 50_000
+"""Rows that are read at once where all of a store's are: a few MB."""
+_SESSIONS = f"SELECT session_id, number, state, last_activity FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? ORDER BY session_id, number"  # noqa: S608
+_STATED = f"SELECT doc, state, last_activity, tokens, context_sha FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
+_THERE = f"SELECT doc FROM {ALL_TURNS} WHERE doc IN (SELECT unnest(?::BIGINT[]))"  # noqa: S608
+_RESTATE = """
+    UPDATE {table} SET state = given.state, tokens = given.tokens, context_sha = given.context_sha
+    FROM (SELECT unnest(?::BIGINT[]) AS doc, unnest(?::VARCHAR[]) AS state, unnest(?::BIGINT[]) AS tokens,
+        unnest(?::VARCHAR[]) AS context_sha) AS given
+    WHERE {table}.doc = given.doc
+"""
+_SAID = f"""
+    SELECT doc, message_id, role, speaker, text, created_at FROM {ALL_MESSAGES}
+    WHERE doc >= ? AND doc < ? AND doc & {document_number(1) - 1} > 0 ORDER BY doc
+"""  # noqa: S608
+_HAVING = {
+    name: f"SELECT 1 FROM {ALL_TURNS} WHERE doc >= ? AND doc < ? AND {having} LIMIT 1"  # noqa: S608
+    for name, having in (
+        ("session", "session_id = ?"),
+        ("intent", "intent = ?"),
+        ("topic", "list_contains(topics, ?)"),
+        ("state", "state = ?"),
+    )
+}
+"""SQL that finds a turn with a filter's value."""
+
+
+class VectorSimilarity(Protocol):
+    """Where vectors are kept: they say what is like a query, given in one wording or more. Never raises; `{}` where they can not."""
+
+    def similarities(self, user: str, *wordings: str) -> Mapping[int, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DuckTurnIndex:
+    """`TurnIndex`, which also finds single messages, in one DuckDB file. Every method opens, works and closes; raises StoreError."""
+
+    file: DuckDBFile
+    reader: TermReader = field(default_factory=TermReader)
+    vectors: VectorSimilarity | None = None
+    """What a search is given besides the words; None: words alone."""
+    clock: Callable[[], datetime] | None = None
+    """Tells the day on which a question is asked, in UTC as all times of turns are; None: `yesterday` and the like stay words."""
+
+    @classmethod
+    def at(
+        cls, path: Path, *, wait_s: float = 30.0, vectors: VectorSimilarity | None = None, clock: Callable[[], datetime] | None = None
+    ) -> "DuckTurnIndex":
+        return cls(DuckDBFile(path, SCHEMA, wait_s), vectors=vectors, clock=clock)
+
+    @property
+    def today(self) -> date | None:
+        return self.clock().astimezone(UTC).date() if self.clock else None
+
+    def put(self, rows: Sequence[TurnRow]) -> None:
+        """Store rows, each in the place of an older one of the same turn; all of them or none."""
+        newest = {(row.user_id, row.number): row for row in rows}
+        if not newest:
+            return
+        made = [(row, tuple(search_documents(row, self.reader))) for row in newest.values()]  # before the file is taken from others
+        with self.file.writing() as db:
+            of = allocate_bases(db, list(dict.fromkeys(row.user_id for row, _ in made)))
+            drop_turns(db, [of[row.user_id] + document_number(row.number) for row, _ in made])
+            insert_turns(db, [(of[row.user_id], row, documents) for row, documents in made])
+            merge_full_tables(db)
+
+    def rows(
+        self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
+    ) -> tuple[TurnRow, ...]:
+        """Newest last, by time and number; turns numbered `before` or later stay out; `limit` keeps the newest.
+
+        Rows come without their messages: see `said`.
+        """
+        most = 2**62 if limit is None else max(0, limit)
+        with self.file.reading() as db:
+            if user is None:
+                last = 2**62 if before is None else before
+                found = db.execute(_OF_ALL, [last, session, session, most]).fetchall()
+            elif (base := user_base(db, user)) is None:
+                found = []
+            else:
+                found = _rows(db, base, _end(base, before), session, most)
+        return tuple(row_from(values) for values in reversed(found))
+
+    def update_states(self, manifests: Sequence[Manifest]) -> None:
+        """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
+        with self.file.writing() as db:
+            docs = _docs(db, [m.key for m in manifests])
+            values = [docs, [m.state for m in manifests], [m.tokens for m in manifests], [m.context_sha for m in manifests]]
+            for tier in TIERS:
+                db.execute(_RESTATE.format(table=f"turns{tier}"), values)
+
+    def activities(self, *, archived: bool | None = None, between: tuple[str, str] = _ALL_TIME) -> Iterator[TurnActivity]:
+        """Of every turn its state and last activity, nothing else, user by user and by number; some at a time, the file closed between.
+
+        `archived`: only those that are, or are not; `between`: only where the text of the last activity lies from one to before the other.
+        """
+        last = -1
+        while True:
+            with self.file.reading() as db:
+                found = db.execute(_STANDING, [last, archived, archived, *between, _AT_A_TIME]).fetchall()
+            yield from (TurnActivity(TurnKey(UserId(user), number), state, at) for _, user, number, state, at in found)
+            if len(found) < _AT_A_TIME:
+                return
+            last = found[-1][0]
+
+    def missing(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
+        """Those that have no row."""
+        with self.file.reading() as db:
+            docs = _docs(db, keys)
+            found = {doc for (doc,) in db.execute(_THERE, [docs]).fetchall()}
+        return tuple(key for key, doc in zip(keys, docs, strict=True) if doc not in found)
+
+    def sessions(self, user: str) -> dict[str, tuple[TurnActivity, ...]]:
+        """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
+        with self.file.reading() as db:
+            base = user_base(db, user)
+            found = [] if base is None else db.execute(_SESSIONS, [base, end_of(base)]).fetchall()
+        sessions: dict[str, list[TurnActivity]] = {}
+        for session, number, state, last in found:
+            sessions.setdefault(session, []).append(TurnActivity(TurnKey(UserId(user), number), state, last))
+        return {session: tuple(turns) for session, turns in sessions.items()}
+
+    def outdated(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+        """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
+        with self.file.reading() as db:
+            docs = _docs(db, [m.key for m in manifests])
+            found = {doc: tuple(rest) for doc, *rest in db.execute(_STATED, [docs]).fetchall()}
+        stated = ((m.state, m.last_activity, m.tokens, m.context_sha) for m in manifests)
+        return tuple(m for m, doc, says in zip(manifests, docs, stated, strict=True) if found.get(doc) != says)
+
+    def messages_by_turn(self, user: str) -> dict[int, tuple[IndexedMessage, ...]]:
+        """The messages of a user's turns by the turn's number, as they were put."""
+        with self.file.reading() as db:
+            base = user_base(db, user)
+            found = [] if base is None else db.execute(_SAID, [base, end_of(base)]).fetchall()
+        turns: dict[int, list[IndexedMessage]] = {}
+        for doc, *values in found:
+            message = IndexedMessage.model_validate(dict(zip(("id", "role", "name", "text", "created_at"), values, strict=True)))
+            turns.setdefault(turn_number(doc - (base or 0)), []).append(message)
+        return {number: tuple(messages) for number, messages in turns.items()}
+
+    def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
+        """The user's own turns that share terms or dates with `query` or stand beside one that does, best first.
+
+        A turn is as good as its best message. Nothing matches, nothing comes back: recent turns are the caller's to add.
+        """
+        if limit <= 0:
+            return ()
+        likeness = self._similarities(user, query)
+        with self.file.reading() as db:
+            base = user_base(db, user)
+            if base is None:
+                return ()
+            scores: dict[int, float] = {}
+            search = MessageSearch(db, base, _end(base, before), self.reader, likeness=likeness, today=self.today)
+            for scored in search.ranked(query):
+                scores.setdefault(scored.unit.number, scored.score)
+            best = list(scores)[:limit]
+            rows = map(row_from, db.execute(_BY_DOC, [[base + document_number(number) for number in best], limit]).fetchall())
+            by_number = {row.number: row for row in rows}
+        return tuple(Candidate(by_number[number], scores[number]) for number in best)
+
+    def messages(
+        self, user: str, query: str, *, limit: int, filters: SearchFilters = EVERYTHING, before: int | None = None
+    ) -> tuple[FoundMessage, ...]:
+        """The user's own messages that share something with `query` or stand beside one that does, best first."""
+        if limit <= 0:
+            return ()
+        likeness = self._similarities(user, query)
+        with self.file.reading() as db:
+            base = user_base(db, user)
+            if base is None:
+                return ()
+            search = MessageSearch(db, base, _end(base, before), self.reader, filters, likeness, self.today)
+            return search.texts(messages_only(search.ranked(query))[:limit])
+
+    def unmatched_filters(self, user: str, filters: SearchFilters) -> dict[str, str]:
+        """Filter -> its value, of session, intent, topic and state, where no turn of the user has that value."""
+        wanted = {"session": filters.session, "intent": filters.intent, "topic": filters.topic, "state": filters.state}
+        given = {name: str(value) for name, value in wanted.items() if value is not None}
+        with self.file.reading() as db:
+            base = user_base(db, user)
+            return (
+                given
+                if base is None
+                else {n: v for n, v in given.items() if not db.execute(_HAVING[n], [base, end_of(base), v]).fetchone()}
+            )
+
+    def _similarities(self, user: str, query: str) -> Mapping[int, float]:
+        """To the query as it stands and without the names in it together: a name makes all alike that its bearer said, and the
+        ranking counts it already. Asked while the file is closed: nobody waits at the lock for a model."""
+        if not self.vectors:
+            return {}
+        with self.file.reading() as db:
+            base = user_base(db, user)
+            speakers = [] if base is None else speakers_of(db, base)[0]
+        return self.vectors.similarities(user, query, strip_names(query, speakers))
+
+    def remove(self, user: str, numbers: Sequence[int]) -> None:
+        """Take turns out of the index; those it does not hold are passed over."""
+        with self.file.writing() as db:
+            base = user_base(db, user)
+            if base is not None:
+                drop_turns(db, [base + document_number(number) for number in numbers if 0 <= number < 1 << NUMBER_BITS])
+
+
+def _docs(db: duckdb.DuckDBPyConnection, keys: Sequence[TurnKey]) -> list[int]:
+    """The number of each turn's row; -1 where its user has none."""
+    of = {user: user_base(db, user) for user in {key.user for key in keys}}
+    return [-1 if (base := of[key.user]) is None else base + document_number(key.number) for key in keys]
+
+
+def _end(base: int, before: int | None) -> int:
+    return end_of(base) if before is None else min(end_of(base), base + document_number(max(0, before)))
+
+
+def _rows(db: duckdb.DuckDBPyConnection, base: int, end: int, session: str | None, most: int) -> list[tuple[Any, ...]]:
+    if session is not None:
+        docs = [doc for (doc,) in db.execute(_OF_SESSION, [base, session_term(session), base, end]).fetchall()]
+        return db.execute(_BY_DOC, [docs, most]).fetchall()
+    if most <= NEWEST:
+        docs = [doc for (doc,) in db.execute(_NEWEST, [base, end, most]).fetchall()]
+        if len(docs) == most:
+            return db.execute(_BY_DOC, [docs, most]).fetchall()
+    return db.execute(_BY_RANGE, [base, end, most]).fetchall()

@@ -1,0 +1,263 @@
+"""Vectors of what turns say, in a DuckDB file beside the turn index: made after the answer is out, compared when something is asked.
+
+Knows when a vector is made and which are there; what makes one is the `Embeds` port's. A vector belongs to one user's message and
+one model. Nothing here fails an ask or a search: what goes wrong is told, and the search goes by words alone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
+from math import isfinite, sqrt
+from pathlib import Path
+from time import monotonic
+
+import duckdb
+
+from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
+from pandora_dagster.contracts.turns import TurnRow
+from pandora_dagster.documents.redaction.credentials import redact
+from pandora_dagster.errors import BadAnswerError, DamagedIndexError, ModelError, PandoraError, StoreError
+from pandora_dagster.retrieval.messages.document_numbers import PLACE_BITS, document_number, turn_number
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
+
+SCHEMA = Schema(
+    version=1,
+    statements=(
+        "CREATE TABLE model (name VARCHAR)",
+        "CREATE TABLE vectors (user_id VARCHAR, doc BIGINT, digest VARCHAR, vector FLOAT[])",
+    ),
+)
+LONGEST = 2_000
+"""Characters of a message that are embedded; models of this kind read a few hundred tokens."""
+QUERY_S, BATCH_S = 3.0, 60.0
+"""Seconds that a search waits for the query's vector, and that one batch of messages may take."""
+_TURNS = 100
+"""Turns that are embedded and stored at once."""
+_PAUSE_S = 60.0
+"""After a failure nothing is asked of the model for so long: a search does not wait for a server again and again."""
+_LIKE = "SELECT doc, list_inner_product(vector, ?::FLOAT[]) FROM vectors WHERE user_id = ?"
+_INSERT = "INSERT INTO vectors SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::VARCHAR[]), unnest(?::FLOAT[][])"
+_GIVEN = "(SELECT unnest(?::VARCHAR[]) AS user_id, unnest(?::BIGINT[]) AS doc)"
+_STORED = f"SELECT user_id, doc, digest, vector FROM vectors SEMI JOIN {_GIVEN} USING (user_id, doc)"  # noqa: S608 - constants
+_DROP_TURNS = f"DELETE FROM vectors WHERE (user_id, doc >> {PLACE_BITS} << {PLACE_BITS}) IN {_GIVEN}"  # noqa: S608
+Row = tuple[str, int, str, list[float]]
+"""User, the user's own document, digest of the text, vector of length 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _MessageText:
+    """One message to embed: whose, where it stands, the text without credentials."""
+
+    user: str
+    doc: int
+    text: str
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.text.encode()).hexdigest()[:32]
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        return self.user, self.doc, self.digest
+
+
+class TurnVectors:
+    """`KeepsVectors`, and what a search asks of it. `report` is told in one sentence what went wrong, each sentence once."""
+
+    def __init__(self, file: DuckDBFile, embeds: EmbeddingModel, *, report: Callable[[str], None], timer: Callable[[], float]) -> None:
+        self.file = file
+        self._embeds = embeds
+        self._report = report
+        self._timer = timer
+        self._told: set[str] = set()
+        self._quiet_until = float("-inf")
+
+    @classmethod
+    def at(
+        cls,
+        path: Path,
+        embeds: EmbeddingModel,
+        *,
+        report: Callable[[str], None],
+        wait_s: float = 30.0,
+        timer: Callable[[], float] = monotonic,
+    ) -> "TurnVectors":
+        return cls(DuckDBFile(path, SCHEMA, wait_s), embeds, report=report, timer=timer)
+
+    @property
+    def name(self) -> str:
+        """The model whose vectors these are."""
+        return self._embeds.name
+
+    def put(self, rows: Sequence[TurnRow]) -> None:
+        """Embed the messages of these turns, in the place of older ones. What can not be embedded now is at the next rebuild."""
+        try:
+            for batch in _batches(rows):
+                found = self._rows(batch, self._stored(batch))
+                with self.file.writing() as db:
+                    self._same_model(db)
+                    db.execute(_DROP_TURNS, [[row.user_id for row in batch], [document_number(row.number) for row in batch]])
+                    _insert(db, found, self.name)
+        except PandoraError as error:
+            self._report_once(error)
+
+    def similarities(self, user: str, *wordings: str) -> Mapping[int, float]:
+        """The user's own document -> cosine of its vector with the query's, -1 to 1; {} where that can not be told.
+
+        Of a query in several wordings the vector is the direction that stands between theirs.
+        """
+        try:
+            said = list(dict.fromkeys(_readable(wording) for wording in wordings if wording.strip()))
+            if not said or not self._any_of(user):
+                return {}
+            query = _unit([sum(values) for values in zip(*self._embedded(said, QUERY_S), strict=True)])
+            if not query:
+                return {}
+            with self.file.reading() as db:
+                return dict(db.execute(_LIKE, [query, user]).fetchall())
+        except PandoraError as error:
+            self._report_once(error)
+            return {}
+
+    def rebuild(self, rows: Iterable[TurnRow]) -> int:
+        """Make the file again beside the old one; what has the same text and model is taken over. Returns how many vectors there are.
+
+        Messages that can not be embedded are left without. Raises StoreError.
+        """
+        fresh = DuckDBFile(self.file.path.with_name(self.file.path.name + ".rebuilt"), SCHEMA, self.file.wait_s)
+        with fresh.locked():
+            fresh.discard()
+        count = 0
+        for batch in _batches(rows):
+            try:
+                stored = self._stored(batch)
+            except StoreError:  # another model's, or damaged: nothing to take over
+                stored = {}
+            found = self._rows(batch, stored)
+            with fresh.writing() as db:
+                _insert(db, found, self.name)
+            count += len(found)
+        fresh.make()
+        self.file.replace_with(fresh)
+        return count
+
+    def check(self) -> int:
+        """The length of the vector that the model makes of one word; raises ModelError."""
+        return len(_checked(self._embeds.embed(["search"], timeout_s=BATCH_S), 1, self.name)[0])
+
+    def check_stored_model(self) -> None:
+        """Raises DamagedIndexError where the kept vectors are another model's."""
+        if self.file.path.exists():
+            with self.file.reading() as db:
+                self._same_model(db)
+
+    def verify(self, rows: Iterable[TurnRow]) -> tuple[str, ...]:
+        """Every turn whose messages and vectors differ, each as one sentence; empty where they agree. Raises StoreError."""
+        kept: dict[tuple[str, int], dict[int, str]] = {}
+        if self.file.path.exists():
+            with self.file.reading() as db:
+                self._same_model(db)
+                for user, doc, digest in db.execute("SELECT user_id, doc, digest FROM vectors").fetchall():
+                    kept.setdefault((user, turn_number(doc)), {})[doc] = digest
+        faults: list[str] = []
+        for row in rows:
+            wanted = {message.doc: message.digest for message in _message_texts(row)}
+            found = kept.pop((row.user_id, row.number), {})
+            if wanted != found:
+                sound = sum(found.get(doc) == digest for doc, digest in wanted.items())
+                told = f"{len(found)} vectors of messages, {sound} of them of what stands there: expected {len(wanted)}"
+                faults.append(f"{row.user_id}:{row.turn_id}: {told}")
+        return (*faults, *(f"{user}:turn_{number:06d}: vectors of messages, but no readable turn: expected none" for user, number in kept))
+
+    def _rows(self, batch: Sequence[TurnRow], stored: Mapping[tuple[str, int, str], list[float]]) -> list[Row]:
+        """The rows of all messages of these turns, those that are stored as they are; without the others where the model fails."""
+        said = [message for row in batch for message in _message_texts(row)]
+        kept = [(m.user, m.doc, m.digest, stored[m.key]) for m in said if m.key in stored]
+        new = [m for m in said if m.key not in stored]
+        vectors = self._embedded([m.text for m in new], BATCH_S)
+        return [*kept, *((m.user, m.doc, m.digest, v) for m, v in zip(new, vectors, strict=False))]
+
+    def _embedded(self, texts: Sequence[str], timeout_s: float) -> list[list[float]]:
+        """A vector a text; none at all where the model fails, which is told, or failed a moment ago."""
+        if not texts or self._timer() < self._quiet_until:
+            return []
+        try:
+            return _checked(self._embeds.embed(texts, timeout_s=timeout_s), len(texts), self.name)
+        except ModelError as error:
+            self._quiet_until = self._timer() + _PAUSE_S
+            self._report_once(error)
+            return []
+
+    def _stored(self, batch: Sequence[TurnRow]) -> dict[tuple[str, int, str], list[float]]:
+        if not self.file.path.exists():
+            return {}
+        said = [message for row in batch for message in _message_texts(row)]
+        with self.file.reading() as db:
+            self._same_model(db)
+            found = db.execute(_STORED, [[m.user for m in said], [m.doc for m in said]]).fetchall()
+        return {(user, doc, digest): vector for user, doc, digest, vector in found}
+
+    def _any_of(self, user: str) -> bool:
+        if not self.file.path.exists():
+            return False
+        with self.file.reading() as db:
+            self._same_model(db)
+            return db.execute("SELECT 1 FROM vectors WHERE user_id = ? LIMIT 1", [user]).fetchone() is not None
+
+    def _same_model(self, db: duckdb.DuckDBPyConnection) -> None:
+        found = db.execute("SELECT name FROM model").fetchone()
+        if found and found[0] != self.name:
+            hint = "run `pandora index rebuild`: it makes the vectors again"
+            raise DamagedIndexError(f"{self.file.path}: vectors of {found[0]}, expected {self.name}", hint=hint)
+
+    def _report_once(self, error: PandoraError) -> None:
+        sentence = f"search without vectors: {error.with_hint}"
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._report(sentence)
+
+
+def _insert(db: duckdb.DuckDBPyConnection, rows: Sequence[Row], model: str) -> None:
+    if db.execute("SELECT 1 FROM model").fetchone() is None:
+        db.execute("INSERT INTO model VALUES (?)", [model])
+    if rows:
+        db.execute(_INSERT, [list(column) for column in zip(*rows, strict=True)])
+
+
+def _message_texts(row: TurnRow) -> Iterator[_MessageText]:
+    """The messages of a turn that say something."""
+    for place, message in enumerate(row.messages, 1):
+        if message.text.strip():
+            yield _MessageText(
+                row.user_id,
+                document_number(row.number, place),
+                _readable(f"{message.name}: {message.text}" if message.name else message.text),
+            )
+
+
+def _readable(text: str) -> str:
+    """What a model is given of a text: no credential, and no more than it reads."""
+    return redact(text)[:LONGEST].encode(errors="replace").decode()
+
+
+def _checked(vectors: Sequence[Sequence[float]], count: int, model: str) -> list[list[float]]:
+    """Vectors scaled to length 1; raises BadAnswerError for others than `count` of one length, or for one that is no direction."""
+    lengths = {len(vector) for vector in vectors}
+    if len(vectors) != count or len(lengths) != 1 or 0 in lengths:
+        raise BadAnswerError(f"{model}: {len(vectors)} vectors of lengths {sorted(lengths)[:5]}: expected {count} of one length")
+    scaled = [_unit(vector) for vector in vectors]
+    if not all(scaled):
+        raise BadAnswerError(f"{model}: a vector that is 0 or not finite: expected a direction")
+    return scaled
+
+
+def _unit(vector: Sequence[float]) -> list[float]:
+    length = sqrt(sum(value * value for value in vector))
+    return [value / length for value in vector] if length and isfinite(length) else []
+
+
+def _batches(rows: Iterable[TurnRow]) -> Iterator[list[TurnRow]]:
+    waiting = iter(rows)
+    while batch := list(islice(waiting, _TURNS)):
+        yield batch

@@ -1,0 +1,1 @@
+"""Turns on disk: folders, manifests, commits, revisions, the archive and cold storage."""

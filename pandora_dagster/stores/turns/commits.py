@@ -1,0 +1,159 @@
+"""What a commit changes: the next manifest and the bytes to write, worked out before the disk is touched. Writes nothing."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.documents.sections import ContextDocument, parse_context
+from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.disk.files import disk_errors, encode_text, sha, write_all
+from pandora_dagster.stores.disk.layout import CONTEXT, KEPT, document_name
+from pandora_dagster.stores.turns.manifests import updated_manifest
+from pandora_dagster.stores.turns.turn_folder import section_hashes
+
+# What a commit replaces, kept until its `turn.json` is written: a commit that is cut off can be read as never begun.
+
+
+def keep_replaced(folder: Path, replaced: Mapping[str, str]) -> None:
+    """Keep each document that is about to be replaced (name -> its committed text) under its sha256. Raises StoreError.
+
+    A commit that was cut off earlier may have left other bytes in the document, so the text comes from memory.
+    """
+    if not replaced:
+        return
+    kept = folder / KEPT
+    with disk_errors(kept):
+        kept.mkdir(exist_ok=True)
+    write_all(kept, {sha(text): encode_text(name, text) for name, text in replaced.items()})
+
+
+def release_replaced(folder: Path) -> None:
+    """Drop what was kept; what cannot be dropped harms nobody and is dropped next time."""
+    if (folder / KEPT).is_dir():
+        shutil.rmtree(folder / KEPT, ignore_errors=True)
+
+
+_NEXT: Mapping[TurnState, frozenset[TurnState]] = {
+    TurnState.OPEN: frozenset({TurnState.HALTED, TurnState.CLARIFY, TurnState.SAVED}),
+    TurnState.HALTED: frozenset({TurnState.OPEN, TurnState.ABANDONED}),
+}
+"""State -> the states a commit may lead to; staying is always allowed, and only `reopen` makes a finished turn open. No commit
+leads to an archived turn or changes one: `stores.archived` does."""
+_CALLER_FIELDS = frozenset({"intervention", "runtime", "summary", "replies_to", "recorded", "last_activity"})
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCommit:
+    """A commit, ready to be written: the turn as it will stand, its new documents, and what they replace."""
+
+    turn: Turn
+    documents: Mapping[str, bytes]
+    """Name -> bytes, in the order of writing; context.md last."""
+    replaced: Mapping[str, str]
+    """Name -> committed text that `documents` takes away."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """What the caller of a commit wants changed."""
+
+    phase: PhaseRecord | None
+    context: str | None
+    files: Mapping[str, str]
+    state: TurnState | None
+    fields: Mapping[str, Any]
+    """Manifest fields by name; their values are those of Manifest."""
+
+
+def prepare_commit(turn: Turn, wanted: CommitRequest, *, where: str, now: datetime, counter: TokenMeasure) -> PreparedCommit:
+    """The commit that `wanted` makes of `turn`; raises DocumentError or StoreError before anything is written."""
+    _check_fields(wanted.fields)
+    check_active(turn.manifest, where)
+    files = {document_name(name): text for name, text in wanted.files.items() if turn.files.get(name) != text}
+    context = turn.context if wanted.context is None else wanted.context
+    fields: dict[str, object] = {"last_activity": iso(now), **wanted.fields, "state": _state(turn.manifest, wanted.state, where)}
+    fields["phases"] = _phases(turn, wanted.phase, wanted.files, where)
+    documents = {name: encode_text(f"{where}/{name}", text) for name, text in files.items()}
+    if context != turn.context:
+        documents[CONTEXT] = encode_text(f"{where}/{CONTEXT}", context)
+        fields |= context_fields(context, where=f"{where}/{CONTEXT}", counter=counter)
+    after = Turn(turn.key, updated_manifest(turn.manifest, fields), context, {**turn.files, **files})
+    check_query(turn.manifest, after.manifest, f"{where}/{CONTEXT}")
+    return PreparedCommit(after, documents, _replaced(turn, after))
+
+
+def check_active(manifest: Manifest, where: str) -> None:
+    """An archived turn is changed by restoring it first; raises StoreError."""
+    if manifest.state is TurnState.ARCHIVED:
+        what = f"{where}: the turn is archived: expected one that is not"
+        raise StoreError(what, hint=f"its originals come back with: pandora restore {manifest.user_id}:{manifest.turn_id}")
+
+
+def context_fields(context: str, *, where: str, counter: TokenMeasure) -> dict[str, object]:
+    """The manifest fields that describe a context.md: hashes and tokens. Raises DocumentError where it is not sound."""
+    encode_text(where, context)
+    document = parse_context(context, where=where)
+    return {"sections": section_hashes(document), "context_sha": sha(context), "tokens": counter.count(context)}
+
+
+def iso(moment: datetime) -> str:
+    """`2026-01-04T14:30:00Z`: UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _check_fields(fields: Mapping[str, Any]) -> None:
+    if unknown := sorted(set(fields) - _CALLER_FIELDS):
+        raise TypeError(f"commit: {', '.join(unknown)}: expected only {', '.join(sorted(_CALLER_FIELDS))}")
+
+
+def _replaced(before: Turn, after: Turn) -> dict[str, str]:
+    """Committed documents that the commit takes away. A context.md that only gained sections still shows its old ones."""
+    files = {name: text for name, text in before.files.items() if after.files[name] != text}
+    gained = before.manifest.sections.items() <= after.manifest.sections.items()
+    preamble = ContextDocument.parse(before.context).preamble == ContextDocument.parse(after.context).preamble
+    return files if gained and preamble else {**files, CONTEXT: before.context}
+
+
+def check_query(before: Manifest, after: Manifest, where: str) -> None:
+    """The person's words stay as they were written; raises DocumentError."""
+    if after.sections.get("0") != before.sections.get("0"):
+        raise DocumentError(f"{where}: section 0 was altered: expected the person's words as they were written at the start")
+
+
+def _state(manifest: Manifest, wanted: TurnState | None, where: str) -> TurnState:
+    if wanted is None or wanted == manifest.state or wanted in _NEXT.get(manifest.state, frozenset()):
+        return wanted or manifest.state
+    possible = ", ".join(sorted(_NEXT.get(manifest.state, frozenset()))) or "no other"
+    raise StoreError(f"{where}: state {manifest.state} can not become {wanted}: expected {possible}", hint="reopen the turn first")
+
+
+def _phases(turn: Turn, phase: PhaseRecord | None, files: Mapping[str, str], where: str) -> tuple[PhaseRecord, ...]:
+    """The phase records after the commit. A document belongs to the phase that wrote it first; a later one may rewrite it."""
+    hashes = {name: sha(text) for name, text in files.items()}
+    owned = {name for record in turn.manifest.phases for name in record.files}
+    updated = [r.model_copy(update={"files": {n: hashes.get(n, h) for n, h in r.files.items()}}) for r in turn.manifest.phases]
+    new = {name: value for name, value in hashes.items() if name not in owned}
+    if phase is None:
+        if new and not updated:
+            raise DocumentError(f"{where}: {', '.join(sorted(new))}: written by no phase: expected a phase record with them")
+        return (*updated[:-1], _with_files(updated[-1], new)) if updated else ()
+    if unknown := sorted(set(phase.files) - owned - set(hashes)):
+        raise DocumentError(f"{where}: phase {phase.phase} names {', '.join(unknown)}: expected the texts of all new documents")
+    return _placed(updated, phase.model_copy(update={"files": new}))
+
+
+def _placed(records: list[PhaseRecord], phase: PhaseRecord) -> tuple[PhaseRecord, ...]:
+    """`phase` after the others, or in the place of its earlier record, whose documents it keeps."""
+    if all(r.phase != phase.phase for r in records):
+        return (*records, phase)
+    return tuple(_with_files(phase, {**r.files, **phase.files}) if r.phase == phase.phase else r for r in records)
+
+
+def _with_files(record: PhaseRecord, files: Mapping[str, str]) -> PhaseRecord:
+    return record.model_copy(update={"files": {**record.files, **files}})

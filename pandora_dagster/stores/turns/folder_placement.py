@@ -1,0 +1,120 @@
+"""Whole turn folders put in place: built aside, on the disk with all their bytes, then one rename each."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.errors import DocumentError, StoreError
+from pandora_dagster.stores.disk.files import disk_errors, encode_text, make_folder, path_inside, sha, sync, write_open
+from pandora_dagster.stores.disk.layout import CONTEXT, MANIFEST, Layout, document_name
+from pandora_dagster.stores.turns.commits import context_fields
+from pandora_dagster.stores.turns.manifests import render_manifest, updated_manifest
+from pandora_dagster.stores.turns.turn_folder import named_files
+
+TurnPlacement = tuple[TurnKey, Mapping[str, str], Manifest]
+_TOGETHER = 32
+"""Folders built at a time: their files stay open until the disk has them, and a process may have 1,024 open."""
+RECORDED = "recorded"
+"""The phase that owns an imported turn's documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFolder:
+    """A folder that does not exist yet: where it goes, where it is built, what it holds."""
+
+    target: Path
+    workshop: Path
+    contents: Mapping[str, bytes]
+
+
+def recorded_turn(item: TurnPlacement, *, counter: TokenMeasure) -> Turn:
+    """The turn that an importer's texts and manifest make, hashes and tokens filled in; raises DocumentError."""
+    key, texts, manifest = item
+    if (manifest.user_id, manifest.turn_id) != (key.user, key.turn_id):
+        raise DocumentError(f"manifest of {manifest.user_id}:{manifest.turn_id}: expected that of {key}")
+    context = texts.get(CONTEXT)
+    if context is None:
+        raise DocumentError(f"turn {key}: {CONTEXT} is missing: expected it among the files")
+    files = {document_name(name): text for name, text in texts.items() if name != CONTEXT}
+    fields = context_fields(context, where=f"{key}: {CONTEXT}", counter=counter)
+    return Turn(key, updated_manifest(manifest, {**fields, "phases": _with_current_hashes(manifest, files)}), context, files)
+
+
+def new_turn_folder(layout: Layout, turn: Turn) -> NewFolder:
+    """The folder that `turn` becomes."""
+    documents = {**turn.files, CONTEXT: turn.context, MANIFEST: render_manifest(turn.manifest)}
+    contents = {name: encode_text(f"{turn.key}: {name}", text) for name, text in documents.items()}
+    return NewFolder(layout.turn(turn.key, turn.manifest.revision), layout.incoming(turn.key.user), contents)
+
+
+def place_folders(layout: Layout, folders: Sequence[NewFolder]) -> None:
+    """Put new folders in place. Raises StoreError; then none of those not yet in place has left anything behind.
+
+    Bytes of many folders are written first and waited for afterwards: the disk takes them in fewer, larger steps.
+    """
+    built: list[tuple[Path, NewFolder]] = []
+    with disk_errors(layout.root):
+        try:
+            for parent in dict.fromkeys(path for folder in folders for path in (folder.target.parent, folder.workshop)):
+                make_folder(path_inside(layout.root, parent))
+            for start in range(0, len(folders), _TOGETHER):
+                _build(folders[start : start + _TOGETHER], built)
+            for made, folder in built:
+                _move_into_place(made, folder)
+            for parent in dict.fromkeys(folder.target.parent for folder in folders):
+                sync(parent)
+        finally:
+            for made, _ in built:
+                if made.exists():
+                    shutil.rmtree(made, ignore_errors=True)
+
+
+def _build(folders: Sequence[NewFolder], built: list[tuple[Path, NewFolder]]) -> None:
+    """Build folders aside and wait until the disk has them; each is added to `built` before anything is in it."""
+    with ExitStack() as opened:
+        descriptors: list[int] = []
+        for folder in folders:
+            made = folder.workshop / f".{folder.target.name}.{secrets.token_hex(6)}.part"
+            built.append((made, folder))
+            for inner in _folders(made, folder):
+                inner.mkdir()
+                descriptors.append(_keep_open(os.open(inner, os.O_RDONLY | os.O_CLOEXEC), opened))
+            for name, data in folder.contents.items():
+                descriptors.append(_keep_open(write_open(made / name, data), opened))
+        for descriptor in reversed(descriptors):
+            os.fsync(descriptor)
+
+
+def _folders(made: Path, folder: NewFolder) -> list[Path]:
+    """The folder and the folders in it, outer ones first."""
+    inner = {made / above for name in folder.contents if "/" in name for above in PurePosixPath(name).parents}
+    return sorted({made, *inner})
+
+
+def _keep_open(descriptor: int, opened: ExitStack) -> int:
+    opened.callback(os.close, descriptor)
+    return descriptor
+
+
+def _move_into_place(made: Path, folder: NewFolder) -> None:
+    if folder.target.exists():
+        raise StoreError(f"{folder.target}: stands there already: expected a number that no turn has")
+    os.rename(made, folder.target)  # noqa: PTH104 - one primitive, the same that the kill tests count
+
+
+def _with_current_hashes(manifest: Manifest, files: Mapping[str, str]) -> tuple[PhaseRecord, ...]:
+    """The manifest's phases with today's hashes; documents that none of them names belong to a phase `recorded`."""
+    if missing := sorted(set(named_files(manifest)) - set(files)):
+        raise DocumentError(f"turn {manifest.turn_id}: {', '.join(missing)}: named by a phase: expected them among the files")
+    named = [p.model_copy(update={"files": {n: sha(files[n]) for n in p.files}}) for p in manifest.phases]
+    rest = {name: sha(text) for name, text in files.items() if name not in named_files(manifest)}
+    if not rest:
+        return tuple(named)
+    return (PhaseRecord(phase=RECORDED, finished_at=manifest.last_activity, files=rest), *named)

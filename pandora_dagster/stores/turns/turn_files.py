@@ -1,0 +1,241 @@
+"""The TurnStore port over folders: the documents, which are the truth (docs/architecture.md). Knows the order of writes.
+
+A commit is files, then context.md, then `turn.json`; a folder appears complete by one rename. A process killed between any
+two writes leaves each turn as of its last commit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id
+from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
+from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
+from pandora_dagster.documents.sections import new_context
+from pandora_dagster.errors import DocumentError, InputError, OriginalsDeletedError, StoreError, UnknownTurnError
+from pandora_dagster.stores.disk import turn_directory
+from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
+from pandora_dagster.stores.disk.file_locks import file_lock
+from pandora_dagster.stores.disk.files import disk_errors, document_path_inside, encode_text, path_inside, remove_strays, write_all
+from pandora_dagster.stores.disk.layout import LOCK, MANIFEST, REVISIONS, Layout
+from pandora_dagster.stores.disk.turn_directory import allocate_numbers
+from pandora_dagster.stores.turns import folder_placement
+from pandora_dagster.stores.turns.cold_files import ColdFiles, original_turn
+from pandora_dagster.stores.turns.commits import (
+    CommitRequest,
+    check_active,
+    context_fields,
+    iso,
+    keep_replaced,
+    prepare_commit,
+    release_replaced,
+)
+from pandora_dagster.stores.turns.folder_placement import TurnPlacement
+from pandora_dagster.stores.turns.manifests import render_manifest, updated_manifest
+from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, PhaseTable, drop_phases
+from pandora_dagster.stores.turns.turn_folder import TurnFolder
+
+
+class TurnFiles:
+    """The turns under one store root. `lock_seconds` is how long a lock is waited for."""
+
+    def __init__(self, root: Path, *, counter: TokenMeasure, clock: Clock, phases: PhaseTable, lock_seconds: float = 10.0) -> None:
+        self._layout = Layout(root)
+        self._counter = counter
+        self._clock = clock
+        self._phases = phases
+        self._lock_seconds = lock_seconds
+        self._cold = ColdFiles(root)
+        self._erasures = ErasureIntents(root, wait_s=lock_seconds)
+
+    def start(
+        self,
+        user: UserId,
+        query: str,
+        *,
+        session: SessionId,
+        mode: str,
+        now: datetime,
+        replies_to: str | None = None,
+        number: int | None = None,
+    ) -> Turn:
+        """A new open turn with section 0, complete on the disk when this returns; `number`: one that was allocated for it.
+
+        Raises InputError before a number is given, StoreError where a turn of that number stands there.
+        """
+        if mode not in ("chat", "code"):
+            raise InputError(f"mode {mode[:40]!r}: expected chat or code")
+        session, context = session_id(session), _query_document(query)
+        with self._erasures.beginning(user):
+            remove_strays(path_inside(self._layout.root, self._layout.incoming(user)), now=now.timestamp())
+            key = TurnKey(user, number or self.allocate(user, 1)[0])
+            manifest = Manifest(
+                user_id=user,
+                turn_id=key.turn_id,
+                session_id=session,
+                mode=mode,
+                created_at=iso(now),
+                last_activity=iso(now),
+                replies_to=replies_to,
+            )
+            manifest = updated_manifest(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
+            turn = Turn(key, manifest, context)
+            folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn)])
+            return turn
+
+    def allocate(self, user: UserId, count: int) -> range:
+        """`count` new turn numbers, given to nobody else."""
+        path_inside(self._layout.root, self._layout.turns(user))
+        with self._erasures.beginning(user):
+            return allocate_numbers(self._layout, user, count, seconds=self._lock_seconds)
+
+    def place(self, key: TurnKey, files: Mapping[str, str], manifest: Manifest) -> Turn:
+        """A recorded turn put in place by one rename; `files` holds context.md. See `place_many` for more than a few."""
+        return self.place_many([(key, files, manifest)])[0]
+
+    def place_many(self, turns: Iterable[TurnPlacement]) -> tuple[Turn, ...]:
+        """Recorded turns, all of their bytes on the disk before the first of them appears; a few hundred at a time is fastest.
+
+        Hashes, tokens and the owner of documents that no phase names (the phase `recorded`) are filled in.
+        """
+        made = tuple(folder_placement.recorded_turn(item, counter=self._counter) for item in turns)
+        with ExitStack() as begun:
+            for user in sorted({turn.key.user for turn in made}):
+                begun.enter_context(self._erasures.beginning(user))
+            folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn) for turn in made])
+        return made
+
+    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        """The newest revision unless told, held against its manifest; raises UnknownTurnError or DocumentError."""
+        return self._folder(key, revision).turn()
+
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        """The turn as it was before it was archived, out of cold storage; any other as `load` gives it. Raises DocumentError.
+
+        Where its originals were deleted by rule, the archived turn itself, which is all of it that there is.
+        """
+        manifest = self.manifest(key)
+        if manifest.archive is None:
+            return self.load(key, revision=revision)
+        number = manifest.revision if revision is None else revision
+        try:
+            return original_turn(key, number, self._cold.read(manifest.archive))
+        except OriginalsDeletedError:
+            return self.load(key)
+
+    def manifest(self, key: TurnKey) -> Manifest:
+        """The newest revision's manifest; the documents are not read."""
+        return self._folder(key, None).manifest()
+
+    def commit(
+        self,
+        turn: Turn,
+        *,
+        phase: PhaseRecord | None,
+        context: str | None = None,
+        files: Mapping[str, str] | None = None,
+        state: TurnState | None = None,
+        **manifest_fields: Any,
+    ) -> Turn:
+        """Files first, context.md next, `turn.json` last; returns the turn as it now stands.
+
+        `manifest_fields` are intervention, runtime, summary, replies_to, recorded. Raises DocumentError (section 0 altered,
+        a name or text that cannot be stored) and StoreError (the disk, a state that does not follow, a commit in between).
+        """
+        folder = self._folder(turn.key, turn.manifest.revision)
+        wanted = CommitRequest(phase, context, files or {}, state, manifest_fields)
+        planned = prepare_commit(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
+        _check_newest(folder, turn.manifest)
+        keep_replaced(folder.path, planned.replaced)
+        write_all(path_inside(self._layout.root, folder.path), planned.documents)
+        self._seal(folder, planned.turn.manifest)
+        return planned.turn
+
+    def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
+        """The turn made ready to run `phase`: that phase and all after it in `order` are dropped.
+
+        Open and halted turns change in place. A finished turn is not touched: a numbered revision beside it takes the re-run;
+        it stays `saved` where only phases after saving are dropped. Nothing finished dropped = nothing changed but the state.
+        """
+        newest = turn if turn.manifest.state in UNFINISHED else self.load(turn.key)
+        check_active(newest.manifest, str(newest.key))
+        dropped = DroppedPhases.from_phase(phase, order)
+        finished = newest.manifest.state not in UNFINISHED
+        if not dropped.affects_finished(newest.manifest, self._phases):
+            if newest.manifest.state != TurnState.HALTED:
+                return newest
+            return self._rewritten(newest, updated_manifest(newest.manifest, {"state": TurnState.OPEN, "intervention": None}))
+        after = drop_phases(newest, dropped, self._phases, counter=self._counter)
+        return self._revision(after) if finished else self._rewritten(newest, after.manifest, after)
+
+    def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+        """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
+        self._folder(key, 0)
+        seconds = self._lock_seconds if wait_s is None else wait_s
+        return file_lock(self._layout.turn(key) / LOCK, what=f"turn {key}", seconds=seconds)
+
+    def keys(self, user: UserId | None = None) -> Iterable[TurnKey]:
+        """All turns, by user and number; from folder names alone."""
+        return turn_directory.turn_keys(self._layout, user)
+
+    def users(self) -> tuple[UserId, ...]:
+        """Users that have a folder, by name."""
+        return turn_directory.user_ids(self._layout)
+
+    def resolve(self, text: str) -> TurnKey:
+        """`<user>:turn_000811`, or `turn_000811` / `811` where one user has it; raises UnknownTurnError or BadIdError."""
+        return turn_directory.resolve_turn(self._layout, text)
+
+    def path(self, key: TurnKey, *, revision: int | None = None) -> str:
+        """The folder of a turn's revision (the newest unless told), for people."""
+        return str(self._folder(key, revision).path)
+
+    def _folder(self, key: TurnKey, revision: int | None) -> TurnFolder:
+        base = document_path_inside(self._layout.root, self._layout.turn(key))
+        if not base.is_dir():
+            raise UnknownTurnError(f"turn {key}: there is no {base}: expected a turn that exists")
+        number = turn_directory.newest_revision(base) if revision is None else revision
+        folder = self._layout.turn(key, number)
+        if not folder.is_dir():
+            raise UnknownTurnError(f"turn {key}: it has no revision {number}: expected 0 to {turn_directory.newest_revision(base)}")
+        return TurnFolder(self._layout.root, folder, key, number)
+
+    def _rewritten(self, before: Turn, manifest: Manifest, after: Turn | None = None) -> Turn:
+        folder = self._folder(before.key, before.manifest.revision)
+        _check_newest(folder, before.manifest)
+        changed = updated_manifest(manifest, {"last_activity": iso(self._clock())})
+        self._seal(folder, changed)
+        shown = after or before
+        return Turn(before.key, changed, shown.context, shown.files)
+
+    def _revision(self, after: Turn) -> Turn:
+        base = self._layout.turn(after.key)
+        fields = {"revision": turn_directory.newest_revision(base) + 1, "last_activity": iso(self._clock())}
+        turn = Turn(after.key, updated_manifest(after.manifest, fields), after.context, after.files)
+        with disk_errors(base):
+            (base / REVISIONS).mkdir(exist_ok=True)
+        folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn)])
+        return turn
+
+    def _seal(self, folder: TurnFolder, manifest: Manifest) -> None:
+        write_all(path_inside(self._layout.root, folder.path), {MANIFEST: render_manifest(manifest).encode()})
+        release_replaced(folder.path)
+        remove_strays(folder.path, now=self._clock().timestamp())
+
+
+def _query_document(query: str) -> str:
+    context = new_context(query).render()
+    try:
+        encode_text("query", context)
+    except DocumentError as error:
+        raise InputError(str(error)) from error
+    return context
+
+
+def _check_newest(folder: TurnFolder, known: Manifest) -> None:
+    if folder.manifest() != known:
+        message = f"{folder.path / MANIFEST}: another process committed since this turn was loaded: expected it unchanged"
+        raise StoreError(message, hint="load the turn again")

@@ -1,0 +1,1 @@
+"""What belongs to one user: memory, facts, notes, research and visits, sessions, levels."""

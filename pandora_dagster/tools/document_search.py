@@ -1,0 +1,80 @@
+"""`doc.search`: the person's own earlier turns, searched as far back as the policy allows. Writes nothing."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.model_calls import Source
+from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
+from pandora_dagster.contracts.turns import Candidate
+from pandora_dagster.documents.citations import escape_source_marks
+from pandora_dagster.phases.gather.retrieval_scope import SESSION_POOL
+from pandora_dagster.retrieval.turn_excerpts import Excerpt, TextScorer, excerpt
+
+BUDGET_TOKENS = 700
+"""What one search may add to section 4."""
+MOST_TURNS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DocSearch:
+    """Finds earlier turns by words and gives their best pieces, each under its source."""
+
+    turns: TurnStore
+    index: TurnIndex
+    counter: TokenMeasure
+    scores: TextScorer
+    crosses_sessions: Callable[[UserId], bool]
+    """Whether turns of the person's other sessions may be used (DECISIONS 33)."""
+    name: str = "doc.search"
+    description: str = "Search the person's earlier conversations and documents by words. Returns the best pieces with their sources."
+    writes: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000}},
+            "required": ["query"],
+            "additionalProperties": False,
+        }
+
+    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
+        query = str(arguments["query"])
+        parts: list[str] = []
+        sources: list[Source] = []
+        raw: list[dict[str, object]] = []
+        room = BUDGET_TOKENS
+        for candidate in self._found(user, query, turn):
+            key = TurnKey(user, candidate.row.number)
+            piece = self._piece(key, query, room)
+            if not piece.text:
+                continue
+            room -= piece.tokens
+            sources.append(Source("", f"turns/{key.turn_id}/context.md", candidate.row.summary, key.turn_id))
+            parts.append(f"[source {len(sources)}] Turn {key.number} ({candidate.row.created_at[:10]}):\n{escape_source_marks(piece.text)}")
+            raw.append(
+                {
+                    "turn_id": key.turn_id,
+                    "created_at": candidate.row.created_at,
+                    "score": round(candidate.score, 4),
+                    "text": piece.text,
+                    "left_out": piece.left_out,
+                }
+            )
+        return ToolOutcome(True, "\n\n".join(parts), json.dumps(raw, ensure_ascii=False, indent=1), tuple(sources))
+
+    def _found(self, user: UserId, query: str, turn: TurnKey) -> tuple[Candidate, ...]:
+        """The best earlier turns; without consent to more, of the turn's own session alone."""
+        if self.crosses_sessions(user):
+            return self.index.candidates(user, query, limit=MOST_TURNS, before=turn.number)
+        session = self.turns.manifest(turn).session_id
+        found = self.index.candidates(user, query, limit=SESSION_POOL, before=turn.number)
+        return tuple(c for c in found if c.row.session_id == session)[:MOST_TURNS]
+
+    def _piece(self, key: TurnKey, query: str, room: int) -> Excerpt:
+        return excerpt(self.turns.load(key), query, limit=min(room, BUDGET_TOKENS // 2), counter=self.counter, scores=self.scores)

@@ -1,0 +1,118 @@
+"""`memory.query` and `memory.create`: the person's stored preferences and facts (004 section 3.4)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.model_calls import Source
+from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
+from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.ports.user_storage import MemoryStore
+from pandora_dagster.contracts.user.user_memory import MemoryEntry
+from pandora_dagster.documents.citations import escape_source_marks
+from pandora_dagster.documents.markdown import cell
+from pandora_dagster.retrieval.turn_excerpts import TextScorer
+
+STATED_CONFIDENCE = 0.9
+"""Confidence of what the person said outright."""
+BUDGET_TOKENS = 700
+"""What one look-up may add to section 4."""
+_FILES = {"preference": "preferences.md", "fact": "facts.md"}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuery:
+    """Finds stored preferences and facts by words: whole entries, the best first, and it says how many stay out."""
+
+    memory: MemoryStore
+    counter: TokenMeasure
+    scores: TextScorer
+    name: str = "memory.query"
+    description: str = "Look up the person's stored preferences and facts by words; an empty query lists all."
+    writes: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {"query": {"type": "string", "maxLength": 2000}},
+            "required": ["query"],
+            "additionalProperties": False,
+        }
+
+    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
+        found = self._found(user, str(arguments["query"]))
+        shown = self._within(found)
+        files = sorted({_FILES[e.kind] for e in shown})
+        lines = [f"{_line(e)} [source {files.index(_FILES[e.kind]) + 1}]" for e in shown]
+        if len(shown) < len(found):
+            lines.append(f"{len(found) - len(shown)} more entries are not shown; ask for them by their words.")
+        raw = json.dumps([{"key": e.key, "value": e.value, "kind": e.kind} for e in found], ensure_ascii=False)
+        return ToolOutcome(True, "\n".join(lines), raw, tuple(Source("", f, "Stored memory") for f in files))
+
+    def _found(self, user: UserId, query: str) -> list[MemoryEntry]:
+        """Entries that share words with the query, best first; all of them for an empty one."""
+        entries = self.memory.entries(user)
+        if not query.strip():
+            return list(entries)
+        scores = self.scores(query, [f"{e.key.replace('_', ' ')} {e.value}" for e in entries])
+        by_score = sorted(zip(scores, entries, strict=True), key=lambda pair: -pair[0])
+        return [entry for score, entry in by_score if score > 0]
+
+    def _within(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
+        shown: list[MemoryEntry] = []
+        room = BUDGET_TOKENS
+        for entry in entries:
+            cost = self.counter.count(_line(entry)) + 6
+            if cost <= room:
+                room -= cost
+                shown.append(entry)
+        return shown
+
+
+def _line(entry: MemoryEntry) -> str:
+    return f"- {entry.key}: {escape_source_marks(cell(entry.value))}"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCreate:
+    """Stores one preference or fact that the person stated. Another value of a key becomes current, the older one stays beside it."""
+
+    memory: MemoryStore
+    clock: Clock
+    name: str = "memory.create"
+    description: str = "Store one preference or fact that the person stated, under a short key; an older value of the key stays beside it."
+    writes: bool = True
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {
+                "key": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$"},
+                "value": {"type": "string", "minLength": 1, "maxLength": 2000},
+                "kind": {"enum": ["preference", "fact"]},
+            },
+            "required": ["key", "value", "kind"],
+            "additionalProperties": False,
+        }
+
+    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
+        entry = MemoryEntry(
+            key=str(arguments["key"]),
+            value=str(arguments["value"]),
+            confidence=STATED_CONFIDENCE,
+            source_turn=turn.number,
+            last_updated=self.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            kind=str(arguments["kind"]),
+        )
+        self.memory.put(user, entry)
+        file = _FILES[entry.kind]
+        return ToolOutcome(
+            True,
+            f"Stored {entry.kind} {entry.key}: {escape_source_marks(entry.value)} [source 1]",
+            json.dumps(dict(arguments)),
+            (Source("", file, "Stored memory"),),
+        )

@@ -1,0 +1,1 @@
+"""What enters and leaves a store: imported conversations, exports, batches of queries."""

@@ -1,0 +1,107 @@
+"""Stored turns as conversations in OpenAI message format. Imported ones leave as they came, live ones by session."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Protocol
+
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ports.user_storage import Sessions
+from pandora_dagster.contracts.turns import Manifest, Turn
+from pandora_dagster.contracts.user.conversations import SessionRecord
+from pandora_dagster.documents.conversation_messages import join_turns, read_message_lines
+from pandora_dagster.documents.sections import ContextDocument
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.transfer.recorded_turn import MESSAGES_FILE
+
+_RESPONSE_FILE = "response.md"
+_ANSWER_SECTION = 5
+DELETED_FIELD = "originals_deleted"
+"""Key of a conversation: the turns whose originals were deleted by rule, and which leave by their compressed texts."""
+
+
+class StoredTurns(Protocol):
+    """What an export reads of the turn store."""
+
+    def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
+    def manifest(self, key: TurnKey) -> Manifest: ...
+    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn: ...
+
+
+def raise_fault(fault: DocumentError) -> None:
+    """What becomes of a conversation that can not be read where nobody says otherwise."""
+    raise fault
+
+
+def export_conversations(
+    turns: StoredTurns, sessions: Sessions, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] = raise_fault
+) -> Iterator[dict[str, Any]]:
+    """Conversations as JSON objects: the imported ones, each equal to its line, then live turns by session.
+
+    Live turns that went on in an imported session stand as a conversation of their own, `<id>.live`, so that the imported
+    one keeps its messages. A conversation whose import was cut off is left out: its file brings it back. `on_fault` is told of one with
+    a damaged document, which is left out; without it that is raised.
+    """
+    imported: set[tuple[str, str]] = set()
+    for record in sessions.records(user):
+        imported.add((record.user_id, record.session_id))
+        if record.state == "complete":
+            try:
+                conversation = _imported_conversation(record, turns)
+            except DocumentError as error:
+                on_fault(error)
+                continue
+            yield conversation
+    yield from _live_conversations(turns, imported, user, on_fault)
+
+
+def _imported_conversation(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
+    told = [turns.original(TurnKey(UserId(record.user_id), number), revision=0) for number in record.numbers]
+    head = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
+    messages = join_turns(record.preamble, [_recorded_messages(turn) for turn in told])
+    return {**head, "messages": [dict(m) for m in messages], **record.extra, **_deletion_fields(told)}
+
+
+def _deletion_fields(told: Sequence[Turn]) -> dict[str, Any]:
+    """Which turns of a conversation are told by their compressed documents, as their originals were deleted."""
+    compressed = [turn.key.turn_id for turn in told if turn.manifest.archive]
+    return {DELETED_FIELD: compressed} if compressed else {}
+
+
+def _recorded_messages(turn: Turn) -> tuple[Any, ...]:
+    text = turn.files.get(MESSAGES_FILE)
+    if text is None and turn.manifest.archive:
+        return tuple(_turn_messages(turn))
+    if text is None:
+        raise DocumentError(f"{turn.key}: {MESSAGES_FILE}: missing, expected the messages of a recorded turn", missing=True)
+    return read_message_lines(text, where=f"{turn.key}: {MESSAGES_FILE}")
+
+
+def _live_conversations(
+    turns: StoredTurns, imported: set[tuple[str, str]], user: UserId | None, on_fault: Callable[[DocumentError], None]
+) -> Iterator[dict[str, Any]]:
+    found: list[tuple[str, str, TurnKey]] = []
+    for key in turns.keys(user):
+        try:
+            manifest = turns.manifest(key)
+        except DocumentError as error:
+            on_fault(error)
+            continue
+        if not manifest.recorded:
+            found.append((manifest.user_id, manifest.session_id, key))
+    for (owner, session), group in groupby(sorted(found), key=lambda item: item[:2]):
+        try:
+            loaded = [turns.original(key) for _, _, key in group]
+        except DocumentError as error:
+            on_fault(error)
+            continue
+        name = f"{session}.live" if (owner, session) in imported else session
+        messages = [message for turn in loaded for message in _turn_messages(turn)]
+        head = {"id": name, "user_id": owner, "created_at": loaded[0].manifest.created_at}
+        yield {**head, "messages": messages, **_deletion_fields(loaded)}
+
+
+def _turn_messages(turn: Turn) -> list[dict[str, str]]:
+    document = ContextDocument.parse(turn.context)
+    answer = turn.files.get(_RESPONSE_FILE) or document.body(_ANSWER_SECTION)
+    words = [{"role": "user", "content": document.query()}]
+    return [*words, {"role": "assistant", "content": answer}] if answer else words

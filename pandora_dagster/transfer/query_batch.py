@@ -1,0 +1,198 @@
+"""Many queries at once: a file's lines become turns, each once, and as many of them run as the model servers take.
+
+Knows the order of steps (numbers, the record, then the turns), so that what was cut off goes on and nothing runs twice. Knows no files.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pandora_dagster.contracts.batches import Batch, BatchQuery, BatchRow, RejectedLine
+from pandora_dagster.contracts.enums import InterventionType, TurnState
+from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.ports.model_runtime import Capacity
+from pandora_dagster.contracts.ports.record_storage import Batches
+from pandora_dagster.documents.batch_file import NumberedQuery, read_batch_lines
+from pandora_dagster.errors import DocumentError, InputError, PandoraError, UnknownTurnError
+from pandora_dagster.phases.core.dependencies import PhaseDependencies
+from pandora_dagster.phases.flow import turn_flow
+
+_RETRY_S = 1.0
+OnRow = Callable[[BatchRow], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContext:
+    """What a batch works with."""
+
+    deps: PhaseDependencies
+    batches: Batches
+    capacity: Capacity
+    user: UserId
+    """Of lines that name none."""
+
+
+def open_batch(ctx: BatchContext, data: bytes, *, digest: str, file: str, day: str) -> Batch:
+    """The batch of a file's content: the one that was recorded, or a new one, whole on the disk with a turn for each good line."""
+    known = ctx.batches.find(digest)
+    if known is not None:
+        return known
+    lines = tuple(read_batch_lines(data))
+    good = [line for line in lines if isinstance(line, NumberedQuery)]
+    rejected = tuple(line for line in lines if isinstance(line, RejectedLine))
+    queries = tuple(_batch_query(line, key, digest) for line, key in _allocate_numbers(ctx, good))
+    return ctx.batches.begin(Batch(digest=digest, file=file, day=day, queries=queries, rejected=rejected))
+
+
+def _allocate_numbers(ctx: BatchContext, lines: Sequence[NumberedQuery]) -> Iterator[tuple[NumberedQuery, TurnKey]]:
+    """Each line with a turn number that nobody else gets; numbers of a record that is never written stay unused."""
+    owners = [UserId(line.query.user) if line.query.user else ctx.user for line in lines]
+    given = {owner: iter(ctx.deps.turns.allocate(owner, count)) for owner, count in Counter(owners).items()}
+    return ((line, TurnKey(owner, next(given[owner]))) for line, owner in zip(lines, owners, strict=True))
+
+
+def _batch_query(line: NumberedQuery, key: TurnKey, digest: str) -> BatchQuery:
+    """A line that names no session is one of its own: it waits for nobody."""
+    session = line.query.session or f"batch-{digest[:12]}-{line.number}"
+    return BatchQuery(line=line.number, query=line.query.query, turn=str(key), session=session, mode=line.query.mode, id=line.query.id)
+
+
+async def run_batch(batch: Batch, ctx: BatchContext, *, on_row: OnRow = lambda _: None) -> tuple[BatchRow, ...]:
+    """Run what is left of the batch's turns; the turns of a session one after the other, in the order of their lines.
+
+    A turn that has come to its end stays as it is, one that HALTed is for a person to resume; where it HALTed because no server could be
+    reached it is tried again when the others are through, until a round brings none of those to its end. `on_row` hears of each turn that
+    has its end. Raises StoreError, also where another process runs this batch.
+    """
+    with ctx.batches.running(batch):
+        for row in rejected_rows(batch):
+            on_row(row)
+        left, before = await _run_queries(batch.queries, ctx, on_row), len(batch.queries) + 1
+        while 0 < len(left) < before:
+            left, before = await _run_queries(left, ctx, on_row), len(left)
+        for query in left:
+            on_row(_stored_row(query, ctx.deps))
+    return batch_rows(batch, ctx.deps)
+
+
+async def _run_queries(queries: Sequence[BatchQuery], ctx: BatchContext, on_row: OnRow) -> list[BatchQuery]:
+    """Run these queries; those whose turn met no server come back and are not told yet."""
+    waiting, running = deque(_by_session(queries)), set[asyncio.Task[None]]()
+    away: list[BatchQuery] = []
+
+    async def in_order(session: Sequence[BatchQuery]) -> None:
+        for query in session:
+            row = await _run_query(query, ctx.deps)
+            if _found_no_server(row, ctx.deps):
+                away.append(query)
+            else:
+                on_row(row)
+
+    try:
+        while waiting or running:
+            while waiting and len(running) < _concurrency(ctx.capacity):
+                running.add(asyncio.create_task(in_order(waiting.popleft())))
+            if not running:
+                await asyncio.sleep(_RETRY_S)
+                continue
+            done, running = await asyncio.wait(running, timeout=_RETRY_S, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    return sorted(away, key=lambda query: query.line)
+
+
+def _concurrency(capacity: Capacity) -> int:
+    """Turns under way: a few more than calls, since a turn is not always at a server; none while no server is there."""
+    places = capacity.max_concurrent_calls()
+    return places + max(1, places // 4) if places else 0
+
+
+def _by_session(queries: Iterable[BatchQuery]) -> list[list[BatchQuery]]:
+    sessions: dict[tuple[UserId, str], list[BatchQuery]] = {}
+    for query in queries:
+        sessions.setdefault((query.key.user, query.session), []).append(query)
+    return list(sessions.values())
+
+
+async def _run_query(query: BatchQuery, deps: PhaseDependencies) -> BatchRow:
+    """Run what is left of one turn. What stops it alone is told in its row."""
+    try:
+        _open_turn(query, deps)
+        row = query_row(query, deps)
+        if (not row.intervention or _found_no_server(row, deps)) and turn_flow.unfinished_phases(query.key, deps):
+            await turn_flow.run_turn(query.key, deps)
+            row = query_row(query, deps)
+    except (InputError, DocumentError) as error:
+        return _error_row(query, error)
+    return row
+
+
+def _open_turn(query: BatchQuery, deps: PhaseDependencies) -> None:
+    """The turn, begun where it is not there yet."""
+    try:
+        deps.turns.manifest(query.key)
+    except UnknownTurnError:
+        user, number = query.key.user, query.key.number
+        turn_flow.start_turn(deps, query.query, user=user, session=SessionId(query.session), mode=query.mode, number=number)
+
+
+def batch_rows(batch: Batch, deps: PhaseDependencies) -> tuple[BatchRow, ...]:
+    """How every line of the batch stands, by line."""
+    rows = [_stored_row(query, deps) for query in batch.queries]
+    return tuple(sorted((*rows, *rejected_rows(batch)), key=lambda row: row.line))
+
+
+def rejected_rows(batch: Batch) -> tuple[BatchRow, ...]:
+    return tuple(BatchRow(line.line, "", "", "rejected", reason=line.reason) for line in batch.rejected)
+
+
+def _stored_row(query: BatchQuery, deps: PhaseDependencies) -> BatchRow:
+    try:
+        return query_row(query, deps)
+    except UnknownTurnError:
+        return BatchRow(query.line, query.id, query.turn, TurnState.OPEN)
+    except DocumentError as error:
+        return _error_row(query, error)
+
+
+def _error_row(query: BatchQuery, error: PandoraError) -> BatchRow:
+    return BatchRow(query.line, query.id, query.turn, TurnState.HALTED, reason=str(error))
+
+
+def query_row(query: BatchQuery, deps: PhaseDependencies) -> BatchRow:
+    """How a turn stands by its documents; raises UnknownTurnError before it has begun."""
+    manifest = deps.turns.manifest(query.key)
+    spent = deps.calls.usage(query.key, manifest.revision, phase="")
+    halt = manifest.intervention or ""
+    return BatchRow(
+        query.line,
+        query.id,
+        query.turn,
+        manifest.state,
+        intervention=halt,
+        tokens=spent.tokens,
+        ms=round(spent.ms, 1),
+        reason=_intervention_message(halt, deps) if halt else "",
+    )
+
+
+def _intervention_message(intervention: str, deps: PhaseDependencies) -> str:
+    try:
+        return deps.interventions.show(intervention).message
+    except (InputError, DocumentError) as error:
+        return str(error)
+
+
+def _found_no_server(row: BatchRow, deps: PhaseDependencies) -> bool:
+    """Whether the turn, or what follows it, HALTed because no model server could be reached."""
+    if not row.intervention:
+        return False
+    try:
+        return deps.interventions.show(row.intervention).type == InterventionType.RUNTIME_UNREACHABLE
+    except (InputError, DocumentError):
+        return False

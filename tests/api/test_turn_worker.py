@@ -1,0 +1,183 @@
+"""Turns behind the door, with a runtime that says what a test tells it to say."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pandora_dagster.api import routes, turn_worker
+from pandora_dagster.api.api_errors import TurnFailure, TurnHalt
+from pandora_dagster.api.chat_request import ChatRequest
+from pandora_dagster.api.chat_response import ChatAnswer, ChatStream
+from pandora_dagster.api.routes import KEEP_ALIVE_S, _event_stream, _EventQueue
+from pandora_dagster.api.turn_worker import AnswerText, DraftWithdrawal, Event, TurnStart, TurnWorker
+from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
+from pandora_dagster.defs.instance import open_instance
+from tests.phases.rig import APPROVE, CLARIFY, Rig, open_rig, verdict
+
+LAST = (ChatAnswer, TurnHalt, TurnFailure)
+
+
+@pytest.fixture
+def rig(tmp_path: Any) -> Iterator[Rig]:
+    made = open_rig(tmp_path / "store")
+    yield made
+    made.app.close()
+
+
+def asked(query: str = "which chair?", *, user: str = "anna", session: str = "s1", earlier: tuple[Any, ...] = ()) -> ChatRequest:
+    return ChatRequest(query, user_id(user), session_id(session), "chat", "pandora", earlier)
+
+
+class Heard:
+    """What was told, from whatever thread; `wait` until the last of it."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._ended = threading.Event()
+
+    def tell(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, LAST):
+            self._ended.set()
+
+    def wait(self) -> Event:
+        assert self._ended.wait(30), self.events
+        return next(event for event in self.events if isinstance(event, LAST))
+
+
+def test_a_replaced_draft_is_told_in_order(rig: Rig) -> None:
+    """Words, why they are none, words, the answer; as events of a stream they are parted, never glued."""
+    rig.say(synthesizer=["The first", "The second one"], validator=[verdict("REVISE", "name the price"), APPROVE])
+    running, heard = TurnWorker(rig.app), Heard()
+    running.begin(asked(), heard.tell)
+    told = heard.wait()
+    running.close()
+    assert isinstance(told, ChatAnswer) and told.answer.response == "The second one"
+    spoken = [e for e in heard.events if isinstance(e, AnswerText | DraftWithdrawal)]
+    assert spoken == [
+        AnswerText("The"),
+        AnswerText(" first"),
+        DraftWithdrawal("name the price"),
+        AnswerText("The"),
+        AnswerText(" second"),
+        AnswerText(" one"),
+    ]
+    content = "".join(asyncio.run(streamed(heard.events)))
+    assert content == "The first\n\n---\n\n*The draft above is withdrawn: name the price*\n\nThe second one"
+
+
+async def streamed(events: list[Event]) -> list[str]:
+    """The contents of the chunks that these events become."""
+    import json
+
+    following = _EventQueue()
+    for event in events:
+        following.put(event)
+    lines = [part async for part in _event_stream(following, ChatStream(TurnKey(user_id("anna"), 1), "pandora", 0), asked())]
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+    return [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks if chunk.get("choices")]
+
+
+def test_a_silent_turn_is_heard_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nothing is told, a comment keeps the connection."""
+    assert KEEP_ALIVE_S < 30
+    monkeypatch.setattr(routes, "KEEP_ALIVE_S", 0.02)
+
+    async def parts() -> list[str]:
+        following = _EventQueue()
+        stream = _event_stream(following, ChatStream(TurnKey(user_id("anna"), 1), "pandora", 0), asked())
+        first = [await anext(stream), await anext(stream), await anext(stream)]
+        await stream.aclose()
+        return first
+
+    assert asyncio.run(parts())[1:] == [": under way\n\n"] * 2
+
+
+def test_a_question_back_is_the_answer(rig: Rig) -> None:
+    rig.say(reflection=CLARIFY)
+    running, heard = TurnWorker(rig.app), Heard()
+    running.begin(asked(), heard.tell)
+    told = heard.wait()
+    running.close()
+    assert isinstance(told, ChatAnswer) and told.answer.response == "Which chair do you mean?" and told.answer.state == "clarify"
+    assert "".join(asyncio.run(streamed(heard.events))) == "Which chair do you mean?"
+
+
+def test_an_error_inside_is_told_without_its_words(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes to the log; the client learns that it happened, and of which turn."""
+    rig.say(planner=ZeroDivisionError("secret words"))  # type: ignore[arg-type]
+    running, heard = TurnWorker(rig.app), Heard()
+    running.begin(asked(), heard.tell)
+    failed = heard.wait()
+    running.close()
+    assert isinstance(failed, TurnFailure) and "secret" not in str(failed.api_error().body) and failed.api_error().status == 500
+    assert failed.api_error().headers["X-Pandora-Turn"] == "anna:turn_000001"
+
+
+def test_a_session_that_is_busy_for_too_long_says_so(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another session does not wait for it."""
+    monkeypatch.setattr(turn_worker, "SESSION_WAIT_S", 0.1)
+    going_on = threading.Event()
+    slow(rig, going_on)
+    running, first, second, other = TurnWorker(rig.app), Heard(), Heard(), Heard()
+    running.begin(asked(), first.tell)
+    running.begin(asked(), second.tell)
+    running.begin(asked(session="s2"), other.tell)
+    refused = second.wait()
+    assert isinstance(refused, TurnFailure) and refused.api_error().status == 409 and "session s1" in str(refused.api_error())
+    assert any(isinstance(event, TurnStart) for event in other.events)
+    going_on.set()
+    assert isinstance(first.wait(), ChatAnswer) and isinstance(other.wait(), ChatAnswer)
+    running.close()
+
+
+def slow(rig: Rig, going_on: threading.Event) -> None:
+    """The synthesizer waits, without keeping its loop."""
+    complete = rig.runtime.complete
+
+    async def waits(pack: Any, **how: Any) -> Any:
+        while pack.role == "synthesizer" and not going_on.is_set():  # noqa: ASYNC110 - set from another thread
+            await asyncio.sleep(0.01)
+        return await complete(pack, **how)
+
+    rig.runtime.complete = waits  # type: ignore[method-assign]
+
+
+def test_a_server_that_ends_leaves_a_turn_that_goes_on(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is under way gets a moment, then stays open; resumed, it goes on where it stopped; Dagster knows what had finished."""
+    monkeypatch.setattr(turn_worker, "STOP_S", 0.1)
+    going_on = threading.Event()
+    slow(rig, going_on)
+    running, heard = TurnWorker(rig.app), Heard()
+    running.begin(asked(), heard.tell)
+    while "synthesizer" not in rig.runtime.calls() and not any(getattr(e, "phase", "") == "tool_results" for e in heard.events):
+        time.sleep(0.01)
+    running.close()
+    ended = heard.wait()
+    assert isinstance(ended, TurnFailure) and ended.key and ended.api_error().status == 503
+    assert rig.turn(ended.key).manifest.state == "open" and rig.app.pending_phases(ended.key)[0] == "response"
+    going_on.set()
+    rig.run(ended.key)
+    assert rig.turn(ended.key).manifest.state == "saved" and rig.runtime.calls()["planner"] == 1
+    with open_instance(rig.app.settings) as instance:
+        assert str(ended.key) in instance.get_dynamic_partitions("turns")
+
+
+def test_an_import_that_was_cut_off_goes_on(rig: Rig) -> None:
+    """Earlier messages whose import a crash ended are taken in with the session's next request, once."""
+    earlier = ({"role": "user", "content": "The chair is red."}, {"role": "assistant", "content": "Noted."})
+    running, heard = TurnWorker(rig.app), Heard()
+    running.begin(asked(earlier=earlier), heard.tell)
+    heard.wait()
+    record = rig.app.sessions.find(user_id("anna"), session_id("s1"))
+    assert record
+    rig.app.sessions.save(record.model_copy(update={"state": "importing"}))
+    again = Heard()
+    running.begin(asked(earlier=earlier), again.tell)
+    assert isinstance(again.wait(), ChatAnswer)
+    running.close()
+    assert [str(key) for key in rig.app.turns.keys(user_id("anna"))] == ["anna:turn_000001", "anna:turn_000002", "anna:turn_000003"]

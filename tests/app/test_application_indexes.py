@@ -1,0 +1,78 @@
+"""The indexes of a whole store: imported and live turns, calls, research and visits, held against their documents."""
+
+import duckdb
+import pytest
+
+from pandora_dagster.contracts.ids import user_id
+from pandora_dagster.errors import StoreError
+from tests.phases.rig import Rig, command, open_rig, plan, tool
+from tests.stores.user.test_source_files import research, visit
+
+ANNA = user_id("anna")
+INDEXES = ("turn_index", "call_index", "research_index")
+
+
+@pytest.fixture
+def rig(tmp_path):
+    """A store that holds something of every kind."""
+    made = open_rig(tmp_path / "store")
+    made.app.import_example()
+    made.app.dependencies.sources.put_research(ANNA, research())
+    made.app.dependencies.sources.put_visit(ANNA, visit())
+    made.say(planner=plan("coordinator"), executor=[command()], coordinator=tool("memory.query", query="desk"))
+    made.ask("which desk did we order?")
+    made.say(planner=plan("synthesis"))
+    made.ask("and the chair?")
+    made.ask("and the chair?", user="example")
+    yield made
+    made.app.close()
+
+
+def aged(rig: Rig, name: str) -> None:
+    """An index as an older design of it would stand there."""
+    with duckdb.connect(rig.app.settings.root / "indexes" / f"{name}.duckdb") as connection:
+        connection.execute("UPDATE schema_version SET version = 0")
+
+
+def test_indexes_that_grew_with_the_store_agree_with_it_and_so_do_rebuilt_ones(rig):
+    """Nothing differs before, after, and after turns that came later."""
+    assert rig.app.verify_index() == ()
+    before = rig.app.turn_index.rows()
+    made = rig.app.rebuild_index()
+    assert (made.turns, made.sources, made.faults, made.broken_lines) == (len(before), 2, (), ()) and made.calls > 0
+    assert rig.app.turn_index.rows() == before and rig.app.verify_index() == ()
+    rig.ask("and the lamp?")
+    assert rig.app.verify_index() == ()
+
+
+def test_what_differs_is_named(rig):
+    """A row that is gone, and a record behind the index's back."""
+    rig.app.turn_index.remove("anna", [1])
+    (rig.app.settings.root / "users" / "anna" / "webpage_cache").rename(rig.app.settings.root / "elsewhere")
+    found = "\n".join(rig.app.verify_index())
+    assert "anna:turn_000001: missing from the index" in found and "visit_abc123" in found
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_an_index_of_an_older_design_says_what_to_do_and_costs_no_turn(rig, name):
+    """A turn stops with one sentence, or goes through where it needs no call index; after a rebuild it is finished and all agrees."""
+    count = len(rig.app.turn_index.rows())
+    aged(rig, name)
+    key = None
+    if name == "turn_index":
+        with pytest.raises(StoreError, match=r"turn_index\.duckdb: index design 0, expected \d+$"):
+            rig.start("which desk?")
+    else:
+        key = rig.start("which desk?")
+        if name == "research_index":
+            with pytest.raises(StoreError, match=r"research_index\.duckdb: index design 0, expected \d+$"):
+                rig.run(key)
+        else:
+            rig.run(key)
+            assert rig.turn(key).manifest.state == "saved"
+    rig.app.rebuild_index()
+    if name == "research_index":
+        rig.run(key)
+    assert key is None or rig.turn(key).manifest.state == "saved"
+    assert len(rig.app.turn_index.rows()) == count + (key is not None)
+    assert rig.app.verify_index() == ()

@@ -1,0 +1,101 @@
+"""What a narrative takes up, and the proof that its links leave nothing out: laws over any session."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandora_dagster.archive.level_batches import (
+    BatchRule,
+    LevelEntry,
+    batches_due,
+    narrative_edges,
+    sort_parts,
+    unlinked_turns,
+    valid_parts,
+)
+from pandora_dagster.contracts.archive_records import ArchiveRecord
+from pandora_dagster.contracts.turns import Manifest
+from pandora_dagster.contracts.user.summary_levels import NarrativePart, SessionNarrative, TextOrigin
+from pandora_dagster.retrieval.turn_row import turn_entry
+
+MADE = TextOrigin(recipe="r", recipe_version="a", prompt_version="b", runtime="x", model="m", call_id="call_1", at="2026-01-04T14:30:00Z")
+
+
+COLD = ArchiveRecord(
+    archived_at="2026-02-04T02:00:00Z", day="2026-01-04", was="saved", cold="cold/ann/2026/01/x.tar.zst", sha256="0" * 64, size=1, files={}
+)
+
+
+def manifest(number, day=4, archived=True, summary="They met.", topics=("desk",)):
+    return Manifest(
+        user_id="ann",
+        turn_id=f"turn_{number:06d}",
+        session_id="s1",
+        state="archived" if archived else "saved",
+        archive=COLD if archived else None,
+        created_at=f"2026-01-{day:02d}T14:30:00Z",
+        last_activity="2026-01-04T14:30:00Z",
+        summary={"summary": summary, "topics": topics},
+    )
+
+
+def part(batch):
+    return NarrativePart(links=tuple(e.link for e in batch), text="They met.", tokens_before=9, tokens=3, made=MADE)
+
+
+def narrative(parts):
+    return SessionNarrative(user_id="ann", session_id="s1", parts=parts) if parts else None
+
+
+SESSIONS = st.lists(st.tuples(st.integers(1, 28), st.booleans(), st.text(max_size=20)), max_size=40)
+RULES = st.builds(BatchRule, st.integers(0, 25), st.integers(0, 7), st.integers(0, 8))
+
+
+@given(SESSIONS, RULES, st.booleans())
+def test_every_archived_turn_is_taken_up_once_or_waits(turns, rule, at_rest):
+    """No turn twice, none that is not archived, nothing waits at rest; and with the batches made, only those that wait are unlinked."""
+    entries = [LevelEntry.of(manifest(n, *turn)) for n, turn in enumerate(turns, start=1)]
+    batches, waiting = batches_due(entries, [e.turn for e in entries], rule, at_rest=at_rest)
+    taken = [e.turn for batch in batches for e in batch]
+    archived = [e.turn for e in entries if e.is_archived]
+    assert len(set(taken)) == len(taken) and set(taken) <= set(archived) and len(archived) - len(taken) == waiting
+    assert not (at_rest and waiting) and all(1 <= len(batch) <= max(1, rule.size) for batch in batches)
+    assert not at_rest or [e.turn for batch in batches for e in batch] == sorted(archived, key=lambda n: (turns[n - 1][0], n))
+    made = narrative(sort_parts(map(part, batches)))
+    assert len(unlinked_turns(made, entries)) == waiting
+    assert valid_parts(made, {e.turn: e for e in entries}) == (made.parts if made else ())
+
+
+@given(SESSIONS, st.data())
+def test_a_turn_that_is_gone_or_says_something_else_is_found(turns, data):
+    """Its part falls, and only that one; the proof names it."""
+    entries = [LevelEntry.of(manifest(n, day, True, text)) for n, (day, _, text) in enumerate(turns, start=1)]
+    batches, _ = batches_due(entries, [], BatchRule(0, 3, 0), at_rest=True)
+    made = narrative(sort_parts(map(part, batches)))
+    if made is None:
+        return
+    victim = data.draw(st.sampled_from([e.turn for e in entries]))
+    others = {e.turn: e for e in entries if e.turn != victim}
+    changed = {**others, victim: LevelEntry.of(manifest(victim, 4, True, "Something else."))}
+    left = tuple(p for p in made.parts if victim not in [link.turn for link in p.links])
+    assert valid_parts(made, others) == left == valid_parts(made, changed)
+    assert unlinked_turns(made, others.values()) == (f"turn {victim}: linked, and not there",)
+    assert unlinked_turns(made, changed.values()) == (f"turn {victim}: linked with another hash than its entry has",)
+
+
+def test_an_entry_is_one_line_without_credentials():
+    """Day, keywords, summary; whatever the summary holds."""
+    said = turn_entry(manifest(1, summary="The key\nis sk-abcdefghijklmnopqrstuvwxyz123456.", topics=("desk", "two\nlines")))
+    assert said.startswith("2026-01-04 (desk, two lines): The key is ") and "\n" not in said and "abcdefghij" not in said
+    assert turn_entry(manifest(1).model_copy(update={"summary": None})) == "2026-01-04: A turn without a summary."
+
+
+def test_edges_name_texts_by_id_and_hash():
+    """A row for each turn; the narrative's own hash on all of them."""
+    entries = [LevelEntry.of(manifest(n)) for n in (1, 2)]
+    made = narrative((part(entries),))
+    edges = narrative_edges(made, entry_tokens={1: 9})
+    assert [(e.parent, e.child, e.parent_tokens) for e in edges] == [
+        ("ann:turn_000001/summary", "ann:session/s1", 9),
+        ("ann:turn_000002/summary", "ann:session/s1", 0),
+    ]
+    assert {(e.parent_sha, e.child_sha) for e in edges} == {(entries[0].link.sha, made.sha)}

@@ -1,0 +1,99 @@
+"""archive, restore, pin, unpin as a person types them."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.archive.archive_run import archive_turns
+from pandora_dagster.archive.archive_selection import select_turns
+from pandora_dagster.archive.turn_restoration import restore as bring_back
+from pandora_dagster.cli.program import command_line
+from pandora_dagster.defs.instance import open_instance
+from pandora_dagster.settings import load_settings
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """`pandora --root ROOT ARGUMENTS` inside this process, over a store that holds the example."""
+    for name in os.environ:
+        if name.startswith(("PANDORA_", "DAGSTER_")):
+            monkeypatch.delenv(name)
+    root = tmp_path / "store"
+    app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
+    app.import_example()
+    app.close()
+    invoke = lambda *arguments: CliRunner().invoke(command_line, ["--root", str(root), *arguments], prog_name="pandora")  # noqa: E731
+    invoke.root = root
+    return invoke
+
+
+def partitions(root):
+    """The turns that Dagster lists."""
+    with open_instance(load_settings({"PANDORA_ROOT": str(root)})) as instance:
+        return sorted(instance.get_dynamic_partitions("turns"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--older-than", "0"), "--older-than 0: expected days from 1d to 36500d"),
+        (("--older-than", "0d"), "--older-than 0d: expected days"),
+        (("--older-than=-3d",), "--older-than -3d: expected days"),
+        (("--older-than", "a month"), "--older-than a month: expected days"),
+        (("--older-than", "99999d"), "--older-than 99999d: expected days"),
+        (("--older-than", "3h"), "--older-than 3h: expected days"),
+        (("--date", "2026-02-30"), "--date 2026-02-30: no day: expected one such as 2026-01-04"),
+        (("--date", "2999-01-01"), "--date 2999-01-01: a day to come"),
+    ],
+)
+def test_what_can_not_be_meant_is_one_sentence(run, arguments, says):
+    """Exit code 2, and nothing is archived."""
+    done = run("archive", *arguments)
+    assert done.exit_code == 2 and says in done.stderr and not (run.root / "cold").exists()
+
+
+def test_archive_restore_pin_and_show(run):
+    """A dry run changes nothing; a pinned turn stays; an archived one says so and comes back; a bad one is exit code 1."""
+    listed = json.loads(run("turns", "--json").stdout)
+    one, two, three, *_ = [f"{t['user_id']}:{t['turn_id']}" for t in listed]
+    assert run("pin", one).exit_code == 0
+    dry = json.loads(run("archive", "--dry-run", "--json").stdout)
+    assert len(dry["due"]) == len(listed) - 1 and [n["turn"] for n in dry["not_due"]] == [one] and not (run.root / "cold").exists()
+    assert "turns are due" in run("archive", "--dry-run").stdout
+    user, turn = three.split(":")
+    (run.root / "users" / user / "turns" / turn / "context.md").write_text("changed")
+    assert run("index", "rebuild").exit_code == 1 and len(partitions(run.root)) == len(listed)
+    done = run("archive", "--older-than", "30d", "--json")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 1 and told["counts"] == {"archived": len(listed) - 2, "failed": 1}
+    (failed,) = [row for row in told["turns"] if row["outcome"] == "failed"]
+    assert failed["key"] == three and Path(run.root / "interventions" / f"{failed['intervention']}.json").is_file()
+    shown = run("show", two)
+    assert f"pandora restore {two}" in shown.stderr and "archived" in shown.stderr
+    assert partitions(run.root) == sorted([one, three]), "archived turns have no partition"
+    assert run("index", "rebuild").exit_code == 1 and partitions(run.root) == sorted([one, three])
+    assert "nothing is due" in run("archive").stdout
+    assert json.loads(run("restore", two, "--json").stdout)["state"] == "saved"
+    assert partitions(run.root) == sorted([one, two, three])
+    assert "not archived; nothing was changed" in run("restore", two).stdout
+    assert "unpinned" in run("unpin", one).stdout and "was not pinned" in run("unpin", one).stdout
+
+
+def test_keys_that_a_kill_left_or_kept_back_are_put_right(run):
+    """An archival killed before it took its turns' keys: the next takes them; a restoring killed before it gave one: the next does."""
+    assert run("index", "rebuild").exit_code == 0
+    app = open_app(load_settings({"PANDORA_ROOT": str(run.root)}))
+    keys = list(app.turns.keys())
+    assert partitions(run.root) == sorted(map(str, keys))
+    ctx = open_archive(app)
+    app.run(archive_turns(select_turns(ctx), ctx))
+    assert partitions(run.root) == sorted(map(str, keys))
+    assert run("archive").exit_code == 0 and partitions(run.root) == []
+    bring_back(keys[0], ctx)
+    app.close()
+    again = run("restore", str(keys[0]))
+    assert again.exit_code == 0 and "not archived" in again.stdout and partitions(run.root) == [str(keys[0])]

@@ -1,0 +1,164 @@
+"""The program as a whole: exit codes, streams, and what start-up costs. Real processes."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from pandora_dagster.cli.program import command_line
+from tests.cli.conftest import REPOSITORY, Pandora
+
+
+def commands(group: typer.core.TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    for name, command in group.commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            yield from commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command.help or ""
+
+
+ROOT = typer.main.get_command(command_line)
+assert isinstance(ROOT, typer.core.TyperGroup)
+COMMANDS = dict(commands(ROOT))
+READING = (
+    "ask",
+    "resume",
+    "turns",
+    "show",
+    "doctor",
+    "index verify",
+    "recipes list",
+    "recipes show",
+    "interventions list",
+    "interventions show",
+)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example(name: str) -> None:
+    """The help of each command carries an example that begins with the command itself."""
+    assert f"Example: pandora {name}" in COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", READING)
+def test_commands_that_read_can_speak_json(name: str) -> None:
+    """What reads offers --json."""
+    command: typer.core.TyperCommand | typer.core.TyperGroup = ROOT
+    for word in name.split():
+        assert isinstance(command, typer.core.TyperGroup)
+        command = command.commands[word]
+    assert "--json" in {option for parameter in command.params for option in parameter.opts}
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    """`pandora --help` imports neither Dagster, nor the model client, nor DuckDB."""
+    code = (
+        "import sys\nfrom pandora_dagster.cli.program import app\n"
+        "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'dagster', 'openai', 'duckdb', 'pydantic', 'tiktoken'} & set(sys.modules)), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert (result.stderr.strip(), "Commands:" in result.stdout) == ("[]", True)
+
+
+def test_the_version_is_the_packages(pandora: Pandora) -> None:
+    """--version prints name and version."""
+    result = pandora("--version")
+    assert (result.returncode, result.stdout.split()[0]) == (0, "pandora")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nonsense",), "No such command"),
+        (("turns", "--nonsense"), "No such option"),
+        (("turns", "--state", "done"), "--state done: expected one of open, halted, clarify, saved, archived"),
+        (("show", "example:turn_999999"), "turn_999999"),
+        (("show", "../../etc:turn_000001"), "etc"),
+        (("ask", "   "), "query: empty"),
+        (("ask", "hello", "--mode", "verse"), "mode 'verse': expected chat or code"),
+        (("ask", "hello", "--user", "a/../b"), "a/../b"),
+        (("--runtime", "magic", "turns"), "PANDORA_RUNTIME: 'magic': expected extractive, sglang or sglang-offline"),
+        (("import", "nowhere.jsonl"), "nowhere.jsonl: not a file"),
+        (("recipes", "check", "nowhere.yaml"), "nowhere.yaml"),
+        (("recipes", "show", "pipeline/nothing"), "pipeline/nothing"),
+        (("interventions", "show", "int_20260101_000000_0000"), "int_20260101_000000_0000"),
+    ],
+)
+def test_what_is_wrong_is_said_with_exit_code_2(arguments: tuple[str, ...], said: str, pandora: Pandora, tmp_path: Path) -> None:
+    """A wrong command line or file: exit code 2, a sentence on stderr, nothing on stdout, no traceback."""
+    (tmp_path / "data/panda-system-docs/users").mkdir(parents=True)
+    result = pandora(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_broken_line_is_named_and_the_rest_imported(pandora: Pandora, tmp_path: Path) -> None:
+    """Exit code 1, the line's place on stderr, counts on stdout as one JSON document."""
+    good = {"id": "c1", "user_id": "ann", "created_at": "2026-01-04T14:30:00Z", "messages": [{"role": "user", "content": "Hello"}]}
+    (tmp_path / "two.jsonl").write_text(f"{{broken\n{json.dumps(good)}\n", encoding="utf-8")
+    result = pandora("import", "two.jsonl", "--json")
+    assert (result.returncode, json.loads(result.stdout)["conversations"]) == (1, 1)
+    assert "two.jsonl:1" in result.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
+    """`pandora export | head -0` ends without a traceback."""
+    code = "from pandora_dagster.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "--root", str(root), "export"],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert process.stderr
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    process.wait(timeout=60)
+    assert "Traceback" not in said
+
+
+def test_ask_answers_with_citations_that_exist(pandora: Pandora, root: Path, tmp_path: Path) -> None:
+    """A turn over the recorded history: one JSON document, saved, each citation a file on the disk; then the turn is listed."""
+    store = tmp_path / "store"
+    exported = pandora("--root", str(root), "export").stdout
+    (tmp_path / "history.jsonl").write_text(exported, encoding="utf-8")
+    assert pandora("--root", str(store), "import", "history.jsonl").returncode == 0
+    result = pandora("--root", str(store), "ask", "Which chair did we order, and what did it cost?", "--user", "example", "--json")
+    told = json.loads(result.stdout)
+    assert (result.returncode, told["state"]) == (0, "saved")
+    assert "248" in told["response"]
+    assert told["citations"]
+    assert all(Path(cited["path"]).is_file() for cited in told["citations"])
+    again = pandora("--root", str(store), "resume", f"example:{told['turn_id']}")
+    assert (again.returncode, "nothing is left to do" in again.stderr) == (2, True)
+
+
+def test_a_damaged_call_index_loses_no_answer_and_is_made_again(pandora: Pandora, tmp_path: Path) -> None:
+    """The turn is saved and told as JSON, the damage is a note; `index rebuild` mends it and `show` sums the calls."""
+    store, damaged = tmp_path / "store", tmp_path / "store" / "indexes" / "call_index.duckdb"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"garbage")
+    asked = pandora("--root", str(store), "ask", "Hello there", "--user", "ann", "--json")
+    assert (asked.returncode, json.loads(asked.stdout)["state"], "index rebuild" in asked.stderr) == (0, "saved", True)
+    assert pandora("--root", str(store), "index", "verify").returncode == 2
+    assert pandora("--root", str(store), "index", "rebuild").returncode == 0
+    assert pandora("--root", str(store), "index", "verify").returncode == 0
+    shown = json.loads(pandora("--root", str(store), "show", "ann:turn_000001", "--json").stdout)
+    assert shown["calls"]["calls"] > 0 and shown["calls"]["total_tokens"] > 0
+
+
+def test_chat_answers_line_by_line(pandora: Pandora, tmp_path: Path) -> None:
+    """Piped lines are turns of one session; the prompt is not mixed into the answers."""
+    result = pandora("--root", str(tmp_path / "store"), "chat", "--user", "ann", "--session", "s1", text="Hello there\n\n")
+    assert (result.returncode, result.stdout.startswith(">")) == (0, False)
+    listed = json.loads(pandora("--root", str(tmp_path / "store"), "turns", "--json").stdout)
+    assert [turn["session_id"] for turn in listed] == ["s1"]

@@ -1,0 +1,331 @@
+"""The nights in Dagster: assets over a real house, the schedule and the sensor called as their daemon calls them."""
+
+import json
+import os
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.archive.turn_restoration import pin, restore, unpin
+from pandora_dagster.contracts.archive_records import Hold
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.user.summary_levels import LevelSubject
+from pandora_dagster.defs.archival.archival_schedule import (
+    ALARM,
+    ARCHIVAL_JOB,
+    CHECK,
+    SCHEDULE,
+    missed_nights_check,
+    missed_nights_sensor,
+    nightly_schedule,
+)
+from pandora_dagster.defs.archival.archive_assets import ASSET, archive_asset
+from pandora_dagster.defs.archival.archive_resource import ArchiveResource
+from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES, level_assets
+from pandora_dagster.defs.instance import add_keys
+from pandora_dagster.defs.partitions import TURNS, due_days
+from pandora_dagster.settings import load_settings
+
+RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+CHECKS = ("no_fact_lost", "originals_restorable", "within_target", "index_agrees", "nothing_left_behind")
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    """The shipped example: recorded turns of last January."""
+    for name in [name for name in os.environ if name.startswith(("PANDORA_", "DAGSTER_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PANDORA_ROOT", str(tmp_path))
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
+    opened.import_example()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def instance():
+    with dg.instance_for_test() as opened:
+        yield opened
+
+
+@pytest.fixture
+def graph(app):
+    return definitions(app)
+
+
+def definitions(app, archive=ArchiveResource):
+    """As a code location loads them now."""
+    archive = archive(root=str(app.settings.root), runtime="extractive")
+    return dg.Definitions(
+        assets=[archive_asset(app.settings), *level_assets(app.settings), dg.AssetSpec("turn_summary", partitions_def=TURNS)],
+        asset_checks=[missed_nights_check(app.settings)],
+        jobs=[ARCHIVAL_JOB],
+        schedules=[nightly_schedule(app.settings)],
+        sensors=[missed_nights_sensor(app.settings)],
+        resources={"archive": archive},
+    )
+
+
+def run(graph, instance, first, last=None):
+    job = graph.resolve_job_def("archival")
+    if last is None:
+        return job.execute_in_process(instance=instance, partition_key=first, raise_on_error=False)
+    return job.execute_in_process(instance=instance, tags=dict(zip(RANGE, (first, last), strict=True)), raise_on_error=False)
+
+
+def tick(graph, instance, at):
+    """What the daemon would start at this moment: (partition or range) for each run."""
+    schedule = graph.resolve_schedule_def(SCHEDULE)
+    context = dg.build_schedule_context(
+        instance=instance, scheduled_execution_time=at, resources=graph.resources, repository_def=graph.get_repository_def()
+    )
+    data = schedule.evaluate_tick(context)
+    return [r.tags.get("dagster/partition") or (r.tags[RANGE[0]], r.tags[RANGE[1]]) for r in data.run_requests]
+
+
+def checks(result, asset=ASSET):
+    return {e.check_name: e for e in result.get_asset_check_evaluations() if e.asset_key.path == [asset]}
+
+
+def days_of(app):
+    """Day -> turns of the example."""
+    found = {}
+    for key in app.turns.keys(None):
+        found.setdefault(app.turns.manifest(key).last_activity[:10], []).append(key)
+    return found
+
+
+def test_a_range_of_days_is_archived_in_one_run(graph, app, instance):
+    """Every day has its table and its sums; all checks pass with the days in their metadata; the partition keys of archived turns go,
+    their history stays."""
+    days = days_of(app)
+    first, last = min(days), max(days)
+    keys = list(app.turns.keys(None))
+    add_keys(instance, [*keys, TurnKey.parse("ann:turn_000001")])
+    result = run(graph, instance, first, last)
+    assert result.success
+    made = {m.partition: m.metadata for m in result.asset_materializations_for_node(ASSET)}
+    assert set(made) >= set(days) and len(made) == (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
+    for day, turns in days.items():
+        rows = [r.data for r in made[day]["documents_table"].records]
+        assert {r["turn"] for r in rows} == {str(t) for t in turns} and made[day]["turns"].value == len(turns)
+        assert all(f"/lineage/{t}/context.md)" in made[day]["lineage_of_documents"].value for t in turns)
+        assert made[day]["tokens_before"].value == sum(r["tokens_before"] for r in rows)
+        for r in rows:
+            assert (app.settings.root / r["cold"]).is_file() and r["tokens_after"] <= r["tokens_before"]
+            assert r["whole"] or (r["runtime"] == "extractive" and r["facts_kept"] <= r["facts"])
+    empty = [m for day, m in made.items() if day not in days]
+    assert all(m["turns"].value == 0 and m["ratio"].value == 1.0 for m in empty)
+    found = checks(result)
+    assert {name for name, e in found.items() if e.passed} == set(CHECKS), "the days after the range had no night yet"
+    assert found["no_fact_lost"].metadata["day"].value == f"{first} to {last}"
+    assert {r.data["day"] for r in found["originals_restorable"].metadata["days"].records} == set(made)
+    assert instance.get_dynamic_partitions("turns") == ["ann:turn_000001"]
+    assert all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in keys) and app.verify_index() == ()
+    assert app.turns.manifest(keys[0]).archive.run_id == result.run_id
+
+
+def test_sessions_and_people_follow_the_turns(graph, app, instance):
+    """Each day tells of its sessions and people; the links prove that nothing is lost; a session that can not be told fails the check and
+    is named, the next run makes it up."""
+    days = days_of(app)
+    first, last = min(days), max(days)
+    result = run(graph, instance, first, last)
+    assert result.success and checks(result, NARRATIVES)["no_fact_lost"].passed and checks(result, DIGESTS)["no_fact_lost"].passed
+    for asset, wanted in ((NARRATIVES, lambda m: f"{m.user_id}, session {m.session_id}"), (DIGESTS, lambda m: m.user_id)):
+        made = {m.partition: m.metadata for m in result.asset_materializations_for_node(asset)}
+        for day, turns in days.items():
+            rows = [r.data for r in made[day]["levels"].records]
+            assert {r["of"] for r in rows} == {wanted(app.turns.manifest(t)) for t in turns}
+            assert all(r["links"] and r["runtime"] == "extractive" and r["tokens"] for r in rows)
+            assert made[day]["lineage"].value.count("/lineage/example:") == len(rows)
+    (path,) = (app.settings.root / "users").glob("*/sessions/chair/narrative.json")
+    path.write_text(path.read_text().replace('"turn": ', '"turn": 9'))
+    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive")
+    chair = LevelSubject(UserId("example"), "chair")
+    assert any("session chair" in fault for fault in archive.lost({chair}))
+    assert run(graph, instance, first, last).success and not list(archive.lost({chair}))
+
+
+class Loses(ArchiveResource):
+    """An archive that finds a lost link, whatever was made."""
+
+    def lost(self, subjects):
+        return iter(f"{subject}: its link leads nowhere" for subject in sorted(subjects, key=str))
+
+
+def test_a_link_that_is_lost_fails_the_check_of_its_level(app, instance):
+    """The run itself went well; the check tells each."""
+    day = min(days_of(app))
+    result = run(definitions(app, Loses), instance, day)
+    assert result.success
+    for asset in (NARRATIVES, DIGESTS):
+        found = checks(result, asset)["no_fact_lost"]
+        assert not found.passed and "its link leads nowhere" in found.description and "faults" in found.metadata
+
+
+def test_many_spans_are_five_runs_the_newest_day_among_them(graph, app, instance):
+    """What is free again on many days far apart comes night by night: the oldest first, and the day that became due each time."""
+    said = '{"id": "c%d", "user_id": "ann", "created_at": "2026-0%d-05T10:00:00Z", "messages": [{"role": "user", "content": "Hello."}]}'
+    lines = [(said % (month, month)).encode() for month in range(2, 10)]
+    assert not app.import_conversations(lines, where="months").faults
+    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
+    newest = due_days(app.settings).get_last_partition_key()
+    graph = definitions(app)
+    assert run(graph, instance, min(days_of(app)), newest).success
+    ctx = open_archive(app)
+    for number in range(1, 9):
+        restore(TurnKey(UserId("ann"), number), ctx)
+        unpin(TurnKey(UserId("ann"), number), ctx)
+    assert tick(graph, instance, at) == ["2026-02-05", "2026-03-05", "2026-04-05", "2026-05-05", newest]
+
+
+def test_a_damaged_object_and_a_damaged_turn_fail_their_checks_alone(graph, app, instance):
+    """The day's run goes through; the check names the object and the turn; the rest of the day is as it was."""
+    day, turns = max(days_of(app).items(), key=lambda item: len(item[1]))
+    assert len(turns) >= 3
+    broken = turns[0]
+    Path(app.turns.path(broken), "messages.jsonl").write_text("{}\n")
+    result = run(graph, instance, day)
+    found = checks(result)
+    assert result.success and not found["nothing_left_behind"].passed and found["no_fact_lost"].passed
+    assert str(broken) in found["nothing_left_behind"].metadata["faults"].value
+    assert app.turns.manifest(broken).state is TurnState.SAVED
+    (opened,) = [i for i in app.interventions.list(state="open") if i.turn_id == broken.turn_id]
+    assert opened.id in found["nothing_left_behind"].metadata["faults"].value
+
+    record = app.turns.manifest(turns[1]).archive
+    path = app.settings.root / record.cold
+    path.write_bytes(path.read_bytes()[:-7])
+    behind = app.turns.manifest(turns[2])
+    app.dependencies.index.restate([behind.model_copy(update={"tokens": behind.tokens + 1})])
+    found = checks(run(graph, instance, day))
+    assert {name for name in CHECKS if not found[name].passed} == {"originals_restorable", "index_agrees", "nothing_left_behind"}
+    assert str(turns[1]) in found["originals_restorable"].description and str(turns[2]) in found["index_agrees"].description
+    assert found["originals_restorable"].metadata["days"].records[0].data["faulty"] == 1
+
+
+def test_a_day_that_is_not_due_is_no_partition(graph, app):
+    """A day to come, and one whose turns are too young, can not be asked for."""
+    last = due_days(app.settings).get_last_partition_key()
+    assert last == (datetime.now(UTC).date() - timedelta(days=31)).isoformat()
+
+
+def test_the_night_takes_the_day_that_became_due_and_what_is_left(graph, app, instance):
+    """The first night makes up all that waits in one run; the next takes its day; a turn that is free again brings its day with it; a
+    night that was missed is made up, and raises the alarm until then."""
+    days = days_of(app)
+    held = days[min(days)][0]
+    pin(held, open_archive(app))
+    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
+    due = (at.date() - timedelta(days=31)).isoformat()
+    ((first, last),) = tick(graph, instance, at)
+    assert last == due and first == min(d for d in days if days[d] != [held])
+    assert run(graph, instance, first, last).success
+    assert tick(graph, instance, at) == [due], "nothing waits: the day itself, whatever came to be due"
+
+    unpin(held, open_archive(app))
+    assert tick(graph, instance, at) == [min(days), due]
+    back = days[max(days)][-1]
+    restore(back, open_archive(app))
+    assert tick(graph, instance, at) == [min(days), due], "a restored turn is held"
+    unpin(back, open_archive(app))
+    assert tick(graph, instance, at) == [min(days), max(days), due]
+
+    two_later = at + timedelta(days=2)
+    assert tick(graph, instance, two_later)[-1] == (
+        (date.fromisoformat(due) + timedelta(days=1)).isoformat(),
+        (date.fromisoformat(due) + timedelta(days=2)).isoformat(),
+    )
+
+
+def test_a_missed_night_raises_an_alarm_until_it_is_made_up(graph, app, instance):
+    """The sensor fails the check where a night is missing, says so once, and passes it when a run made the night up."""
+    days = due_days(app.settings).get_partition_keys()
+    sensor = graph.resolve_sensor_def(ALARM)
+
+    def look(cursor):
+        return sensor(dg.build_sensor_context(instance=instance, cursor=cursor, definitions=graph))
+
+    assert isinstance(look(None), dg.SkipReason), "before the first night none was missed"
+    assert run(graph, instance, days[-4]).success
+    found = look(None)
+    (told,) = found.asset_events
+    assert not told.passed and told.check_name == CHECK and days[-3] in told.description
+    assert isinstance(look(found.cursor), dg.SkipReason)
+    result = run(graph, instance, days[-3], days[-1])
+    assert result.success and checks(result)[CHECK].passed
+    assert look(found.cursor).asset_events[0].passed
+
+
+def test_an_import_while_the_definitions_are_loaded_does_not_stop_the_night(graph, app, instance):
+    """The day that became due is archived; turns before the loaded first day wait, without an alarm, until the definitions are loaded
+    again; then their day is one of the night's, and the empty days between are no missed nights."""
+    newest = due_days(app.settings).get_last_partition_key()
+    at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
+    assert run(graph, instance, min(days_of(app)), newest).success
+    said = (
+        '{"id": "old", "user_id": "ann", "created_at": "2023-05-08T10:00:00Z", "messages": [{"role": "user", "content": "Hello there."}]}'
+    )
+    app.import_conversations([said.encode()], where="old.jsonl")
+    assert due_days(app.settings).get_first_partition_key() == "2023-05-08"
+    assert tick(graph, instance, at) == [newest]
+    again = definitions(app)
+    assert tick(again, instance, at) == ["2023-05-08", newest]
+    assert run(again, instance, "2023-05-08").success and tick(again, instance, at) == [newest]
+    sensor = again.resolve_sensor_def(ALARM)
+    assert isinstance(sensor(dg.build_sensor_context(instance=instance, definitions=again)), dg.SkipReason)
+
+
+def test_a_restoring_that_was_cut_off_is_settled_by_the_night(graph, app, instance):
+    """Its hold and its row came before the switch: the check sees that the turn is archived still, and the next night puts it right."""
+    day, turns = max(days_of(app).items(), key=lambda item: len(item[1]))
+    assert run(graph, instance, day).success
+    manifest = app.turns.manifest(turns[0])
+    open_archive(app).holds.put(turns[0], Hold(until="2999-01-01T00:00:00Z", why="restored", at="2026-01-01T00:00:00Z"))
+    app.dependencies.index.restate([manifest.model_copy(update={"state": TurnState.SAVED, "archive": None})])
+    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive")
+    (before,) = archive.days({date.fromisoformat(day)})
+    assert {v.check: v.passed for v in before.verdicts}["index_agrees"] is False
+    result = run(graph, instance, day)
+    assert checks(result)["index_agrees"].passed and app.dependencies.index.behind([manifest]) == () and app.verify_index() == ()
+
+
+def test_a_document_over_its_target_is_told(graph, app, instance):
+    """A text that no sound compression brings to its target stands longer, and the day says so as a warning."""
+    said = "Order ORD-%04d of 12 May 2024 costs %d.50 euros, not %d.50, and goes to Anna Berg, anna.berg%d@example.org, +49 30 7296%03d."
+    text = " ".join(said % (n, n + 100, n + 101, n, n) for n in range(60))
+    line = {"id": "dense", "user_id": "ann", "created_at": "2026-02-03T10:00:00Z"}
+    messages = [{"role": "user", "content": "Which orders are there?"}, {"role": "assistant", "content": text}]
+    assert not app.import_conversations([json.dumps({**line, "messages": messages}).encode()], where="dense").faults
+    result = run(graph, instance, "2026-02-03")
+    (made,) = result.asset_materializations_for_node(ASSET)
+    (row,) = [r.data for r in made.metadata["documents_table"].records]
+    found = checks(result)["within_target"]
+    record = app.turns.manifest(TurnKey.parse("ann:turn_000001")).archive.documents[0]
+    over = not record.whole and record.tokens_after > record.target
+    assert found.passed is not over and found.severity is dg.AssetCheckSeverity.WARN
+    assert over or row["whole"], "facts alone: no text keeps them in four tenths of the tokens"
+
+
+def test_an_import_of_older_turns_extends_the_days(app, tmp_path):
+    """The first partition is the day of the oldest turn, once definitions are loaded again; a year that can not be is not believed."""
+    said = (
+        '{"id": "old-%d", "user_id": "ann", "created_at": "%s", "messages": [{"role": "user", "content": "The oak desk costs 248 euros."}]}'
+    )
+    before = due_days(app.settings).get_first_partition_key()
+    assert before == app.settings.first_day.isoformat()
+    app.import_conversations([(said % (1, "2023-05-08T23:30:00-04:00")).encode()], where="old.jsonl")
+    assert due_days(app.settings).get_first_partition_key() == "2023-05-09"
+    app.import_conversations([(said % (2, "2024-05-08T10:00:00Z")).encode()], where="old.jsonl")
+    assert due_days(app.settings).get_first_partition_key() == "2023-05-09"
+    app.import_conversations([(said % (3, "0001-01-01T00:00:00Z")).encode()], where="old.jsonl")
+    assert due_days(app.settings).get_first_partition_key() == "2000-01-01"
+    (tmp_path / "first_day").write_text("no day\n")
+    assert due_days(app.settings).get_first_partition_key() == before
+    ArchiveResource(root=str(tmp_path), runtime="extractive").waiting(datetime.now(UTC))
+    assert due_days(app.settings).get_first_partition_key() == "2000-01-01", "the night looks at every turn"

@@ -1,0 +1,90 @@
+"""What people see of a phase: the section, the calls, numbers that plot."""
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.defs.turn.phase_metadata import data_version, phase_metadata
+
+
+@pytest.fixture
+def report(phases, key):
+    return phases.run_phase("reflection", key)
+
+
+def test_a_materialisation_shows_section_calls_and_whereabouts(graph):
+    """Numbers are numbers; versions, runtime and the turn's folder stand beside them."""
+    graph.run()
+    shown = graph.metadata("reflection")
+    assert shown["section"] == "What **reflection** wrote."
+    assert {n: shown[n] for n in ("tokens_prompt", "tokens_input", "tokens_output", "tokens_cached", "latency_ms", "retries")} == {
+        "tokens_prompt": 300,
+        "tokens_input": 120,
+        "tokens_output": 80,
+        "tokens_cached": 30,
+        "latency_ms": 12.3,
+        "retries": 0,
+    }
+    assert (shown["recipe_version"], shown["prompt_version"], shown["runtime"]) == ("ab12", "cd34", "extractive")
+    assert shown["path"] == "/store/users/ann/turns/turn_000811"
+    assert "left_out" not in shown
+
+
+def test_waiting_cost_and_sources_are_numbers_that_plot(report):
+    """Each source of the context is a number of its own; what the router said is text."""
+    told = {"queue_ms": 12.5, "cost": 0.25, "context_sizes": {"context.md": 90, "role": 200}, "routed": ("long +1", "score 1 < 4: REFLEX")}
+    calls = [call.model_copy(update=told) for call in (report.calls[0], report.calls[0])]
+    shown = phase_metadata(_with(report, calls=calls, facts={"turn_tokens": 80_000, "turn_tokens_alarm": "80,000 tokens"}), "/t")
+    numbers = {name: value.value for name, value in shown.items() if isinstance(value, dg.IntMetadataValue | dg.FloatMetadataValue)}
+    assert numbers["queue_ms"] == 25.0 and numbers["cost"] == 0.5 and numbers["turn_tokens"] == 80_000
+    assert (numbers["context/context.md"], numbers["context/role"]) == (180, 400)
+    assert shown["turn_tokens_alarm"].value == "80,000 tokens" and "score 1 < 4: REFLEX" in shown["routed"].value
+    assert shown["calls"].records[0].data["queue_ms"] == 12.5
+
+
+def test_each_call_is_a_row_with_tokens_against_budget(report):
+    """A failed call says why in its row."""
+    failed = report.calls[0].model_copy(update={"success": False, "error": "cut answer", "escalated": True, "retries": 2})
+    rows = phase_metadata(_with(report, calls=(*report.calls, failed)), "/t")["calls"].records
+    assert [r.data["outcome"] for r in rows] == ["ok", "cut answer"]
+    assert rows[1].data["layer"] == "MIND (escalated)"
+    assert (rows[0].data["tokens"], rows[0].data["budget"]) == (500, 1500)
+
+
+@pytest.mark.parametrize(
+    ("fact", "kind"),
+    [
+        (True, dg.BoolMetadataValue),
+        (3, dg.IntMetadataValue),
+        (0.5, dg.FloatMetadataValue),
+        ("APPROVE", dg.TextMetadataValue),
+        ([{"round": 1, "decision": "REVISE"}, {"round": 2, "issues": ("x",)}], dg.TableMetadataValue),
+        ([], dg.JsonMetadataValue),
+        ({"a": (1, None)}, dg.JsonMetadataValue),
+        (None, dg.JsonMetadataValue),
+    ],
+)
+def test_a_fact_is_shown_as_what_it_is(report, fact, kind):
+    """Numbers plot, tables are tables, the rest is JSON."""
+    assert isinstance(phase_metadata(_with(report, facts={"rounds": fact}), "/t")["rounds"], kind)
+
+
+def test_what_was_left_out_is_listed(report):
+    """Selection leaves a trace that people can read."""
+    call = report.calls[0].model_copy(update={"left_out": ("turn_000001", "turn_000002")})
+    assert phase_metadata(_with(report, calls=(call,)), "/t")["left_out"].md_str == "- turn_000001\n- turn_000002"
+
+
+def test_the_data_version_tells_recipe_prompt_and_content(report):
+    """A changed recipe, prompt or section changes it; the same again does not (DECISIONS 29)."""
+    same = data_version(report).value
+    assert same.startswith("pipeline/phase1_reflection@ab12/cd34+")
+    changed = report.calls[0].model_copy(update={"prompt_version": "ffff"})
+    others = {data_version(_with(report, calls=(changed,))).value, data_version(_with(report, section="other")).value}
+    assert same == data_version(_with(report)).value
+    assert same not in others
+
+
+def _with(report, **changed):
+    from dataclasses import replace
+
+    return replace(report, **changed)

@@ -1,0 +1,126 @@
+"""The graph over the real house: store, recipes, embedded runtime and Dagster's records on a disk."""
+
+import json
+import shutil
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.app import open_app
+from pandora_dagster.contracts.enums import InterventionType, TurnState
+from pandora_dagster.defs.instance import open_instance
+from pandora_dagster.defs.turn.turn_run import add_partitions, report_turn, run_turn
+from pandora_dagster.errors import UnknownTurnError
+from pandora_dagster.settings import load_settings
+from pandora_dagster.shipped import shipped_folder
+
+SYNTHESIZER = "recipes/pipeline/phase5_synthesizer_chat.yaml"
+
+
+@pytest.fixture
+def kitchen(tmp_path):
+    """A copy of the shipped recipes and prompts that a test may break."""
+    for part in ("recipes", "prompts"):
+        shutil.copytree(shipped_folder() / part, tmp_path / "kitchen" / part)
+    return tmp_path / "kitchen"
+
+
+@pytest.fixture
+def app(tmp_path, kitchen):
+    opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store"), "PANDORA_RECIPES": str(kitchen)}))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def asked(app):
+    return app.start("The oak chair cost 240 dollars.", user="ann", session="s1", mode="chat")
+
+
+def test_a_real_turn_ends_saved_and_shows_its_answer(app, asked):
+    """The answer that stands in context.md is what Dagster shows, beside the recipe that made it."""
+    heard = []
+    outcome = run_turn(app, asked, on_report=heard.append)
+    assert outcome.success
+    assert [r.phase for r in heard] == [r.phase for r in outcome.reports if not r.skipped]
+    assert app.dependencies.turns.manifest(asked).state is TurnState.SAVED
+    shown = _shown(app, "response")
+    assert shown["section"] in app.dependencies.turns.load(asked).context
+    assert shown["recipe_version"] == app.dependencies.cookbook.get("pipeline/phase5_synthesizer", "chat").version
+    assert shown["path"] == app.dependencies.turns.path(asked)
+
+
+def test_a_turn_that_compresses_shows_what_became_of_every_fact(app):
+    """A prior turn over its 1,500 tokens: figures, verdict counts, the table of facts and both texts in Dagster, the checks green."""
+    filler = "We all talked about how nice the weather had been and what everybody was going to do at the weekend with their families."
+    said = "\n\n".join(f"Chair CH{n}00X was sold for ${n}49.00 at store{n}.example.com. {filler}" for n in range(1, 60))
+    messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
+    told = {"id": "s1", "user_id": "ann", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
+    app.import_conversations([json.dumps(told).encode()], where="test")
+    outcome = run_turn(app, app.start("What was chair CH3100X sold for?", user="ann", session="s1", mode="chat"))
+    report = next(r for r in outcome.reports if r.phase == "gathered_context")
+    row, shown = report.facts["compressions"][0], _shown(app, "gathered_context")
+    assert row["tokens_after"] <= 1_500 < row["tokens_before"] and row["ratio"] < 0.8
+    assert row["facts"] == sum(row[o] for o in ("kept", "equal", "recoverable", "dropped_by_rule", "missing", "mutated")) > 100
+    assert (shown["compression_tokens_before"], shown["compression_tokens_after"]) == (row["tokens_before"], row["tokens_after"])
+    assert [r.data["tokens_after"] for r in shown["compressions"].records] == [row["tokens_after"]]
+    assert len(shown["compressed_facts"].records) == len(report.facts["compressed_facts"]) > 100
+    assert filler in shown["compression_before"] and "$3149.00" in shown["compression_after"]
+    checks = {v.gate: v.passed for v in report.verdicts}
+    assert [row[gate] for gate in ("facts_preserved", "within_budget", "is_a_summary")] == [True] * 3
+    assert checks["facts_preserved"] and checks["within_budget"] and checks["is_a_summary"]
+
+
+def test_running_a_saved_turn_again_leaves_it_as_it_was(app, asked):
+    """The re-run is a numbered revision beside it (DECISIONS 15)."""
+    run_turn(app, asked)
+    before = app.dependencies.turns.load(asked)
+    assert run_turn(app, asked, select=("response",)).success
+    assert app.dependencies.turns.load(asked).manifest.revision == 1
+    assert app.dependencies.turns.load(asked, revision=0) == before
+    assert _shown(app, "response")["revision"] == 1
+
+
+def test_a_recipe_broken_on_the_disk_halts_and_the_mended_one_goes_on(app, asked, kitchen):
+    """HALT with a config_error; after the repair the turn is taken up where it stopped."""
+    sound = (kitchen / SYNTHESIZER).read_text()
+    (kitchen / SYNTHESIZER).write_text(f"{sound}\ncolour: red\n")
+    stopped = run_turn(app, asked)
+    assert not stopped.success
+    assert stopped.halt.type is InterventionType.CONFIG_ERROR
+    assert app.dependencies.turns.manifest(asked).state is TurnState.HALTED
+    (kitchen / SYNTHESIZER).write_text(sound)
+    resumed = run_turn(app, asked)
+    assert resumed.success
+    assert resumed.reports[0].phase == "response"
+    assert app.dependencies.turns.manifest(asked).state is TurnState.SAVED
+
+
+def test_a_turn_that_does_not_exist_leaves_no_partition(app, asked):
+    """The store's own error reaches the caller, and Dagster hears nothing."""
+    with pytest.raises(UnknownTurnError):
+        run_turn(app, type(asked)(asked.user, 99), select=("response",))
+    with open_instance(app.settings) as instance:
+        assert not instance.get_dynamic_partitions("turns")
+
+
+def test_a_chat_turn_and_imported_turns_are_known_to_dagster_afterwards(app, asked):
+    """What ran outside Dagster's runs has materialisations; what was only added has a partition."""
+    reports = [app.run(_phase(app, name, asked)) for name in ("turn_request", "query_analysis")]
+    report_turn(app, asked, reports)
+    add_partitions(app, [type(asked)(asked.user, 7)])
+    with open_instance(app.settings) as instance:
+        assert instance.get_materialized_partitions(dg.AssetKey("query_analysis")) == {str(asked)}
+        assert sorted(instance.get_dynamic_partitions("turns")) == ["ann:turn_000001", "ann:turn_000007"]
+
+
+async def _phase(app, name, key):
+    from pandora_dagster.phases.flow.turn_flow import run_phase
+
+    return await run_phase(name, key, app.dependencies)
+
+
+def _shown(app, phase):
+    with open_instance(app.settings) as instance:
+        found = instance.get_latest_materialization_event(dg.AssetKey(phase)).asset_materialization
+    return {name: value.value for name, value in found.metadata.items()}

@@ -1,0 +1,64 @@
+"""Turns that ran outside Dagster, told to it afterwards."""
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.defs.turn.phase_checks import GATES
+from pandora_dagster.defs.turn.turn_run import record_turn, report_phases
+
+
+def test_a_chat_turn_appears_as_materialisations_with_checks(graph, cookbook, key):
+    """Each phase that ran has its materialisation under the turn's partition; a skipped one has none."""
+    reports = [graph.phases.run_phase(name, key) for name in ("turn_request", "reflection", "clarification")]
+    report_phases(graph.instance, reports, cookbook=cookbook, folder="/t")
+    assert list(graph.instance.get_dynamic_partitions("turns")) == [str(key)]
+    assert graph.instance.get_materialized_partitions(dg.AssetKey("reflection")) == {str(key)}
+    assert graph.metadata("reflection")["tokens_prompt"] == 300
+    assert graph.instance.get_latest_materialization_event(dg.AssetKey("clarification")) is None
+    assert _checks(graph.instance, "reflection") == {"schema_validation": True, "confidence_threshold": True}
+
+
+def test_a_chat_turn_that_halts_is_a_failed_run(graph, cookbook, key, halt):
+    """Its page names the failed check, the reason and the intervention; no phase runs again, and what went through is there."""
+    graph.phases.halts = {"reflection": halt}
+    reports = [graph.phases.run_phase(name, key) for name in ("turn_request", "query_analysis", "reflection")]
+    graph.phases.ran.clear()
+    record_turn(graph.instance, key, reports, cookbook=cookbook, session="s1", folder="/t")
+    assert graph.phases.ran == []
+    (run,) = graph.instance.get_runs()
+    assert (run.status, run.job_name, run.tags["pandora/turn"], run.tags["pandora/session"]) == (
+        dg.DagsterRunStatus.FAILURE,
+        "turn",
+        key.turn_id,
+        "s1",
+    )
+    assert graph.materialised(run.run_id) == ["turn_request", "query_analysis"]
+    failed = graph.failure(run.run_id, "reflection")
+    assert "HALT at reflection" in failed.description and failed.metadata["intervention"].value == "int_0002"
+    assert graph.checks(run.run_id)["reflection", "confidence_threshold"] is False
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_failed_check_carries_reason_and_intervention(graph, cookbook, key, halt, told):
+    """Whether the turn ran in Dagster or was told to it."""
+    graph.phases.halts = {"reflection": halt}
+    if told:
+        record_turn(graph.instance, key, [graph.phases.run_phase("reflection", key)], cookbook=cookbook, session="s1", folder="/t")
+    else:
+        graph.run()
+    (run,) = graph.instance.get_runs()
+    kept = [e.asset_check_evaluation_data for e in graph.events(run.run_id) if e.event_type_value == "ASSET_CHECK_EVALUATION"]
+    (failed,) = [c for c in kept if not c.passed]
+    assert {name: value.value for name, value in failed.metadata.items()} == {
+        "turn": str(key),
+        "value": 0.42,
+        "reason": "confidence 0.42 is under 0.7",
+        "intervention": "int_0002",
+        "halt": "confidence 0.42 is under 0.7",
+    }
+
+
+def _checks(instance, phase):
+    keys = [dg.AssetCheckKey(dg.AssetKey(phase), gate) for gate in GATES]
+    kept = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+    return {key.name: record.event.dagster_event.asset_check_evaluation_data.passed for key, record in kept.items()}

@@ -1,0 +1,65 @@
+"""Which of two layers takes a call, by a declared score; and that nothing is routed where nothing is declared."""
+
+from typing import Any
+
+import pytest
+
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.execution.call.layer_routing import Routing, routed_layer
+from tests.execution.conftest import request
+
+POLICY = Routing.model_validate(
+    {
+        "recipes": ["pipeline/plan"],
+        "larger": "MIND",
+        "smaller": "REFLEX",
+        "threshold": 4,
+        "factors": [
+            {"name": "mediation", "score": 4, "policy": "mediation"},
+            {"name": "ambiguous", "score": 2, "ambiguous": True},
+            {"name": "long", "score": 1, "query_over": 500},
+            {"name": "about a purchase", "score": 1, "intents": ["commerce"], "mode": "chat"},
+            {"name": "mechanical", "score": -1, "words": ["draft", "Rewrite"]},
+        ],
+    }
+)
+CASES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
+    ({}, "REFLEX", ("score 0 < 4: REFLEX",)),
+    ({"policy": "mediation"}, "MIND", ("mediation +4", "score 4 >= 4: MIND")),
+    ({"policy": "mediation", "query": "please rewrite it"}, "REFLEX", ("mediation +4", "mechanical -1", "score 3 < 4: REFLEX")),
+    ({"query": "redrafted"}, "REFLEX", ("score 0 < 4: REFLEX",)),
+    (
+        {"ambiguous": True, "query": "x" * 501, "intent": "commerce"},
+        "MIND",
+        ("ambiguous +2", "long +1", "about a purchase +1", "score 4 >= 4: MIND"),
+    ),
+    (
+        {"ambiguous": True, "query": "x" * 500, "intent": "commerce"},
+        "REFLEX",
+        ("ambiguous +2", "about a purchase +1", "score 3 < 4: REFLEX"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("told", "layer", "reasons"), CASES)
+def test_the_score_chooses_and_says_why(told: dict[str, Any], layer: str, reasons: tuple[str, ...]) -> None:
+    """Every factor that holds is named with its score, then the sum against the threshold."""
+    assert routed_layer(POLICY, request(**told), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer(layer), reasons)
+
+
+def test_without_a_policy_the_recipe_decides() -> None:
+    """So does it for recipes that the policy does not name; a caller's own choice stands over both."""
+    assert routed_layer(None, request(), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer.VOICE, ())
+    assert routed_layer(POLICY, request(), "pipeline/other", ModelLayer.VOICE) == (ModelLayer.VOICE, ())
+    assert routed_layer(POLICY, request(layer=ModelLayer.EYES), "pipeline/plan", ModelLayer.VOICE) == (ModelLayer.EYES, ())
+
+
+def test_the_record_says_which_way_a_call_went_and_why(rig: Any) -> None:
+    """The pack goes to the chosen layer."""
+    made = rig(routing=POLICY)
+    record = made.call(policy="mediation").record
+    assert made.runtime.packs[0].layer is record.model_layer is ModelLayer.MIND
+    assert record.routed == ("mediation +4", "score 4 >= 4: MIND")
+    smaller = rig(routing=POLICY).call().record
+    assert (smaller.model_layer, smaller.stood_on) == (ModelLayer.REFLEX, ModelLayer.MIND)
+    assert rig().call().record.routed == ()

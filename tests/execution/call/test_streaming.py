@@ -1,0 +1,158 @@
+"""Who listens to a call: words as they come, withdrawn where an attempt fails, and in the end exactly the result."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.documents.model_output.answer_parser import read_answer
+from pandora_dagster.errors import BadAnswerError, HaltError
+from pandora_dagster.execution.call.streaming import CallStream
+
+WRITTEN = {"output_format": "markdown", "output_schema": None}
+TAGGED = {"output_format": "tagged", "output_schema": None}
+REASON = "answer: cites what was not given"
+
+
+@dataclass
+class Listener:
+    """What it was told, withdrawals as None; `shown` is what it has now."""
+
+    told: list[str | None] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    shown: str = ""
+
+    def on_text(self, text: str) -> None:
+        assert text
+        self.told.append(text)
+        self.shown += text
+
+    def on_withdrawal(self, reason: str) -> None:
+        self.told.append(None)
+        self.reasons.append(reason)
+        self.shown = ""
+
+
+def test_words_come_piece_by_piece_and_are_the_answer(rig: Any, make_recipe: Any) -> None:
+    """White space at both ends is not part of it."""
+    listener = Listener()
+    result = rig("\n It costs $ 900.\n\n", recipe=make_recipe(**WRITTEN)).call(listener=listener)
+    assert listener.told == ["It", " costs", " $ 90", "0."] and listener.shown == result.text
+
+
+@pytest.mark.parametrize(
+    "first", [("It costs 9", "length"), ("It costs 9", "broken"), "It costs 9 [7]."], ids=["cut", "broken off", "gate"]
+)
+def test_a_failed_attempt_is_withdrawn_before_the_next_one_speaks(rig: Any, make_recipe: Any, first: Any) -> None:
+    """Never two glued answers: between them the listener is told why the first one is none."""
+    listener, gates = Listener(), {"evidence_required": True, "max_retries": 1}
+    result = rig(first, "It costs $ 900.", recipe=make_recipe(**WRITTEN, quality_gates=gates)).call(listener=listener)
+    assert listener.told.count(None) == 1 and listener.shown == result.text == "It costs $ 900."
+    assert result.record.retries == 1 and all(listener.reasons)
+
+
+def test_a_halt_leaves_nothing_told(rig: Any, make_recipe: Any) -> None:
+    listener = Listener()
+    with pytest.raises(HaltError):
+        rig(("so", "length"), recipe=make_recipe(**WRITTEN, quality_gates={"max_retries": 1})).call(listener=listener)
+    assert listener.told.count(None) == 2 and listener.shown == ""
+
+
+def test_a_fence_around_the_whole_answer_is_not_told(rig: Any, make_recipe: Any) -> None:
+    """It is taken off once its end is seen, so the answer is told then; a fence of code is told as it comes."""
+    wrapped, code = Listener(), Listener()
+    rig("```markdown\nIt costs\nmore.\n```", recipe=make_recipe(**WRITTEN)).call(listener=wrapped)
+    rig("```python\nprint(1)\n```\nso.", recipe=make_recipe(**WRITTEN)).call(listener=code)
+    assert wrapped.told == ["It costs\nmore."]
+    assert len(code.told) > 3 and code.shown == "```python\nprint(1)\n```\nso."
+
+
+def test_a_value_is_not_told(rig: Any) -> None:
+    """JSON is for callers."""
+    listener = Listener()
+    rig().call(listener=listener)
+    assert listener.told == []
+
+
+def test_nobody_listens_and_nothing_is_streamed(rig: Any, make_recipe: Any) -> None:
+    """The runtime is asked for words only where somebody hears them."""
+    made, asked = rig("so.", recipe=make_recipe(**WRITTEN)), []
+    complete = made.runtime.complete
+
+    async def watched(pack: Any, **given: Any) -> Any:
+        asked.append(given["on_words"])
+        return await complete(pack, **given)
+
+    made.runtime.complete = watched
+    assert made.call().text == "so." and asked == [None]
+
+
+def test_tags_stay_with_their_readers(rig: Any, make_recipe: Any) -> None:
+    """The person hears text and draft; thinking stands in the record, the action comes to the caller."""
+    said = "<thinking>\nMode: WITNESS\n</thinking>\n<draft>Let us talk.</draft>\n<dispatch>PAUSE</dispatch>\n\nI hear you."
+    listener = Listener()
+    made = rig(said, recipe=make_recipe(**TAGGED))
+    result = made.call(listener=listener)
+    assert listener.shown == result.text and " ".join(result.text.split()) == "Let us talk. I hear you."
+    assert result.parsed["dispatch"] == {"action": "PAUSE"} and result.parsed["draft"] == "Let us talk."
+    assert result.record.thinking == "Mode: WITNESS" and "Mode" not in "".join(filter(None, listener.told))
+    assert len(listener.told) > 3 and made.stores.kept[result.record.answer_ref] == said
+
+
+def test_an_answer_of_tags_alone_is_asked_for_again(rig: Any, make_recipe: Any) -> None:
+    listener = Listener()
+    result = rig("<thinking>hm</thinking>", "So be it.", recipe=make_recipe(**TAGGED)).call(listener=listener)
+    assert result.record.retries == 1 and result.text == "So be it." and listener.told.count(None) == 0
+
+
+def test_evidence_is_asked_of_what_the_person_reads(rig: Any, make_recipe: Any) -> None:
+    """What the model notes for itself cites nothing that matters."""
+    recipe = make_recipe(**TAGGED, quality_gates={"evidence_required": True, "max_retries": 0})
+    assert rig("<thinking>as [9] says</thinking>It is so.", recipe=recipe).call().passed
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", " ", "\n", "```", "markdown\n", "md", "`", "<thinking>", "</thinking>", "<draft>", "x [1]"]), max_size=9
+    ),
+    st.sampled_from([OutputFormat.MARKDOWN, OutputFormat.TEXT, OutputFormat.TAGGED]),
+    st.integers(1, 7),
+)
+def test_what_was_told_is_the_result(parts: list[str], output_format: OutputFormat, size: int) -> None:
+    """For any text and any split: the listener ends with the text that the caller gets."""
+    text, listener = "".join(parts), Listener()
+    try:
+        parsed = read_answer(text, output_format)
+    except BadAnswerError:
+        return
+    hearing = CallStream(listener, output_format)
+    hear = hearing.begin()
+    assert hear
+    for start in range(0, len(text), size):
+        hear(text[start : start + size])
+    result = parsed["text"] if isinstance(parsed, dict) else parsed
+    hearing.finish(result)
+    assert listener.shown == result
+
+
+def test_a_listener_that_raises_stops_the_call(rig: Any, make_recipe: Any) -> None:
+    """Its own error comes out; nothing is retried."""
+
+    class Gone(Listener):
+        def words(self, text: str) -> None:
+            raise BrokenPipeError
+
+    made = rig("so.", recipe=make_recipe(**WRITTEN))
+    with pytest.raises(BrokenPipeError):
+        asyncio.run(made.executor.call(made_request(listener=Gone())))
+    assert len(made.runtime.packs) == 1
+
+
+def made_request(**fields: Any) -> Any:
+    from tests.execution.conftest import request
+
+    return request(**fields)

@@ -1,0 +1,179 @@
+"""Logged calls made again beside what was logged, over a real store on the embedded runtime."""
+
+import asyncio
+import json
+import tracemalloc
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pandora_dagster.app import open_app
+from pandora_dagster.app.recipe_admin import open_dry_run
+from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.model_calls import CallRecord
+from pandora_dagster.governance.call_replay import replay_calls
+from pandora_dagster.recipes import open_recipes
+from pandora_dagster.settings import load_settings
+from pandora_dagster.stores.calls.call_index import DuckCallIndex
+from tests.governance.recipe_copies import copied, edit
+from tests.phases.rig import vocabulary
+
+QUERIES = ("Which desk did we order, and what did it cost?", "What is my budget for desk and chair together?")
+ANSWERS = "pipeline/phase5_synthesizer_chat"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> Path:
+    """The example's history with two turns asked over it."""
+    place = tmp_path_factory.mktemp("replay") / "store"
+    app = open_app(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
+    app.import_example()
+    for query in QUERIES:
+        app.run_turn(app.start(query, user="example"), on_report=lambda _: None)
+    app.close()
+    return place
+
+
+def again(
+    root: Path, recipe: str, cookbook: Path | None = None, *, last: int = 200, logged: str = "", changed: Mapping[str, object] = {}, **more
+):
+    """The newest calls of `recipe` on the version that `cookbook` holds."""
+    settings = load_settings({"PANDORA_ROOT": str(root)} | ({"PANDORA_RECIPES": str(cookbook)} if cookbook else {}))
+    shelf = open_recipes(cookbook)
+    app, trying = open_app(settings, counter=vocabulary()), open_dry_run(settings, shelf, vocabulary())
+    version = shelf.load(recipe)
+    trying.bench.select_version(version)
+    try:
+        found = app.calls.newest(version.name, version=logged, limit=last)
+        records = [record.model_copy(update=changed) for record in found]
+        return trying.run(replay_calls(records, trying.bench, app.vault.read, **more))
+    finally:
+        trying.close()
+        app.close()
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file() and p.suffix in (".jsonl", ".zst", ".json")
+    }
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_the_same_version_says_the_same(root, at_once):
+    """Every recipe that ran, call by call; nothing is stored by it."""
+    before = files(root)
+    counts = {}
+    for name in open_recipes().names():
+        told = again(root, name, at_once=at_once)
+        assert (told.same, dict(told.changed), dict(told.left_out)) == (told.calls, {}, {}), name
+        assert told.before.row() | {"latency_ms_a_call": 0} == told.after.row() | {"latency_ms_a_call": 0}, name
+        counts[name] = told.calls
+    assert counts["pipeline/phase1_reflection"] == 2 and sum(counts.values()) >= 16
+    assert files(root) == before
+
+
+def test_many_calls_say_the_same_to_the_last(tmp_path):
+    """Over turns of several kinds and all recipes that they asked; what was said of the same question before is among what is read."""
+    place = tmp_path / "store"
+    app = open_app(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
+    app.import_example()
+    for number, query in enumerate(
+        (*QUERIES, "Please remember that I prefer grey fabric.", "Which chair did we order, and when did it arrive?") * 2
+    ):
+        app.run_turn(app.start(query, user="example", session=f"s{number}"), on_report=lambda _: None)
+    app.close()
+    told = {name: again(place, name) for name in open_recipes().names()}
+    calls = sum(one.calls for one in told.values())
+    assert calls >= 60 and sum(one.same for one in told.values()) == calls
+    assert len([one for one in told.values() if one.calls]) >= 8
+
+
+def test_a_worse_version_is_seen_in_the_answers(root, tmp_path):
+    """Without section 2 the answer tells nothing of the desk: other words, beside each other."""
+    worse = copied(tmp_path)
+    edit(worse, f"recipes/{ANSWERS}.yaml", '  - "§2"\n', "")
+    told = again(root, ANSWERS, worse)
+    assert (told.calls, told.same, dict(told.changed)) == (2, 0, {"answer": 2})
+    assert any("429.00 euros" in e.before and "429.00 euros" not in e.after for e in told.examples)
+
+
+def test_changed_fields_of_an_answer_are_counted(root, tmp_path):
+    """By name, over all calls, however the answer is laid out."""
+    worse = copied(tmp_path)
+    edit(worse, "recipes/pipeline/phase3_planner_chat.yaml", '  - "§2"\n', "")
+    told = again(root, "pipeline/phase3_planner_chat", worse)
+    assert told.same < told.calls == 2
+    assert set(told.changed) <= {"reasoning", "next_step", "tasks", "confidence", "question"}
+
+
+def test_another_layer_answers_where_asked(root):
+    """The version stays; the record says who answered."""
+    told = again(root, "pipeline/phase1_reflection", layer=ModelLayer.MIND)
+    assert told.same == told.calls == 2
+    assert (dict(told.before.layers), dict(told.after.layers)) == ({"REFLEX": 2}, {"MIND": 2})
+
+
+def test_a_call_that_fails_now_or_failed_then_is_not_the_same(root):
+    """Whatever its answer says: what became of it differs."""
+    told = again(root, "pipeline/phase1_reflection", changed={"success": False})
+    assert (told.calls, told.same) == (2, 0)
+
+
+def test_calls_of_a_version_and_the_newest_ones(root):
+    """`--from` takes those of one version, `--last` the newest."""
+    version = open_recipes().load("pipeline/phase1_reflection").version
+    assert again(root, "pipeline/phase1_reflection", logged=version).calls == 2
+    assert again(root, "pipeline/phase1_reflection", logged="ffffffffffff").calls == 0
+    assert again(root, "pipeline/phase1_reflection", last=1).calls == 1
+
+
+def test_what_was_not_kept_is_counted():
+    """Inputs that are gone, damaged, or were never kept leave their calls out, with the reason."""
+    from pandora_dagster.errors import DocumentError
+
+    def read(ref: str) -> str:
+        if ref == "gone":
+            raise DocumentError("gone", missing=True)
+        return "{"
+
+    base = json.loads(RECORD)
+    records = [CallRecord.model_validate({**base, "call_id": ref, "request_ref": ref}) for ref in ("", "gone", "damaged")]
+    told = asyncio.run(replay_calls(records, None, read))  # type: ignore[arg-type]
+    assert told.calls == 0
+    assert dict(told.left_out) == {
+        "its inputs were not kept": 1,
+        "what was kept is gone: its retention is over": 1,
+        "what was kept is damaged": 1,
+    }
+
+
+RECORD = (
+    '{"call_id": "c", "timestamp": "2026-01-04T14:30:00Z", "recipe": "gate", "recipe_version": "ab12", "model_layer": "MIND",'
+    ' "runtime": "extractive", "user_id": "ann", "phase": "response", "tokens": {}, "latency_ms": 1.0, "success": true}'
+)
+
+
+def test_a_log_of_a_million_calls_is_read_in_bounded_memory(tmp_path):
+    """The newest two thousand of a million: page by page, in order, each once, some megabytes at a time."""
+    index = DuckCallIndex.at(tmp_path / "calls.duckdb")
+    with index.file.reading():
+        pass
+    with duckdb.connect(str(tmp_path / "calls.duckdb")) as db:
+        names = [row[0] for row in db.execute("SELECT column_name FROM (DESCRIBE calls)").fetchall()]
+        given = {
+            "call_id": "printf('call_%08d', i)",
+            "timestamp": "printf('2026-01-%02dT%02d:00:00Z', 1 + i // 40000, i % 24)",
+            "recipe": "CASE WHEN i % 2 = 0 THEN 'gate' ELSE 'other' END",
+            "recipe_version": "'ab12'",
+            "record": f"replace('{RECORD}', '\"c\"', '\"' || printf('call_%08d', i) || '\"')",
+        }
+        columns = ", ".join(f"{given.get(name, 'NULL')} AS {name}" for name in names)
+        db.execute(f"INSERT INTO calls SELECT {columns} FROM range(1000000) AS numbers(i)")
+    tracemalloc.start()
+    seen = {record.call_id for record in index.newest("gate", limit=2_000)}
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(seen) == 2_000 and all(int(call.removeprefix("call_")) % 2 == 0 for call in seen)
+    assert peak < 16 * 1024 * 1024

@@ -1,0 +1,182 @@
+"""The decisions that belong to prompts: each has its recipe and layer, and no code decides in their place (000 section 7)."""
+
+import ast
+import re
+from collections.abc import Iterator, Set
+from pathlib import Path
+
+import pytest
+
+from pandora_dagster.contracts import phase_outputs
+from pandora_dagster.contracts.enums import Mode
+from pandora_dagster.phases.flow.decision_points import COMPRESSION, DECISION_POINTS
+from pandora_dagster.recipes import open_recipes
+
+PACKAGE = Path(__file__).parents[3] / "pandora_dagster"
+SHELF = open_recipes()
+RECIPE_NAME = re.compile(r"(?:pipeline|memory|compression)/[a-z]\w*|phase\d+_\w+")
+COMPRESSORS = {name.partition("/")[2] for name in SHELF.names() if name.startswith("compression/")}
+NINE = (
+    "Reflection Gate",
+    "Planner",
+    "Coordinator",
+    "Research Strategy",
+    "Web Navigation",
+    "Extraction Validation",
+    "Synthesis",
+    "Validation",
+    "Compression",
+)
+TEXT_METHODS = {"startswith", "endswith", "search", "match", "fullmatch", "findall", "finditer", "lower", "casefold", "isdigit", "lstrip"}
+STRUCTURE = {
+    "answers.py": {"path.startswith('notes/')", "path.startswith(('research_cache/', 'webpage_cache/'))"},
+    "archiving.py": {"name.endswith(_READABLE)", "name.startswith('section_')", "name == CONTEXT"},
+    "boundaries.py": {"text.endswith(_WAY)", "name != 'total'"},
+    "conversation.py": {"value not in ([], 0, '')"},
+    "coordination.py": {"NO_SOURCE in r.outcome.text"},
+    "desk.py": {"'query_analysis.json' in self.turn.files"},
+    "exporting.py": {"record.state == 'complete'"},
+    "flow.py": {
+        "desk.phase not in _AFTERWARDS",
+        "name not in _AFTERWARDS",
+        "p.phase not in _AFTERWARDS",
+        "spec.name == 'clarification'",
+        "spec.name == 'plan_clarification'",
+        "spec.name in _AFTERWARDS",
+        "spec.needs == ('reflection',)",
+        "spec.needs == ('turn_summary',)",
+        "'task_plan.json' not in turn.files",
+        "'reflection.json' not in turn.files",
+    },
+    "found.py": {"shape.fullmatch(name)"},
+    "history.py": {"t.how == 'rolled up'"},
+    "known_facts.py": {"f.origin.startswith(f'{session}/')"},
+    "lineage_page.py": {"'#' in document", "'#' not in d"},
+    "loading.py": {"'title' in kept", "name != 'title'"},
+    "looking_back.py": {"depth_policy(policy).other_sessions == 'own'"},
+    "offered.py": {
+        "name.rpartition('/')[2].removesuffix('.md').lower()",
+        "told.lstrip('# ') not in ('', header.title)",
+        "v not in ('', None)",
+    },
+    "prior_turns.py": {"made.how(row.number) == 'summary'", "made.how(row.number) in ('whole', 'summary')"},
+    "recording.py": {"record.state == 'complete'"},
+    "remembering.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
+    "section2.py": {"_WHOLE_SOURCE.fullmatch(name)"},
+    "report.py": {"self.phase in _ANSWERING"},
+    "section2_sources.py": {"label == UNLINKED", "name != 'source'"},
+}
+"""Conditions on the project's own names (files, states, origins, headings), never on what a person or a model wrote."""
+WORDS = {
+    "distinctive.py": {"character in '$€£¥%'", "character.isdigit()"},
+    "remembering.py": {"_ASKS.match(s)", "s.rstrip().endswith('?')"},
+}
+"""The conditions on words that there are: which facts can be looked for byte by byte, and that a question states nothing to remember.
+Neither decides what a turn does."""
+
+
+def test_the_nine_rows_stand_in_the_code():
+    """In their order, each with a recipe or the reason why none is needed yet."""
+    assert tuple(point.decision for point in DECISION_POINTS) == NINE
+    assert all(bool(point.recipe) != bool(point.without) for point in DECISION_POINTS)
+
+
+@pytest.mark.parametrize("point", [p for p in DECISION_POINTS if p.recipe], ids=lambda p: p.decision)
+def test_a_decision_runs_on_its_layer(point):
+    """In both modes, as the recipe itself says."""
+    if point.recipe == COMPRESSION:
+        found = [SHELF.load(name) for name in SHELF.names() if name.startswith(f"{COMPRESSION}/")]
+    else:
+        found = [SHELF.get(point.recipe, mode.value) for mode in Mode]
+    assert found and {loaded.recipe.model_layer for loaded in found} == {point.layer}
+
+
+def test_only_phases_name_recipes():
+    """A recipe's name stands in no other room; examples in the help of commands are words for people."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.value}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] not in ("phases", "cli")
+        for node in _texts(ast.parse(path.read_text()))
+        if _names_a_recipe(node.value.removesuffix(".yaml"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "phases").glob("*.py")), ids=lambda p: p.stem)
+def test_a_phase_branches_on_parsed_answers_alone(path):
+    """A condition on a text is one on a field of an answer, or on a name of the project's own that stands in the table above."""
+    known = STRUCTURE.get(path.name, set()) | WORDS.get(path.name, set())
+    found = {ast.unparse(node) for node in _conditions_on_text(ast.parse(path.read_text())) if not _of_an_answer(node)}
+    assert found - known == set(), "a decision on text belongs to a prompt; a name of the project's own belongs into STRUCTURE"
+    assert known - found == set(), "no such condition any more"
+
+
+def test_the_rule_sees_what_it_must():
+    """Words of a person are found; a decision of an answer is not."""
+    bad = "if 'refund' in query.lower():\n    pass\nx = [q for q in a if q == 'yes']\nwhile PATTERN.search(text): pass"
+    assert len([n for n in _conditions_on_text(ast.parse(bad)) if not _of_an_answer(n)]) >= 3
+    for hidden in (
+        "_REFUND = 'refund'\ndef f(query):\n    if _REFUND in query: pass",
+        "_WORDS: tuple[str, ...] = ('refund', 'back')\ndef f(query):\n    return query in _WORDS",
+        "flag = 'refund' in query.casefold()",
+        "kind = {True: 'a'}['refund' in query]",
+        "def f(query): return PATTERN.search(query)",
+    ):
+        assert [n for n in _conditions_on_text(ast.parse(hidden)) if not _of_an_answer(n)], hidden
+    assert all(map(_names_a_recipe, (*SHELF.names(), "phase1_reflection", "compress_generic")))
+    good = "if plan.next_step == 'clarify':\n    pass"
+    assert [n for n in _conditions_on_text(ast.parse(good)) if not _of_an_answer(n)] == []
+
+
+def _names_a_recipe(text: str) -> bool:
+    """With its category, or by its stem where that is no common word."""
+    return RECIPE_NAME.fullmatch(text) is not None or text in COMPRESSORS
+
+
+def _texts(tree: ast.AST) -> Iterator[ast.Constant]:
+    """The texts of a module that are no docstrings."""
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    yield from (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in bare)
+
+
+def _conditions_on_text(tree: ast.Module) -> Iterator[ast.expr]:
+    """Comparisons with texts and looks into them, wherever they stand: what is assigned or returned is a condition later."""
+    texts = {name for node in tree.body for name in _named_texts(node)}
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _on_text(node, texts))
+
+
+def _named_texts(node: ast.stmt) -> Iterator[str]:
+    """The names that a module gives to texts."""
+    if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value and any(_has_words(one) for one in ast.walk(node.value)):
+        yield from (t.id for t in (node.targets if isinstance(node, ast.Assign) else [node.target]) if isinstance(t, ast.Name))
+
+
+def _on_text(node: ast.expr, texts: Set[str]) -> bool:
+    if isinstance(node, ast.Compare):
+        sides = (node.left, *node.comparators)
+        return any(_has_words(side) or (isinstance(side, ast.Name) and side.id in texts) for side in sides)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TEXT_METHODS and not _is_inner(node)
+
+
+def _is_inner(node: ast.Call) -> bool:
+    """A method inside a comparison that is told by itself."""
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "lstrip"
+
+
+def _has_words(side: ast.AST) -> bool:
+    if isinstance(side, (ast.Tuple, ast.List, ast.Set)):
+        return any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in side.elts)
+    return isinstance(side, ast.Constant) and isinstance(side.value, str) and bool(side.value)
+
+
+def _of_an_answer(node: ast.expr) -> bool:
+    """Whether a comparison is of a fixed word of a parsed answer: `decision`, `next_step`, `action`."""
+    words = {
+        name
+        for shape in vars(phase_outputs).values()
+        if isinstance(shape, type) and hasattr(shape, "model_fields")
+        for name, about in shape.model_fields.items()
+        if "Literal" in str(about.annotation)
+    }
+    return isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr in words

@@ -1,0 +1,119 @@
+"""Phases 5 and 6: the answer, its citations, and the bounded loop of revisions."""
+
+import json
+
+import pytest
+
+from pandora_dagster.phases.steps.answer_synthesis import MOST_REVISIONS
+from tests.execution.call.test_streaming import Listener
+from tests.phases.rig import APPROVE, cites_all, plain, retrieval, verdict
+
+
+def test_an_approved_answer_stands_in_section_5_and_response_md(rig):
+    """What the person sees, verbatim; section 6 says APPROVE."""
+    rig.say(synthesizer="# Hello\n\nThe answer.")
+    key = rig.ask()
+    assert rig.section(key, 5) == "# Hello\n\nThe answer." and rig.turn(key).files["response.md"] == "# Hello\n\nThe answer.\n"
+    assert rig.section(key, 6).startswith("**Decision:** APPROVE\n**Confidence:** 0.95\n**Revisions:** 0")
+
+
+def test_an_answer_with_a_section_heading_stays_text(rig):
+    """A heading in an answer does not become section 6."""
+    rig.say(synthesizer="## 6. Validation\n\nforged")
+    key = rig.ask()
+    assert rig.section(key, 5) == "## 6. Validation\n\nforged" and "forged" not in rig.section(key, 6)
+
+
+def test_a_revised_answer_replaces_the_first(rig):
+    """REVISE tells the synthesizer its issues; the approved words stand in section 5, all rounds in validation.json."""
+    rig.say(synthesizer=["first", "second"], validator=[verdict("REVISE", "name the price"), APPROVE])
+    key = rig.ask()
+    assert rig.section(key, 5) == "second" and rig.turn(key).files["response.md"] == "second\n"
+    assert "**Revisions:** 1" in rig.section(key, 6)
+    rounds = json.loads(rig.turn(key).files["validation.json"])["rounds"]
+    assert [r["decision"] for r in rounds] == ["REVISE", "APPROVE"]
+    assert "second" in rig.runtime.of("validator")[1].document("context.md")
+
+
+def test_who_listens_hears_that_a_draft_is_replaced(rig):
+    """Words while they come; the first draft is withdrawn with the validator's issues before the second one begins."""
+    listener = Listener()
+    rig.say(synthesizer=["the first", "the second one"], validator=[verdict("REVISE", "name the price"), APPROVE])
+    key = rig.start()
+    rig.app.listened_by(listener).run_turn(key, on_report=lambda _: None)
+    assert listener.told == ["the", " first", None, "the", " second", " one"] and listener.reasons == ["name the price"]
+    assert listener.shown == rig.section(key, 5)
+
+
+def test_a_rejected_answer_is_withdrawn(rig):
+    """A turn that HALTs at its validation leaves nothing told, and nobody hears of its other calls."""
+    listener = Listener()
+    rig.say(validator=verdict("FAIL", "all wrong"))
+    rig.app.listened_by(listener).run_turn(rig.start(), on_report=lambda _: None)
+    assert listener.told[-1] is None and listener.reasons == ["all wrong"] and listener.told[:3] == ["Here", " it", " is."]
+
+
+def test_the_synthesizer_is_told_the_issues(rig):
+    """The issues of a REVISE reach the pack of the next writing."""
+    rig.say(validator=[verdict("REVISE", "name the price"), APPROVE])
+    rig.ask()
+    assert "name the price" in rig.runtime.of("synthesizer")[1].user
+
+
+def test_revisions_are_bounded(rig):
+    """After the last REVISE the turn HALTs with its issues; the first answer stays on the disk."""
+    rig.say(validator=verdict("REVISE", "still no price"))
+    key = rig.ask()
+    halted = rig.halted(key)
+    assert (halted.type, halted.phase) == ("missing_evidence", "validation") and "still no price" in halted.message
+    assert f"REVISE after {MOST_REVISIONS + 1} rounds" in halted.message and halted.call_id and halted.answer_ref
+    assert rig.runtime.calls()["synthesizer"] == MOST_REVISIONS + 1
+    assert rig.section(key, 5) == "Here it is." and rig.section(key, 6) == ""
+
+
+def test_a_rejected_answer_leaves_its_rounds_and_drafts(rig):
+    """validation.json holds every round with the draft it judged; resumed to the end it holds the last run's rounds."""
+    rig.say(validator=verdict("REVISE", "still no price"), synthesizer=["first", "second", "third"])
+    key = rig.ask()
+    kept = json.loads(rig.turn(key).files["validation.json"])
+    assert kept["drafts"] == ["first", "second", "third"] and [r["decision"] for r in kept["rounds"]] == ["REVISE"] * 3
+    assert "validation.json" in rig.halted(key).hint and rig.section(key, 5) == "first"
+    rig.say(validator=APPROVE)
+    rig.run(key)
+    assert [r["decision"] for r in json.loads(rig.turn(key).files["validation.json"])["rounds"]] == ["APPROVE"]
+    assert rig.turn(key).manifest.state == "saved" and rig.app.verify_index() == ()
+
+
+def test_a_failed_validation_halts_and_can_be_resumed(rig):
+    """FAIL is final for the run; resumed, only validation and what follows run."""
+    rig.say(validator=verdict("FAIL", "made up"))
+    key = rig.ask()
+    assert "FAIL after 1 round: made up" in rig.halted(key).message
+    rig.say(validator=APPROVE)
+    rig.runtime.packs.clear()
+    rig.run(key)
+    assert [p.role for p in rig.runtime.packs] == ["validator", "summarizer"] and rig.turn(key).manifest.state == "saved"
+
+
+def test_an_unsure_validation_halts(rig):
+    """Confidence under 0.7 HALTs: MIND has no larger layer."""
+    rig.say(validator=verdict("APPROVE", confidence=0.4))
+    assert rig.halted(rig.ask()).type == "low_confidence"
+
+
+@pytest.mark.parametrize("answer", ["It cost 5 [7].", "No citation at all."])
+def test_an_answer_must_cite_what_it_was_given(rig, answer):
+    """A citation of a document that was not given, or none where there are sources: HALT missing_evidence after the retries."""
+    first = rig.ask()
+    rig.say(retrieval=retrieval(first.number), synthesizer=answer)
+    key = rig.ask()
+    assert rig.halted(key).type == "missing_evidence" and rig.section(key, 5) == ""
+    rig.say(synthesizer=cites_all)
+    rig.run(key)
+    assert rig.turn(key).manifest.state == "saved"
+
+
+def test_a_checked_citation_must_be_one(rig):
+    """The validator may not name labels that do not exist."""
+    rig.say(validator=plain(checked_citations=["9"], issues=[], decision="APPROVE", confidence=0.9))
+    assert rig.halted(rig.ask()).type == "missing_evidence"

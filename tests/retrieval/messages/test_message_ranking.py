@@ -1,0 +1,104 @@
+"""The order of found messages."""
+
+from pandora_dagster.retrieval.messages.document_numbers import document_number
+from pandora_dagster.retrieval.messages.message_ranking import MessageUnit, Signal, TermMatches, rank_messages
+from pandora_dagster.retrieval.messages.search_question import SearchQuestion
+
+
+def _unit(number: int, place: int = 1, *, session: str = "s", **fields: object) -> MessageUnit:
+    return MessageUnit(document_number(number, place), session, **({"length": 5} | fields))  # type: ignore[arg-type]
+
+
+def _order(units: list[MessageUnit], places: dict[str, dict[int, int]], **asked: object) -> list[tuple[int, int]]:
+    fields = {"words": {t: 1.0 for t in places if t[0] not in "@~"}, "prefixes": {}, "dates": tuple(t for t in places if t[0] == "@")}
+    found = rank_messages(SearchQuestion(**(fields | asked)), units, TermMatches(places, dict.fromkeys(places, 1.0)))  # type: ignore[arg-type]
+    return [(s.unit.number, s.unit.doc - document_number(s.unit.number)) for s in found]
+
+
+def test_nothing_matches_nothing_is_ranked() -> None:
+    """Messages are never made up."""
+    assert _order([_unit(1), _unit(2)], {"desk": {}}) == []
+
+
+def test_neighbours_stand_behind_what_matched() -> None:
+    """The next message stands before the previous one: answers follow questions."""
+    assert _order([_unit(n) for n in range(1, 6)], {"desk": {document_number(3, 1): 1}})[:3] == [(3, 1), (4, 1), (2, 1)]
+
+
+def test_a_neighbour_is_one_of_the_same_session() -> None:
+    """What was said before or after in another session is none."""
+    units = [_unit(1, session="a"), _unit(2, session="b"), _unit(3, session="a")]
+    assert set(_order(units, {"desk": {document_number(1, 1): 1}})) == {(1, 1), (3, 1)}
+
+
+def test_the_named_speaker_stands_before_the_other() -> None:
+    """And before that, what they tell of themselves."""
+    units = [
+        _unit(1, session="a", speaker="Ann"),
+        _unit(2, session="b", speaker="Bob"),
+        _unit(3, session="c", speaker="Bob", own_words=True),
+    ]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}, named=("Bob",)) == [(3, 1), (2, 1), (1, 1)]
+
+
+def test_a_question_stands_behind_what_is_told() -> None:
+    """Among equals, a message that asks is less likely to answer."""
+    units = [_unit(1, session="a"), _unit(2, session="b", asks=True)]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}) == [(1, 1), (2, 1)]
+
+
+def test_among_equals_the_newer_stands_first() -> None:
+    """Recency breaks ties."""
+    units = [_unit(1, session="a"), _unit(2, session="b")]
+    assert _order(units, {"desk": {u.doc: 1 for u in units}}) == [(2, 1), (1, 1)]
+
+
+def test_the_date_of_a_turn_holds_for_its_messages() -> None:
+    """A question of a date alone finds them; a message that points to the date itself stands first."""
+    units = [_unit(1, 0, session="a"), _unit(1, 1, session="a"), _unit(2, 1, session="b")]
+    assert _order(units, {"@may": {document_number(1, 0): 1, document_number(2, 1): 1}})[0] == (2, 1)
+    assert set(_order(units, {"@may": {document_number(1, 0): 1}})) == {(1, 0), (1, 1)}
+
+
+def test_messages_answer_to_words_of_their_turns_summary() -> None:
+    """A word that only the summary has leads to the turn's messages."""
+    units = [_unit(1, 0, session="a"), _unit(1, 1, session="a"), _unit(2, 1, session="b")]
+    assert set(_order(units, {"desk": {document_number(1, 0): 1}})) == {(1, 0), (1, 1)}
+
+
+def test_beginnings_of_words_count_a_little() -> None:
+    """Less than the word itself."""
+    units = [_unit(1, session="a"), _unit(2, session="b")]
+    places = {"painter": {document_number(1, 1): 1}, "~paint": {document_number(1, 1): 1, document_number(2, 1): 1}}
+    assert _order(units, places, words={"painter": 1.0}, prefixes={"~paint": "paint"}) == [(1, 1), (2, 1)]
+
+
+def test_what_the_named_speaker_said_is_a_match() -> None:
+    """It stands behind what shares words with the question; what others said is none."""
+    units = [_unit(1, session="a", speaker="Bob"), _unit(2, session="b", speaker="Bob"), _unit(3, session="c", speaker="Ann")]
+    assert _order(units, {"desk": {document_number(1, 1): 1}}, named=("Bob",)) == [(1, 1), (2, 1)]
+    assert _order(units, {"desk": {}}) == []
+
+
+def test_a_question_of_time_prefers_what_tells_a_time() -> None:
+    """And no other question does."""
+    units = [_unit(1, session="a", tells_time=True), _unit(2, session="b")]
+    places = {"desk": {u.doc: 1 for u in units}}
+    assert _order(units, places, asks_when=True) == [(1, 1), (2, 1)]
+    assert _order(units, places) == [(2, 1), (1, 1)]
+
+
+def test_a_further_signal_is_fused_in() -> None:
+    """It finds what shares no word, and is weighed against the others by its weight alone."""
+    units = [_unit(1, session="a"), _unit(2, session="b")]
+    matches = TermMatches({"desk": {units[0].doc: 1}}, {"desk": 1.0})
+    for weight, first in ((0.5, 1), (5.0, 2)):
+        found = rank_messages(SearchQuestion({"desk": 1.0}, {}, ()), units, matches, [Signal(weight, {units[1].doc: 77.0})])
+        assert [s.unit.number for s in found] == [first, 3 - first]
+
+
+def test_what_was_said_on_the_named_day_stands_first() -> None:
+    """All messages of its turns, before what shares all the words."""
+    units = [_unit(1, 0, session="a"), _unit(1, session="a"), _unit(1, 2, session="a"), _unit(5, session="b")]
+    places = {"desk": {document_number(5, 1): 3}, "@2026-10-29": {document_number(1, 0): 1}}
+    assert _order(units, places, dates=(), said=("@2026-10-29",))[-1] == (5, 1)

@@ -1,0 +1,264 @@
+"""What is known before a server is started: its command, the models' sizes, whether all fit."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pandora_dagster.runtime.serving.launch_command import Service, environment, full_command, services
+from pandora_dagster.runtime.serving.machine_inventory import model_folder, model_size, parse_gpus, token_bytes
+from pandora_dagster.runtime.serving.memory_plan import GB, Gpu, ModelSize, memory_plan, static_memory_fraction
+from pandora_dagster.runtime.serving.server_health import parse_active_requests
+from pandora_dagster.runtime.sglang.endpoints import Endpoints, RuntimeFile, chosen_endpoints
+from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
+from pandora_dagster.shipped import shipped_folder
+
+LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
+
+
+def endpoints(servers: dict[str, dict[str, Any]], *, thinking: str = "", embeddings: str | None = None) -> Endpoints:
+    """Servers by name, each `launch` block with what else is said of the server; every layer on the first."""
+    told = {
+        name: {"base_url": f"http://127.0.0.1:{30_000 + n}/v1", "model": name, "context_length": 4_096, **server}
+        for n, (name, server) in enumerate(servers.items())
+    }
+    use = {layer: {"server": next(iter(servers)), "temperature": 0, "thinking": layer == thinking} for layer in LAYERS}
+    preset = {"servers": told, "layers": use, **({"embeddings": embeddings} if embeddings else {})}
+    return chosen_endpoints(RuntimeFile.model_validate({"preset": "p", "presets": {"p": preset}}), source="runtime.yaml")
+
+
+def made(launch: dict[str, Any] | None = None, **server: Any) -> Service:
+    return services(endpoints({"one": {"launch": launch or {}, **server}}), python="/sg/bin/python")[0]
+
+
+def test_the_command() -> None:
+    """The default interpreter, the model's name as its path, and what every call relies on."""
+    assert full_command(made({"memory_fraction": 0.4}, model="Qwen/Qwen3-0.6B"), 0.5) == (
+        *("/sg/bin/python", "-m", "sglang.launch_server", "--model-path=Qwen/Qwen3-0.6B", "--served-model-name=Qwen/Qwen3-0.6B"),
+        *("--host=127.0.0.1", "--port=30000", "--context-length=4096"),
+        *("--uvicorn-access-log-exclude-prefixes", "/health", "/metrics"),
+        *("--enable-cache-report", "--enable-metrics", "--constrained-json-disable-any-whitespace", "--mem-fraction-static=0.500"),
+    )
+
+
+def test_what_a_launch_block_changes() -> None:
+    """A command of one's own, a model's folder, several GPUs, further options."""
+    service = made(
+        {"command": ["env", "X=1", "~/run"], "model_path": "/m", "gpus": [2, 3], "options": ["--tokenizer-mode", "slow", "--n", 2]}
+    )
+    assert service.command[:4] == ("env", "X=1", str(Path("~/run").expanduser()), "--model-path=/m")
+    assert service.command[-5:] == ("--tp-size=2", "--tokenizer-mode", "slow", "--n", "2")
+    assert service.variables == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "2,3"}
+    assert full_command(service, None) == service.command and service.gpus == (2, 3)
+    assert services(endpoints({"one": {"launch": {}}}), python="p", first_gpu=5)[0].gpus == (5,)
+
+
+def test_thinking_and_embeddings() -> None:
+    """A layer that may think has its thoughts held by the server; an embedding server is told what it is."""
+    one = services(endpoints({"one": {"launch": {}}}, thinking="MIND"), python="p")[0]
+    assert one.command[-2:] == ("--enable-strict-thinking", "--reasoning-parser=auto")
+    own = services(endpoints({"one": {"launch": {"options": ["--reasoning-parser=qwen3"]}}}, thinking="MIND"), python="p")[0]
+    assert own.command[-2:] == ("--enable-strict-thinking", "--reasoning-parser=qwen3")
+    both = services(endpoints({"one": {"launch": {}}, "vectors": {"launch": {}}}, embeddings="vectors"), python="p")
+    assert both[1].layers == ("embeddings",) and both[1].command[-1] == "--is-embedding"
+    assert [s.name for s in services(endpoints({"one": {}, "two": {"launch": {}}}), python="p")] == ["two"]
+
+
+def test_the_environment_of_a_server() -> None:
+    """It inherits the machine's, and neither this interpreter's nor anybody's key; the interpreter's folder comes first."""
+    own = {"PATH": "/usr/bin", "HOME": "/h", "HF_TOKEN": "t", "PYTHONPATH": "/x", "PANDORA_ROOT": "/r", "OPENAI_API_KEY": "secret"}
+    assert environment(made(), own) == {"PATH": "/sg/bin:/usr/bin", "HOME": "/h", "HF_TOKEN": "t"}
+
+
+def test_no_credential_of_another_service_reaches_a_server() -> None:
+    """Whatever ends as credentials do, or is one by its name; what only sounds so stays, and so does what a gated model is loaded with."""
+    secrets = (
+        "GITHUB_TOKEN AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN DB_PASSWORD PGPASSWORD MYSQL_PWD CLIENT_SECRET npm_token TOKEN api_key_prod"
+    )
+    secrets += " GOOGLE_APPLICATION_CREDENTIALS SMTP_PASS SSH_PASSPHRASE"
+    kept = "PWD OLDPWD TOKENIZERS_PARALLELISM MAX_TOKENS KEYBOARD HF_HOME HF_TOKEN HUGGING_FACE_HUB_TOKEN CUDA_HOME HTTPS_PROXY LANG"
+    own = dict.fromkeys(f"{secrets} {kept}".split(), "x")
+    assert set(environment(made(), own)) == {"PATH", *kept.split()}
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "another machine": ({"base_url": "http://10.0.0.1:30000/v1", "launch": {}}, "expected this machine and a port"),
+    "no port": ({"base_url": "http://127.0.0.1/v1", "launch": {}}, "expected this machine and a port"),
+    "https": ({"base_url": "https://127.0.0.1:1/v1", "launch": {}}, "expected this machine and a port"),
+    "a key": ({"api_key_env": "MY_KEY", "launch": {}}, "api_key_env: expected none"),
+    "a key on the command line": ({"launch": {"options": ["--api-key=x"]}}, "expected no key here"),
+    "a port twice": ({"launch": {"options": ["--port", "1"]}}, "expected in the server's own fields"),
+    "two ways": ({"launch": {"python": "p", "command": ["c"]}}, "expected one of them"),
+    "a GPU twice": ({"launch": {"gpus": [0, 0]}}, "expected each GPU once"),
+    "all the memory": ({"launch": {"memory_fraction": 1.0}}, "less than 1"),
+    "unknown": ({"launch": {"cool": True}}, "Extra inputs"),
+    "no command": ({"launch": {"command": []}}, "at least 1 item"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_launch_block(case: str) -> None:
+    """Each fault is told; a key is never repeated."""
+    server, said = WRONG[case]
+    with pytest.raises(ValidationError, match=said) as caught:
+        endpoints({"one": server})
+    assert "--api-key=x" not in str(caught.value.errors(include_input=False, include_context=False))
+
+
+def test_servers_that_would_get_in_each_others_way() -> None:
+    """Two servers have two ports and names that can be files."""
+    with pytest.raises(ValidationError, match="port 30000 is that of one"):
+        endpoints({"one": {"launch": {}}, "two": {"launch": {}, "base_url": "http://localhost:30000/v1"}})
+    with pytest.raises(ValidationError, match="named after it"):
+        endpoints({"../one": {"launch": {}}})
+    with pytest.raises(ValidationError, match="a search does not wait"):
+        endpoints({"one": {}, "vectors": {"launch": {"cold": True}}}, embeddings="vectors")
+
+
+CARD = Gpu(0, "Card", 80 * GB, 79 * GB)
+
+
+def planned(*launches: dict[str, Any], gpus: tuple[Gpu, ...] = (CARD,), size: ModelSize | None = None) -> Any:
+    told = services(endpoints({f"s{n}": {"launch": launch} for n, launch in enumerate(launches)}), python="p")
+    return memory_plan(told, {s.name: size or ModelSize(10 * GB, 100_000, "files") for s in told}, gpus)
+
+
+def test_models_that_fit() -> None:
+    """Their shares, weights and room are told: what the weights leave of a share, in tokens."""
+    plan = planned({"memory_fraction": 0.5}, {"memory_fraction": 0.25})
+    assert plan.faults == () and plan.notes == ()
+    assert [row.room for row in plan.rows] == [300_000, 100_000]
+
+
+TOO_MUCH: dict[str, tuple[Any, str]] = {
+    "over one": (
+        planned({"memory_fraction": 0.6}, {"memory_fraction": 0.5}),
+        "s0 0.6 + s1 0.5 = 1.10 of its memory: lower memory_fraction",
+    ),
+    "not said": (planned({"memory_fraction": 0.6}, {}), "s1 would take what is free: give each a memory_fraction"),
+    "weights": (planned({"memory_fraction": 0.1}), "s0: 10.0 GB of weights are over its share: raise memory_fraction"),
+    "context": (planned({"memory_fraction": 0.129}), "s0: its KV cache holds 3,200 tokens, a request 4,096: lower context_length"),
+    "no such GPU": (planned({"gpus": [3]}), "s0: gpus: 3: this machine has 0"),
+    "somebody else": (
+        planned({"memory_fraction": 0.5}, gpus=(Gpu(0, "Card", 80 * GB, 30 * GB),)),
+        "30.0 of 80.0 GB are free, 40.0 are asked for: end what else runs there",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_models_that_do_not_fit(case: str) -> None:
+    """One sentence says what does not fit, and what to do."""
+    plan, said = TOO_MUCH[case]
+    assert len(plan.faults) == 1 and said in plan.faults[0]
+
+
+def test_what_is_not_known_is_said() -> None:
+    """Without a GPU, weights or config nothing is claimed."""
+    assert planned({"memory_fraction": 0.9}, gpus=()).notes == ("no GPU found by nvidia-smi: whether the models fit was not checked",)
+    assert "weights_gb in its launch block" in planned({}, size=ModelSize()).notes[0]
+    told = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=ModelSize(None, 100_000))
+    assert "100.0 GB of weights" in told.faults[0]
+    alone = planned({"weights_gb": 100, "memory_fraction": 0.5}, size=ModelSize())
+    assert "100.0 GB of weights are over its share" in alone.faults[0], "told by their size alone"
+    assert "was not checked" in planned({"memory_fraction": 0.5}, size=ModelSize(GB)).notes[0]
+    assert "leave 0.8 GB" in planned({"memory_fraction": 0.99}, gpus=(Gpu(0, "Card", 80 * GB, 80 * GB),)).notes[0]
+
+
+def test_two_gpus_hold_one_model() -> None:
+    """A model on two GPUs has both shares."""
+    assert planned({"gpus": [0, 1], "memory_fraction": 0.5}, gpus=(CARD, Gpu(1, "Card", 80 * GB, 80 * GB))).rows[0].room == 700_000
+
+
+@pytest.mark.parametrize(
+    ("share", "free", "told"),
+    [(0.5, 80, 0.5), (0.5, 60, 0.6667), (0.25, 20, 0.98), (None, 60, None)],
+    ids=["empty", "shared", "full", "own"],
+)
+def test_the_fraction_that_a_server_is_told(share: float | None, free: int, told: float | None) -> None:
+    """A share of the whole is told as one of what is free at the start, as SGLang takes it."""
+    assert static_memory_fraction(share, Gpu(0, "Card", 80 * GB, free * GB)) == (None if told is None else pytest.approx(told, abs=1e-4))
+
+
+def test_the_shipped_stack_fits_80_gb() -> None:
+    """The five models fit the GPU that the shipped file names, by the sizes that it names and their published shapes."""
+    text = (shipped_folder() / "data" / "runtime.yaml").read_text()
+    file = RuntimeFile.model_validate(_parsed(text) | {"preset": "five-layers"})
+    told = services(chosen_endpoints(file, source="runtime.yaml"), python="p")
+    tokens = {"reflex": 114_688, "mind": 98_304, "voice": 131_072, "eyes": 147_456}
+    plan = memory_plan(
+        told, {name: ModelSize(None, size) for name, size in tokens.items()}, (Gpu(0, "A100", 81_920 * 2**20, 81_000 * 2**20),)
+    )
+    assert plan.faults == () and len(plan.rows) == 5
+    assert [row.service.name for row in plan.rows if row.service.launch.cold] == ["eyes"]
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    from ruamel.yaml import YAML
+
+    return json.loads(json.dumps(YAML(typ="safe").load(text)))
+
+
+def test_nvidia_smi() -> None:
+    """Its lines as they come, and nothing of a GPU that does not tell."""
+    listed = "0, NVIDIA H200, 143771, 143156\n1, NVIDIA GB10, [N/A], [N/A]\n\nFailed to initialize NVML\n2, A, B, 1024, 512\n"
+    assert parse_gpus(listed) == (Gpu(0, "NVIDIA H200", 143_771 * 2**20, 143_156 * 2**20), Gpu(2, "A, B", 2**30, 2**29))
+
+
+QWEN = {"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "hidden_size": 4_096}
+CONFIGS: dict[str, tuple[dict[str, Any], dict[str, int], int | None]] = {
+    "plain": (QWEN, {}, 2 * 36 * 8 * 128 * 2),
+    "inside": ({"text_config": QWEN}, {}, 2 * 36 * 8 * 128 * 2),
+    "no head_dim": ({k: v for k, v in QWEN.items() if k not in ("head_dim", "num_key_value_heads")}, {}, 2 * 36 * 32 * 128 * 2),
+    "eight bits": (QWEN, {"kv_bytes": 1}, 2 * 36 * 8 * 128),
+    "more GPUs than heads": (QWEN, {"gpus": 16}, 2 * 36 * 16 * 128 * 2),
+    "latent": (QWEN | {"kv_lora_rank": 512}, {}, None),
+    "hybrid": (QWEN | {"layer_types": ["full_attention", "linear_attention"]}, {}, None),
+    "nothing": ({}, {}, None),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_what_a_token_takes(case: str) -> None:
+    """Keys and values of every layer, where the config tells them; None where the model keeps something else."""
+    config, told, expected = CONFIGS[case]
+    assert token_bytes(config, **told) == expected
+
+
+def test_a_models_files(tmp_path: Path) -> None:
+    """Weights are what the index names, wherever Hugging Face keeps them; a second copy does not count."""
+    kept = tmp_path / "hub" / "models--org--m"
+    folder = kept / "snapshots" / "abc"
+    folder.mkdir(parents=True)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text("abc")
+    for name, size in (("model-1.safetensors", 700), ("model-2.safetensors", 300), ("consolidated.safetensors", 1_000)):
+        (folder / name).write_bytes(b"x" * size)
+    (folder / "config.json").write_text(json.dumps(QWEN))
+    service, where = made(model="org/m"), {"home": tmp_path, "variables": {"HF_HUB_CACHE": str(tmp_path / "hub")}}
+    assert model_size(service, **where) == ModelSize(1_000, 147_456, str(folder))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "model-1.safetensors", "b": "model-1.safetensors"}})
+    )
+    assert model_size(service, **where).weights == 700
+    assert model_folder("org/m", home=tmp_path, variables={"HF_HOME": str(tmp_path)}) == folder
+    assert model_folder(str(folder), home=tmp_path, variables={}) == folder
+    assert model_size(made(model="org/other"), **where) == ModelSize()
+
+
+def test_requests_in_metrics() -> None:
+    """Running and queued ones together; None where nothing is told."""
+    lines = '# HELP sglang:num_running_reqs x\nsglang:num_running_reqs{a="b"} 2.0\nsglang:num_queue_reqs{a="b"} 3.0\nother 7\n'
+    assert (
+        parse_active_requests(lines) == 5
+        and parse_active_requests("other 7\n") is None
+        and parse_active_requests("sglang:num_queue_reqs x\n") is None
+    )
+
+
+def test_the_shipped_file_is_launched_here() -> None:
+    """As shipped, `pandora serve` has one server to start."""
+    found = services(load_endpoints(shipped_folder() / "data" / "runtime.yaml"), python="p")
+    assert [s.layers for s in found] == [LAYERS]

@@ -1,0 +1,155 @@
+"""How many calls a server is given: the laws of the controller, and that it finds what a server takes, whatever that is."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pandora_dagster.contracts.enums import Priority
+from pandora_dagster.contracts.model_calls import ModelAnswer
+from pandora_dagster.runtime.sglang import admission
+from pandora_dagster.runtime.sglang.concurrency_limit import INITIAL_CAPACITY, MAX_CAPACITY, ConcurrencyLimit, ServerLoad, parse_load
+from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
+from tests.runtime.fake_sglang import FakeSglang
+from tests.runtime.sglang_packs import endpoints, pack, run
+
+BOUNDS = st.none() | st.integers(1, 64)
+LOADS = st.builds(ServerLoad, st.integers(0, 300), st.integers(0, 300))
+EVENTS = st.lists(
+    st.one_of(st.tuples(st.just("answered"), st.integers(1, 300)), st.tuples(st.just("refused"), st.integers(1, 300)), LOADS), max_size=80
+)
+
+
+@given(bound=BOUNDS, events=EVENTS)
+def test_places_stay_within_their_bounds(bound: int | None, events: list[tuple[str, int] | ServerLoad]) -> None:
+    """Whatever happens: at least one place, never more than the bound, unseen no more than what is safe; no reserve beyond the bound."""
+    known, looked = ConcurrencyLimit.initial(bound), False
+    for begun, event in enumerate(events, 1):
+        if isinstance(event, ServerLoad):
+            known, looked = known.after_load(event, known.capacity), True
+        elif event[0] == "answered":
+            known = known.after_answer(event[1])
+        else:
+            known = known.after_refusal(begun, begun, event[1])
+        assert 1 <= known.capacity <= (bound or MAX_CAPACITY)
+        assert 0 <= known.reserve <= (bound or MAX_CAPACITY) - known.capacity
+        assert looked or known.capacity <= (bound or INITIAL_CAPACITY)
+
+
+@given(load=LOADS, in_use=st.integers(0, 300), limit=st.integers(1, 256))
+def test_a_look_never_gives_more_places(load: ServerLoad, in_use: int, limit: int) -> None:
+    """It takes back what waits in vain, and bounds what answers may add: nothing where the queue is long enough, else as many again."""
+    known = ConcurrencyLimit(256, 16, limit).after_load(load, in_use)
+    grown = known
+    for _ in range(600):
+        grown = grown.after_answer(grown.capacity)
+    assert known.limit <= limit and known.upto <= 256
+    if load.queued >= load.target_queue_length:
+        assert grown == known
+    else:
+        assert known.limit == limit and grown.capacity in (limit, min(256, 2 * limit))
+
+
+@given(in_use=st.integers(0, 300), limit=st.floats(1, 256))
+def test_places_that_nobody_uses_do_not_grow(in_use: int, limit: float) -> None:
+    """Only a call answered while all places were in use says that one more might be taken."""
+    known = ConcurrencyLimit(256, 256, limit)
+    grown = known.after_answer(in_use)
+    assert grown.limit == limit if in_use < int(limit) else limit <= grown.limit <= limit + 1
+
+
+@settings(max_examples=60)
+@given(takes=st.integers(1, 200), others=st.integers(0, 20))
+def test_it_finds_what_a_server_takes(takes: int, others: int) -> None:
+    """A server that works on `takes` requests, some of them other people's: it is soon full, and little waits in its queue."""
+    known = ConcurrencyLimit.initial(None)
+    others = min(others, takes - 1)
+    seen: list[ServerLoad] = []
+    for _ in range(60):  # rounds: everything under way is answered once, then somebody looks
+        for _ in range(known.capacity):
+            known = known.after_answer(known.capacity)
+        there = known.capacity + others
+        seen.append(ServerLoad(min(takes, there), max(0, there - takes)))
+        known = known.after_load(seen[-1], known.capacity)
+    last = seen[-5:]
+    assert all(load.running == takes for load in last), (known, last)
+    assert max(load.queued for load in last) <= 2 * max(load.target_queue_length for load in last) + 1
+
+
+def test_a_server_that_takes_fewer_later_gets_fewer() -> None:
+    """The cache of a server fills up: what it can no longer work on at once is taken back within one look, and given again bit by bit."""
+    known = ConcurrencyLimit(256, 64, 64.0, full=True)
+    known = known.after_load(ServerLoad(20, 44), 64)
+    assert 20 <= known.capacity <= 24
+    for _ in range(12):
+        known = known.after_load(ServerLoad(known.capacity, 0), known.capacity)
+        for _ in range(known.capacity):
+            known = known.after_answer(known.capacity)
+    assert known.capacity > 28
+
+
+PAGE = b"""\
+# TYPE sglang:num_running_reqs gauge
+sglang:num_running_reqs{dp_rank="0",model_name="tiny",priority=""} 12.0
+sglang:num_running_reqs{dp_rank="0",model_name="tiny",priority="2"} 5.0
+sglang:num_running_reqs{dp_rank="1",model_name="tiny",priority=""} 3.0
+sglang:num_running_reqs_offline_batch{model_name="tiny"} 99.0
+sglang:num_queue_reqs{model_name="tiny"} 2.0
+"""
+
+
+def test_calls_that_do_not_arrive_ask_for_no_more() -> None:
+    """Forty places, ten requests at the server and none in its queue: what is slow is on this side, and stays as it is."""
+    known = ConcurrencyLimit(256, 80, 40.0).after_load(ServerLoad(10, 0), 40)
+    assert known.upto == 40 and known.after_answer(40) == known
+
+
+def test_the_page_of_a_server_is_read() -> None:
+    """Ranks are added up; what a priority has of the total is not added to it; other figures are left alone."""
+    assert parse_load(PAGE) == ServerLoad(15, 2)
+
+
+@pytest.mark.parametrize("page", [b"", b'{"sglang:num_running_reqs": 0}', b"sglang:num_running_reqs{} 4\n", PAGE.replace(b"12.0", b"nan")])
+def test_a_page_that_does_not_tell_both_tells_nothing(page: bytes) -> None:
+    """A gateway's page, metrics that are off, half a page, a figure that is none."""
+    assert parse_load(page) is None
+
+
+def test_a_server_is_kept_full_and_never_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server for 30 at once that queues without end: places grow from 16 until it is full, no further, and nothing is refused."""
+    monkeypatch.setattr(admission, "_LOOK_EVERY_S", 0.03)
+    server = FakeSglang(max_running=30, max_queued=10_000, takes_s=0.4)
+
+    async def work() -> tuple[int, list[ModelAnswer]]:
+        async with server:
+            runtime = SglangRuntime(endpoints(server.base_url), keys={})
+            try:
+                calls = (runtime.complete(pack(call_id=f"call-{n:03}", priority=Priority.BATCH), timeout_s=9) for n in range(500))
+                answers = await asyncio.gather(*calls)
+                return runtime.max_concurrent_calls(), answers
+            finally:
+                await runtime.aclose()
+
+    places, answers = run(work)
+    assert len(answers) == 500 and server.most_running == 30
+    assert 30 <= places <= 44
+
+
+def test_a_persons_call_waits_for_no_night_call_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All places are the night's, and each of its calls takes long: a live one goes at once into the places that are kept beside them."""
+    server = FakeSglang(max_running=64, takes_s=0.4)
+
+    async def work() -> ModelAnswer:
+        async with server:
+            runtime = SglangRuntime(endpoints(server.base_url), keys={})
+            try:
+                night = [asyncio.ensure_future(runtime.complete(pack(priority=Priority.BATCH), timeout_s=9)) for _ in range(40)]
+                await asyncio.sleep(0.1)
+                live = await runtime.complete(pack(call_id="live"), timeout_s=9)
+                await asyncio.gather(*night)
+                return live
+            finally:
+                await runtime.aclose()
+
+    assert run(work).queued_ms < 100

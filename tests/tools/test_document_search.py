@@ -1,0 +1,104 @@
+"""`doc.search`: earlier turns by words, whole pieces within a budget, each under its source."""
+
+import asyncio
+import json
+
+import pytest
+
+from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.gather.retrieval_scope import SESSION_POOL
+from pandora_dagster.phases.steps.profile_consent import give_consent, withdraw_consent
+from pandora_dagster.settings import load_settings
+from pandora_dagster.tools.document_search import BUDGET_TOKENS, MOST_TURNS
+from tests.phases.rig import open_rig
+
+
+@pytest.fixture
+def rig(tmp_path):
+    """A house in a folder of its own."""
+    made = open_rig(tmp_path / "store")
+    yield made
+    made.app.close()
+
+
+def search(rig, query, *, user="anna", before=99):
+    tool = rig.app.dependencies.tools["doc.search"]
+    return asyncio.run(tool.run({"query": query}, user=user_id(user), turn=TurnKey(user_id(user), before)))
+
+
+def test_the_best_pieces_come_with_their_sources(rig):
+    """Each piece names its turn and day; the raw bundle holds the same text."""
+    rig.say(synthesizer="The walnut desk costs 300.")
+    key = rig.ask("which desk?")
+    found = search(rig, "walnut desk")
+    assert found.ok and "The walnut desk costs 300." in found.text and found.text.startswith("[source 1] Turn 1 (")
+    assert [(s.turn_id, s.path, s.label) for s in found.sources] == [(key.turn_id, "turns/turn_000001/context.md", "")]
+    assert json.loads(found.raw)[0]["turn_id"] == key.turn_id
+
+
+def test_nothing_found_is_no_error(rig):
+    """An empty text and no sources."""
+    found = search(rig, "zeppelin")
+    assert (found.ok, found.text, found.sources) == (True, "", ())
+
+
+def test_only_the_persons_own_earlier_turns_are_searched(rig):
+    """Neither another person's turns, nor this turn, nor later ones."""
+    rig.ask("the walnut desk", user="ben")
+    rig.ask("the walnut desk")
+    assert search(rig, "walnut", user="carla").sources == () and search(rig, "walnut", before=1).sources == ()
+    assert {s.turn_id for s in search(rig, "walnut").sources} == {"turn_000001"}
+
+
+def test_the_result_stays_within_its_budget(rig):
+    """At most three turns, whole pieces, and what was left out is named in the raw bundle."""
+    for n in range(MOST_TURNS + 2):
+        rig.ask("\n\n".join(f"walnut paragraph {n} {m} " + "and so on " * 30 for m in range(4)))
+    found = search(rig, "walnut paragraph")
+    assert 0 < len(found.sources) <= MOST_TURNS
+    assert rig.app.dependencies.counter.count(found.text) <= BUDGET_TOKENS + 20 * MOST_TURNS
+    assert any(entry["left_out"] for entry in json.loads(found.raw))
+
+
+@pytest.fixture
+def mediation(tmp_path, monkeypatch):
+    """A house that mediates: sessions tell each other nothing without consent."""
+    monkeypatch.setattr("tests.phases.rig.load_settings", lambda given: load_settings(given | {"PANDORA_POLICY": "mediation"}))
+    made = open_rig(tmp_path / "store")
+    yield made
+    made.app.close()
+
+
+def test_a_mediation_searches_other_sessions_only_with_consent(mediation):
+    """What another session heard stays there until the person consents, and again once they withdraw."""
+    other = mediation.ask("the walnut desk is cracked", session="s1")
+    own = mediation.ask("the walnut desk is sold", session="s2")
+    here = mediation.start("which desk?", session="s2")
+
+    def found():
+        return {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources}
+
+    assert found() == {own.turn_id}
+    give_consent(mediation.app.dependencies, user_id("anna"))
+    assert found() == {own.turn_id, other.turn_id}
+    withdraw_consent(mediation.app.dependencies, user_id("anna"))
+    assert found() == {own.turn_id}
+
+
+def test_better_matches_of_other_sessions_do_not_crowd_out_the_own_session(mediation):
+    """The own session's turn is found behind more other ones than one search gives."""
+    own = mediation.ask("a desk by the window, with the drawers that we spoke of", session="s2")
+    for _ in range(MOST_TURNS + 2):
+        mediation.ask("walnut desk", session="s1")
+    here = mediation.start("which desk?", session="s2")
+    assert SESSION_POOL > MOST_TURNS + 2
+    assert {s.turn_id for s in search(mediation, "walnut desk", before=here.number).sources} == {own.turn_id}
+
+
+def test_a_damaged_turn_is_named(rig):
+    """A found turn whose document was changed is an error that names it, never silently left out."""
+    key = rig.ask("the walnut desk")
+    (rig.app.folder(key) / "context.md").write_text("changed")
+    with pytest.raises(DocumentError, match="turn_000001"):
+        search(rig, "walnut")

@@ -149,13 +149,13 @@ import asyncio, sys
 from pandora_dagster.archive.user_digests import digest_users
 from pandora_dagster.archive.session_narratives import summarise_sessions
 from pandora_dagster.settings import load_settings
-from pandora_dagster.app import open_house, open_levels
-house = open_house(load_settings({"PANDORA_ROOT": sys.argv[1]}))
-desk = open_levels(house)
+from pandora_dagster.app import open_app, open_levels
+app = open_app(load_settings({"PANDORA_ROOT": sys.argv[1]}))
+ctx = open_levels(app)
 for work in (summarise_sessions, digest_users):
-    report = asyncio.run(work(desk))
+    report = asyncio.run(work(ctx))
     assert not report.failed and not report.stopped, report
-house.close()
+app.close()
 """
     root = str(app.settings.root)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -57,8 +57,8 @@ def test_commands_that_read_can_speak_json(name: str) -> None:
 def test_start_up_imports_nothing_heavy() -> None:
     """`pandora --help` imports neither Dagster, nor the model client, nor DuckDB."""
     code = (
-        "import sys\nfrom pandora_dagster.cli.program import app\n"
-        "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
+        "import sys\nfrom pandora_dagster.cli.program import command_line\n"
+        "try:\n    command_line(['--help'])\nexcept SystemExit:\n    pass\n"
         "print(sorted({'dagster', 'openai', 'duckdb', 'pydantic', 'tiktoken'} & set(sys.modules)), file=sys.stderr)"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)

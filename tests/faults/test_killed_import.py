@@ -13,9 +13,9 @@ DYING = """
 import os, sys
 from pathlib import Path
 from pandora_dagster.settings import load_settings
-from pandora_dagster.app import open_house
-house = open_house(load_settings({"PANDORA_ROOT": os.environ["PANDORA_ROOT"]}))
-house.import_conversations(Path(sys.argv[1]).read_bytes().splitlines()[:1], where="f")
+from pandora_dagster.app import open_app
+app = open_app(load_settings({"PANDORA_ROOT": os.environ["PANDORA_ROOT"]}))
+app.import_conversations(Path(sys.argv[1]).read_bytes().splitlines()[:1], where="f")
 os._exit(9)
 """
 

@@ -22,10 +22,10 @@ ASK = """
 import os, sys
 from pandora_dagster.defs.turn.turn_run import run_turn
 from pandora_dagster.settings import load_settings
-from pandora_dagster.app import open_house
-house = open_house(load_settings(os.environ))
-outcome = run_turn(house, house.start("The oak chair cost 240 dollars.", user="ann", session="s1", mode="chat"))
-house.close()
+from pandora_dagster.app import open_app
+app = open_app(load_settings(os.environ))
+outcome = run_turn(app, app.start("The oak chair cost 240 dollars.", user="ann", session="s1", mode="chat"))
+app.close()
 sys.exit(0 if outcome.success else 1)
 """
 LAUNCH = """

@@ -171,7 +171,7 @@ def test_no_more_turns_run_than_there_is_capacity_for(night: Night, places: int,
 
 def test_nothing_begins_while_no_server_is_there(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
     """With no place anywhere a batch waits; it goes on when there is one."""
-    monkeypatch.setattr("pandora_dagster.transfer.query_batch._LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("pandora_dagster.transfer.query_batch._RETRY_S", 0.01)
     night.capacity.later = [0] * 20
     rows, _ = night.run(night.open(*asks(2)))
     assert all(row.state == TurnState.SAVED for row in rows) and night.capacity.asked > 20

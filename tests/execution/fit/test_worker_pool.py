@@ -94,14 +94,14 @@ def test_they_end_with_the_process_that_asked(tmp_path, texts):
 import asyncio, time
 from pathlib import Path
 from pandora_dagster.contracts.enums import ContentType
-from pandora_dagster.execution.fit.worker_pool import Apart
-from pandora_dagster.execution.fit.compression_contract import Contract
+from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool
+from pandora_dagster.execution.fit.compression_contract import CompressionContract
 from pandora_dagster.documents.tokens import TokenCounter
 
 if __name__ == "__main__":
     text = "\\n\\n".join({LINES!r}.replace("Offer", f"Offer {{n}}.") for n in range({texts}))
-    contract = Contract(text, 600 * {texts}, ContentType.GENERIC, TokenCounter(Path({str(VOCABULARY)!r})))
-    apart = Apart(1, contract.counter, print)
+    contract = CompressionContract(text, 600 * {texts}, ContentType.GENERIC, TokenCounter(Path({str(VOCABULARY)!r})))
+    apart = CompressionWorkerPool(1, contract.counter, print)
     asyncio.run(apart(contract, 2000 * {texts}))
     print("made", flush=True)
     time.sleep(100)

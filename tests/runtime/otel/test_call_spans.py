@@ -160,8 +160,9 @@ def test_spans_reach_a_collector_before_the_process_ends(collector: tuple[str, l
     """Sent in the background, and what is left at the end of the process."""
     address, got = collector
     code = (
-        "import sys; from pandora_dagster.contracts.model_calls import CallRecord; from pandora_dagster.runtime.otel.call_spans import exported\n"
-        "exported().call(CallRecord.model_validate_json(sys.stdin.read()))"
+        "import sys; from pandora_dagster.contracts.model_calls import CallRecord\n"
+        "from pandora_dagster.runtime.otel.call_spans import exporting_spans\n"
+        "exporting_spans().call(CallRecord.model_validate_json(sys.stdin.read()))"
     )
     _process(code, {"OTEL_EXPORTER_OTLP_ENDPOINT": address}, RECORD.model_dump_json())
     ((path, body),) = got
@@ -171,8 +172,8 @@ def test_spans_reach_a_collector_before_the_process_ends(collector: tuple[str, l
 def test_it_costs_nothing_where_it_is_off(tmp_path: Path) -> None:
     """An open house without a configured exporter has not imported the package."""
     code = (
-        "import sys; from pandora_dagster.settings import load_settings; from pandora_dagster.app import open_house\n"
-        f"open_house(load_settings({json.dumps({'PANDORA_ROOT': str(tmp_path)})})).close(); sys.exit('opentelemetry.sdk' in sys.modules)"
+        "import sys; from pandora_dagster.settings import load_settings; from pandora_dagster.app import open_app\n"
+        f"open_app(load_settings({json.dumps({'PANDORA_ROOT': str(tmp_path)})})).close(); sys.exit('opentelemetry.sdk' in sys.modules)"
     )
     _process(code, {}, "")
 

@@ -110,9 +110,9 @@ def test_a_forked_process_has_instances_of_its_own(file):
     script = f"""
 import os, sys
 from pathlib import Path
-from pandora_dagster.stores.disk.duckdb_file import attached
+from pandora_dagster.stores.disk.duckdb_file import attached_connection
 def added(n):
-    with attached(Path({str(file)!r}), read_only=False) as db:
+    with attached_connection(Path({str(file)!r}), read_only=False) as db:
         db.execute("INSERT INTO numbers SELECT ? FROM range(100000) t(i) WHERE i = 5", [n])
 added(2)
 if (child := os.fork()) == 0:

@@ -136,9 +136,9 @@ def test_a_file_size_limit_of_the_kernel_is_a_clear_error(tmp_path):
     """A real EFBIG from the kernel leaves the old file and no temporary one."""
     write_atomic(tmp_path / "page.md", b"old")
     code = (
-        "import resource, sys, pathlib; from pandora_dagster.stores.disk.files import write_whole\n"
+        "import resource, sys, pathlib; from pandora_dagster.stores.disk.files import write_atomic\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "try: write_whole(pathlib.Path(sys.argv[1]), b'x' * 5000)\n"
+        "try: write_atomic(pathlib.Path(sys.argv[1]), b'x' * 5000)\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     done = in_child(code, str(tmp_path / "page.md"))
@@ -155,9 +155,9 @@ def test_a_root_without_permission_is_a_clear_error(tmp_path):
         if os.geteuid() == 0 and folder.stat().st_uid == 0 and folder.name.startswith(("pytest", "test_")):
             folder.chmod(0o755)
     code = (
-        "import os, sys, pathlib; from pandora_dagster.stores.disk.files import write_whole\n"
+        "import os, sys, pathlib; from pandora_dagster.stores.disk.files import write_atomic\n"
         "if os.geteuid() == 0: os.seteuid(65534)\n"
-        "try: write_whole(pathlib.Path(sys.argv[1]), b'x')\n"
+        "try: write_atomic(pathlib.Path(sys.argv[1]), b'x')\n"
         "except Exception as error: print(type(error).__name__, error, error.hint)\n"
     )
     done = in_child(code, str(locked / "users" / "anna" / "x.md"))

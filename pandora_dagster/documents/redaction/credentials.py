@@ -25,14 +25,14 @@ _FOREIGN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wa
 _FOREIGN_HINTS = ("pass", "kennwort", "contrase", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
 _CLAUSE_END = r"(?=[\"'”.!?,;)\\]*(?:$|\n|[\"'”.!?,;)\\]\s|[\"'”\\]|[ \t]+(?:and|but|or|for|so|please|if|when|thanks?|und|y|et|e)\b))"
 """Where a word that stands alone ends: what is said of a password goes on ("gone since 2019"), a password does not."""
-_PASSWORD_SENTENCE = (
+_SENTENCE_AFTER_LABEL = (
     r"(?!(?:strict|strong|weak|wrong|right|correct|incorrect|valid|invalid|secure|insecure|unsafe|secret|private|public|short|empty|blank"
     r"|mandatory|optional|necessary|known|unknown|never|always|still|already|there|below|above|simple|complex|enough|important|different"
     r"|reset|stolen|broken|chosen|taken|given|found|sensitive|unique|ready|being|kept|again|likely|string|bytes|boolean|integer|undefined|false|hidden|first|please|today|yours"
     r"|[a-z]+(?:ed|ing|able|ible|ten|wn|less|ful|ly))\b)"
 )
 """What sentences, forms and schemas say of a password; participles and adjectives by their endings."""
-_PLAIN_WORD = rf"{_PASSWORD_SENTENCE}[^\W\d_]{{5,40}}{_CLAUSE_END}"
+_PLAIN_WORD = rf"{_SENTENCE_AFTER_LABEL}[^\W\d_]{{5,40}}{_CLAUSE_END}"
 _WITH_DIGIT = r"(?=\S{0,80}[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{3,}[^\s,;\"'\\.]"
 _BETWEEN = r"(?: (?:for|of|to) [\w .\-]{1,40}?)?"
 _RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CommonOptions:
+class StoreOptions:
     """What the common options say; empty where they are not given."""
 
     root: str = ""
@@ -28,7 +28,7 @@ def settings_of(context: typer.Context, *, embedded: bool = False, runtime: str 
     """
     from pandora_dagster.settings import load_settings
 
-    given: CommonOptions = context.obj or CommonOptions()
+    given: StoreOptions = context.obj or StoreOptions()
     over = {"PANDORA_ROOT": given.root, "PANDORA_RUNTIME": runtime or given.runtime or ("extractive" if embedded else "")}
     return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import CommonOptions
+from pandora_dagster.cli.app_context import StoreOptions
 from pandora_dagster.cli.archive import archive_commands, digest_commands, prune_commands
 from pandora_dagster.cli.ask import batch_commands, intervention_commands, search_commands, turn_commands
 from pandora_dagster.cli.documents import compression_commands, lineage_commands, memory_commands, source_commands, transfer_commands
@@ -69,7 +69,7 @@ def common(
     runtime: Annotated[str, typer.Option("--runtime", help="extractive, sglang or sglang-offline; default PANDORA_RUNTIME.")] = "",
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
-    context.obj = CommonOptions(root, runtime)
+    context.obj = StoreOptions(root, runtime)
 
 
 def run() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import CommonOptions, app_of, settings_of
+from pandora_dagster.cli.app_context import StoreOptions, app_of, settings_of
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note, print_table
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _next_commands(turn: str) -> tuple[str, ...]:
 
 def _program(context: typer.Context) -> str:
     """How this program is called from here: by its name where the shell finds it, else by its path; over the same store."""
-    given: CommonOptions = context.obj or CommonOptions()
+    given: StoreOptions = context.obj or StoreOptions()
     called = Path(sys.argv[0])
     name = "pandora" if which("pandora") or called.name != "pandora" else os.path.relpath(called)
     return f"{name} --root {quote(given.root)}" if given.root else name

@@ -38,7 +38,7 @@ def restore_facts(body: str, facts: Iterable[Fact], source: str, target: int, co
     origin = Origin(redact(source))
     facts = list(facts)
     asked = [fact.text.strip("\n") for fact in facts if fact.kind is FactKind.QUERY]
-    made = _Restored(body, origin)
+    made = _Restoration(body, origin)
     best = body
     for question in asked:
         if counter.count(whole := f"{question}\n\n{best}".strip("\n")) <= target:
@@ -65,7 +65,7 @@ def _answering(fact: Fact, body: str, origin: "Origin") -> list[tuple[str, int]]
     return [(text, place) for text, place in origin.answers(origin.place(fact)) if not origin.is_said(text, body)]
 
 
-class _Restored:
+class _Restoration:
     """A body with lines put in; `undo` takes back what was added last."""
 
     def __init__(self, body: str, origin: Origin) -> None:

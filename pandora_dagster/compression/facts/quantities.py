@@ -63,7 +63,7 @@ _SPANS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _CountedThing:
     """A number with the stems of what may be counted by it, nearest first; `written` is the number as it stands, `text` all from it to
     the nearest."""
 
@@ -128,7 +128,7 @@ class Counts:
             if span not in self.spans and ((span[1], span[0]) in self.spans or any(end in ends for end in enumerate(span))):
                 yield written
 
-    def _is_other(self, counted: _Counted) -> bool:
+    def _is_other(self, counted: _CountedThing) -> bool:
         if counted.written[0].isdigit() or counted.written in _VAGUE or not counted.nouns:
             return False
         if not counted.is_ordinal and (length := _length(counted.number, counted.nouns[0])):
@@ -145,13 +145,13 @@ def _length(number: str, noun: str) -> tuple[str, float] | None:
     return ("months", amount * _MONTHS[noun]) if noun in _MONTHS else None
 
 
-def _read(text: str, stops: str) -> Iterator[_Counted]:
+def _read(text: str, stops: str) -> Iterator[_CountedThing]:
     for found in _NUMBERED.finditer(text):
         written = found.group().lower()
         if read := _number(written):
             nouns = list(_nouns(islice(_TOKEN.finditer(text, found.end()), _REACH), stops))
             end = nouns[0].end() if nouns else found.end()
-            yield _Counted(*read, tuple(stem(n.group().lower()) for n in nouns), written, text[found.start() : end])
+            yield _CountedThing(*read, tuple(stem(n.group().lower()) for n in nouns), written, text[found.start() : end])
 
 
 def _number(token: str) -> tuple[str, bool] | None:

@@ -10,10 +10,10 @@ from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.extractive.output_budget import Draft, written
 from pandora_dagster.runtime.extractive.roles.context_synthesis import gather
 from pandora_dagster.runtime.extractive.roles.conversation_summarizer import summarize_conversation
-from pandora_dagster.runtime.extractive.roles.fact_keeper import keep_facts, keep_profile
 from pandora_dagster.runtime.extractive.roles.header_retrieval import retrieve
 from pandora_dagster.runtime.extractive.roles.level_summarizers import build_digest, summarize_session
 from pandora_dagster.runtime.extractive.roles.query_analyzer import analyse, reflect
+from pandora_dagster.runtime.extractive.roles.session_fact_extraction import keep_facts, keep_profile
 from pandora_dagster.runtime.extractive.roles.synthesizer import answer
 from pandora_dagster.runtime.extractive.roles.text_shortener import shorten
 from pandora_dagster.runtime.extractive.roles.tool_planner import coordinate, plan, step

@@ -30,7 +30,7 @@ class _Completion(BaseModel):
     usage: object = None
 
 
-class _Cached(BaseModel):
+class _CachedTokens(BaseModel):
     model_config = _WIRE
     cached_tokens: int | None = Field(None, ge=0)
 
@@ -39,7 +39,7 @@ class _Usage(BaseModel):
     model_config = _WIRE
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(0, ge=0)
-    prompt_tokens_details: _Cached | None = None
+    prompt_tokens_details: _CachedTokens | None = None
 
 
 class _TokenCount(BaseModel):

@@ -52,7 +52,7 @@ class _Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class _Noted:
+class _NoteItem:
     """A span of a note."""
 
     name: str
@@ -107,7 +107,7 @@ def gather(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Statement:
     """A text with the turn in which it was said; `label` as its header gives it."""
 
     turn: int
@@ -126,7 +126,7 @@ def _facts(turns: str, ledger: str, asked: Question, labels: Labels) -> tuple[li
     """
     heads = list(_TURN.finditer(turns))
     texts = [(h, turns[h.end() : n]) for h, n in zip(heads, [*(h.start() for h in heads[1:]), len(turns)][: len(heads)], strict=True)]
-    known = [_Said(f.turn, f.date, f.name, f.text, f.current, own=True) for f in read_shown_lines(ledger)]
+    known = [_Statement(f.turn, f.date, f.name, f.text, f.current, own=True) for f in read_shown_lines(ledger)]
     told = _told_in([_said(h, text) for h, text in texts if not h.group(3)], known, asked, labels)
     told = told or _told_in([_said(h, text) for h, text in texts if h.group(3)], [], asked, labels)
     if _ADVICE.search(asked.text):
@@ -134,7 +134,7 @@ def _facts(turns: str, ledger: str, asked: Question, labels: Labels) -> tuple[li
     return told, [said.text for said in known if not said.current]
 
 
-def _limits(known: list[_Said], asked: Question, labels: Labels) -> list[_Fact]:
+def _limits(known: list[_Statement], asked: Question, labels: Labels) -> list[_Fact]:
     """The known facts that bind whatever is advised: `I never eat fish` shares no word with `suggest a dinner`."""
     reader, found = SpanReader(labels, asked), list[_Fact]()
     for said in known:
@@ -143,11 +143,11 @@ def _limits(known: list[_Said], asked: Question, labels: Labels) -> list[_Fact]:
     return found
 
 
-def _said(head: re.Match[str], text: str) -> _Said:
-    return _Said(int(head.group(1)), head.group(2) or "", head.group(4) or "", text)
+def _said(head: re.Match[str], text: str) -> _Statement:
+    return _Statement(int(head.group(1)), head.group(2) or "", head.group(4) or "", text)
 
 
-def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: Labels) -> list[_Fact]:
+def _told_in(texts: list[_Statement], known: list[_Statement], asked: Question, labels: Labels) -> list[_Fact]:
     """What was said in turns, and the known facts that none of these tells."""
     reader, spans = SpanReader(labels, asked), list[tuple[int, str, Span]]()
     before = 0
@@ -165,7 +165,7 @@ def _told_in(texts: list[_Said], known: list[_Said], asked: Question, labels: La
     return [_Fact(*where[id(span)], score, span) for score, span in ranked]
 
 
-def _dated(facts: list[_Fact], noted: list[_Noted], over: list[str]) -> tuple[list[_Fact], list[_Noted]]:
+def _dated(facts: list[_Fact], noted: list[_NoteItem], over: list[str]) -> tuple[list[_Fact], list[_NoteItem]]:
     """Facts of turns and spans of notes, those marked that no longer hold: what the ledger says so of (`over`), and what a person
     said and contradicted or corrected later, in a turn or in a note that bears a date."""
     every = [*((f.turn, f.span) for f in facts), *((None, n.span) for n in noted)]
@@ -229,21 +229,21 @@ def _lines(passages: list[list[_Fact]]) -> list[str]:
     return [quote([f.span for f in passage]) for passage in passages]
 
 
-def _noted(document: str, asked: Question, labels: Labels) -> list[_Noted]:
+def _noted(document: str, asked: Question, labels: Labels) -> list[_NoteItem]:
     """The best spans of each note; a note that shares no word with the query is left out."""
     heads = list(_NOTE.finditer(document))
     ends = [*(h.start() for h in heads[1:]), len(document)][: len(heads)]
-    found: list[_Noted] = []
+    found: list[_NoteItem] = []
     for head, end in zip(heads, ends, strict=True):
         spans = SpanReader(labels, asked).read(document[head.end() : end], label=head.group(3), quoted=True, date=head.group(2) or "")
         ranked = rank(spans, asked)
         if not ranked and shared(asked.text, head.group(1).rpartition("/")[2]):
             ranked = [(0.1, s) for s in spans if s.kind != "code"]
-        found += [_Noted(head.group(1), replace(span, own=True)) for _, span in ranked[:_MOST_NOTE_SPANS]]
+        found += [_NoteItem(head.group(1), replace(span, own=True)) for _, span in ranked[:_MOST_NOTE_SPANS]]
     return found
 
 
-def _knowledge(noted: list[_Noted]) -> tuple[Knowledge, ...]:
+def _knowledge(noted: list[_NoteItem]) -> tuple[Knowledge, ...]:
     """What each note says, under its day where it has one; what no longer holds stands apart from what does."""
     told: dict[tuple[str, str], list[Span]] = {}
     for note in sorted(noted, key=lambda n: n.span.date.endswith(OVER)):

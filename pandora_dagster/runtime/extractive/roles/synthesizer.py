@@ -84,20 +84,20 @@ def answer(pack: PromptPack, counter: TokenMeasure) -> Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Finding:
     """The spans of an answer, best first; `opening` says what of the question none of them tells."""
 
     spans: list[Span]
     opening: str = ""
 
 
-def _aged(found: _Found, told: Mapping[str, str]) -> _Found:
+def _aged(found: _Finding, told: Mapping[str, str]) -> _Finding:
     """Each span with its source's age where section 2 tells of one; what has expired comes last."""
     spans = [replace(s, date=s.date or told.get(s.label or "", "")) for s in found.spans]
     return replace(found, spans=sorted(spans, key=lambda s: s.date.endswith(OVER) or is_expired(s.date)))
 
 
-def _said(found: _Found, most: int, marks: Sequence[str]) -> str:
+def _said(found: _Finding, most: int, marks: Sequence[str]) -> str:
     listed = _listed(passages(found.spans[:most])) if most else ""
     if not found.opening:
         return listed
@@ -121,7 +121,7 @@ def _marks(labels: Labels, most: int) -> tuple[str, ...]:
     return tuple(f"[{s.label}]" for s in labels.sources[:most])
 
 
-def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> _Found:
+def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: Labels) -> _Finding:
     """What tells of the very thing that is asked. Where nothing does, that is said, and then what comes nearest; a deed of the
     person that nothing tells has only other deeds near it."""
     spans = [
@@ -130,17 +130,17 @@ def _found(pack: PromptPack, asked: Question, context: ContextDocument, labels: 
         if (s.label or not labels.sources) and (s.kind == "code" or not cited_labels(s.text))
     ]
     if pack.mode == "code":
-        return _Found(choose(rank(spans, asked), words=_CODE_WORDS))
+        return _Finding(choose(rank(spans, asked), words=_CODE_WORDS))
     spans = [s for s in spans if s.kind != "code"] or spans
     about = aboutness(replace(asked, text=strip_days(asked.text)) if asked.days else asked, spans)
     if undone(asked, spans):
         told = ", ".join(f'"{line}"' for line in sentences(asked.text) if line.endswith("?"))
         opening = f"{TEMPLATES['nothing_told']} {told}" if told else TEMPLATES["nothing_found"]
-        return _Found(_best(own_deeds(spans), asked), opening)
+        return _Finding(_best(own_deeds(spans), asked), opening)
     if about.unmet:
         named = ", ".join(dict.fromkeys(f'"{thing.words}"' for thing in about.unmet))
-        return _Found(_best(nearest(asked, about.unmet, spans), asked), f"{TEMPLATES['nothing_about']} {named}.")
-    return _Found(_best([s for i, s in enumerate(spans) if i not in about.others], asked))
+        return _Finding(_best(nearest(asked, about.unmet, spans), asked), f"{TEMPLATES['nothing_about']} {named}.")
+    return _Finding(_best([s for i, s in enumerate(spans) if i not in about.others], asked))
 
 
 def _best(spans: list[Span], asked: Question) -> list[Span]:

@@ -36,7 +36,7 @@ class Quote:
     """The tool that gave it, in a speaker's place."""
 
 
-class Said(Protocol):
+class SpokenLine(Protocol):
     """A sentence with its place among others."""
 
     @property
@@ -51,7 +51,7 @@ class Said(Protocol):
     def place(self) -> int: ...
 
 
-def quote(sentences: Sequence[Said]) -> str:
+def quote(sentences: Sequence[SpokenLine]) -> str:
     """Sentences of one speaker of one day, in their order, under date and name as far as these are known; what a tool gave under
     the tool's."""
     ordered = sorted(sentences, key=lambda s: s.place)

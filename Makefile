@@ -6,6 +6,8 @@ SGLANG := .venv-sglang
 SHELL := /bin/bash
 # Each module is compiled once, also where the environment says otherwise: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
+# `make test` keeps its stores in memory where there is room (4 GB): a third of its time was fsync. Tests of disks are in tests/faults.
+MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -k /dev/shm | tail -n 1)" -gt 4000000 ] && echo /dev/shm)
 
 .PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-replay bench-asking bench-archive docs screenshots wheel lock clean
 
@@ -32,7 +34,7 @@ run: setup        ## index the shipped example and run one live turn, without se
 	$(BIN)/pandora demo
 
 test: setup $(BIN)/.locked-dev   ## all tests that need no server, kill nothing and take minutes together
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/python -m pytest -n 2 --dist worksteal tests
 
 test-faults: setup $(BIN)/.locked-dev   ## kills, full disks, many processes at once, a real daemon's tick, the wheel, how time grows
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/faults
@@ -60,6 +62,7 @@ check: setup $(BIN)/.locked-dev  ## format, lint, types, architecture, recipes, 
 	$(BIN)/lint-imports
 	$(BIN)/pandora recipes check
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python -m pytest -p no:randomly tests/architecture
 
 ui: setup         ## Dagster's page and daemon on workspace.yaml, over the store and history that `pandora ask` uses
 	$(BIN)/pandora ui

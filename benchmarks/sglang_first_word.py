@@ -132,7 +132,7 @@ def _empty(base_url: str) -> None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The medians, as docs/performance.md has them."""
+    """The medians, as docs/explanation/performance.md has them."""
     api, phases, bare, ratio, own = (
         statistics.median(getattr(row, name) for row in rows) for name in ("api_ms", "phases_ms", "bare_ms", "ratio", "own_ratio")
     )

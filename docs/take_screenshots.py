@@ -1,6 +1,6 @@
-"""Takes the pictures of docs/images: the demo in a temporary store, its old turns archived, Dagster over it, a real headless browser.
+"""Takes the pictures of docs/images with a headless browser: the demo in a temporary store, its old turns archived, Dagster over it.
 
-The archive's pictures are a walk: the day's materialisation, its table, the page that `lineage` leads to, a document's lineage.
+The archive's pictures follow links: the day's materialisation, the page of the day, a document's lineage.
 
     python docs/take_screenshots.py [FOLDER]
 
@@ -37,9 +37,10 @@ SWITCHES = (
     "--disable-sync",
 )
 GRAPH_SIZE: ViewportSize = {"width": 1150, "height": 2950}
-"""Eleven floors of nodes, large enough to read their checks."""
-TURN_SIZE: ViewportSize = {"width": 1500, "height": 1250}
-NIGHT_SIZE: ViewportSize = {"width": 1500, "height": 1150}
+"""Eleven rows of assets, large enough to read their checks."""
+TURN_SIZE: ViewportSize = {"width": 1160, "height": 760}
+"""Narrow enough to be read at the width of a README."""
+ARCHIVE_SIZE: ViewportSize = {"width": 1500, "height": 1150}
 FIRST_DAY, LAST_DAY, DAY = "2026-09-01", "2026-09-30", "2026-09-21"
 """The example's days, and the one that is shown."""
 SHOWN = "response"
@@ -62,7 +63,7 @@ def main(images: Path) -> None:
         with webserver(environment) as address, pages(environment), browser() as chromium:
             graph(chromium.new_page(viewport=GRAPH_SIZE), address, images / "graph.png")
             turn(chromium.new_page(viewport=TURN_SIZE), address, live_turn(Path(folder)), images / "turn.png")
-            night(chromium.new_page(viewport=NIGHT_SIZE), address, images)
+            archive_day(chromium.new_page(viewport=ARCHIVE_SIZE), address, images)
 
 
 def demo(environment: Mapping[str, str]) -> None:
@@ -72,8 +73,9 @@ def demo(environment: Mapping[str, str]) -> None:
 
 
 def long_conversation(environment: Mapping[str, str], file: Path) -> None:
-    """A conversation that has something to compress: pages of these docs, asked about and answered."""
-    read = {name: (REPOSITORY / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("archival", "serving", "batch")}
+    """A conversation long enough to compress: three guides, asked about and answered."""
+    guides = ("archive-and-restore", "connect-sglang", "run-batches")
+    read = {name.replace("-", " "): (REPOSITORY / "docs" / "guides" / f"{name}.md").read_text(encoding="utf-8") for name in guides}
     messages: list[dict[str, str]] = []
     for name, text in read.items():
         messages.append({"role": "user", "content": f"What do our notes say about {name}, and which settings are there?"})
@@ -112,7 +114,7 @@ def webserver(environment: Mapping[str, str]) -> Generator[str]:
 
 @contextmanager
 def pages(environment: Mapping[str, str]) -> Generator[str]:
-    """The archive's pages, where Dagster leads to."""
+    """The archive's pages, which Dagster links to."""
     with _running([sys.executable, "-c", "from pandora_dagster.cli import main; main()", "pages"], environment):
         yield _answering(f"http://127.0.0.1:{environment['PANDORA_PAGES_PORT']}", "/")
 
@@ -174,11 +176,12 @@ def turn(page: Page, address: str, partition: str, picture: Path) -> None:
     """One phase of the live turn: its section, calls and numbers."""
     page.goto(f"{address}/assets/{SHOWN}?view=partitions&partition={quote(partition)}")
     page.get_by_text("tokens_output").first.wait_for(timeout=60_000)
+    page.get_by_text("Hide navigation").click()
     _settle(page)
     page.screenshot(path=picture)
 
 
-def night(page: Page, address: str, images: Path) -> None:
+def archive_day(page: Page, address: str, images: Path) -> None:
     """From a day's materialisation to its table, to the page of the day, to the lineage of a document."""
     page.goto(f"{address}/assets/archived_turns?view=partitions&partition={DAY}")
     page.get_by_text("documents_table").first.wait_for(timeout=60_000)
@@ -194,7 +197,7 @@ def night(page: Page, address: str, images: Path) -> None:
 
 
 def _settle(page: Page) -> None:
-    """Statuses come after the layout, and the layout moves for a moment."""
+    """Waits for statuses, which load after the layout, and for the layout's animation."""
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(3_000)
 

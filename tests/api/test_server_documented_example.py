@@ -1,4 +1,4 @@
-"""The example of docs/serving.md, as it stands there."""
+"""The example of docs/guides/chat-clients.md, as the page shows it."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.api.server_process import started
 from tests.faults.processes import environment
 
-PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "chat-clients.md"
 
 
 def test_the_documented_example_prints_an_answer(tmp_path: Path) -> None:

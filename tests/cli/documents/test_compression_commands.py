@@ -324,11 +324,12 @@ def test_hostile_texts_get_a_verdict(kind):
 
 
 def test_the_documented_example_runs_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The talk and the lines of docs/compression.md, as they stand there."""
-    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", (REPOSITORY / "docs/compression.md").read_text(encoding="utf-8"), re.DOTALL))
-    (tmp_path / "talk.txt").write_text(blocks["text"], encoding="utf-8")
+    """The talk and the lines of docs/guides/compress-a-document.md, as the page shows them."""
+    page = (REPOSITORY / "docs/guides/compress-a-document.md").read_text(encoding="utf-8")
+    blocks = dict(re.findall(r"```(python|text file=\"talk.txt\")\n(.*?)```", page, re.DOTALL))
+    (tmp_path / "talk.txt").write_text(blocks['text file="talk.txt"'], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    exec(compile(blocks["python"], "docs/compression.md", "exec"), scope := {})
+    exec(compile(blocks["python"], "docs/guides/compress-a-document.md", "exec"), scope := {})
     answer, again = scope["answer"], scope["again"]
     assert "SK1470" in answer["text"] and answer["tokens"] <= 70 and answer["changed"] == []
     assert again["text"] and again["tokens"] <= 60 and again["facts"]["total"] == answer["facts"]["total"]

@@ -103,8 +103,8 @@ def test_an_empty_record_names_every_field_that_is_missing(invoke, given, comman
 def test_help_and_manual_name_every_field(invoke, given, command, shape) -> None:
     """The sample of the manual has them all, and is stored as it stands."""
     told = invoke(command, "add", "--help").stdout
-    manual = (REPOSITORY / "docs" / "sources.md").read_text(encoding="utf-8")
-    sample = next(s for s in re.findall(r"```json\n(.*?)```", manual, re.DOTALL) if set(json.loads(s)) <= set(shape.model_fields))
+    manual = (REPOSITORY / "docs" / "guides" / "add-sources.md").read_text(encoding="utf-8")
+    sample = next(s for s in re.findall(r"```json[^\n]*\n(.*?)```", manual, re.DOTALL) if set(json.loads(s)) <= set(shape.model_fields))
     assert set(json.loads(sample)) == set(shape.model_fields) - {"provenance"}
     for name in json.loads(sample):
         assert re.search(rf"^ +{name}  +\S", told, re.MULTILINE) and f"`{name}`" in manual

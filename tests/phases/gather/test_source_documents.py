@@ -64,7 +64,7 @@ def report(rig, key, phase="gathered_context"):
 
 
 def test_headers_of_all_sources_are_offered(rig, sources):
-    """As the recipe's documents, in the formats of docs/architecture.md."""
+    """As the recipe's documents, in the formats of docs/reference/call-documents.md."""
     sources.put_research(ANNA, research())
     for visit_id in ("visit_abc123", "visit_def456"):
         sources.put_visit(ANNA, visit(visit_id=visit_id))

@@ -92,7 +92,7 @@ def test_reads_a_full_input_quickly(runtime: ExtractiveRuntime) -> None:
 
 
 def test_shipped_roles_are_the_documented_ones() -> None:
-    """The table of roles is the list in docs/architecture.md."""
+    """The table of roles is the list in docs/reference/call-documents.md."""
     chat = ["query_analyzer", "reflection", "retrieval", "context_synthesis", "planner", "executor", "coordinator"]
     kept = ["session_summarizer", "digest_builder", "conversation_summarizer", "fact_keeper", "profile_keeper"]
     assert list(ROLES) == [*chat, "synthesizer", "validator", "summarizer", "compressor", *kept]

@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # `make test` keeps its stores in memory where there is room (4 GB): a third of its time was fsync. Tests of disks are in tests/faults.
 MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -k /dev/shm | tail -n 1)" -gt 4000000 ] && echo /dev/shm)
 
-.PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-replay bench-asking bench-archive docs screenshots wheel lock clean
+.PHONY: help setup run test test-faults test-sglang test-gpu check ui bench bench-sglang bench-sglang-gpu bench-compression bench-search bench-embeddings bench-replay bench-asking bench-archive docs docs-site screenshots wheel lock clean
 
 help:             ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s '|'
@@ -97,6 +97,9 @@ bench-archive: setup $(BIN)/.locked-dev  ## nights of 100 to 10,000 turns agains
 
 docs: setup       ## write the generated pages of docs/ again
 	$(BIN)/python docs/generate.py
+
+docs-site: setup $(BIN)/.locked-dev  ## build the documentation as a site with search, in site/; a broken link fails
+	$(BIN)/mkdocs build --strict --quiet
 
 screenshots: setup $(BIN)/.locked-dev  ## take docs/images again, in a real headless browser
 	$(BIN)/python docs/take_screenshots.py

@@ -290,9 +290,9 @@ import sys
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 from pandora_dagster import context_summarizer
-before = sum("prompts" in name for name in opened)
+before = sum("/prompts/" in name for name in opened)
 context_summarizer._L2_SYSTEM
-sys.stdout.write(f"{before} {sum('prompts' in name for name in opened)}")
+sys.stdout.write(f"{before} {sum('/prompts/' in name for name in opened)}")
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=PACKAGE.parent, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("0 1", "")
@@ -326,7 +326,7 @@ def test_no_other_room_uses_the_truncation() -> None:
             said = {getattr(node, "id", ""), getattr(node, "attr", ""), *_imported(node)}
             if said & names:
                 users.add(file.relative_to(PACKAGE).as_posix())
-    assert users == {"compression/levels/pipeline.py", "context_summarizer.py", "summarization_limiter.py"}
+    assert users == {"compression/levels/summarization_pipeline.py", "context_summarizer.py", "summarization_limiter.py"}
 
 
 def _imported(node: ast.AST) -> set[str]:

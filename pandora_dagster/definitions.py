@@ -1,7 +1,5 @@
 """Dagster's entry point: the whole graph in one value. `workspace.yaml` and `[tool.dg.project]` name it."""
 
-import os
-
 import dagster as dg
 
 from pandora_dagster.app.composition import open_recipe_loader, open_versions
@@ -18,10 +16,10 @@ from pandora_dagster.defs.resources import BatchResource, TurnResource
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB, new_turn_job
 from pandora_dagster.defs.turn.turn_run import TURN_JOB
-from pandora_dagster.settings import load_settings
+from pandora_dagster.settings import load_settings, process_environment
 
 disable_sqlite_sync()
-_SETTINGS = load_settings(os.environ)
+_SETTINGS = load_settings(process_environment())
 _TURN_ASSETS = turn_assets(open_recipe_loader(_SETTINGS, open_versions(_SETTINGS)))
 
 defs = dg.Definitions(

@@ -26,6 +26,7 @@ from pandora_dagster.contracts.retention import PruneReport
 from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelSubject
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool, spare_processor_count
+from pandora_dagster.settings import process_environment
 from pandora_dagster.stores.records.first_day import FirstDay
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles
 from pandora_dagster.stores.turns.archive_folders import TurnArchiveFolders
@@ -103,7 +104,7 @@ class ArchiveService:
         processes = min(spare_processor_count(), ctx.rules.concurrency)
         if len(selected.due) < _MANY or processes < 1:
             return self.app.run(work)
-        apart = CompressionWorkerPool(processes, ctx.deps.counter, print_notice)
+        apart = CompressionWorkerPool(processes, ctx.deps.counter, print_notice, process_environment())
         try:
             with self.app.compression.engine.using_compressor(apart):
                 return self.app.run(work)

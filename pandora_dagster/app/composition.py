@@ -1,7 +1,6 @@
 """How a house is built from settings. The only place where adapters are constructed."""
 
 import asyncio
-import os
 import secrets
 import sys
 from collections.abc import Callable
@@ -39,7 +38,7 @@ from pandora_dagster.runtime.serving.serving_folder import ServingFolder
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
-from pandora_dagster.settings import Settings
+from pandora_dagster.settings import Settings, process_environment, set_process_variables
 from pandora_dagster.shipped import shipped_folder
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
 from pandora_dagster.stores.calls.call_log import CallFiles, IndexedCallLog
@@ -71,7 +70,7 @@ from pandora_dagster.transfer.conversation_import import ImportContext
 def open_embedder(settings: Settings) -> EmbeddingModel | None:
     """What makes vectors; None where embeddings are off. Raises ConfigurationError for a runtime file that names no server for them."""
     if settings.embeddings == "local":
-        return LocalEmbedder()
+        return LocalEmbedder(set_process_variables)
     if settings.embeddings == "off":
         return None
     endpoints = load_endpoints(settings.runtime_file)
@@ -80,7 +79,7 @@ def open_embedder(settings: Settings) -> EmbeddingModel | None:
             f"{settings.runtime_file}: preset {endpoints.preset}: embeddings is missing: expected a server's name",
             hint="Name the server that makes vectors, or set PANDORA_EMBEDDINGS to local or off.",
         )
-    return ServerEmbedder(endpoints.embeddings, keys=os.environ)
+    return ServerEmbedder(endpoints.embeddings, keys=process_environment())
 
 
 def open_vectors(settings: Settings, embeds: EmbeddingModel | None, report: Callable[[str], None]) -> TurnVectors | None:
@@ -125,9 +124,9 @@ def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | No
     """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
     if settings.runtime == "sglang":
         wakes = OnDemandStart(ServingFolder(settings.root))
-        return SglangRuntime(load_endpoints(settings.runtime_file), keys=os.environ, wakes=wakes, meters=meters)
+        return SglangRuntime(load_endpoints(settings.runtime_file), keys=process_environment(), wakes=wakes, meters=meters)
     if settings.runtime == "sglang-offline":
-        return OfflineRuntime(load_endpoints(settings.runtime_file), python=settings.sglang_python, environ=os.environ)
+        return OfflineRuntime(load_endpoints(settings.runtime_file), python=settings.sglang_python, environ=process_environment())
     return ExtractiveRuntime(counter, utc_now)
 
 
@@ -152,7 +151,7 @@ def open_app(
     vectors = open_vectors(settings, embeds or open_embedder(settings), print_notice)
     index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors, clock=utc_now)
     call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
-    spans = exporting_spans() if is_exporter_configured(os.environ) else None
+    spans = exporting_spans() if is_exporter_configured(process_environment()) else None
     hearing, settled = ((metrics_listener(metrics), spans.call), (spans.turn,)) if spans else ((metrics_listener(metrics),), ())
     calls = IndexedCallLog(CallFiles(root), call_index, report=print_notice, listeners=hearing, settled=settled)
     memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)

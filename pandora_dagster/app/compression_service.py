@@ -6,7 +6,6 @@ compress_text(open("long.md").read(), target_tokens=500)["text"]
 
 import codecs
 import json
-import os
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.errors import HaltError, InputError, PandoraError
 from pandora_dagster.execution.call_faults import CallFaultError
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
-from pandora_dagster.settings import Settings, load_settings
+from pandora_dagster.settings import Settings, load_settings, process_environment
 
 __all__ = ["CompressionRequest", "answer_lines", "broken_json_line", "compress_text", "content_type_of", "count_tokens", "open_compressor"]
 
@@ -84,7 +83,7 @@ def compress_text(
     (what was mutated or invented) and `halted` (None, or why).
     Raises InputError for a target under 1 or an unknown type, HaltError where a configured model can not be reached.
     """
-    with open_compressor(settings or load_settings(os.environ)) as compressed:
+    with open_compressor(settings or load_settings(process_environment())) as compressed:
         return compressed(CompressionRequest(id, text, target_tokens, type, query, original))
 
 

@@ -1,6 +1,5 @@
 """`pandora serve` over one store: what would be started, whether it fits, and the supervisor that does it."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from pandora_dagster.runtime.serving.server_supervisor import ServingSupervisor
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
-from pandora_dagster.settings import Settings
+from pandora_dagster.settings import Settings, process_environment
 
 _LAUNCH_HINT = "Give a server a launch block; docs/serving.md shows the form."
 
@@ -38,7 +37,7 @@ class ModelServers:
             self.services,
             self.folder,
             command=lambda service: _command(service, gpus() if self.gpus else ()),
-            environ=os.environ,
+            environ=process_environment(),
             gpus=[gpu.index for gpu in self.gpus],
             on_change=on_change,
         ).run()
@@ -47,12 +46,12 @@ class ModelServers:
 def open_model_servers(settings: Settings) -> ModelServers:
     """Everything that is known before a server is started; raises ConfigurationError for a file that asks for none."""
     endpoints = load_endpoints(settings.runtime_file)
-    chosen = services(endpoints, python=settings.sglang_python, first_gpu=_first_visible(os.environ.get("CUDA_VISIBLE_DEVICES", "")))
+    chosen = services(endpoints, python=settings.sglang_python, first_gpu=_first_visible(process_environment().get("CUDA_VISIBLE_DEVICES", "")))
     if not chosen:
         told = f"{settings.runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
         raise ConfigurationError(told, hint=_LAUNCH_HINT)
     found = gpus()
-    sizes = {service.name: model_size(service, home=Path.home(), variables=os.environ) for service in chosen}
+    sizes = {service.name: model_size(service, home=Path.home(), variables=process_environment()) for service in chosen}
     return ModelServers(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(settings.root))
 
 

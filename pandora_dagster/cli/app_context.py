@@ -1,6 +1,5 @@
 """The house, opened for one command with its common options."""
 
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,11 +25,11 @@ def settings_of(context: typer.Context, *, embedded: bool = False, runtime: str 
 
     `embedded` asks for the embedded runtime unless an option names another.
     """
-    from pandora_dagster.settings import load_settings
+    from pandora_dagster.settings import load_settings, process_environment
 
     given: StoreOptions = context.obj or StoreOptions()
-    over = {"PANDORA_ROOT": given.root, "PANDORA_RUNTIME": runtime or given.runtime or ("extractive" if embedded else "")}
-    return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
+    chosen = runtime or given.runtime or ("extractive" if embedded else "")
+    return load_settings(process_environment(PANDORA_ROOT=given.root, PANDORA_RUNTIME=chosen))
 
 
 @contextmanager

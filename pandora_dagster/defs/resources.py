@@ -1,6 +1,5 @@
 """The one resource of the graph. Knows how to open the house; knows nothing of phases beyond running one by name."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +16,7 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
-from pandora_dagster.settings import Settings, load_settings
+from pandora_dagster.settings import Settings, load_settings, process_environment
 from pandora_dagster.stores.records.batch_files import Inbox
 from pandora_dagster.transfer.query_batch import OnRow
 
@@ -124,8 +123,7 @@ class BatchResource(dg.ConfigurableResource[None]):
 
 
 def _settings(root: str, runtime: str) -> Settings:
-    over = {"PANDORA_ROOT": root, "PANDORA_RUNTIME": runtime}
-    return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
+    return load_settings(process_environment(PANDORA_ROOT=root, PANDORA_RUNTIME=runtime))
 
 
 @cache

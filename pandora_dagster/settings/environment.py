@@ -1,8 +1,10 @@
-"""The environment -> `Settings`, or all its faults at once. Knows defaults that depend on places; opens no file."""
+"""The environment of the process, and the `Settings` that it describes. The only module that reads or changes the environment."""
 
+import os
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import ValidationError
 
@@ -16,11 +18,25 @@ _CREDENTIAL = "_KEY"
 _PATH_FIELDS = ("root", "runtime_file", "cookbook_root", "dagster_home")
 
 
+def process_environment(**changes: str) -> Mapping[str, str]:
+    """The environment of this process, read-only; a non-empty value in `changes` takes the place of the variable that it names.
+
+    Without changes it is a live view; with changes, a copy, which fits a child process.
+    """
+    given = {name: value for name, value in changes.items() if value}
+    return MappingProxyType({**os.environ, **given} if given else os.environ)
+
+
+def set_process_variables(**variables: str) -> None:
+    """Set variables for libraries that take their options from the environment of this process."""
+    os.environ.update(variables)
+
+
 def load_settings(environ: Mapping[str, str], *, cwd: Path | None = None, shipped: Path | None = None) -> Settings:
-    """The settings that `environ` asks for; an empty value counts as not set.
+    """The settings that `environ` describes; an empty value counts as not set.
 
     Relative paths start at `cwd` (default: the current folder). Raises ConfigurationError that lists every fault,
-    one a line, as `PANDORA_RUNTIME: 'foo': expected extractive, sglang or sglang-offline`.
+    one per line, as `PANDORA_RUNTIME: 'foo': expected extractive, sglang or sglang-offline`.
     """
     known = variables()
     given = {field: environ[v.name] for field, v in known.items() if environ.get(v.name)}
@@ -43,7 +59,7 @@ def _fault(variable: Variable, value: str) -> str:
 
 
 def _unknown(environ: Mapping[str, str], known: Iterable[Variable]) -> Iterable[str]:
-    """A misspelt setting must not pass as not set. Values stay out of the message: they may be credentials."""
+    """Faults of misspelt settings. Values stay out of the message: they may be credentials."""
     names = [v.name for v in known]
     for name in sorted(environ):
         if name.startswith(_PREFIX) and not name.endswith(_CREDENTIAL) and name not in names:
@@ -53,7 +69,7 @@ def _unknown(environ: Mapping[str, str], known: Iterable[Variable]) -> Iterable[
 
 
 def _with_paths(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dict[str, object], list[str]]:
-    """Values with every path absolute and defaulted, and the fields whose path can not serve."""
+    """Values with every path absolute and defaulted, and the fields whose path is unusable."""
     root = _absolute(given.get("root", "data/panda-system-docs"), cwd)
     own = root / "runtime.yaml"
     defaults = {
@@ -77,7 +93,7 @@ def _with_paths(given: Mapping[str, str], cwd: Path, shipped: Path) -> tuple[dic
 
 
 def _is_file(path: Path) -> bool:
-    """Whether `path` is a file that can be seen; what lies behind a locked door is told by whoever opens it."""
+    """Whether `path` is a visible file; a folder without permission is reported by the code that opens the file."""
     try:
         return path.is_file()
     except PermissionError:
@@ -92,7 +108,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _absolute(text: str, cwd: Path) -> Path:
-    """`text` below `cwd`, with `~` for the home folder; a `~name` that nobody has stays as it is written."""
+    """`text` below `cwd`, with `~` for the home folder; the `~name` of an unknown user stays unchanged."""
     try:
         path = Path(text).expanduser()
     except RuntimeError:
@@ -101,7 +117,7 @@ def _absolute(text: str, cwd: Path) -> Path:
 
 
 def _may_be_folder(path: Path) -> bool:
-    """Whether `path` is a folder or could become one: nothing on the way there is a file."""
+    """Whether `path` is a folder or can be created as one: no part of it is a file."""
     if "\0" in str(path):
         return False
     try:

@@ -47,8 +47,8 @@ def test_many_turns_are_shortened_apart_and_come_out_the_same(tmp_path, monkeypa
             return made
 
     monkeypatch.setattr(archive_service, "_MANY", many)
-    monkeypatch.setattr(archive_service, "spare_processors", lambda: spare)
-    monkeypatch.setattr(archive_service, "Apart", Counted)
+    monkeypatch.setattr(archive_service, "spare_processor_count", lambda: spare)
+    monkeypatch.setattr(archive_service, "CompressionWorkerPool", Counted)
     apart, app = archived(tmp_path / "apart")
     assert apart == plain and len(answered) == expected and not workers()
     assert app.verify_index() == ()

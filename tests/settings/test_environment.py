@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pandora_dagster.errors import ConfigurationError
-from pandora_dagster.settings import Settings, load_settings, settings_table
+from pandora_dagster.settings import Settings, load_settings, process_environment, set_process_variables, settings_table
 
 
 @pytest.fixture
@@ -229,3 +229,28 @@ def test_the_environment_is_read_only_when_asked() -> None:
         "sys.exit(bool({'openai', 'dagster', 'duckdb', 'pydantic_settings', 'ruamel.yaml', 'tiktoken'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PANDORA_RUNTIME": "foo"}, check=False).returncode == 0
+
+
+def test_the_process_environment_is_a_read_only_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later changes of the process show; nobody changes the process through the view."""
+    found = process_environment()
+    monkeypatch.setenv("PANDORA_X_KEY", "later")
+    assert found["PANDORA_X_KEY"] == "later"
+    with pytest.raises(TypeError):
+        found["PANDORA_X_KEY"] = "other"  # pyright: ignore
+
+
+def test_changes_take_the_place_of_variables_in_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty change leaves the variable of the process; the process itself stays as it was."""
+    monkeypatch.setenv("PANDORA_ROOT", "here")
+    changed = process_environment(PANDORA_ROOT="there", PANDORA_RUNTIME="")
+    assert (changed["PANDORA_ROOT"], os.environ["PANDORA_ROOT"]) == ("there", "here")
+    assert "PANDORA_RUNTIME" not in changed
+    assert process_environment(PANDORA_ROOT="")["PANDORA_ROOT"] == "here"
+
+
+def test_variables_for_libraries_are_set_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The local sentence model reads its options there."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    set_process_variables(HF_HUB_OFFLINE="1")
+    assert os.environ["HF_HUB_OFFLINE"] == "1"

@@ -1,6 +1,5 @@
 """`pandora serve`: the model servers of the runtime file, started and kept up. `pandora api`: the pipeline as a server of its own."""
 
-import os
 import sys
 from collections.abc import Mapping
 from shlex import join
@@ -116,8 +115,9 @@ def api(
     """
     from pandora_dagster.api.guard import KEY_NAME, Guard
     from pandora_dagster.api.server import serve as serve_api
+    from pandora_dagster.settings import process_environment
 
-    guard = Guard(host, os.environ.get(KEY_NAME, "").strip())
+    guard = Guard(host, process_environment().get(KEY_NAME, "").strip())
     with app_of(context) as app:
         about = f"runtime {app.dependencies.runtime}, {'with' if guard.key else 'without'} a key, over {app.settings.root}; Ctrl-C ends it"
         serve_api(app, guard, port=port, on_ready=lambda address: print_note(f"pandora api on {address}: {about}"))

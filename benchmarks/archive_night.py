@@ -66,7 +66,7 @@ def prepared(root: Path, turns: int, data: Path | None) -> None:
     while stored < turns:
         number = next(rounds)
         wanted = list(_renamed(lines, number, turns - stored))
-        stored += app.import_conversations(wanted, where=f"round {number}").turns
+        stored += app.transfer.import_conversations(wanted, where=f"round {number}").turns
     app.close()
 
 

@@ -142,7 +142,7 @@ def main() -> int:
         app = open_app(load_settings({"PANDORA_ROOT": folder}))
         for file in sorted((options.data / "locomo").glob("conversations_*.jsonl")):
             with file.open("rb") as lines:
-                app.import_conversations(lines, where=file.name)
+                app.transfer.import_conversations(lines, where=file.name)
         counts: Counter[str] = Counter()
         met: Counter[str] = Counter()
         for q, how in asked_all(app, questions, given=options.given_evidence):

@@ -24,7 +24,7 @@ def rebuild_parts(root: Path, turns: int) -> None:
     lines = [_conversation(writer, n) for n in range(turns // SESSION_TURNS)]
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
     started = perf_counter()
-    app.import_conversations(lines, where="made")
+    app.transfer.import_conversations(lines, where="made")
     print(f"\nimport of {turns:,} turns: {perf_counter() - started:.1f} s\n| rebuild of {turns:,} documents | seconds |\n|---|---|")
     times = [perf_counter()]
     loaded = [app.turns.load(key) for key in list(app.turns.keys())]
@@ -37,7 +37,7 @@ def rebuild_parts(root: Path, turns: int) -> None:
     times.append(perf_counter())
     DuckTurnIndex.at(root / "again.duckdb").put(rows)
     times.append(perf_counter())
-    app.rebuild_index()
+    app.indexes.rebuild()
     times.append(perf_counter())
     read, parse, tokenise, put, whole = (b - a for a, b in pairwise(times))
     named = {"read": read, "parse": parse, "tokenise": tokenise, "insert": put - tokenise, "whole, in batches": whole}

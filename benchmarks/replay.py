@@ -60,7 +60,7 @@ def main() -> int:
 
 def _logged(app: App, wanted: int) -> dict[str, list[CallRecord]]:
     """At least `wanted` calls of turns over the example's history, by recipe."""
-    app.import_example()
+    app.transfer.import_example()
     recipes = {app.cookbook.load(name).name: name for name in app.cookbook.names()}
     found: list[CallRecord] = []
     for number in range(1_000):

@@ -204,7 +204,7 @@ def main(arguments: list[str]) -> int:
         for path in files:
             started = perf_counter()
             with path.open("rb") as lines:
-                report = app.import_conversations(lines, where=path.name)
+                report = app.transfer.import_conversations(lines, where=path.name)
             counts = f"{report.conversations} conversations, {report.turns} turns imported, {len(report.faults)} faults"
             print(f"{path.name}: {counts}, {perf_counter() - started:.0f} s")
         baseline = scored(questions, plain(conversations, app.dependencies.counter.count), sessions)

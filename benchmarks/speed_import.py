@@ -50,7 +50,7 @@ def imported(file: Path, root: Path) -> float:
     started = perf_counter()
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
     with file.open("rb") as lines:
-        report = app.import_conversations(lines, where=file.name)
+        report = app.transfer.import_conversations(lines, where=file.name)
     add_partitions(app, report.keys)
     app.close()
     took = perf_counter() - started

@@ -30,7 +30,7 @@ BRANCHES_NOT_TAKEN = ("clarification", "plan_clarification")
 def turn_pair(folder: Path) -> Iterator[tuple[Callable[[], float], Callable[[], float]]]:
     """A turn over a fresh store with the shipped example history; a run of the empty chain."""
     app = open_app(load_settings({"PANDORA_ROOT": str(folder / "store")}))
-    app.import_example()
+    app.transfer.import_example()
     with open_instance(app.settings) as used, instance_at(folder / "empty", shipped_folder() / "data" / "dagster.yaml") as empty:
         chain, numbers = [empty_asset(asset) for asset in turn_assets(app.cookbook)], count(1)
         yield lambda: live_turn(app, used), lambda: empty_run(chain, TurnKey(user_id(USER), next(numbers)), empty)

@@ -5,14 +5,13 @@ import dagster as dg
 from pandora_dagster.app.composition import open_recipe_loader, open_versions
 from pandora_dagster.defs.archival.archival_schedule import ARCHIVAL_JOB, missed_nights_check, missed_nights_sensor, nightly_schedule
 from pandora_dagster.defs.archival.archive_assets import archive_asset
-from pandora_dagster.defs.archival.archive_resource import ArchiveResource
 from pandora_dagster.defs.archival.level_assets import level_assets
-from pandora_dagster.defs.archival.retention_assets import COLD_JOB, RUNS_JOB, RetentionResource, cold_asset, runs_asset, runs_schedule
+from pandora_dagster.defs.archival.retention_assets import COLD_JOB, RUNS_JOB, cold_asset, runs_asset, runs_schedule
 from pandora_dagster.defs.batch import batch_asset, inbox_sensor
 from pandora_dagster.defs.instance import disable_sqlite_sync
-from pandora_dagster.defs.intervention_events import InterventionResource, interventions_asset, interventions_sensor
-from pandora_dagster.defs.prompt_scores import SCORES_JOB, ScoreResource, prompt_assets, scores_schedule
-from pandora_dagster.defs.resources import BatchResource, TurnResource
+from pandora_dagster.defs.intervention_events import interventions_asset, interventions_sensor
+from pandora_dagster.defs.prompt_scores import SCORES_JOB, prompt_assets, scores_schedule
+from pandora_dagster.defs.resources import ArchiveResource, BatchResource, InterventionResource, ScoreResource, TurnResource
 from pandora_dagster.defs.turn.phase_assets import turn_assets
 from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB, new_turn_job
 from pandora_dagster.defs.turn.turn_run import TURN_JOB
@@ -41,7 +40,7 @@ defs = dg.Definitions(
         "pandora": TurnResource(root="", runtime=""),
         "night": BatchResource(root="", runtime=""),
         "archive": ArchiveResource(root="", runtime=""),
-        "retention": RetentionResource(root="", runtime=""),
+        "retention": ArchiveResource(root="", runtime=""),
         "scores": ScoreResource(root=""),
         "halts": InterventionResource(root=""),
     },

@@ -1,4 +1,4 @@
-"""The fuse box: settings in, adapters out. The only place where adapters are built."""
+"""The application: the container of one open store, its services, and the composition root that builds both from settings."""
 
 from pandora_dagster.app.application import App
 from pandora_dagster.app.archive_service import open_archive, open_levels

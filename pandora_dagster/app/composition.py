@@ -1,4 +1,4 @@
-"""How a house is built from settings. The only place where adapters are constructed."""
+"""The composition root: settings in, an open application out. With `store_adapters`, the only place that constructs adapters."""
 
 import asyncio
 import secrets
@@ -8,23 +8,35 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from pandora_dagster.app.application import App
-from pandora_dagster.app.compression_stack import open_compression_stack
-from pandora_dagster.app.lineage_service import LineageService, level_readers, level_rows
-from pandora_dagster.contracts.enums import Priority
-from pandora_dagster.contracts.ports.measurement import Metrics, TokenMeasure
+from pandora_dagster.app.application import App, CompressionStack
+from pandora_dagster.app.health import HealthService, ServerHealth
+from pandora_dagster.app.index_service import IndexService
+from pandora_dagster.app.lineage_service import LineageService
+from pandora_dagster.app.store_adapters import (
+    StoreAdapters,
+    open_index_service,
+    open_lineage_service,
+    open_store_adapters,
+    open_transfer_service,
+)
+from pandora_dagster.contracts.enums import ModelLayer, Priority
+from pandora_dagster.contracts.ports.measurement import Clock, Metrics, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime
-from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
-from pandora_dagster.contracts.ports.tool import Tool
+from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
+from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore
 from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.call.layer_routing import Routing
 from pandora_dagster.execution.call.session_rate_limit import SessionRateLimit
 from pandora_dagster.execution.fit.call_budget import CallLimit
-from pandora_dagster.execution.fit.compression_log import EMBEDDED
+from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionLog, EventLogger, json_lines
+from pandora_dagster.execution.fit.compression_plan import BudgetChecker
+from pandora_dagster.execution.fit.model_compression import ModelCompression
+from pandora_dagster.execution.fit.section_budgets import SectionBudgets, SoftLimits
+from pandora_dagster.execution.fit.smart_summarizer import SmartSummarizer
+from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
-from pandora_dagster.phases.flow.turn_flow import SECTION_OF
 from pandora_dagster.phases.gather.retrieval_scope import may_cross_sessions
 from pandora_dagster.recipes import RecipeLoader, RecipeOverride
 from pandora_dagster.retrieval.term_overlap import TermOverlap
@@ -32,7 +44,6 @@ from pandora_dagster.runtime.embedding.local_embedder import LocalEmbedder
 from pandora_dagster.runtime.embedding.server_embedder import ServerEmbedder
 from pandora_dagster.runtime.extractive.extractive_runtime import ExtractiveRuntime
 from pandora_dagster.runtime.offline.offline_runtime import OfflineRuntime
-from pandora_dagster.runtime.otel.call_spans import exporting_spans, is_exporter_configured
 from pandora_dagster.runtime.serving.on_demand_start import OnDemandStart
 from pandora_dagster.runtime.serving.serving_folder import ServingFolder
 from pandora_dagster.runtime.sglang.endpoints import Endpoints
@@ -40,35 +51,18 @@ from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings, process_environment, set_process_variables
 from pandora_dagster.shipped import shipped_folder
-from pandora_dagster.stores.calls.call_index import DuckCallIndex
-from pandora_dagster.stores.calls.call_log import CallFiles, IndexedCallLog
-from pandora_dagster.stores.calls.metrics_file import MetricsFile, metrics_listener
+from pandora_dagster.stores.calls.metrics_file import MetricsFile
 from pandora_dagster.stores.calls.token_ratio_file import TokenRatioFile
-from pandora_dagster.stores.calls.vault_files import VaultFiles
-from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex, LineageIndexWriter
-from pandora_dagster.stores.records.intervention_files import InterventionFiles
+from pandora_dagster.stores.disk.layout import Layout
+from pandora_dagster.stores.disk.turn_directory import user_ids
+from pandora_dagster.stores.lineage.lineage_index import LineageIndexWriter
 from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
-from pandora_dagster.stores.search.turn_index import DuckTurnIndex
-from pandora_dagster.stores.search.turn_vectors import TurnVectors
-from pandora_dagster.stores.turns.revisions import PhaseTable
-from pandora_dagster.stores.turns.turn_files import TurnFiles
-from pandora_dagster.stores.user.fact_files import FactFiles
-from pandora_dagster.stores.user.level_files import LevelFiles
-from pandora_dagster.stores.user.memory_files import MemoryFiles
-from pandora_dagster.stores.user.note_files import NoteFiles
-from pandora_dagster.stores.user.note_index import DuckNoteIndex
-from pandora_dagster.stores.user.research_index import DuckResearchIndex
-from pandora_dagster.stores.user.session_files import ConversationSummaryFiles, LimiterFiles, SessionFiles
-from pandora_dagster.stores.user.source_files import SourceFiles
-from pandora_dagster.tools.document_search import DocSearch
-from pandora_dagster.tools.memory_tools import MemoryCreate, MemoryQuery
-from pandora_dagster.transfer.conversation_import import ImportContext
-
-# Whose vectors the search uses, as the settings say.
+from pandora_dagster.stores.user.session_files import LimiterFiles
+from pandora_dagster.tools.tool_registry import TOOL_NAMES, ToolPorts, build_tools
 
 
 def open_embedder(settings: Settings) -> EmbeddingModel | None:
-    """What makes vectors; None where embeddings are off. Raises ConfigurationError for a runtime file that names no server for them."""
+    """The embedding model; None where embeddings are off. Raises ConfigurationError for a runtime file without an embeddings server."""
     if settings.embeddings == "local":
         return LocalEmbedder(set_process_variables)
     if settings.embeddings == "off":
@@ -82,21 +76,13 @@ def open_embedder(settings: Settings) -> EmbeddingModel | None:
     return ServerEmbedder(endpoints.embeddings, keys=process_environment())
 
 
-def open_vectors(settings: Settings, embeds: EmbeddingModel | None, report: Callable[[str], None]) -> TurnVectors | None:
-    """The vectors of a store; None where nothing makes any."""
-    if embeds is None:
-        return None
-    path = settings.root / "indexes" / "turn_vectors.duckdb"
-    return TurnVectors.at(path, embeds, report=report, wait_s=settings.index_lock_wait_s)
-
-
 def utc_now() -> datetime:
     """The clock of every adapter: aware, UTC."""
     return datetime.now(UTC)
 
 
 def open_recipe_loader(settings: Settings, versions: RecipeVersionStore | None = None) -> RecipeLoader:
-    """The cookbook alone: its files, or with `versions` what is in production."""
+    """The recipe loader: over the files alone, or with `versions` over what is in production."""
     production = partial(production_override, versions) if versions else None
     return RecipeLoader(settings.cookbook_root / "recipes", settings.cookbook_root / "prompts", production)
 
@@ -107,12 +93,12 @@ def open_versions(settings: Settings) -> RecipeVersionFiles:
 
 
 def production_override(versions: RecipeVersionStore, recipe: str) -> RecipeOverride:
-    """What was put over the file of a recipe; raises ConfigurationError where that is damaged or gone."""
+    """The version and layer in production in place of a recipe's file; raises ConfigurationError where the version is damaged or gone."""
     known = versions.production(recipe)
     try:
         return RecipeOverride(versions.version(recipe, known.pinned) if known.pinned else None, known.layer)
     except (DocumentError, InputError) as error:
-        raise ConfigurationError(str(error), hint=f"let the file count again: pandora recipes rollback {recipe} --to file") from error
+        raise ConfigurationError(str(error), hint=f"return to the file: pandora recipes rollback {recipe} --to file") from error
 
 
 def open_counter(settings: Settings) -> TokenCounter:
@@ -123,11 +109,45 @@ def open_counter(settings: Settings) -> TokenCounter:
 def open_runtime(settings: Settings, counter: TokenMeasure, meters: Metrics | None = None) -> ModelRuntime:
     """The runtime that the settings name; raises ConfigurationError for a faulty `runtime.yaml`."""
     if settings.runtime == "sglang":
-        wakes = OnDemandStart(ServingFolder(settings.root))
-        return SglangRuntime(load_endpoints(settings.runtime_file), keys=process_environment(), wakes=wakes, meters=meters)
+        starter = OnDemandStart(ServingFolder(settings.root))
+        return SglangRuntime(load_endpoints(settings.runtime_file), keys=process_environment(), wakes=starter, meters=meters)
     if settings.runtime == "sglang-offline":
         return OfflineRuntime(load_endpoints(settings.runtime_file), python=settings.sglang_python, environ=process_environment())
     return ExtractiveRuntime(counter, utc_now)
+
+
+def open_compression_stack(
+    settings: Settings,
+    execution: Executor,
+    *,
+    cookbook: RecipeCatalog,
+    counter: TokenMeasure,
+    runtime: ModelRuntime,
+    calls: CallLog,
+    interventions: Interventions,
+    clock: Clock,
+    new_call_id: Callable[[], str],
+    log_event: EventLogger | None = None,
+) -> CompressionStack:
+    """The compression over `execution`, which then compresses the documents of its own calls, unless compression is switched off."""
+    log = CompressionLog(calls, clock, new_call_id, log_event or json_lines())
+    layer = ModelLayer(settings.compression_model_layer)
+    engine = SummarizationEngine(
+        cookbook=cookbook,
+        counter=counter,
+        clock=clock,
+        log=log,
+        model=None if runtime.name == EMBEDDED else ModelCompression(execution, counter, layer),
+        runtime=runtime.name,
+        layer=layer,
+        served=runtime.model,
+        cache_ttl_s=settings.compression_cache_ttl_s,
+    )
+    summarizer = SmartSummarizer(engine, BudgetChecker(counter.count), counter, log)
+    if settings.compression_enabled:
+        execution.use_fitter(summarizer)
+    limits = SoftLimits(settings.compression_threshold, settings.min_compression_savings)
+    return CompressionStack(engine, summarizer, SectionBudgets(engine, counter, interventions, log, limits), log)
 
 
 def open_app(
@@ -138,124 +158,154 @@ def open_app(
     embeds: EmbeddingModel | None = None,
     priority: Priority = Priority.INTERACTIVE,
 ) -> App:
-    """Build every adapter, around a runtime, a counter or a maker of vectors of the caller's own where given. Nothing is written yet.
+    """The application over `settings`, with a runtime, counter or embedding model of the caller's own where given. Writes nothing.
 
-    `priority`: of the calls of turns until their answers are out; NIGHT for a batch, for which nobody waits.
+    `priority`: of the calls of turns until their answers are stored; BATCH where no user waits. Raises ConfigurationError.
     """
-    root, counter, versions = settings.root, counter or open_counter(settings), open_versions(settings)
-    cookbook = open_recipe_loader(settings, versions)
-    metrics = MetricsFile(root, report=print_notice)
+    counter, versions = counter or open_counter(settings), open_versions(settings)
+    cookbook, metrics = open_recipe_loader(settings, versions), MetricsFile(settings.root, report=print_notice)
     runtime = runtime or open_runtime(settings, counter, metrics)
-    served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
-    turns = TurnFiles(root, counter=counter, clock=utc_now, phases=PhaseTable(sections=SECTION_OF))
-    vectors = open_vectors(settings, embeds or open_embedder(settings), print_notice)
-    index = DuckTurnIndex.at(root / "indexes" / "turn_index.duckdb", wait_s=settings.index_lock_wait_s, vectors=vectors, clock=utc_now)
-    call_index = DuckCallIndex.at(root / "indexes" / "call_index.duckdb", wait_s=settings.index_lock_wait_s)
-    spans = exporting_spans() if is_exporter_configured(process_environment()) else None
-    hearing, settled = ((metrics_listener(metrics), spans.call), (spans.turn,)) if spans else ((metrics_listener(metrics),), ())
-    calls = IndexedCallLog(CallFiles(root), call_index, report=print_notice, listeners=hearing, settled=settled)
-    memory, vault = MemoryFiles(root), VaultFiles(root, enabled=settings.keep_packs)
-    interventions = InterventionFiles(root, clock=utc_now, random_hex=secrets.token_hex)
-    scores = TermOverlap(index.reader).scores
-    facts = FactFiles(root)
-    search = DocSearch(turns, index, counter, scores, partial(may_cross_sessions, settings.policy, facts))
-    tools: dict[str, Tool] = {t.name: t for t in (search, MemoryQuery(memory, counter, scores), MemoryCreate(memory, utc_now))}
-    execution = Executor(
-        cookbook=cookbook,
-        runtime=runtime,
-        counter=counter,
-        log=calls,
-        vault=vault,
-        interventions=interventions,
-        clock=utc_now,
-        sleep=asyncio.sleep,
-        new_call_id=_new_call_id,
-        tools=frozenset(tools),
-        limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
-        ratios=TokenRatioFile(root),
-        prices=served.prices if served else {},
-        routing=_checked_routing(served, cookbook),
-        versions=versions,
-        allowance=None
-        if runtime.name == EMBEDDED or priority is Priority.BATCH
-        else SessionRateLimit(LimiterFiles(root), clock=utc_now, sleep=asyncio.sleep),
+    stores = open_store_adapters(
+        settings, counter, utc_now, embeddings=embeds or open_embedder(settings), metrics=metrics, report=print_notice
     )
+    lineage = open_lineage_service(settings, stores, counter, utc_now)
+    indexes = open_index_service(stores, lineage)
+    execution = _open_executor(settings, stores, runtime, counter, cookbook, versions, priority)
     compression = open_compression_stack(
         settings,
         execution,
         cookbook=cookbook,
         counter=counter,
         runtime=runtime,
-        calls=calls,
-        interventions=interventions,
+        calls=stores.calls,
+        interventions=stores.interventions,
         clock=utc_now,
         new_call_id=_new_call_id,
     )
-    sessions = SessionFiles(root)
-    research_index = DuckResearchIndex.at(root / "indexes" / "research_index.duckdb", wait_s=settings.index_lock_wait_s)
-    sources = SourceFiles(root, research_index)
-    note_index = DuckNoteIndex.at(root / "indexes" / "note_index.duckdb", index.reader, wait_s=settings.index_lock_wait_s)
-    notes = NoteFiles(root, {settings.user: settings.notes} if settings.notes else {}, note_index)
-    levels = LevelFiles(root)
-    lineage = LineageService(
-        root,
-        turns,
-        counter,
-        DuckLineageIndex.at(root / "indexes" / "lineage.duckdb", wait_s=settings.index_lock_wait_s),
-        sources,
-        notes,
-        utc_now,
-        levels=level_readers(levels),
-        records=(lambda: level_rows(levels, turns, counter),),
+    dependencies = _phase_dependencies(settings, stores, execution, cookbook, counter, lineage, runtime.name, priority)
+    return App(
+        settings=settings,
+        dependencies=replace(dependencies, summarizer=compression.sections) if settings.compression_enabled else dependencies,
+        runtime=runtime,
+        vault=stores.vault,
+        sessions=stores.sessions,
+        turn_index=stores.index,
+        loop=asyncio.Runner(),
+        compression=compression,
+        calls=stores.calls,
+        vectors=stores.vectors,
+        versions=versions,
+        indexes=indexes,
+        transfer=open_transfer_service(settings, stores),
+        health=_open_health(settings, stores, runtime, cookbook, versions, indexes),
+        lineage=lineage,
+        on_close=metrics.flush,
     )
-    deps = PhaseDependencies(
+
+
+def _open_executor(
+    settings: Settings,
+    stores: StoreAdapters,
+    runtime: ModelRuntime,
+    counter: TokenMeasure,
+    cookbook: RecipeLoader,
+    versions: RecipeVersionStore,
+    priority: Priority,
+) -> Executor:
+    """The executor of recipe calls. A rate limit holds for the sessions of live turns that a model server answers."""
+    served = served_endpoints(runtime)
+    limited = runtime.name != EMBEDDED and priority is not Priority.BATCH
+    return Executor(
+        cookbook=cookbook,
+        runtime=runtime,
+        counter=counter,
+        log=stores.calls,
+        vault=stores.vault,
+        interventions=stores.interventions,
+        clock=utc_now,
+        sleep=asyncio.sleep,
+        new_call_id=_new_call_id,
+        tools=TOOL_NAMES,
+        limit=CallLimit(settings.default_context_budget, settings.response_token_reserve),
+        ratios=TokenRatioFile(settings.root),
+        prices=served.prices if served else {},
+        routing=_checked_routing(served, cookbook),
+        versions=versions,
+        allowance=SessionRateLimit(LimiterFiles(settings.root), clock=utc_now, sleep=asyncio.sleep) if limited else None,
+    )
+
+
+def _phase_dependencies(
+    settings: Settings,
+    stores: StoreAdapters,
+    execution: Executor,
+    cookbook: RecipeLoader,
+    counter: TokenMeasure,
+    lineage: LineageService,
+    runtime: str,
+    priority: Priority,
+) -> PhaseDependencies:
+    """The ports that phases work with, tools included."""
+    scores = TermOverlap(stores.index.reader).scores
+    crosses_sessions = partial(may_cross_sessions, settings.policy, stores.facts)
+    tools = build_tools(ToolPorts(stores.turns, stores.index, stores.memory, counter, scores, utc_now, crosses_sessions))
+    return PhaseDependencies(
         cookbook,
         execution,
-        turns,
-        index,
-        calls,
-        memory,
-        ConversationSummaryFiles(root),
-        interventions,
+        stores.turns,
+        stores.index,
+        stores.calls,
+        stores.memory,
+        stores.summaries,
+        stores.interventions,
         counter,
         utc_now,
         tools,
         scores,
-        runtime.name,
+        runtime,
         settings.policy,
         settings.stage,
-        facts=facts,
-        sources=sources,
-        notes=notes,
-        vectors=vectors,
+        facts=stores.facts,
+        sources=stores.sources,
+        notes=stores.notes,
+        vectors=stores.vectors,
         priority=priority,
         lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, report=print_notice),
     )
-    if settings.compression_enabled:
-        deps = replace(deps, summarizer=compression.sections)
-    recording = ImportContext(turns, sessions, index, index.reader, vectors)
-    return App(
-        settings,
-        deps,
-        runtime,
-        vault,
-        sessions,
-        index,
-        recording,
-        asyncio.Runner(),
-        compression,
-        calls,
-        sources,
-        research_index,
-        vectors,
-        metrics,
-        versions,
-        lineage,
+
+
+def _open_health(
+    settings: Settings,
+    stores: StoreAdapters,
+    runtime: ModelRuntime,
+    cookbook: RecipeLoader,
+    versions: RecipeVersionStore,
+    indexes: IndexService,
+) -> HealthService:
+    """The health checks of the store and, for the `sglang` runtime, of its servers."""
+    is_served = isinstance(runtime, SglangRuntime)
+    return HealthService(
+        settings=settings,
+        runtime=runtime,
+        catalog=cookbook,
+        versions=versions,
+        indexes=indexes,
+        calls=stores.calls.index,
+        notes=stores.notes,
+        memory=stores.memory,
+        users=partial(user_ids, Layout(settings.root)),
+        servers=ServerHealth(runtime, TokenRatioFile(settings.root), ServingFolder(settings.root)) if is_served else None,
+        vectors=stores.vectors,
     )
 
 
+def served_endpoints(runtime: ModelRuntime) -> Endpoints | None:
+    """The endpoints of the runtime file that a runtime calls; None for the embedded runtime."""
+    return runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
+
+
 def _checked_routing(served: Endpoints | None, cookbook: RecipeLoader) -> Routing | None:
-    """The routing policy; raises ConfigurationError where it names a recipe that is not there."""
+    """The routing policy; raises ConfigurationError where it names an unknown recipe."""
     routing = served.routing if served else None
     if served and routing and (unknown := [name for name in routing.recipes if name not in cookbook.names()]):
         raise ConfigurationError(
@@ -269,5 +319,5 @@ def _new_call_id() -> str:
 
 
 def print_notice(sentence: str) -> None:
-    """A note beside the result; nothing depends on it."""
+    """Write a notice to stderr."""
     sys.stderr.write(f"pandora: {sentence}\n")

@@ -1,16 +1,20 @@
-"""What `pandora doctor` says of the model servers: each layer, each server, what is known of their tokens. Asks; changes nothing."""
+"""Health of a store, its recipes and its model servers, as `pandora doctor` reports it. Changes nothing."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
+from pandora_dagster.app.index_service import IndexFile, IndexService
+from pandora_dagster.contracts.call_totals import CompressionTotals
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
+from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
 from pandora_dagster.contracts.ports.user_storage import MemoryStore, NoteStore
-from pandora_dagster.errors import PandoraError
+from pandora_dagster.errors import ConfigurationError, PandoraError
 from pandora_dagster.execution.fit.served_tokens import FIRST_RATIO
 from pandora_dagster.runtime.serving.server_supervisor import ServerState
 from pandora_dagster.runtime.serving.serving_folder import ServerStatus, ServingFolder
@@ -19,22 +23,42 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoint
 from pandora_dagster.runtime.sglang.server_status import LayerStatus
 from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings
-from pandora_dagster.stores.calls.call_index import DuckCallIndex
-from pandora_dagster.stores.calls.token_ratio_file import TokenRatioFile
-from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
-from pandora_dagster.stores.search.turn_vectors import TurnVectors
-
-# What `pandora doctor` found of one part.
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One part and how it stands; `remedy` says what to do where it does not, or where it could do better."""
+    """The health of one part; `remedy` says what to do where the part fails, or could work better."""
 
     part: str
     ok: bool
     says: str
     remedy: str = ""
+
+
+class CallStatistics(Protocol):
+    """Sums over the indexed calls of a store."""
+
+    @property
+    def file(self) -> IndexFile: ...
+    def calls_by_model(self) -> Mapping[tuple[str, str], int]:
+        """(layer, model) -> number of calls. Raises StoreError."""
+        ...
+
+    def compressions(self) -> CompressionTotals: ...
+
+
+class VectorCheck(Protocol):
+    """The vectors of a store and the model that makes them."""
+
+    @property
+    def name(self) -> str: ...
+    def check(self) -> int:
+        """The length of a vector, from making one. Raises ModelError."""
+        ...
+
+    def check_stored_model(self) -> None:
+        """Raises StoreError where the stored vectors are of another model."""
+        ...
 
 
 REFLEX_MS = 100
@@ -43,39 +67,38 @@ _EXPECTED_STATES = frozenset({ServerState.ASLEEP, ServerState.STARTING, ServerSt
 
 
 async def check_servers(
-    runtime: SglangRuntime, cookbook: RecipeCatalog, ratios: TokenRatios, calls: DuckCallIndex, folder: ServingFolder
+    runtime: SglangRuntime, cookbook: RecipeCatalog, ratios: TokenRatios, calls: CallStatistics, folder: ServingFolder
 ) -> tuple[Finding, ...]:
-    """Each layer, then each server that answers. A server that several layers share is asked once; a cold one is not woken."""
+    """Findings of each layer, then of each server that answers. A server of several layers is asked once; a cold server is not started."""
     statuses = await runtime.check(timeout_s=3.0)
-    well = [status.layer for status in statuses if status.ok]
-    probed = await runtime.probe(well)
-    took = {layer: server.latency_ms for server in probed for layer in server.layers}
-    standings = folder.statuses()
-    counted = _call_counts(calls)
-    found, largest = [*_serving(standings, folder)], _largest_budgets(cookbook)
+    probed = await runtime.probe([status.layer for status in statuses if status.ok])
+    latencies = {layer: server.latency_ms for server in probed for layer in server.layers}
+    states = folder.statuses()
+    counts = _call_counts(calls)
+    found, largest = [*_serving(states, folder)], _largest_budgets(cookbook)
     for status in statuses:
-        known = _calibration(status, ratios, counted.get((status.layer.value, status.model), 0)) if status.ok else ""
+        known = _calibration(status, ratios, counts.get((status.layer.value, status.model), 0)) if status.ok else ""
         if not status.ok:
-            found.append(_unreachable_layer(status, runtime.endpoint(status.layer), standings))
+            found.append(_unreachable_layer(status, runtime.endpoint(status.layer), states))
         else:
             planned = runtime.context_limit(status.layer)
-            found.append(_layer(status, planned, largest.get(status.layer, 0), took.get(status.layer), known))
+            found.append(_layer(status, planned, largest.get(status.layer, 0), latencies.get(status.layer), known))
     return (*found, *(finding for server in probed for finding in _server(server)))
 
 
-def _serving(standings: Mapping[str, ServerStatus] | None, folder: ServingFolder) -> Iterator[Finding]:
-    """The servers that `pandora serve` keeps, where it runs."""
-    if standings is None:
+def _serving(states: Mapping[str, ServerStatus] | None, folder: ServingFolder) -> Iterator[Finding]:
+    """The servers that `pandora serve` supervises, where it runs."""
+    if states is None:
         return
-    lost = [name for name, standing in standings.items() if standing.state == ServerState.GIVEN_UP]
-    says = ", ".join(f"{name} {standing.state}" for name, standing in standings.items())
+    lost = [name for name, status in states.items() if status.state == ServerState.GIVEN_UP]
+    says = ", ".join(f"{name} {status.state}" for name, status in states.items())
     remedy = f"Look into {', '.join(str(folder.log(name)) for name in lost)}; then start pandora serve anew." if lost else ""
     yield Finding("serving", not lost, says, remedy)
 
 
 def _layer(status: LayerStatus, planned: int | None, largest: int, latency_ms: float | None, calibration: str) -> Finding:
-    """A layer whose server answers; `planned`: the context of runtime.yaml, which its calls are planned with and its server does not fall
-    short of; `largest`: the largest total budget of its recipes."""
+    """A layer whose server answers. `planned`: the context length by which calls are planned, at most that of the server; `largest`: the
+    largest total budget of the layer's recipes."""
     part = f"layer {status.layer.value}"
     if planned is not None and planned < largest:
         says = f"{status.endpoint}: context {planned} is under the largest recipe budget {largest}"
@@ -94,32 +117,32 @@ def _more_context(status: LayerStatus, planned: int) -> str:
     return "Serve the model with a longer context, and raise context_length in runtime.yaml to it"
 
 
-def _unreachable_layer(status: LayerStatus, endpoint: Endpoint, standings: Mapping[str, ServerStatus] | None) -> Finding:
-    """A layer whose server does not answer as it should: what `pandora serve` has to do with it."""
+def _unreachable_layer(status: LayerStatus, endpoint: Endpoint, states: Mapping[str, ServerStatus] | None) -> Finding:
+    """A layer whose server does not answer correctly, with the state that `pandora serve` reports."""
     part, launch = f"layer {status.layer.value}", endpoint.server.launch
     if launch is None or status.reachable:
         return Finding(part, False, status.message, status.remedy)
-    standing = (standings or {}).get(endpoint.name)
-    if standing is None:
+    server = (states or {}).get(endpoint.name)
+    if server is None:
         says = f"{endpoint}: is started by the first call" if launch.cold else status.message
         return Finding(part, False, f"{says}, and no pandora serve runs", "Start pandora serve.")
-    if launch.cold and standing.state in _EXPECTED_STATES:
-        return Finding(part, True, f"{endpoint}: {standing.state}; the first call starts it")
-    return Finding(part, False, f"{endpoint}: {standing.state}: {standing.says.partition(';')[0]}", "See serving above.")
+    if launch.cold and server.state in _EXPECTED_STATES:
+        return Finding(part, True, f"{endpoint}: {server.state}; the first call starts it")
+    return Finding(part, False, f"{endpoint}: {server.state}: {server.says.partition(';')[0]}", "See serving above.")
 
 
 def _calibration(status: LayerStatus, ratios: TokenRatios, calls: int) -> str:
     try:
         ratio = ratios.find(status.layer, status.model)
     except PandoraError as error:
-        return f"its token ratio can not be read ({error}) and is learned anew"
+        return f"its token ratio cannot be read ({error}) and is measured anew"
     if ratio is None:
         return f"tokens not calibrated yet ({FIRST_RATIO:g} a planned one assumed)"
     return f"{ratio:.2f} tokens a planned one, {calls} calls"
 
 
-def _call_counts(calls: DuckCallIndex) -> Mapping[tuple[str, str], int]:
-    """Calls by layer and model; none where there is no index yet, or it can not be read (told elsewhere)."""
+def _call_counts(calls: CallStatistics) -> Mapping[tuple[str, str], int]:
+    """Calls by layer and model; none where the index does not exist, or cannot be read (a finding of its own)."""
     if calls.file.path.exists():
         with suppress(PandoraError):
             return calls.calls_by_model()
@@ -127,7 +150,7 @@ def _call_counts(calls: DuckCallIndex) -> Mapping[tuple[str, str], int]:
 
 
 def _server(server: ServerProbes) -> Iterator[Finding]:
-    """What it can do in one line, what it lacks in one line each."""
+    """One finding of all capabilities, one of each that is missing."""
     part = f"server {server.name}"
     able = [probe.says for probe in server.probes if probe.ok]
     lacking = [probe for probe in server.probes if not probe.ok]
@@ -142,7 +165,7 @@ def _layer_names(layers: Iterable[ModelLayer]) -> str:
 
 
 def _largest_budgets(cookbook: RecipeCatalog) -> Mapping[ModelLayer, int]:
-    """The largest total budget of each layer's recipes; those that do not load are named elsewhere."""
+    """The largest total budget of each layer's recipes; recipes that do not load have findings of their own."""
     largest: dict[ModelLayer, int] = {}
     for name in cookbook.names():
         with suppress(PandoraError):
@@ -151,39 +174,65 @@ def _largest_budgets(cookbook: RecipeCatalog) -> Mapping[ModelLayer, int]:
     return largest
 
 
-# What `pandora doctor` looks at: the store, the cookbook, the runtime. Asks; changes nothing.
-
 _NOTE_REMEDY = "mend the note (front matter in YAML, UTF-8, at most 1 MiB), or move it out of the folder: it is never offered as it is"
 
 
-async def check_health(
-    settings: Settings,
-    runtime: ModelRuntime,
-    cookbook: RecipeCatalog,
-    calls: DuckCallIndex,
-    indexes: Mapping[str, DuckDBFile],
-    vectors: TurnVectors | None,
-    people: Iterable[Finding],
-    versions: Sequence[str],
-) -> tuple[Finding, ...]:
-    """Every finding, in the order in which a person would mend them. `indexes`: the file of each by what it is an index of;
-    `people`: what was found of each person's own; `versions`: what is damaged of the kept versions of recipes."""
-    found = [
-        _store(settings),
-        *_indexes(indexes),
-        *_recipes(cookbook),
-        *(Finding("recipe versions", False, v) for v in versions),
-        *people,
-    ]
-    if isinstance(runtime, SglangRuntime):
-        found += await check_servers(runtime, cookbook, TokenRatioFile(settings.root), calls, ServingFolder(settings.root))
-    else:
-        found.append(Finding("runtime", True, f"{runtime.name}: embedded, no model; every record says so"))
-    return (*found, *([_embeddings(vectors)] if vectors else []), *_compressions(calls))
+@dataclass(frozen=True, slots=True)
+class ServerHealth:
+    """The model servers of the `sglang` runtime, and what is known of their tokens."""
+
+    runtime: SglangRuntime
+    ratios: TokenRatios
+    folder: ServingFolder
+    verified: set[str] = field(default_factory=set[str])
+    """Runtimes whose model names were verified by this process."""
 
 
-def _indexes(indexes: Mapping[str, DuckDBFile]) -> Iterator[Finding]:
-    """Whether each index that is there can be opened; what it says is for `pandora index verify`."""
+@dataclass(frozen=True, slots=True)
+class HealthService:
+    """The health of one store and its runtime. `servers` is None for a runtime without servers, `vectors` where embeddings are off."""
+
+    settings: Settings
+    runtime: ModelRuntime
+    catalog: RecipeCatalog
+    versions: RecipeVersionStore
+    indexes: IndexService
+    calls: CallStatistics
+    notes: NoteStore
+    memory: MemoryStore
+    users: Callable[[], Iterable[UserId]]
+    """The users of the store."""
+    servers: ServerHealth | None
+    vectors: VectorCheck | None
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Every finding, in the order in which a user would act on them."""
+        findings = [*_store(self.settings), *_indexes(dict(self.indexes.files())), *_recipes(self.catalog)]
+        findings += (Finding("recipe versions", False, fault) for fault in self.versions.faults())
+        findings += _users(dict.fromkeys((self.settings.user, *self.users())), self.notes, self.memory)
+        if self.servers:
+            findings += await check_servers(self.servers.runtime, self.catalog, self.servers.ratios, self.calls, self.servers.folder)
+        else:
+            findings.append(Finding("runtime", True, f"{self.runtime.name}: embedded, no model; every record says so"))
+        if self.vectors:
+            findings.append(_embeddings(self.vectors))
+        return (*findings, *_compressions(self.calls))
+
+    async def verify_models(self) -> None:
+        """Compare the model names of the runtime file with the servers, once per process; raises ConfigurationError.
+
+        An unreachable server passes: it may run by the time of the call, which verifies its model again.
+        """
+        if not self.servers or self.runtime.name in self.servers.verified:
+            return
+        for status in await self.servers.runtime.check():
+            if status.reachable and not status.right_model:
+                raise ConfigurationError(f"{self.settings.runtime_file}: {status.layer.value}: {status.message}", hint=status.remedy)
+        self.servers.verified.add(self.runtime.name)
+
+
+def _indexes(indexes: Mapping[str, IndexFile]) -> Iterator[Finding]:
+    """Whether each existing index can be opened; `pandora index verify` compares its rows."""
     there = [name for name, file in indexes.items() if file.path.exists()]
     faults = {name: fault for name in there if (fault := indexes[name].fault())}
     for name, fault in faults.items():
@@ -192,8 +241,8 @@ def _indexes(indexes: Mapping[str, DuckDBFile]) -> Iterator[Finding]:
         yield Finding("indexes", True, f"{', '.join(sound)}: can be read")
 
 
-def check_users(users: Iterable[UserId], notes: NoteStore, memory: MemoryStore) -> Iterator[Finding]:
-    """Of each person: a line for each note that no turn is offered, and how many are; whether their memory can be read."""
+def _users(users: Iterable[UserId], notes: NoteStore, memory: MemoryStore) -> Iterator[Finding]:
+    """Of each user: each unreadable note, the number of readable ones, and whether the memory can be read."""
     for user in users:
         listing = notes.listing(user)
         for notice in listing.notices:
@@ -213,8 +262,8 @@ def _memory(user: UserId, memory: MemoryStore) -> Iterator[Finding]:
             yield Finding(f"memory of {user}", True, f"{len(entries)} can be read")
 
 
-def _embeddings(vectors: TurnVectors) -> Finding:
-    """Whether a vector can be made, by making one, and whether those that are kept are of the same model."""
+def _embeddings(vectors: VectorCheck) -> Finding:
+    """Whether a vector can be made, and whether the stored vectors are of the same model."""
     try:
         length = vectors.check()
         vectors.check_stored_model()
@@ -223,27 +272,27 @@ def _embeddings(vectors: TurnVectors) -> Finding:
     return Finding("embeddings", True, f"{vectors.name}: vectors of {length} values")
 
 
-def _compressions(calls: DuckCallIndex) -> Iterator[Finding]:
-    """What compression did so far (000 section 27); nothing before the first turn came to rest."""
+def _compressions(calls: CallStatistics) -> Iterator[Finding]:
+    """Sums over all compressions (000 section 27); nothing before the first turn is completed."""
     if not calls.file.path.exists():
         return
     try:
-        done = calls.compressions()
-    except PandoraError:  # told with the index of calls
+        totals = calls.compressions()
+    except PandoraError:  # the finding of the index of calls has it
         return
-    took = f"{done.latency_ms / 1_000:.1f} s (longest {done.longest_latency_ms:.0f} ms)"
-    saved = f"{done.tokens_saved:,} tokens saved (most at once {done.most_tokens_saved:,})"
-    yield Finding(
-        "compression", True, f"{done.invocations} done, {done.halted} halted; {saved}; {took}; {done.overflow_warnings} overflows"
-    )
+    time = f"{totals.latency_ms / 1_000:.1f} s (longest {totals.longest_latency_ms:.0f} ms)"
+    saved = f"{totals.tokens_saved:,} tokens saved (most at once {totals.most_tokens_saved:,})"
+    counts = f"{totals.invocations} done, {totals.halted} halted"
+    yield Finding("compression", True, f"{counts}; {saved}; {time}; {totals.overflow_warnings} overflows")
 
 
-def _store(settings: Settings) -> Finding:
-    there = settings.root if settings.root.exists() else next(p for p in settings.root.parents if p.exists())
-    if os.access(there, os.W_OK):
-        made = "" if settings.root.exists() else ": no store there yet; it begins with pandora demo, ask or import"
-        return Finding("store", True, f"{settings.root}{made}")
-    return Finding("store", False, f"{settings.root}: cannot be written", "set PANDORA_ROOT to a folder that you can write")
+def _store(settings: Settings) -> Iterator[Finding]:
+    folder = settings.root if settings.root.exists() else next(p for p in settings.root.parents if p.exists())
+    if os.access(folder, os.W_OK):
+        absent = "" if settings.root.exists() else ": no store there yet; pandora demo, ask and import create one"
+        yield Finding("store", True, f"{settings.root}{absent}")
+    else:
+        yield Finding("store", False, f"{settings.root}: cannot be written", "set PANDORA_ROOT to a folder that you can write")
 
 
 def _recipes(cookbook: RecipeCatalog) -> Iterator[Finding]:

@@ -46,7 +46,9 @@ class ModelServers:
 def open_model_servers(settings: Settings) -> ModelServers:
     """Everything that is known before a server is started; raises ConfigurationError for a file that asks for none."""
     endpoints = load_endpoints(settings.runtime_file)
-    chosen = services(endpoints, python=settings.sglang_python, first_gpu=_first_visible(process_environment().get("CUDA_VISIBLE_DEVICES", "")))
+    chosen = services(
+        endpoints, python=settings.sglang_python, first_gpu=_first_visible(process_environment().get("CUDA_VISIBLE_DEVICES", ""))
+    )
     if not chosen:
         told = f"{settings.runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
         raise ConfigurationError(told, hint=_LAUNCH_HINT)

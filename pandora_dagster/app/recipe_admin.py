@@ -7,8 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pandora_dagster.app.composition import open_counter, open_recipe_loader, open_runtime, open_versions, utc_now
-from pandora_dagster.app.compression_stack import open_compression_stack
+from pandora_dagster.app.composition import (
+    open_compression_stack,
+    open_counter,
+    open_recipe_loader,
+    open_runtime,
+    open_versions,
+    served_endpoints,
+    utc_now,
+)
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
@@ -22,16 +29,13 @@ from pandora_dagster.governance.promotion import PromotionContext, resolve_versi
 from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, run_recipe_tests
 from pandora_dagster.phases.flow.answer_models import answer_model
 from pandora_dagster.recipes import RecipeLoader, check_all, check_file, write_registry, write_schema_file
-from pandora_dagster.runtime.offline.offline_runtime import OfflineRuntime
-from pandora_dagster.runtime.sglang.sglang_runtime import SglangRuntime
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.records.recipe_version_files import RecipeTestFiles, RecipeVersionFiles
+from pandora_dagster.tools.tool_registry import TOOL_NAMES
 
 # The cookbook as the command line looks after it: checked, listed, generated. Opens no store and no runtime.
 
 __all__ = ["RecipeCheckResult", "check_files", "check_recipes", "open_recipe_loader", "recipe_rows", "write_generated"]
-TOOL_NAMES = frozenset({"doc.search", "memory.query", "memory.create"})
-"""The names of the tools that `building.open_house` registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def open_dry_run(settings: Settings, shelf: RecipeLoader, counter: TokenMeasure,
     """Executor and compression as a house has them, around stores that keep nothing. `shelf`: what the version that is tried calls in
     its turn, so that of production. Raises ConfigurationError."""
     runtime = runtime or open_runtime(settings, counter)
-    served = runtime.endpoints if isinstance(runtime, SglangRuntime | OfflineRuntime) else None
+    served = served_endpoints(runtime)
     aside, chosen = CallCapture(), PinnedRecipeLoader(shelf)
     execution = Executor(
         cookbook=chosen,
@@ -134,7 +138,7 @@ def open_dry_run(settings: Settings, shelf: RecipeLoader, counter: TokenMeasure,
         interventions=aside,
         clock=utc_now,
         new_call_id=_new_trial_id,
-        say=_ignore_event,
+        log_event=_ignore_event,
     )
     return DryRun(DryRunExecutor(execution, chosen, aside), runtime, asyncio.Runner(), 1 if runtime.name == EMBEDDED else _AT_ONCE)
 

@@ -9,10 +9,11 @@ from typing import Any, cast
 import dagster as dg
 from pydantic import Field
 
+from pandora_dagster.app.batch_service import BatchService
 from pandora_dagster.contracts.batches import Batch, BatchRow
 from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.partitions import days
-from pandora_dagster.defs.resources import BatchRunner
+from pandora_dagster.defs.resources import BatchResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
@@ -58,13 +59,13 @@ def batch_asset(settings: Settings) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.multi_run(1),
     )
     def turn_batch(
-        context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[BatchRunner]
+        context: dg.AssetExecutionContext, config: BatchConfig, night: dg.ResourceParam[BatchResource]
     ) -> Iterator[dg.MaterializeResult[Any]]:
-        day = context.partition_key
+        day, batches = context.partition_key, night.open()
         try:
-            for name in (config.file,) if config.file else night.waiting(day):
-                _run(name, day, context, night)
-            found = night.of_day(day)
+            for name in (config.file,) if config.file else batches.waiting(day):
+                _run(name, day, context, batches)
+            found = batches.of_day(day)
         except PandoraError as error:
             hint = {"hint": error.hint} if error.hint else {}
             raise dg.Failure(f"{ASSET}: {error}", metadata=hint, allow_retries=False) from error
@@ -73,7 +74,7 @@ def batch_asset(settings: Settings) -> dg.AssetsDefinition:
     return turn_batch
 
 
-def _run(name: str, day: str, context: dg.AssetExecutionContext, night: BatchRunner) -> None:
+def _run(name: str, day: str, context: dg.AssetExecutionContext, batches: BatchService) -> None:
     """One file, its progress in the run's log."""
     told: list[BatchRow] = []
 
@@ -86,7 +87,7 @@ def _run(name: str, day: str, context: dg.AssetExecutionContext, night: BatchRun
         if len(told) % _EVERY == 0:
             context.log.info(f"{name}: {len(told)} lines are through")
 
-    night.run_waiting(name, day, on_begin=began, on_row=heard)
+    batches.run_waiting(name, day, on_begin=began, on_row=heard)
 
 
 Found = Sequence[tuple[Batch, Sequence[BatchRow]]]
@@ -147,9 +148,9 @@ def inbox_sensor() -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Starts turn_batch for each file in <root>/inbox that nobody writes any more; the key of its run is its digest.",
     )
-    def inbox_files(context: dg.SensorEvaluationContext, night: dg.ResourceParam[BatchRunner]) -> dg.SensorResult | dg.SkipReason:
+    def inbox_files(context: dg.SensorEvaluationContext, night: dg.ResourceParam[BatchResource]) -> dg.SensorResult | dg.SkipReason:
         before = cast("dict[str, str]", json.loads(context.cursor)) if context.cursor else {}
-        now = night.fingerprints()
+        now = {file.name: file.fingerprint for file in night.inbox.files()}
         cursor = json.dumps(now, sort_keys=True)
         whole = [name for name, stamp in now.items() if before.get(name) == stamp]
         requests = list(_requests(whole, context.instance, night))
@@ -161,12 +162,12 @@ def inbox_sensor() -> dg.SensorDefinition:
     return inbox_files
 
 
-def _requests(names: list[str], instance: dg.DagsterInstance, night: BatchRunner) -> Iterator[dg.RunRequest]:
+def _requests(names: list[str], instance: dg.DagsterInstance, night: BatchResource) -> Iterator[dg.RunRequest]:
     """The first file that no run has, unless a run of another is under way: it would only share its places at the servers."""
     if instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNDER_WAY)):
         return
     for name in names:
-        digest, day = night.identity(name)
+        digest, day = night.open().identity(name)
         tries = instance.get_runs_count(dg.RunsFilter(tags={"pandora/batch": digest}))
         if tries < _TRIES:
             key = f"{digest}:{tries + 1}" if tries else digest

@@ -2,37 +2,16 @@
 # (the signature of dg.sensor names a bare PathLike)
 """Interventions as events of an asset that is not computed: what halted stands in Dagster soon after. Knows ticks and cursors."""
 
-from collections.abc import Sequence
-from typing import Protocol
-
 import dagster as dg
-from pydantic import Field
 
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.defs.prompt_scores import GROUP
-from pandora_dagster.defs.resources import cached_app
+from pandora_dagster.defs.resources import InterventionResource
 
 ASSET, SENSOR = "interventions", "open_interventions"
 _EVERY_S = 30
 _AT_ONCE = 50
 """Events of one tick; the rest comes with the next."""
-
-
-class InterventionReader(Protocol):
-    """What the sensor needs of the house."""
-
-    def open(self) -> Sequence[Intervention]:
-        """Open ones, oldest first."""
-        ...
-
-
-class InterventionResource(dg.ConfigurableResource[None]):
-    """ListsInterventions as a Dagster resource; an empty field leaves the project's own settings as they are."""
-
-    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
-
-    def open(self) -> Sequence[Intervention]:
-        return cached_app(self.root, "").interventions.list(state="open")
 
 
 def interventions_asset() -> dg.AssetSpec:
@@ -51,9 +30,9 @@ def interventions_sensor() -> dg.SensorDefinition:
         description="Shows each new intervention as an event of the asset `interventions`, with what it says and how to go on.",
     )
     def open_interventions(
-        context: dg.SensorEvaluationContext, halts: dg.ResourceParam[InterventionReader]
+        context: dg.SensorEvaluationContext, halts: dg.ResourceParam[InterventionResource]
     ) -> dg.SensorResult | dg.SkipReason:
-        found, shown = halts.open(), set((context.cursor or "").split())
+        found, shown = halts.open().list(state="open"), set((context.cursor or "").split())
         new = [one for one in found if one.id not in shown][:_AT_ONCE]
         if not new:
             return dg.SkipReason("every open intervention was shown")

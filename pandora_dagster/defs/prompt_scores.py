@@ -3,14 +3,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
-from pandora_dagster.app.evaluation import open_evaluation
 from pandora_dagster.defs.partitions import days
-from pandora_dagster.defs.resources import cached_app
+from pandora_dagster.defs.resources import ScoreResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.governance.call_metrics import SHARES, CallMetrics
 from pandora_dagster.governance.recipe_failures import FailureGroup
@@ -24,33 +22,6 @@ _SHOWN_CHARACTERS = 300
 _PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
 
 
-class ScoreReader(Protocol):
-    """What these assets need of the house. A test replaces it by any object with these methods."""
-
-    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]: ...
-    def layers(self, day: str) -> Mapping[str, CallMetrics]: ...
-    def comparisons(self) -> Sequence[VersionComparison]: ...
-    def failures(self, day: str) -> Sequence[FailureGroup]: ...
-
-
-class ScoreResource(dg.ConfigurableResource[None]):
-    """ScoresPrompts as a Dagster resource; an empty field leaves the project's own settings as they are."""
-
-    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
-
-    def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]:
-        return open_evaluation(cached_app(self.root, "")).versions(day)
-
-    def layers(self, day: str) -> Mapping[str, CallMetrics]:
-        return open_evaluation(cached_app(self.root, "")).layers(day)
-
-    def comparisons(self) -> Sequence[VersionComparison]:
-        return open_evaluation(cached_app(self.root, "")).comparisons()
-
-    def failures(self, day: str) -> Sequence[FailureGroup]:
-        return open_evaluation(cached_app(self.root, "")).failures(day)
-
-
 def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
     """`prompt_scorecard` with its check, and `layer_scorecard`, partitioned by day."""
 
@@ -61,9 +32,10 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
         partitions_def=days(settings),
         backfill_policy=dg.BackfillPolicy.multi_run(1),
     )
-    def prompt_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
+    def prompt_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreResource]) -> Iterator[dg.MaterializeResult[Any]]:
         try:
-            found, compared = scores.versions(context.partition_key), scores.comparisons()
+            evaluation = scores.open()
+            found, compared = evaluation.versions(context.partition_key), evaluation.comparisons()
         except PandoraError as error:
             raise _failure(SCORES, error) from error
         named = {f"{recipe}@{version} on {layer}": one for (recipe, version, layer), one in sorted(found.items())}
@@ -76,9 +48,9 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
         partitions_def=days(settings),
         backfill_policy=dg.BackfillPolicy.multi_run(1),
     )
-    def layer_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
+    def layer_scorecard(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreResource]) -> Iterator[dg.MaterializeResult[Any]]:
         try:
-            found = scores.layers(context.partition_key)
+            found = scores.open().layers(context.partition_key)
         except PandoraError as error:
             raise _failure(LAYERS, error) from error
         yield dg.MaterializeResult(asset_key=LAYERS, metadata=_metadata("layer", dict(sorted(found.items())), found))
@@ -89,9 +61,9 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
         partitions_def=days(settings),
         backfill_policy=dg.BackfillPolicy.multi_run(1),
     )
-    def prompt_failures(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreReader]) -> Iterator[dg.MaterializeResult[Any]]:
+    def prompt_failures(context: dg.AssetExecutionContext, scores: dg.ResourceParam[ScoreResource]) -> Iterator[dg.MaterializeResult[Any]]:
         try:
-            found = scores.failures(context.partition_key)
+            found = scores.open().failures(context.partition_key)
         except PandoraError as error:
             raise _failure(FAILURES, error) from error
         yield dg.MaterializeResult(asset_key=FAILURES, metadata=_causes(found))

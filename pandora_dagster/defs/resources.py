@@ -1,6 +1,8 @@
-"""The one resource of the graph. Knows how to open the house; knows nothing of phases beyond running one by name."""
+"""The resources of the graph: each gives the assets one service of the application, which a process opens once.
 
-from collections.abc import Sequence
+Assets call `resource.open()` and then the service; a test replaces the resource by an object whose `open()` returns a fake.
+"""
+
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -9,16 +11,59 @@ import dagster as dg
 from pydantic import Field
 
 from pandora_dagster.app import App, open_app
-from pandora_dagster.app.batch_service import BatchService, OnBegin
-from pandora_dagster.contracts.batches import Batch, BatchRow
+from pandora_dagster.app.archive_service import ArchiveService
+from pandora_dagster.app.batch_service import BatchService
+from pandora_dagster.app.evaluation import Evaluation, open_evaluation
 from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.ports.record_storage import Interventions
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.settings import Settings, load_settings, process_environment
 from pandora_dagster.stores.records.batch_files import Inbox
-from pandora_dagster.transfer.query_batch import OnRow
+
+
+@cache
+def cached_app(root: str, runtime: str, priority: Priority) -> App:
+    """The application over these settings, opened once per process and priority.
+
+    The one cache of a process: Dagster makes a resource anew for each run, and opening the application takes more than a second.
+    """
+    return open_app(_settings(root, runtime), priority=priority)
+
+
+def _settings(root: str, runtime: str) -> Settings:
+    return load_settings(process_environment(PANDORA_ROOT=root, PANDORA_RUNTIME=runtime))
+
+
+class StoreResource(dg.ConfigurableResource[None]):
+    """A store on this machine. An empty field takes the value of the settings."""
+
+    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
+
+    def app(self, priority: Priority = Priority.INTERACTIVE) -> App:
+        """The application of this process over the store; raises ConfigurationError."""
+        return cached_app(self.root, self._runtime, priority)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the store, without the application; raises ConfigurationError."""
+        return _settings(self.root, self._runtime)
+
+    @property
+    def _runtime(self) -> str:
+        return ""
+
+
+class AppResource(StoreResource):
+    """A store and the runtime that answers its model calls. Empty fields take the values of the settings."""
+
+    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: PANDORA_RUNTIME.")
+
+    @property
+    def _runtime(self) -> str:
+        return self.runtime
 
 
 class PhaseRunner(Protocol):
@@ -54,30 +99,8 @@ class AppPhaseRunner:
         return self.app.dependencies.turns.path(key, revision=revision)
 
 
-class BatchRunner(Protocol):
-    """What the assets and sensors of batches need of the house."""
-
-    def fingerprints(self) -> dict[str, str]:
-        """Files of the inbox, each with what stays the same while nobody writes."""
-        ...
-
-    def identity(self, name: str) -> tuple[str, str]:
-        """Digest of a file of the inbox, and the day that it belongs to."""
-        ...
-
-    def waiting(self, day: str) -> tuple[str, ...]:
-        """Files of the inbox that belong to this day."""
-        ...
-
-    def run_waiting(self, name: str, day: str, *, on_begin: OnBegin, on_row: OnRow) -> object: ...
-    def of_day(self, day: str) -> Sequence[tuple[Batch, Sequence[BatchRow]]]: ...
-
-
-class TurnResource(dg.ConfigurableResource[None]):
-    """RunsPhases as a Dagster resource; empty fields leave the project's own settings as they are."""
-
-    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
-    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
+class TurnResource(AppResource):
+    """Runs the phases of turns on a store. Empty fields take the values of the settings."""
 
     def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
         return self._phases.start(query, user=user, session=session, mode=mode)
@@ -93,40 +116,40 @@ class TurnResource(dg.ConfigurableResource[None]):
 
     @property
     def _phases(self) -> PhaseRunner:
-        return AppPhaseRunner(cached_app(self.root, self.runtime))
+        return AppPhaseRunner(self.app())
 
 
-class BatchResource(dg.ConfigurableResource[None]):
-    """RunsBatches as a Dagster resource, whose calls a live turn goes before; empty fields leave the project's own settings as they are."""
-
-    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
-    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
-
-    def fingerprints(self) -> dict[str, str]:
-        return {waiting.name: waiting.fingerprint for waiting in Inbox(_settings(self.root, self.runtime).root).files()}
-
-    def identity(self, name: str) -> tuple[str, str]:
-        return self._batching.identity(name)
-
-    def waiting(self, day: str) -> tuple[str, ...]:
-        return self._batching.waiting(day)
-
-    def run_waiting(self, name: str, day: str, *, on_begin: OnBegin, on_row: OnRow) -> object:
-        return self._batching.run_waiting(name, day, on_begin=on_begin, on_row=on_row)
-
-    def of_day(self, day: str) -> Sequence[tuple[Batch, Sequence[BatchRow]]]:
-        return self._batching.of_day(day)
+class BatchResource(AppResource):
+    """Runs the queries of the inbox, with lower priority than live turns. Empty fields take the values of the settings."""
 
     @property
-    def _batching(self) -> BatchService:
-        return BatchService(cached_app(self.root, self.runtime, Priority.BATCH))
+    def inbox(self) -> Inbox:
+        """The files that wait; opens no application."""
+        return Inbox(self.settings.root)
+
+    def open(self) -> BatchService:
+        return BatchService(self.app(Priority.BATCH))
 
 
-def _settings(root: str, runtime: str) -> Settings:
-    return load_settings(process_environment(PANDORA_ROOT=root, PANDORA_RUNTIME=runtime))
+class ArchiveResource(AppResource):
+    """Archives turns, writes session summaries and digests, and prunes originals, with lower priority than live turns.
+
+    Empty fields take the values of the settings.
+    """
+
+    def open(self) -> ArchiveService:
+        return ArchiveService(self.app(Priority.BATCH))
 
 
-@cache
-def cached_app(root: str, runtime: str, priority: Priority = Priority.INTERACTIVE) -> App:
-    """A process opens a house once: Dagster makes the resource anew for every run."""
-    return open_app(_settings(root, runtime), priority=priority)
+class ScoreResource(StoreResource):
+    """Scores of prompts and layers, computed from the call records of a store. An empty field takes the value of the settings."""
+
+    def open(self) -> Evaluation:
+        return open_evaluation(self.app())
+
+
+class InterventionResource(StoreResource):
+    """The interventions of a store. An empty field takes the value of the settings."""
+
+    def open(self) -> Interventions:
+        return self.app().interventions

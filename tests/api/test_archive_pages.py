@@ -21,10 +21,10 @@ EVIL = 'Order 7741 costs $420. <script>alert(1)</script> & "quotes" <img src=x o
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     root = tmp_path_factory.mktemp("pages") / "store"
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
-    app.import_example()
+    app.transfer.import_example()
     said = [{"role": "user", "content": EVIL}, {"role": "assistant", "content": EVIL}]
     line = {"id": "evil", "user_id": "eve", "created_at": "2026-01-04T10:00:00Z", "messages": said}
-    app.import_conversations([json.dumps(line).encode()], where="evil")
+    app.transfer.import_conversations([json.dumps(line).encode()], where="evil")
     ctx = open_archive(app)
     app.run(archive_turns(select_turns(ctx), ctx))
     app.close()

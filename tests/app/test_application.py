@@ -70,23 +70,23 @@ def test_an_import_cut_off_before_the_first_day_is_noted_notes_it_when_it_runs_a
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(FirstDay, "extend", dies)
-        rig.app.import_conversations([line], where="x")
+        rig.app.transfer.import_conversations([line], where="x")
     note = FirstDay(rig.app.settings.root)
     assert note.read() is None
-    report = rig.app.import_conversations([line], where="x")
+    report = rig.app.transfer.import_conversations([line], where="x")
     assert report.unchanged == 1 and not report.turns and note.read() == date(2019, 1, 3)
 
 
 def test_the_example_is_imported_once_and_answers(tmp_path):
     """The shipped history: indexed, asked about on the embedded runtime, the answer cites documents of its person."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
-    turns = app.import_example().turns
-    assert turns > 0 and app.import_example().turns == 0
+    turns = app.transfer.import_example().turns
+    assert turns > 0 and app.transfer.import_example().turns == 0
     key = app.start("Which desk did we order, and what did it cost?", user="example")
     report = app.run_turn(key, on_report=lambda _: None)
     answer = app.answer_of(key)
     assert report.halt is None and answer.citations and "429.00 euros" in answer.response
-    assert app.verify_index() == () and app.rebuild_index().turns == turns + 1
+    assert app.indexes.verify() == () and app.indexes.rebuild().turns == turns + 1
     app.close()
 
 
@@ -124,7 +124,7 @@ def test_doctor_finds_a_sound_house_sound(rig):
 def test_the_examples_answers_say_what_stands_there_and_nothing_else(tmp_path, query, first, more):
     """An answer leads with the matter and quotes no heading, fence or argument; where nothing stands, it says so."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
-    app.import_example()
+    app.transfer.import_example()
     for user in ("example", "new"):
         key = app.start(query, user=user)
         report = app.run_turn(key, on_report=lambda _: None)

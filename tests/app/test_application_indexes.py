@@ -16,7 +16,7 @@ INDEXES = ("turn_index", "call_index", "research_index")
 def rig(tmp_path):
     """A store that holds something of every kind."""
     made = open_rig(tmp_path / "store")
-    made.app.import_example()
+    made.app.transfer.import_example()
     made.app.dependencies.sources.put_research(ANNA, research())
     made.app.dependencies.sources.put_visit(ANNA, visit())
     made.say(planner=plan("coordinator"), executor=[command()], coordinator=tool("memory.query", query="desk"))
@@ -36,20 +36,20 @@ def aged(rig: Rig, name: str) -> None:
 
 def test_indexes_that_grew_with_the_store_agree_with_it_and_so_do_rebuilt_ones(rig):
     """Nothing differs before, after, and after turns that came later."""
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()
     before = rig.app.turn_index.rows()
-    made = rig.app.rebuild_index()
+    made = rig.app.indexes.rebuild()
     assert (made.turns, made.sources, made.faults, made.broken_lines) == (len(before), 2, (), ()) and made.calls > 0
-    assert rig.app.turn_index.rows() == before and rig.app.verify_index() == ()
+    assert rig.app.turn_index.rows() == before and rig.app.indexes.verify() == ()
     rig.ask("and the lamp?")
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()
 
 
 def test_what_differs_is_named(rig):
     """A row that is gone, and a record behind the index's back."""
     rig.app.turn_index.remove("anna", [1])
     (rig.app.settings.root / "users" / "anna" / "webpage_cache").rename(rig.app.settings.root / "elsewhere")
-    found = "\n".join(rig.app.verify_index())
+    found = "\n".join(rig.app.indexes.verify())
     assert "anna:turn_000001: missing from the index" in found and "visit_abc123" in found
 
 
@@ -70,9 +70,9 @@ def test_an_index_of_an_older_design_says_what_to_do_and_costs_no_turn(rig, name
         else:
             rig.run(key)
             assert rig.turn(key).manifest.state == "saved"
-    rig.app.rebuild_index()
+    rig.app.indexes.rebuild()
     if name == "research_index":
         rig.run(key)
     assert key is None or rig.turn(key).manifest.state == "saved"
     assert len(rig.app.turn_index.rows()) == count + (key is not None)
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()

@@ -26,7 +26,7 @@ def line(number: int) -> bytes:
 def archived(root: Path) -> tuple[dict[str, str], App]:
     """What a night leaves of four turns: their documents by name, but for the moments of their records."""
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}), counter=vocabulary())
-    app.import_conversations(map(line, range(1, 5)), where="made")
+    app.transfer.import_conversations(map(line, range(1, 5)), where="made")
     report = archive_service.ArchiveService(app).run(DAYS, run_id="", on_row=lambda row: None)
     assert report.counts == {"archived": 4} and report.compressed == 4
     return {str(key): app.turns.load(key).context for key in list(app.turns.keys())}, app
@@ -51,5 +51,5 @@ def test_many_turns_are_shortened_apart_and_come_out_the_same(tmp_path, monkeypa
     monkeypatch.setattr(archive_service, "CompressionWorkerPool", Counted)
     apart, app = archived(tmp_path / "apart")
     assert apart == plain and len(answered) == expected and not workers()
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
     app.close()

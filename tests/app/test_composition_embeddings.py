@@ -28,9 +28,9 @@ def _found(app: App, query: str) -> list[str]:
 def test_off_makes_no_vectors(tmp_path: Path) -> None:
     """Neither file nor finding."""
     app = _open(tmp_path)
-    app.import_conversations([_LINE], where="f")
-    assert app.rebuild_index().vectors == 0 and not (tmp_path / "store/indexes/turn_vectors.duckdb").exists()
-    assert "embeddings" not in {finding.part for finding in app.run(app.check_health())} and not _found(app, "doctor")
+    app.transfer.import_conversations([_LINE], where="f")
+    assert app.indexes.rebuild().vectors == 0 and not (tmp_path / "store/indexes/turn_vectors.duckdb").exists()
+    assert "embeddings" not in {finding.part for finding in app.run(app.health.check())} and not _found(app, "doctor")
     app.close()
 
 
@@ -38,11 +38,11 @@ def test_an_import_is_embedded_and_found_by_meaning(tmp_path: Path) -> None:
     """The import, the search, the rebuild and the doctor."""
     embeds = FakeEmbedder()
     app = _open(tmp_path, embeds)
-    app.import_conversations([_LINE], where="f")
+    app.transfer.import_conversations([_LINE], where="f")
     assert any("my physician called" in text for text in _found(app, "doctor"))
-    report: RebuildReport = app.rebuild_index()
+    report: RebuildReport = app.indexes.rebuild()
     assert report.vectors == 4 and len([text for text in embeds.asked if "physician" in text]) == 1
-    says = {finding.part: finding for finding in app.run(app.check_health())}["embeddings"]
+    says = {finding.part: finding for finding in app.run(app.health.check())}["embeddings"]
     assert says.ok and says.says == "fake 1: vectors of 64 values"
     app.close()
 
@@ -70,14 +70,14 @@ def test_a_failing_model_fails_neither_ask_nor_search(tmp_path: Path, capsys: py
     """Both go by words alone; a notice says so, and so does the doctor."""
     embeds = FakeEmbedder()
     app = _open(tmp_path, embeds)
-    app.import_conversations([_LINE], where="f")
+    app.transfer.import_conversations([_LINE], where="f")
     embeds.fails = True
     key = app.start("What is the desk made of?", user="ann")
     last = app.run_turn(key, on_report=lambda _: None)
     assert last.halt is None and "oak" in app.answer_of(key).response
     assert any("oak" in text for text in _found(app, "desk"))
     assert "search without vectors: embeddings at" in capsys.readouterr().err
-    says = {finding.part: finding for finding in app.run(app.check_health())}["embeddings"]
+    says = {finding.part: finding for finding in app.run(app.health.check())}["embeddings"]
     assert not says.ok and "refused the connection" in says.says
     app.close()
 

@@ -66,16 +66,24 @@ def test_nothing_is_left_and_nobody_else_loses_a_byte(root):
     """By a search of the tests' own; the other person's files, search, export, index, partitions and runs are as they were."""
     assert left_of_ben(root)
     app = opened(root)
-    before = of_others(root), app.search("oak desk invoice", user=RUBEN, budget_tokens=900).text, list(app.export_conversations(RUBEN))
+    before = (
+        of_others(root),
+        app.search("oak desk invoice", user=RUBEN, budget_tokens=900).text,
+        list(app.transfer.export_conversations(RUBEN)),
+    )
     app.close()
     erased = erasure(root).erase(BEN)
     assert erased.proof.clean and erased.proof.facts >= len(HIS) and erased.proof.files > 50
     assert erased.found.counts["turns"] == 9 and erased.found.counts["runs"] == 2 and erased.found.counts["partitions"] == 2
     assert not left_of_ben(root)
     app = opened(root)
-    after = of_others(root), app.search("oak desk invoice", user=RUBEN, budget_tokens=900).text, list(app.export_conversations(RUBEN))
+    after = (
+        of_others(root),
+        app.search("oak desk invoice", user=RUBEN, budget_tokens=900).text,
+        list(app.transfer.export_conversations(RUBEN)),
+    )
     assert after == before
-    assert app.verify_index() == () and app.turns.users() == (RUBEN,)
+    assert app.indexes.verify() == () and app.turns.users() == (RUBEN,)
     assert not app.search("oak desk", user=BEN, budget_tokens=900).results
     told = app.interventions.list()
     assert [one.user_id for one in told] == [RUBEN, RUBEN]

@@ -44,7 +44,7 @@ def furnished(root: Path):
     app = opened(root)
     theirs = ("Ottoline Brackenbury", "INV-11223-RB", "$7,004.19", "ottoline@brackenbury.example", "Südermarkt Oldenfeld")
     lines = [conversation(BEN, n, HIS) for n in range(2)] + [conversation(RUBEN, n, theirs) for n in range(2)]
-    app.import_conversations(lines, where="made")
+    app.transfer.import_conversations(lines, where="made")
     ben = list(app.turns.keys(BEN))
     pin(ben[0], desk_of(app))
     archived(app)

@@ -30,7 +30,7 @@ def imports(app, *conversations, user="anna", answer="Noted."):
         }
         for name, day, *words in conversations
     ]
-    assert not app.import_conversations((json.dumps(line).encode() for line in lines), where="test").faults
+    assert not app.transfer.import_conversations((json.dumps(line).encode() for line in lines), where="test").faults
 
 
 def levels(app, *, later=True, **triggers):

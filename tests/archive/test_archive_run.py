@@ -22,7 +22,7 @@ from tests.phases.rig import CLARIFY, retrieval, vocabulary
 def app(tmp_path):
     """The shipped example, imported: recorded turns of last January."""
     opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
-    opened.import_example()
+    opened.transfer.import_example()
     yield opened
     opened.close()
 
@@ -40,15 +40,15 @@ def test_what_an_archived_store_tells_is_what_it_told_before(app):
     assert report.tokens_after <= report.tokens_before and report.facts_kept <= report.facts
     assert [json.dumps(c) for c in app.exported(None)] == exported
     assert app.search("which desk did we order?", user="example", budget_tokens=800).text == found
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
     assert archived(app)[0].due == 0
-    app.rebuild_index()
+    app.indexes.rebuild()
     assert app.search("which desk did we order?", user="example", budget_tokens=800).text == found
     for key in keys:
         original = app.turns.original(key)
         assert original.manifest.state == "saved" and restore(key, desk_of(app)).turn == original
         assert snapshot(app.turns.path(key)) == before[key]
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
     assert archived(app)[0].due == 0  # held for thirty days
 
 
@@ -90,9 +90,9 @@ def test_a_live_turn_is_archived_with_its_revisions_and_comes_back_whole(rig):
     assert left == {"revisions/1/turn.json", "revisions/1/context.md"} and set(manifest.archive.files) == set(before)
     assert rig.app.turns.original(key) == turn and list(rig.app.exported(None)) == exported
     assert rig.app.turns.original(key, revision=0).manifest.revision == 0
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()
     restore(key, desk_of(rig.app))
-    assert snapshot(folder) == before and rig.turn(key) == turn and rig.app.verify_index() == ()
+    assert snapshot(folder) == before and rig.turn(key) == turn and rig.app.indexes.verify() == ()
 
 
 def test_an_answer_larger_than_section_5_stays_readable(rig):
@@ -186,7 +186,7 @@ def test_a_missing_summary_is_made_first_and_is_no_activity(rig, works):
     report, (row,) = archived(rig.app, after=LATER)
     manifest = rig.app.turns.manifest(key)
     assert manifest.last_activity == last and manifest.finished("turn_summary") == works
-    assert row.outcome is (ArchiveOutcome.ARCHIVED if works else ArchiveOutcome.FAILED) and rig.app.verify_index() == ()
+    assert row.outcome is (ArchiveOutcome.ARCHIVED if works else ArchiveOutcome.FAILED) and rig.app.indexes.verify() == ()
     if works:
         assert rig.app.turns.original(key).manifest.last_activity == last and rig.row(key).summary == "a desk"
     else:

@@ -24,7 +24,7 @@ from tests.phases.rig import vocabulary
 def app(tmp_path):
     """The shipped example, imported: recorded turns of last January."""
     opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
-    opened.import_example()
+    opened.transfer.import_example()
     yield opened
     opened.close()
 
@@ -97,7 +97,7 @@ def test_a_bad_turn_becomes_an_intervention_and_the_rest_goes_on(app, how):
 def test_a_linked_folder_of_cold_storage_stops_its_user_only(app):
     """Nothing is written through the link; the others are archived."""
     extra = {"id": "c9", "user_id": "ben", "created_at": "2025-01-04T10:00:00Z", "messages": [{"role": "user", "content": "hello"}]}
-    app.import_conversations([json.dumps(extra).encode()], where="x")
+    app.transfer.import_conversations([json.dumps(extra).encode()], where="x")
     key = damaged(app, "linked cold folder")
     report, _ = archived(app)
     assert {row.key.user for row in report.failed} == {key.user} and report.counts[ArchiveOutcome.ARCHIVED] == 1
@@ -127,7 +127,7 @@ def test_a_disk_that_refuses_ends_the_run_and_loses_nothing(app, monkeypatch, nu
         assert app.turns.original(key) == before[key]
     again, _ = archived(app)
     assert not again.stopped and not again.failed
-    assert {app.turns.manifest(key).state for key in keys} == {"archived"} and app.verify_index() == ()
+    assert {app.turns.manifest(key).state for key in keys} == {"archived"} and app.indexes.verify() == ()
     assert all(app.turns.original(key) == before[key] for key in keys)
 
 
@@ -143,7 +143,7 @@ def test_a_row_that_a_crash_kept_back_is_put_by_the_next_run(app):
     report, rows = archived(app)
     assert [(r.key, r.outcome) for r in rows] == [(key, ArchiveOutcome.FINISHED)] and report.counts == {ArchiveOutcome.FINISHED: 1}
     assert app.turns.manifest(key) == manifest and set(snapshot(app.turns.path(key))) == {"turn.json", "context.md"}
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
 
 
 def test_a_turn_without_a_row_is_not_left_behind(app):
@@ -151,7 +151,7 @@ def test_a_turn_without_a_row_is_not_left_behind(app):
     keys = list(app.turns.keys(None))
     app.turn_index.remove(keys[0].user, [keys[0].number])
     assert archived(app)[0].counts == {ArchiveOutcome.ARCHIVED: len(keys)}
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
 
 
 def test_a_turn_that_somebody_works_on_comes_last_or_stays(app):
@@ -169,7 +169,7 @@ def test_a_clock_set_back_archives_nothing_and_restores_all_the_same(app):
     archived(app)
     assert archived(app, after=-timedelta(days=20_000))[0].due == 0
     key = next(iter(app.turns.keys(None)))
-    assert restore(key, desk_of(app, after=-timedelta(days=20_000))).was_archived and app.verify_index() == ()
+    assert restore(key, desk_of(app, after=-timedelta(days=20_000))).was_archived and app.indexes.verify() == ()
 
 
 def test_restoring_from_a_damaged_object_changes_nothing(app):
@@ -184,7 +184,7 @@ def test_restoring_from_a_damaged_object_changes_nothing(app):
         restore(one, desk_of(app))
     assert snapshot(app.turns.path(one)) == before and app.turns.load(one).manifest.state == "archived"
     assert desk_of(app).holds.find(one) is None
-    assert any("damaged or cut off" in fault for fault in app.verify_index())
+    assert any("damaged or cut off" in fault for fault in app.indexes.verify())
     assert restore(two, desk_of(app)).was_archived
 
 
@@ -197,7 +197,7 @@ def test_restoring_keeps_a_pin_and_heals_a_row(app):
     done = restore(key, ctx)
     assert done.was_archived and done.hold == ctx.holds.find(key) and done.hold.until is None and done.hold.why == "the lawyer asked"
     app.turn_index.remove(key.user, [key.number])
-    assert not restore(key, ctx).was_archived and app.verify_index() == ()
+    assert not restore(key, ctx).was_archived and app.indexes.verify() == ()
     ctx.holds.put(key, Hold(until="2020-01-01T00:00:00Z", at="2019-01-01T00:00:00Z"))
     assert [d.key for d in select_turns(ctx).due] == [key]
 
@@ -215,7 +215,7 @@ def test_a_damaged_archived_turn_comes_back_whole(app, damage):
         path.unlink()
     with pytest.raises(DocumentError):
         app.turns.load(key)
-    assert restore(key, desk_of(app)).was_archived and snapshot(app.folder(key)) == before and app.verify_index() == ()
+    assert restore(key, desk_of(app)).was_archived and snapshot(app.folder(key)) == before and app.indexes.verify() == ()
 
 
 def test_a_manifest_that_contradicts_itself_is_never_archived_again(app):
@@ -224,7 +224,7 @@ def test_a_manifest_that_contradicts_itself_is_never_archived_again(app):
     archived(app)
     path = app.folder(key) / "turn.json"
     path.write_text(path.read_text().replace('"state": "archived"', '"state": "saved"'))
-    app.rebuild_index()
+    app.indexes.rebuild()
     before = snapshot(app.settings.root / "cold"), snapshot(app.folder(key))
     report, _ = archived(app)
     assert not report.counts.get(ArchiveOutcome.ARCHIVED) and (snapshot(app.settings.root / "cold"), snapshot(app.folder(key))) == before

@@ -274,4 +274,4 @@ def test_what_a_prune_calls_deleted_is_nowhere(live, monkeypatch):
     report = prune(desk_of(rig.app, after=timedelta(days=500)), older_than_days=365, by="a test")
     assert [turn.key for turn in report.pruned] == [first]
     assert document.read_text() == before.context and not (document.parent / ".kept").exists()
-    assert rig.app.verify_index() == () and rig.app.turns.load(first) == before
+    assert rig.app.indexes.verify() == () and rig.app.turns.load(first) == before

@@ -35,7 +35,7 @@ class Table:
 def app(tmp_path):
     """The shipped example, imported and archived: seven turns of three conversations."""
     opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
-    opened.import_example()
+    opened.transfer.import_example()
     archived(opened)
     yield opened
     opened.close()
@@ -61,7 +61,7 @@ def test_every_archived_turn_is_in_a_narrative_and_every_narrative_in_the_digest
     table = Table(ctx.lineage)
     reports, rows = night(replace(ctx, lineage=table))
     assert [r.counts for r in reports] == [{LevelOutcome.MADE: 3}, {LevelOutcome.MADE: 1}] and not reports[0].failed
-    assert proved(app, ctx) == [] and app.verify_index() == ()
+    assert proved(app, ctx) == [] and app.indexes.verify() == ()
     digest, narratives = ctx.levels.digest(EXAMPLE), list(ctx.levels.narratives(EXAMPLE))
     assert {n.session_id for n in narratives} == {"desk-and-chair", "chair", "complaint"} == {n.session_id for n in digest.narratives}
     assert sorted(link.turn for n in narratives for link in n.links) == [k.number for k in app.turns.keys(EXAMPLE)]

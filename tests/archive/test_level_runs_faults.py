@@ -23,7 +23,7 @@ from tests.phases.rig import vocabulary
 def app(tmp_path):
     """The shipped example, imported and archived: seven turns of three conversations."""
     opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
-    opened.import_example()
+    opened.transfer.import_example()
     archived(opened)
     yield opened
     opened.close()

@@ -82,7 +82,7 @@ def test_a_turn_says_what_it_was_made_from(told):
     assert all(
         "oak desk" in text[slice(*e.span)] or "chair" in text[slice(*e.span)] or "invoice" in text[slice(*e.span)] for e in cited if e.span
     )
-    assert faults(rig) == [] and rig.app.verify_index() == () and same_as_rebuilt(rig)
+    assert faults(rig) == [] and rig.app.indexes.verify() == () and same_as_rebuilt(rig)
 
 
 def test_archival_and_its_undoing(told):
@@ -97,14 +97,14 @@ def test_archival_and_its_undoing(told):
         assert (edge.parent, edge.parent_sha, edge.child_sha) == (f"{key}/cold/{document.name}", document.sha_before, document.sha_after)
         assert (edge.recipe, edge.runtime, edge.verdicts) == (document.recipe, document.runtime, document.counts)
     assert all("/cold/" in e.child for e in found if e.relation is Relation.CITED)
-    assert faults(rig) == [] and faults(rig, f"{key}/context.md") == [] and rig.app.verify_index() == () and same_as_rebuilt(rig)
+    assert faults(rig) == [] and faults(rig, f"{key}/context.md") == [] and rig.app.indexes.verify() == () and same_as_rebuilt(rig)
     branches, _ = rig.app.lineage.tree(DocumentId.parse(f"{key}/context.md"))
     assert [b.document for b in branches][:2] == [f"{key}/context.md", f"{key}/cold/context.md"]
     assert f"{first}/cold/context.md#0" in {b.document for b in branches}
     restore(first, desk_of(rig.app))
     assert faults(rig) == []  # the second turn, archived still, cites the first as it was
     restore(key, desk_of(rig.app))
-    assert rows(rig, first, key) == before and faults(rig) == [] and rig.app.verify_index() == () and same_as_rebuilt(rig)
+    assert rows(rig, first, key) == before and faults(rig) == [] and rig.app.indexes.verify() == () and same_as_rebuilt(rig)
 
 
 def test_a_turn_that_runs_again_keeps_what_others_read(told):
@@ -115,7 +115,7 @@ def test_a_turn_that_runs_again_keeps_what_others_read(told):
     rig.run(first)
     assert rig.app.turns.manifest(first).revision == 1
     assert {e.child_sha for e in rows(rig, first) if e.relation is Relation.SECTION} == {rig.turn(first).manifest.context_sha}
-    assert faults(rig) == [] and rig.app.verify_index() == () and same_as_rebuilt(rig)
+    assert faults(rig) == [] and rig.app.indexes.verify() == () and same_as_rebuilt(rig)
     archived(rig.app, after=LATER)
     assert faults(rig) == [] and same_as_rebuilt(rig)
     assert {e.parent_sha for e in rows(rig, key) if e.relation is Relation.CITED}.isdisjoint({rig.turn(first).manifest.context_sha})
@@ -143,7 +143,7 @@ def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(told):
     )
     lineage.index.put([*narrative, digest])
     lineage.levels.update({kind: lambda user, path, text=text: (text,) for kind, text in texts.items()})
-    rig.app.rebuild_index()
+    rig.app.indexes.rebuild()
     branches, _ = lineage.tree(DocumentId.parse("anna:digest"))
     assert [b.document for b in branches][:3] == ["anna:digest", "anna:session/s1", f"{first}/summary"]
     assert f"{key}/context.md#5" in {b.document for b in branches} and any(b.is_again for b in branches)
@@ -229,7 +229,7 @@ def _linked(rig, key):
     folder = Path(rig.app.turns.path(key))
     folder.rename(outside := rig.app.settings.root.parent / "outside")
     folder.symlink_to(outside)
-    assert any("a link leads to" in said for said in rig.app.verify_index())
+    assert any("a link leads to" in said for said in rig.app.indexes.verify())
     return folder.name, "a link leads to"
 
 
@@ -326,5 +326,5 @@ def test_an_index_that_can_not_be_written_undoes_no_turn(rig, capsys):
     assert rig.app.lineage.made_again(report=said.append) and "damaged or not an index" in said[0] and ".damaged-1" in said[1]
     assert faults(rig) == [] and not rig.app.lineage.made_again(report=pytest.fail)
     index.file.path.unlink()
-    assert rig.app.lineage.made_again(report=said.append) and rig.app.verify_index() == ()
+    assert rig.app.lineage.made_again(report=said.append) and rig.app.indexes.verify() == ()
     assert isinstance(index, DuckLineageIndex)

@@ -32,7 +32,7 @@ YEAR = LATER + timedelta(days=400)
 def app(tmp_path):
     """The shipped example, imported and archived."""
     opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}), counter=vocabulary())
-    opened.import_example()
+    opened.transfer.import_example()
     archived(opened)
     yield opened
     opened.close()
@@ -82,13 +82,13 @@ def test_after_their_deletion_everything_goes_on_and_says_so(app):
         with pytest.raises(OriginalsDeletedError, match=r"can not be restored: its originals were deleted on .* by a test"):
             restore(key, desk_of(app))
         assert app.turns.manifest(key).archive == record
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
     conversations = list(app.exported(None))
     assert sum(len(c[DELETED_FIELD]) for c in conversations) == len(keys)
     assert all({"role", "content"} <= set(m) for c in conversations for m in c["messages"])
     assert app.search("which desk did we order?", user="example", budget_tokens=800).results
-    app.rebuild_index()
-    assert app.verify_index() == ()
+    app.indexes.rebuild()
+    assert app.indexes.verify() == ()
     checks = originals_check(app)
     assert all(v.passed for v in checks) and sum(v.by_rule for v in checks) == len(keys)
     again = pruned(app)
@@ -142,7 +142,7 @@ def test_a_missing_or_damaged_object_without_a_tombstone_stays_a_fault(app):
     report = pruned(app)
     assert [fault.partition(": ")[0] for fault in report.faults] == [str(one), str(two)]
     assert sum(v.faulty for v in originals_check(app)) == 2
-    assert any(str(one) in line for line in app.verify_index())
+    assert any(str(one) in line for line in app.indexes.verify())
 
 
 def test_a_tombstone_that_contradicts_its_manifest_is_a_fault(app):
@@ -185,7 +185,7 @@ def test_a_crash_leaves_the_object_or_its_tombstone_and_the_next_run_finishes(ap
     else:
         assert app.turns.original(one).manifest.state == "archived"
     assert len(pruned(app).pruned) == there and not objects(app)
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
 
 
 def test_an_object_that_is_written_again_has_no_tombstone(app):

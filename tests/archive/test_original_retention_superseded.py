@@ -62,7 +62,7 @@ def test_an_object_of_an_earlier_archival_goes_with_a_tombstone(rig):
     stone = Tombstone.model_validate_json(earlier.with_name(earlier.name.removesuffix(".tar.zst") + ".tombstone.json").read_text())
     assert (stone.turn, stone.by, stone.sha256) == (str(key), "a test", earlier.name.removesuffix(".tar.zst"))
     assert {"turn.json", "context.md", "response.md"} <= set(stone.files) and all(f.size for f in stone.files.values())
-    assert not pruned(rig).pruned and rig.app.verify_index() == ()
+    assert not pruned(rig).pruned and rig.app.indexes.verify() == ()
     assert restore(key, desk_of(rig.app)).turn == before
 
 

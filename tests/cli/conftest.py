@@ -23,7 +23,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example's recorded turns; the tests of this folder only read it."""
     place = tmp_path_factory.mktemp("cli") / "store"
     app = open_app(load_settings({"PANDORA_ROOT": str(place)}))
-    app.import_example()
+    app.transfer.import_example()
     app.close()
     return place
 

@@ -65,7 +65,7 @@ def tick(graph, night, instance, cursor):
 def test_a_days_queries_become_turns(graph, night, instance, tmp_path):
     """The run takes what waits for its day; table, counts and the check tell of every line; the file moves under its day."""
     put(tmp_path, "q.jsonl", QUERIES, "not a query\n")
-    today = night.identity("q.jsonl")[1]
+    today = night.open().identity("q.jsonl")[1]
     result = run(graph, instance, today)
     assert result.success
     (made,) = result.asset_materializations_for_node(ASSET)
@@ -83,14 +83,14 @@ def test_a_days_queries_become_turns(graph, night, instance, tmp_path):
     (check,) = result.get_asset_check_evaluations()
     assert check.check_name == CHECK and check.passed
     done = tmp_path / "inbox" / "done" / today
-    assert sorted(path.name for path in done.iterdir()) == ["q.jsonl", "q.rejected.jsonl"] and night.looks() == {}
+    assert sorted(path.name for path in done.iterdir()) == ["q.jsonl", "q.rejected.jsonl"] and not night.inbox.files()
     assert set(instance.get_dynamic_partitions(str(TURNS.name))) == {"ann:turn_000001", "ann:turn_000002"}
 
 
 def test_a_second_run_of_the_day_tells_the_same_and_asks_nothing(graph, night, instance, tmp_path):
     """The day's table stays whole when another file of the day has come."""
     put(tmp_path, "q.jsonl", QUERIES[:1])
-    today = night.identity("q.jsonl")[1]
+    today = night.open().identity("q.jsonl")[1]
     run(graph, instance, today)
     put(tmp_path, "r.jsonl", QUERIES[1:])
     put(tmp_path, "q.jsonl", QUERIES[:1])
@@ -104,7 +104,7 @@ def test_another_day_takes_nothing(graph, night, instance, tmp_path):
     """A past day has only what began on it; its table is empty and its check says so."""
     put(tmp_path, "q.jsonl", QUERIES)
     result = run(graph, instance, "2026-01-02")
-    assert result.success and list(night.looks()) == ["q.jsonl"]
+    assert result.success and [file.name for file in night.inbox.files()] == ["q.jsonl"]
     (made,) = result.asset_materializations_for_node(ASSET)
     assert made.metadata["queries"].value == 0
 
@@ -120,7 +120,7 @@ def test_a_file_that_does_not_wait_fails_with_a_sentence(graph, night, instance)
 def test_the_check_fails_where_a_line_has_no_end(graph, night, instance, tmp_path):
     """A turn whose documents are damaged is neither answered nor halted with an intervention."""
     put(tmp_path, "q.jsonl", QUERIES)
-    today = night.identity("q.jsonl")[1]
+    today = night.open().identity("q.jsonl")[1]
     run(graph, instance, today)
     (tmp_path / "users" / "ann" / "turns" / "turn_000002" / "turn.json").write_text("{")
     result = run(graph, instance, today)
@@ -137,7 +137,7 @@ def test_a_file_begins_when_two_ticks_find_it_alike(graph, night, instance, tmp_
     requests, cursor = tick(graph, night, instance, cursor)
     assert requests == []
     requests, _ = tick(graph, night, instance, cursor)
-    digest, today = night.identity("q.jsonl")
+    digest, today = night.open().identity("q.jsonl")
     (request,) = requests
     assert (request.run_key, request.partition_key) == (digest, today)
     assert request.run_config["ops"] == {ASSET: {"config": {"file": "q.jsonl"}}}
@@ -160,7 +160,7 @@ def test_files_begin_one_after_the_other(graph, night, instance, tmp_path):
 def test_a_file_whose_run_was_killed_is_taken_up_again_but_not_for_ever(graph, night, instance, tmp_path):
     """Dagster starts nothing twice under one key: each try has its own, and after three a person has to look."""
     put(tmp_path, "q.jsonl", QUERIES)
-    digest, _ = night.identity("q.jsonl")
+    digest, _ = night.open().identity("q.jsonl")
     _, cursor = tick(graph, night, instance, None)
     keys = []
     for number in range(4):
@@ -183,7 +183,7 @@ def test_days_follow_the_settings():
 def test_the_turns_of_a_batch_are_turns_like_others(graph, night, instance, tmp_path):
     """They can be shown, resumed and searched as any other."""
     put(tmp_path, "q.jsonl", QUERIES)
-    run(graph, instance, night.identity("q.jsonl")[1])
+    run(graph, instance, night.open().identity("q.jsonl")[1])
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
     assert app.turns.manifest(TurnKey.parse("ann:turn_000001")).state is TurnState.SAVED
     assert app.search("oak desk", user="ann", budget_tokens=500).results

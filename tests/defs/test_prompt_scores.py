@@ -23,11 +23,14 @@ DAY = "2026-01-04"
 
 @dataclass
 class FakeScores:
-    """ScoresPrompts in memory."""
+    """The evaluation in memory, and the resource that opens it."""
 
     by_version: Mapping[tuple[str, str, str], CallMetrics] = field(default_factory=dict)
     found: Sequence[VersionComparison] = ()
     broken: bool = False
+
+    def open(self) -> "FakeScores":
+        return self
 
     def versions(self, day: str) -> Mapping[tuple[str, str, str], CallMetrics]:
         if self.broken:
@@ -144,6 +147,10 @@ def test_new_interventions_become_events():
         found = (first,)
 
         def open(self):
+            return self
+
+        def list(self, *, state):
+            assert state == "open"
             return self.found
 
     halts, sensor, cursor = Halts(), interventions_sensor(), None

@@ -27,7 +27,7 @@ def store(tmp_path):
     """The shipped example; the night is to come with the next minute but one."""
     settings = load_settings({"PANDORA_ROOT": str(tmp_path / "store")})
     app = open_app(settings)
-    add_partitions(app, app.import_example().keys)
+    add_partitions(app, app.transfer.import_example().keys)
     app.close()
     at = datetime.now(UTC) + timedelta(seconds=75)
     return settings, {**environment(settings.root), "DAGSTER_HOME": str(settings.dagster_home), "PANDORA_ARCHIVE_AT": f"{at:%H:%M}"}
@@ -55,7 +55,7 @@ def test_the_daemon_ticks_and_the_night_is_archived(store, tmp_path):
     keys = list(app.turns.keys(None))
     assert keys and all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in keys)
     assert {app.turns.manifest(key).archive.run_id for key in keys} == {run.run_id}
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
     app.close()
     with open_instance(settings) as instance:
         assert instance.get_dynamic_partitions("turns") == []

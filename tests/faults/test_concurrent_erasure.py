@@ -42,8 +42,8 @@ def test_whatever_runs_beside_it_leaves_nothing(prepared, tmp_path, other, late_
     assert not left_of_ben(root)
     app = opened(root)
     assert app.turns.users() == (RUBEN,)
-    app.rebuild_index()
-    assert app.verify_index() == () and app.search("oak desk", user=RUBEN, budget_tokens=300).results
+    app.indexes.rebuild()
+    assert app.indexes.verify() == () and app.search("oak desk", user=RUBEN, budget_tokens=300).results
     app.close()
 
 

@@ -79,7 +79,7 @@ def test_two_that_resume_one_turn_do_nothing_twice(tmp_path):
     called = Counter(json.loads(line)["phase"] for line in (app.folder(key) / "calls.jsonl").read_text().splitlines())
     assert (manifest.state, manifest.revision) == ("saved", 0)
     assert {called[phase] for phase in ("query_analysis", "reflection", "response", "validation", "turn_summary")} == {1}
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
     app.close()
 
 

@@ -75,7 +75,7 @@ def test_a_disk_that_fills_up_within_a_turn_loses_nothing(tmp_path, monkeypatch,
     before = {p.phase for p in rig.turn(key).manifest.phases}
     rig.runtime.packs.clear()
     rig.run(key)
-    assert rig.turn(key).manifest.state == "saved" and rig.app.verify_index() == ()
+    assert rig.turn(key).manifest.state == "saved" and rig.app.indexes.verify() == ()
     assert not {"query_analysis" if p.role == "query_analyzer" else p.role for p in rig.runtime.packs} & before
     rig.app.close()
 
@@ -102,9 +102,9 @@ for k in rig.house.turns.keys():
     if rig.house.left_to_do(k): rig.run(k)
 rig.ask("and now?")
 after = [str(rig.turn(k).manifest.state) for k in rig.house.turns.keys()]
-behind = [fault for fault in rig.house.verify_index() if "missing from the lineage" not in fault]
-rig.house.rebuild_index()
-print(json.dumps({"said": said, "states": states, "after": after, "behind": behind, "verify": rig.house.verify_index()}))
+behind = [fault for fault in rig.house.indexes.verify() if "missing from the lineage" not in fault]
+rig.house.indexes.rebuild()
+print(json.dumps({"said": said, "states": states, "after": after, "behind": behind, "verify": rig.house.indexes.verify()}))
 """
 
 

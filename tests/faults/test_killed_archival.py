@@ -58,7 +58,7 @@ def documents(root: Path) -> dict[str, bytes]:
 def prepared(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("prepared") / "store"
     app = opened(root)
-    report = app.import_conversations(map(conversation, range(TURNS // 3)), where="made")
+    report = app.transfer.import_conversations(map(conversation, range(TURNS // 3)), where="made")
     assert report.turns == TURNS
     app.close()
     return root
@@ -86,7 +86,7 @@ def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
     app = opened(prepared)
     keys = list(app.turns.keys())
     before = {key: app.turns.load(key) for key in keys}
-    exported = [json.dumps(c) for c in app.export_conversations(None)]
+    exported = [json.dumps(c) for c in app.transfer.export_conversations(None)]
     found = app.search("oak desk Miller", user="user1", budget_tokens=500).text
     app.close()
     originals, cut = documents(prepared), set()
@@ -103,7 +103,7 @@ def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
         report = app.run(archive_turns(selected, ctx))
         assert sum(report.counts.values()) == report.due and not report.failed and not report.stopped
         check_archived(root, app, keys)
-        assert [json.dumps(c) for c in app.export_conversations(None)] == exported
+        assert [json.dumps(c) for c in app.transfer.export_conversations(None)] == exported
         assert app.search("oak desk Miller", user="user1", budget_tokens=500).text == found
         back = keys if number == 0 else keys[number % 3 :: 3]
         for key in back:
@@ -111,7 +111,7 @@ def test_an_archival_killed_anywhere_is_finished_by_the_next(prepared, killed):
         folders = tuple(f"users/{key.user}/turns/{key.turn_id}/" for key in back)
         now = documents(root)
         assert {n: now[n] for n in now if n.startswith(folders)} == {n: originals[n] for n in originals if n.startswith(folders)}
-        assert app.verify_index() == ()
+        assert app.indexes.verify() == ()
         app.close()
     assert TURNS in cut and len(cut) > 1
 
@@ -139,12 +139,12 @@ def test_a_restoring_killed_anywhere_leaves_each_turn_archived_or_restored(prepa
             report = app.run(archive_turns(select_turns(ctx), ctx))
             assert not report.failed and not report.stopped
             assert all(app.turns.original(key) == before[key] and app.turns.load(key) for key in keys)
-            assert app.verify_index() == () and not [one for one in app.lineage.prove(None) if getattr(one, "fault", one)]
+            assert app.indexes.verify() == () and not [one for one in app.lineage.prove(None) if getattr(one, "fault", one)]
         for key in keys:
             restore(key, ctx)
         now = documents(root)
         assert {n: d for n, d in now.items() if "/turns/" in n} == {n: d for n, d in originals.items() if "/turns/" in n}
-        assert app.verify_index() == () and not select_turns(ctx).due, "restored turns are held"
+        assert app.indexes.verify() == () and not select_turns(ctx).due, "restored turns are held"
         app.close()
     assert 0 in cut and len(cut) > 1
 
@@ -152,7 +152,7 @@ def test_a_restoring_killed_anywhere_leaves_each_turn_archived_or_restored(prepa
 def one_turn(store: Path) -> Turn:
     app = opened(store)
     line = json.loads(conversation(1))
-    app.import_conversations([json.dumps({**line, "messages": line["messages"][:2]}).encode()], where="made")
+    app.transfer.import_conversations([json.dumps({**line, "messages": line["messages"][:2]}).encode()], where="made")
     (key,) = app.turns.keys()
     turn = app.turns.original(key)
     app.close()
@@ -175,7 +175,7 @@ def test_what_was_killed_at_each_step_is_settled_by_the_night(tmp_path, work):
         report = app.run(archive_turns(select_turns(ctx), ctx))
         left.add(app.turns.manifest(key).state)
         faults = [one for one in app.lineage.prove(None) if getattr(one, "fault", one)]
-        found = app.turns.original(key), app.turns.load(key).key, app.verify_index()
+        found = app.turns.original(key), app.turns.load(key).key, app.indexes.verify()
         restore(key, ctx)
         app.close()
         assert documents(root) == original, root.name
@@ -198,7 +198,7 @@ def test_a_deletion_killed_at_each_step_is_finished_by_the_next(tmp_path):
         prune_all(root)
         assert app.turns.original(before.key) == stands and not list((root / "cold").rglob("*.zst"))
         faults = [one for one in app.lineage.prove(None) if getattr(one, "fault", one)]
-        found = app.verify_index()
+        found = app.indexes.verify()
         app.close()
         assert (found, faults) == ((), []), root.name
     assert left == {True, False}
@@ -213,7 +213,7 @@ def check_archived(root: Path, app: App, keys) -> None:
     for key in keys:
         left = {p.relative_to(app.folder(key)).as_posix() for p in app.folder(key).rglob("*")}
         assert left - {"calls.jsonl", ".lock"} == {"turn.json", "context.md"}
-    assert app.verify_index() == () and select_turns(open_archive(app)).due == ()
+    assert app.indexes.verify() == () and select_turns(open_archive(app)).due == ()
 
 
 def test_two_archivals_at_once_archive_every_turn_once(prepared, tmp_path):

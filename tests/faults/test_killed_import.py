@@ -15,7 +15,7 @@ from pathlib import Path
 from pandora_dagster.settings import load_settings
 from pandora_dagster.app import open_app
 app = open_app(load_settings({"PANDORA_ROOT": os.environ["PANDORA_ROOT"]}))
-app.import_conversations(Path(sys.argv[1]).read_bytes().splitlines()[:1], where="f")
+app.transfer.import_conversations(Path(sys.argv[1]).read_bytes().splitlines()[:1], where="f")
 os._exit(9)
 """
 
@@ -28,7 +28,7 @@ def known_to_dagster(store: Path) -> list[str]:
 def test_no_turn_stays_unknown_to_dagster(tmp_path: Path) -> None:
     """Turns were stored and the process died before Dagster heard of them: importing again tells it of all, so does a rebuild."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "example")}))
-    app.import_example()
+    app.transfer.import_example()
     app.close()
     store, file = tmp_path / "store", tmp_path / "history.jsonl"
     file.write_text(pandora(tmp_path / "example", "export")[1], encoding="utf-8")

@@ -78,7 +78,7 @@ def test_a_turn_killed_anywhere_is_finished_by_resuming_it(killed):
             assert before.state in ("open", "saved")
             resumed(rig)
             check_finished(rig, before)
-        assert rig.app.verify_index() == ()
+        assert rig.app.indexes.verify() == ()
         if place % 6 == 0:
             check_next(rig)
         rig.app.close()
@@ -98,7 +98,7 @@ def test_a_turn_made_again_and_killed_anywhere_is_finished_by_resuming_it(phase,
         revisions.add(rig.turn(key).manifest.revision)
         assert next(iter(turn_rows(rig.app.dependencies))).state == rig.turn(key).manifest.state
         resumed(rig, key)
-        assert rig.turn(key).manifest.state == "saved" and rig.app.verify_index() == ()
+        assert rig.turn(key).manifest.state == "saved" and rig.app.indexes.verify() == ()
         rig.app.close()
     assert revisions == {0, 1}
 

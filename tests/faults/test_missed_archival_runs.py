@@ -14,9 +14,9 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.defs.archival import archival_schedule, archive_assets
 from pandora_dagster.defs.archival.archival_schedule import ALARM, CHECK
 from pandora_dagster.defs.archival.archive_assets import ASSET
-from pandora_dagster.defs.archival.archive_resource import ArchiveResource
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES
 from pandora_dagster.defs.instance import add_keys
+from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
 from tests.defs.archival.test_archival_schedule import ANN, imported, said
 from tests.defs.archival.test_archive_assets import CHECKS, checks, definitions, run, tick
@@ -92,7 +92,7 @@ def test_a_night_that_was_cut_off_is_made_up(app, instance, monkeypatch, owner, 
     assert {name for name, e in checks(result).items() if e.passed} == {*CHECKS, CHECK}
     tables = {m.partition: m.metadata for m in result.asset_materializations_for_node(ASSET)}
     assert (tables[FIRST]["turns"].value, tables[LAST]["turns"].value) == (1, 2)
-    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive")
+    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
     sessions = archive.subjects({date.fromisoformat(FIRST), date.fromisoformat(LAST)}, people=False)
     assert not [fault for subjects in sessions.values() for fault in archive.lost(subjects)]
     users = app.settings.root / "users"

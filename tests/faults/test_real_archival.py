@@ -27,9 +27,9 @@ def test_real_conversations_are_archived_and_found_as_before(tmp_path):
     proved; restored turns are byte-equal."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
     with REAL.open("rb") as lines:
-        assert not app.import_conversations(lines, where=REAL.name).faults
+        assert not app.transfer.import_conversations(lines, where=REAL.name).faults
     keys = list(app.turns.keys())
-    exported = [json.dumps(c) for c in app.export_conversations(None)]
+    exported = [json.dumps(c) for c in app.transfer.export_conversations(None)]
     some = keys[::25]
     before = {key: tree(app.folder(key)) for key in some}
     asked = {
@@ -41,14 +41,14 @@ def test_real_conversations_are_archived_and_found_as_before(tmp_path):
     ctx = open_archive(app)
     report = app.run(archive_turns(select_turns(ctx), ctx))
     assert report.counts == {"archived": len(keys)} and report.tokens_after < report.tokens_before / 2
-    assert [json.dumps(c) for c in app.export_conversations(None)] == exported
+    assert [json.dumps(c) for c in app.transfer.export_conversations(None)] == exported
     assert {key: app.search(number, user=key.user, budget_tokens=600) for key, number in asked.items()} == found
     links = list(app.lineage.prove())
     assert len(links) > 2 * len(keys) and [link for link in links if isinstance(link, str) or link.fault] == []
     for key in some:
         restore(key, ctx)
         assert tree(app.folder(key)) == before[key]
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
     app.close()
 
 

@@ -28,7 +28,7 @@ def app(tmp_path_factory):
 
 def imported(app: App):
     with REAL.open("rb") as lines:
-        return app.import_conversations(lines, where=REAL.name)
+        return app.transfer.import_conversations(lines, where=REAL.name)
 
 
 def conversations() -> list[dict]:
@@ -54,7 +54,7 @@ def test_importing_twice_changes_nothing(app):
 
     before = stamps()
     report = imported(app)
-    assert report.turns == 0 and stamps() == before and app.verify_index() == ()
+    assert report.turns == 0 and stamps() == before and app.indexes.verify() == ()
 
 
 def test_a_person_is_answered_from_their_history_with_citations(app):
@@ -67,4 +67,4 @@ def test_a_person_is_answered_from_their_history_with_citations(app):
         assert "reservation_id: " in answer.response and "amount: " in answer.response
         assert answer.citations and {c["label"] for c in answer.citations} == set(cited_labels(answer.response))
         assert all(Path(str(c["path"])).is_file() and f"/{user_id(user)}/" in str(c["path"]) for c in answer.citations)
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()

@@ -21,7 +21,7 @@ def test_real_conversations_are_all_in_narratives_and_digests(tmp_path):
     """Twelve of them, on the embedded runtime: nothing failed, nothing lost, shorter than what they tell of."""
     app = open_app(load_settings({"PANDORA_ROOT": str(tmp_path / "store")}))
     with REAL.open("rb") as lines:
-        app.import_conversations(islice(lines, 12), where=REAL.name)
+        app.transfer.import_conversations(islice(lines, 12), where=REAL.name)
     archived(app)
     ctx, rows = open_levels(app), []
     first = asyncio.run(summarise_sessions(ctx, on_row=rows.append))
@@ -37,5 +37,5 @@ def test_real_conversations_are_all_in_narratives_and_digests(tmp_path):
     assert all(part.tokens <= 200 for user in app.turns.users() for n in ctx.levels.narratives(user) for part in n.parts)
     narrated = [row for row in rows if row.subject.session]
     assert sum(row.links for row in narrated) == len(list(app.turns.keys())) and all(row.ratio >= 1 for row in rows)
-    assert app.verify_index() == ()
+    assert app.indexes.verify() == ()
     app.close()

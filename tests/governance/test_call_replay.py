@@ -29,7 +29,7 @@ def root(tmp_path_factory) -> Path:
     """The example's history with two turns asked over it."""
     place = tmp_path_factory.mktemp("replay") / "store"
     app = open_app(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
-    app.import_example()
+    app.transfer.import_example()
     for query in QUERIES:
         app.run_turn(app.start(query, user="example"), on_report=lambda _: None)
     app.close()
@@ -78,7 +78,7 @@ def test_many_calls_say_the_same_to_the_last(tmp_path):
     """Over turns of several kinds and all recipes that they asked; what was said of the same question before is among what is read."""
     place = tmp_path / "store"
     app = open_app(load_settings({"PANDORA_ROOT": str(place)}), counter=vocabulary())
-    app.import_example()
+    app.transfer.import_example()
     for number, query in enumerate(
         (*QUERIES, "Please remember that I prefer grey fabric.", "Which chair did we order, and when did it arrive?") * 2
     ):

@@ -25,7 +25,7 @@ def asked(app: App, user: str, turns: int) -> None:
     """Turns of one person over the example's history, each in a session of its own."""
     if not app.dependencies.index.rows(user):
         lines = (shipped_folder() / "data" / "example" / "conversations.jsonl").read_text(encoding="utf-8").splitlines()
-        app.import_conversations([json.dumps({**json.loads(line), "user_id": user}).encode() for line in lines], where="example")
+        app.transfer.import_conversations([json.dumps({**json.loads(line), "user_id": user}).encode() for line in lines], where="example")
     for query in (next(QUERIES) for _ in range(turns)):
         key = app.start(query, user=user, session=f"s{app.dependencies.clock().timestamp()}".replace(".", "-"))
         app.run_turn(key, on_report=lambda _: None)

@@ -114,7 +114,7 @@ def test_a_correction_of_nothing_is_refused(rig: Rig, phase: str, said: str, say
 
 def test_an_imported_turn_has_no_recipe_to_correct(rig: Rig):
     """Nobody's prompt wrote it."""
-    rig.app.import_example()
+    rig.app.transfer.import_example()
     key = rig.app.turns.resolve("example:turn_000001")
     with pytest.raises(InputError, match="it was imported"):
         attribute_correction(key, rig.turn(key).manifest, SAID, open_corrections(rig.app))

@@ -60,12 +60,12 @@ def show_intervention(
 
     Example: pandora interventions show int_20260914_090512_4f1a
     """
-    from pandora_dagster.app.manual_answers import call_record_of
+    from pandora_dagster.governance.manual_answers import call_record_of
 
     with app_of_existing_store(context) as app:
         found = app.interventions.show(intervention)
         pack, answer = _vault_text(app, found.pack_ref), _vault_text(app, found.answer_ref)
-        call = call_record_of(found, app.calls.files) if found.call_id else None
+        call = call_record_of(found, app.calls) if found.call_id else None
     if as_json:
         record = json.loads(call.model_dump_json()) if call else None
         print_json({**json.loads(found.model_dump_json()), "call": record, "pack": pack, "answer": answer})

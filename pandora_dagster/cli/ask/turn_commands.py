@@ -24,11 +24,11 @@ from pandora_dagster.errors import DocumentError, StoreError
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
+    from pandora_dagster.contracts.call_totals import CallTotals
     from pandora_dagster.contracts.ids import TurnKey
     from pandora_dagster.contracts.interventions import Intervention
     from pandora_dagster.phases.core.phase_report import PhaseReport
     from pandora_dagster.phases.flow.turn_answer import TurnAnswer
-    from pandora_dagster.stores.calls.call_index import CallTotals
 
 User = Annotated[str, typer.Option("--user", "-u", help="Whose turn it is; default PANDORA_USER.")]
 Session = Annotated[str, typer.Option("--session", "-s", help="The conversation it belongs to; default: one a day.")]

@@ -67,7 +67,7 @@ def export(
     written = compressed = 0
     faults: list[str] = []
     with app_of_existing_store(context) as app:
-        for conversation in app.export_conversations(
+        for conversation in app.transfer.export_conversations(
             user_id(user) if user else None, on_fault=lambda error: faults.append(error.with_hint)
         ):
             print_line(json.dumps(conversation, ensure_ascii=False))
@@ -90,7 +90,7 @@ def _import_with_progress(file: Path, app: "App") -> "ImportReport":
     shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} lines"), TimeElapsedColumn())
     with file.open("rb") as lines, Progress(*shown, console=Console(stderr=True)) as bar:
         task = bar.add_task(f"import {file.name}", total=_lines(file))
-        return app.import_conversations(lines, where=str(file), progress=lambda r: bar.update(task, completed=r.lines))
+        return app.transfer.import_conversations(lines, where=str(file), progress=lambda r: bar.update(task, completed=r.lines))
 
 
 def _lines(file: Path) -> int:

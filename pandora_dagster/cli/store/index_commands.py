@@ -28,7 +28,7 @@ def rebuild(context: typer.Context) -> None:
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
     with app_of_existing_store(context) as app:
-        report = app.rebuild_index(progress=lambda done: print_note(f"{done} turns") if done % 1000 == 0 else None)
+        report = app.indexes.rebuild(progress=lambda done: print_note(f"{done} turns") if done % 1000 == 0 else None)
         add_partitions(app, app.turns.keys())
     print_line(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed; {report.links} links of lineage")
     if report.vectors:
@@ -50,7 +50,7 @@ def verify(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
     Example: pandora index verify
     """
     with app_of_existing_store(context) as app:
-        differences = app.verify_index()
+        differences = app.indexes.verify()
     if as_json:
         print_json({"differences": list(differences)})
     else:

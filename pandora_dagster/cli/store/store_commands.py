@@ -39,7 +39,7 @@ def demo(context: typer.Context) -> None:
     from pandora_dagster.defs.turn.turn_run import add_partitions, run_turn
 
     with app_of(context, embedded=True) as app:
-        report = app.import_example()
+        report = app.transfer.import_example()
         add_partitions(app, report.keys)
         print_line(
             f"Example history: {report.turns} turns of user '{EXAMPLE_USER}' indexed, {report.unchanged} conversations were there already."
@@ -133,7 +133,7 @@ def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
     Example: pandora doctor
     """
     with app_of(context) as app:
-        findings = app.run(app.check_health())
+        findings = app.run(app.health.check())
     if as_json:
         print_json([{"part": f.part, "ok": f.ok, "says": f.says, "remedy": f.remedy} for f in findings])
     else:

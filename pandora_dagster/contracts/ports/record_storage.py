@@ -1,10 +1,12 @@
 """Ports of stored records: calls, interventions, batches, corrections, recipe versions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import Protocol
 
 from pandora_dagster.contracts.batches import Batch
+from pandora_dagster.contracts.call_totals import CallTotals, SumBy
 from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
@@ -31,11 +33,49 @@ class CallLog(Protocol):
         ...
 
 
+class CallHistory(Protocol):
+    """The stored calls: of a turn, of a recipe, of a time. Every method raises StoreError."""
+
+    def recorded(self, key: TurnKey, revision: int) -> Iterator[CallRecord]:
+        """The calls of one revision of a turn, read from its lines; lines that are no record are left out."""
+        ...
+
+    def of_turn(self, key: TurnKey, revision: int) -> tuple[CallRecord, ...]:
+        """The calls of one revision of a turn, oldest first, read from the index."""
+        ...
+
+    def newest(self, recipe: str, *, version: str = "", layer: str = "", limit: int) -> Iterator[CallRecord]:
+        """The newest indexed calls of a recipe by its own name (of one version, on one layer), newest first."""
+        ...
+
+    def between(self, begin: str, end: str) -> Iterator[CallRecord]:
+        """All calls from `begin` to before `end`, calls without a turn too, oldest first."""
+        ...
+
+    def totals(self, key: TurnKey, revision: int) -> CallTotals:
+        """Sums over the calls of one revision of a turn."""
+        ...
+
+    def sums(self, by: SumBy, *, user: UserId | None, since: str) -> tuple[tuple[str, CallTotals], ...]:
+        """Sums over the calls of completed turns and over those without a turn."""
+        ...
+
+
 class Vault(Protocol):
     """Packs and raw answers, content-addressed, credentials redacted (DECISIONS 14). "" where switched off."""
 
     def keep(self, user: str, kind: str, text: str) -> str: ...
     def read(self, ref: str) -> str: ...
+
+
+class ExpiringVault(Vault, Protocol):
+    """A vault whose entries have a retention."""
+
+    def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = ...) -> int:
+        """Delete entries stored over `days` days ago, at most once in 24 hours; returns their number. References in `spared` stay.
+
+        Raises StoreError."""
+        ...
 
 
 class Interventions(Protocol):

@@ -13,9 +13,9 @@ import dagster as dg
 
 from pandora_dagster.archive.eligibility import date_ranges
 from pandora_dagster.defs.archival.archive_assets import ASSET
-from pandora_dagster.defs.archival.archive_resource import ArchiveRunner
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES
 from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
@@ -52,15 +52,16 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Archives the day that became due, 31 days ago, and earlier days with turns due or whose night was missed or cut off.",
     )
-    def nightly_turn_archival(context: dg.ScheduleEvaluationContext, archive: dg.ResourceParam[ArchiveRunner]) -> Iterator[dg.RunRequest]:
+    def nightly_turn_archival(context: dg.ScheduleEvaluationContext, archive: dg.ResourceParam[ArchiveResource]) -> Iterator[dg.RunRequest]:
         now = context.scheduled_execution_time
         keys = _keys(partitions, now)
         if not keys:
             return
         done = _materialised(context.instance, dg.AssetKey(ASSET))
         try:
-            due = archive.waiting(now)
-            archived = {day for day, _ in archive.by_day()}
+            service = archive.open()
+            due = service.waiting(now)
+            archived = {day for day, _ in service.by_day()}
         except PandoraError as error:
             raise dg.Failure(f"{SCHEDULE}: {error}", metadata={"hint": error.hint} if error.hint else {}) from error
         if early := sorted(day for day in due if day < keys[0]):

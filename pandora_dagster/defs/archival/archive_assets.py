@@ -6,11 +6,12 @@ from typing import Any
 
 import dagster as dg
 
+from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.contracts.archive_records import ArchivedDay, ArchivedTurn, ArchiveReport, DayCheck
 from pandora_dagster.contracts.lineage import document_id
-from pandora_dagster.defs.archival.archive_resource import ArchiveRunner
 from pandora_dagster.defs.instance import remove_keys
 from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
@@ -64,12 +65,15 @@ def archive_asset(settings: Settings) -> dg.AssetsDefinition:
         partitions_def=due_days(settings),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def archived_turns(context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveRunner]) -> Iterator[dg.MaterializeResult[Any]]:
+    def archived_turns(
+        context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]
+    ) -> Iterator[dg.MaterializeResult[Any]]:
         keys = [date.fromisoformat(key) for key in context.partition_keys]
+        service = archive.open()
         try:
-            report = archive.run(keys, run_id=context.run.run_id, on_row=_progress(context))
-            remove_keys(context.instance, archive.archived(keys))
-            days = list(_day_results(context, archive, keys))
+            report = service.run(keys, run_id=context.run.run_id, on_row=_Progress(context))
+            remove_keys(context.instance, service.archived(keys))
+            days = list(_day_results(context, service, keys))
         except PandoraError as error:
             hint = {"hint": error.hint} if error.hint else {}
             raise dg.Failure(f"{ASSET}: {error}", metadata=hint, allow_retries=False) from error
@@ -78,10 +82,6 @@ def archive_asset(settings: Settings) -> dg.AssetsDefinition:
         yield dg.MaterializeResult(asset_key=ASSET, check_results=[_result(check, days) for check in DayCheck])
 
     return archived_turns
-
-
-def _progress(context: dg.AssetExecutionContext) -> "_Progress":
-    return _Progress(context)
 
 
 class _Progress:
@@ -98,14 +98,14 @@ class _Progress:
             self._context.log.info(f"{self._done} turns are through")
 
 
-def _day_results(context: dg.AssetExecutionContext, archive: ArchiveRunner, keys: Sequence[date]) -> Iterator[ArchivedDay]:
+def _day_results(context: dg.AssetExecutionContext, archive: ArchiveService, keys: Sequence[date]) -> Iterator[ArchivedDay]:
     """Each day with its metadata; of a day that is told only its sums and verdicts are kept."""
     for day in archive.days(keys):
         context.add_asset_metadata(metadata_of(day, archive), asset_key=ASSET, partition_key=day.day.isoformat())
         yield day
 
 
-def metadata_of(day: ArchivedDay, archive: ArchiveRunner) -> dict[str, dg.MetadataValue[Any]]:
+def metadata_of(day: ArchivedDay, archive: ArchiveService) -> dict[str, dg.MetadataValue[Any]]:
     """The table of documents, links to their lineage, the turns that stay, and the sums as numbers, so that the UI plots them over days."""
     page = archive.page(day.day)
     documents = [document_id(row.key, row.document.name) for row in day.rows[:_LINKED]] if page else []

@@ -6,12 +6,13 @@ from typing import Any
 
 import dagster as dg
 
+from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.archive.level_batches import level_id
 from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelRow, LevelSubject
 from pandora_dagster.defs.archival.archive_assets import ASSET as TURNS
 from pandora_dagster.defs.archival.archive_assets import GROUP
-from pandora_dagster.defs.archival.archive_resource import ArchiveRunner
 from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
 
@@ -53,19 +54,20 @@ def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
         partitions_def=due_days(settings),
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
-    def level(context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveRunner]) -> Iterator[dg.MaterializeResult[Any]]:
+    def level(context: dg.AssetExecutionContext, archive: dg.ResourceParam[ArchiveResource]) -> Iterator[dg.MaterializeResult[Any]]:
         keys = [date.fromisoformat(key) for key in context.partition_keys]
         rows: dict[LevelSubject, LevelRow] = {}
+        service = archive.open()
         try:
-            by_day = archive.subjects(keys, people=name == DIGESTS)
+            by_day = service.subjects(keys, people=name == DIGESTS)
             subjects = frozenset(subject for found in by_day.values() for subject in found)
-            report = archive.level(name, subjects, run_id=context.run.run_id, on_row=lambda row: rows.update({row.subject: row}))
-            lost = list(archive.lost(subjects))
+            report = service.level(name, subjects, run_id=context.run.run_id, on_row=lambda row: rows.update({row.subject: row}))
+            lost = list(service.lost(subjects))
         except PandoraError as error:
             hint = {"hint": error.hint} if error.hint else {}
             raise dg.Failure(f"{name}: {error}", metadata=hint, allow_retries=False) from error
         for key in keys:
-            context.add_asset_metadata(_metadata(by_day.get(key, ()), rows, archive), asset_key=name, partition_key=key.isoformat())
+            context.add_asset_metadata(_metadata(by_day.get(key, ()), rows, service), asset_key=name, partition_key=key.isoformat())
         if report.stopped:
             raise dg.Failure(f"{name}: {report.stopped}", metadata={"hint": report.hint}, allow_retries=False)
         yield dg.MaterializeResult(asset_key=name, check_results=[_result(name, keys, subjects, lost, report)])
@@ -74,7 +76,7 @@ def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
 
 
 def _metadata(
-    subjects: Collection[LevelSubject], rows: Mapping[LevelSubject, LevelRow], archive: ArchiveRunner
+    subjects: Collection[LevelSubject], rows: Mapping[LevelSubject, LevelRow], archive: ArchiveService
 ) -> dict[str, dg.MetadataValue[Any]]:
     """The table of a day's sessions or people, with links to where each leads, and sums that the UI plots."""
     found = [rows[subject] for subject in sorted(subjects, key=str) if subject in rows]

@@ -4,16 +4,13 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
-from pandora_dagster.app.archive_service import ArchiveService
-from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.retention import PrunedTurn, PruneReport
 from pandora_dagster.defs.archival.archive_assets import GROUP
-from pandora_dagster.defs.resources import cached_app
+from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.defs.run_records import delete_old_runs
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.settings import Settings
@@ -31,22 +28,6 @@ _COLUMNS = [
 
 COLD_JOB = dg.define_asset_job("prune_cold", selection=[COLD], description="Delete originals whose time is over. Never starts by itself.")
 RUNS_JOB = dg.define_asset_job("clear_runs", selection=[RUNS], description="Delete Dagster's records of old runs.")
-
-
-class ColdPruner(Protocol):
-    """What the asset needs of the house."""
-
-    def prune(self, *, by: str) -> PruneReport: ...
-
-
-class RetentionResource(dg.ConfigurableResource[None]):
-    """PrunesCold as a Dagster resource; empty fields leave the project's own settings as they are."""
-
-    root: str = Field("", description="Store root; empty: PANDORA_ROOT, or data/panda-system-docs.")
-    runtime: str = Field("", description="Runtime: extractive, sglang or sglang-offline; empty: as the settings say.")
-
-    def prune(self, *, by: str) -> PruneReport:
-        return ArchiveService(cached_app(self.root, self.runtime, Priority.BATCH)).prune(by=by)
 
 
 def cold_asset() -> dg.AssetsDefinition:
@@ -67,9 +48,11 @@ def cold_asset() -> dg.AssetsDefinition:
         ],
         check_specs=[dg.AssetCheckSpec(CHECK, asset=COLD, description="No original was found damaged, or missing without a tombstone.")],
     )
-    def cold_retention(context: dg.AssetExecutionContext, retention: dg.ResourceParam[ColdPruner]) -> Iterator[dg.MaterializeResult[Any]]:
+    def cold_retention(
+        context: dg.AssetExecutionContext, retention: dg.ResourceParam[ArchiveResource]
+    ) -> Iterator[dg.MaterializeResult[Any]]:
         try:
-            report = retention.prune(by=f"Dagster run {context.run.run_id}")
+            report = retention.open().prune(by=f"Dagster run {context.run.run_id}")
         except PandoraError as error:
             hint = {"hint": error.hint} if error.hint else {}
             raise dg.Failure(f"{COLD}: {error}", metadata=hint, allow_retries=False) from error

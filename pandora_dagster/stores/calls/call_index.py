@@ -7,13 +7,13 @@ from where the last reading ended, a file that shrank or was made anew is read a
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import duckdb
 from pydantic import ValidationError
 
+from pandora_dagster.contracts.call_totals import CallTotals, CompressionTotals, SumBy
 from pandora_dagster.contracts.ids import TurnKey
-from pandora_dagster.contracts.model_calls import CallRecord, token_alarm
+from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
@@ -60,7 +60,6 @@ _INSERT = (
     f"INSERT INTO calls SELECT * FROM (SELECT {', '.join(f'unnest(?::{kind}[]) AS {name}' for name, kind in _COLUMNS.items())}) AS given "  # noqa: S608 - names from the table above
     "ANTI JOIN calls USING (call_id)"
 )
-SumBy = Literal["layer", "recipe", "day", "phase", "model", "user", "turn"]
 _SUMMED_BY: dict[SumBy, str] = {
     "layer": "layer",
     "recipe": "recipe",
@@ -92,43 +91,6 @@ _BETWEEN = (
     "SELECT record, timestamp, call_id FROM calls WHERE (timestamp, call_id) > (?, ?) AND timestamp < ? ORDER BY timestamp, call_id LIMIT ?"
 )
 _OF_TURN = "user_id = ? AND turn_id = ? AND (? IS NULL OR revision = ?)"
-
-
-@dataclass(frozen=True, slots=True)
-class CallTotals:
-    """Sums over calls: `used_tokens`, `output_tokens` and `cached_tokens` as servers counted them over all attempts (of an answer that
-    nobody counted as planned), the other tokens as planned; `latency_ms` and `queue_ms`, which is part of it, all together."""
-
-    calls: int
-    failed: int
-    prompt_tokens: int
-    input_tokens: int
-    output_tokens: int
-    total_tokens: int
-    retries: int
-    latency_ms: float
-    used_tokens: int = 0
-    cached_tokens: int = 0
-    queue_ms: float = 0.0
-    cost: float = 0.0
-
-    @property
-    def alarm(self) -> str:
-        """A sentence where the calls are one turn's and took more than is expected of one."""
-        return token_alarm(self.used_tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class CompressionTotals:
-    """The metrics of 000 section 27 over all stored records: the histograms by their number, sum and largest value."""
-
-    invocations: int = 0
-    halted: int = 0
-    tokens_saved: int = 0
-    most_tokens_saved: int = 0
-    latency_ms: float = 0.0
-    longest_latency_ms: float = 0.0
-    overflow_warnings: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pandora_dagster.contracts.call_totals import CallTotals, SumBy
 from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number, user_id
 from pandora_dagster.contracts.model_calls import CallRecord, TurnUsage
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import DamagedIndexError, StoreError
-from pandora_dagster.stores.calls.call_index import CallTotals, DuckCallIndex, SumBy
+from pandora_dagster.stores.calls.call_index import DuckCallIndex
 from pandora_dagster.stores.disk.files import disk_errors, path_inside
 from pandora_dagster.stores.disk.layout import CALLS, REVISIONS, Layout
 from pandora_dagster.stores.disk.turn_directory import turn_keys, user_ids
@@ -155,7 +156,7 @@ class IndexedCallLog:
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
         """What a revision of a turn took so far, and how much of it before `phase`; nothing where its records can not be read."""
         try:
-            records = tuple(records_in(self.files.path_of(key, revision), lambda fault: None))
+            records = tuple(self.recorded(key, revision))
         except StoreError:
             return TurnUsage()
         tokens = sum(record.used_tokens for record in records)
@@ -187,6 +188,12 @@ class IndexedCallLog:
             self.report(f"{named}: its calls are not in the index: {error.with_hint}")
             return isinstance(error, DamagedIndexError)
         return True
+
+    def recorded(self, key: TurnKey, revision: int) -> Iterator[CallRecord]:
+        """The calls of one revision of a turn as its lines have them, without the index; lines that are no record are left out.
+
+        Raises StoreError."""
+        return records_in(self.files.path_of(key, revision), lambda fault: None)
 
     def totals(self, key: TurnKey, revision: int) -> CallTotals:
         """What one revision of a turn took, its newest calls included; raises StoreError."""

@@ -24,7 +24,7 @@ def run(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     root = tmp_path / "store"
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
-    app.import_example()
+    app.transfer.import_example()
     app.close()
     invoke = lambda *arguments: CliRunner().invoke(command_line, ["--root", str(root), *arguments], prog_name="pandora")  # noqa: E731
     invoke.root = root

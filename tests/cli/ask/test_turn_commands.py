@@ -44,7 +44,7 @@ def test_resuming_in_vain_says_so_and_exits_with_1(tmp_path, capsys):
     """Summary of the conversation HALTs again, though the facts beside it are kept: message, way on, exit code; then it is done."""
     rig = open_rig(tmp_path / "store")
     try:
-        rig.app.import_conversations([conversation()], where="test")
+        rig.app.transfer.import_conversations([conversation()], where="test")
         rig.say(conversation_summarizer="no JSON")
         key = rig.start(session="long")
         turn_commands.run_and_show(rig.app, key, as_json=False)

@@ -29,8 +29,8 @@ def run(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     root = tmp_path / "store"
     app = open_app(load_settings({"PANDORA_ROOT": str(root)}))
-    app.import_example()
-    app.import_conversations([OTHER], where="made")
+    app.transfer.import_example()
+    app.transfer.import_conversations([OTHER], where="made")
     app.close()
 
     def invoke(*arguments, text=None):

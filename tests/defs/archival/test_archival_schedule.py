@@ -13,9 +13,9 @@ from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.user.summary_levels import LevelSubject
 from pandora_dagster.defs.archival.archival_schedule import SCHEDULE
 from pandora_dagster.defs.archival.archive_assets import ASSET
-from pandora_dagster.defs.archival.archive_resource import ArchiveResource
 from pandora_dagster.defs.archival.level_assets import NARRATIVES
 from pandora_dagster.defs.partitions import due_days
+from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
 from tests.defs.archival.test_archive_assets import checks, definitions, run
 
@@ -30,7 +30,7 @@ def said(session, at, user="ann"):
 
 
 def imported(app, *lines):
-    report = app.import_conversations([json.dumps(line).encode() for line in lines], where="made")
+    report = app.transfer.import_conversations([json.dumps(line).encode() for line in lines], where="made")
     assert not report.faults
 
 
@@ -61,7 +61,7 @@ def test_days_and_the_nights_hour_are_those_of_the_zone(auckland):
         states = {auckland.turns.manifest(key).session_id: auckland.turns.manifest(key) for key in auckland.turns.keys(None)}
         assert (states["late"].state, states["early"].state) == ("archived", "saved")
         assert states["late"].archive.day == "2026-01-05"
-        archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive")
+        archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive").open()
         assert [day.turns for day in archive.days({date(2026, 1, 4), date(2026, 1, 5)})] == [0, 1]
         assert archive.subjects({date(2026, 1, 5)}, people=False) == {date(2026, 1, 5): frozenset({LevelSubject(ANN, "late")})}
 
@@ -73,7 +73,7 @@ def test_a_turn_that_came_late_is_missed_by_its_check(auckland):
     with dg.instance_for_test() as instance:
         assert checks(run(graph, instance, "2026-01-05"))["nothing_left_behind"].passed
         imported(auckland, said("two", "2026-01-05T03:00:00Z"))
-        archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive")
+        archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive").open()
         (day,) = archive.days({date(2026, 1, 5)})
         (verdict,) = [v for v in day.verdicts if v.check == "nothing_left_behind"]
         assert not verdict.passed and verdict.faults == ("ann:turn_000002: due, and not archived",)

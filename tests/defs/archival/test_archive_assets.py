@@ -9,9 +9,10 @@ import dagster as dg
 import pytest
 
 from pandora_dagster.app import open_app, open_archive
+from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.archive.turn_restoration import pin, restore, unpin
 from pandora_dagster.contracts.archive_records import Hold
-from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.enums import Priority, TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.user.summary_levels import LevelSubject
 from pandora_dagster.defs.archival.archival_schedule import (
@@ -24,10 +25,10 @@ from pandora_dagster.defs.archival.archival_schedule import (
     nightly_schedule,
 )
 from pandora_dagster.defs.archival.archive_assets import ASSET, archive_asset
-from pandora_dagster.defs.archival.archive_resource import ArchiveResource
 from pandora_dagster.defs.archival.level_assets import DIGESTS, NARRATIVES, level_assets
 from pandora_dagster.defs.instance import add_keys
 from pandora_dagster.defs.partitions import TURNS, due_days
+from pandora_dagster.defs.resources import ArchiveResource
 from pandora_dagster.settings import load_settings
 
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
@@ -41,7 +42,7 @@ def app(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("PANDORA_ROOT", str(tmp_path))
     opened = open_app(load_settings({"PANDORA_ROOT": str(tmp_path)}))
-    opened.import_example()
+    opened.transfer.import_example()
     yield opened
     opened.close()
 
@@ -125,7 +126,7 @@ def test_a_range_of_days_is_archived_in_one_run(graph, app, instance):
     assert found["no_fact_lost"].metadata["day"].value == f"{first} to {last}"
     assert {r.data["day"] for r in found["originals_restorable"].metadata["days"].records} == set(made)
     assert instance.get_dynamic_partitions("turns") == ["ann:turn_000001"]
-    assert all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in keys) and app.verify_index() == ()
+    assert all(app.turns.manifest(key).state is TurnState.ARCHIVED for key in keys) and app.indexes.verify() == ()
     assert app.turns.manifest(keys[0]).archive.run_id == result.run_id
 
 
@@ -145,23 +146,28 @@ def test_sessions_and_people_follow_the_turns(graph, app, instance):
             assert made[day]["lineage"].value.count("/lineage/example:") == len(rows)
     (path,) = (app.settings.root / "users").glob("*/sessions/chair/narrative.json")
     path.write_text(path.read_text().replace('"turn": ', '"turn": 9'))
-    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive")
+    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
     chair = LevelSubject(UserId("example"), "chair")
     assert any("session chair" in fault for fault in archive.lost({chair}))
     assert run(graph, instance, first, last).success and not list(archive.lost({chair}))
 
 
-class Loses(ArchiveResource):
-    """An archive that finds a lost link, whatever was made."""
+class LinkLossService(ArchiveService):
+    """An archive that reports a lost link of every subject."""
 
     def lost(self, subjects):
         return iter(f"{subject}: its link leads nowhere" for subject in sorted(subjects, key=str))
 
 
+class LinkLossResource(ArchiveResource):
+    def open(self):
+        return LinkLossService(self.app(Priority.BATCH))
+
+
 def test_a_link_that_is_lost_fails_the_check_of_its_level(app, instance):
     """The run itself went well; the check tells each."""
     day = min(days_of(app))
-    result = run(definitions(app, Loses), instance, day)
+    result = run(definitions(app, LinkLossResource), instance, day)
     assert result.success
     for asset in (NARRATIVES, DIGESTS):
         found = checks(result, asset)["no_fact_lost"]
@@ -172,7 +178,7 @@ def test_many_spans_are_five_runs_the_newest_day_among_them(graph, app, instance
     """What is free again on many days far apart comes night by night: the oldest first, and the day that became due each time."""
     said = '{"id": "c%d", "user_id": "ann", "created_at": "2026-0%d-05T10:00:00Z", "messages": [{"role": "user", "content": "Hello."}]}'
     lines = [(said % (month, month)).encode() for month in range(2, 10)]
-    assert not app.import_conversations(lines, where="months").faults
+    assert not app.transfer.import_conversations(lines, where="months").faults
     at = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0)
     newest = due_days(app.settings).get_last_partition_key()
     graph = definitions(app)
@@ -271,7 +277,7 @@ def test_an_import_while_the_definitions_are_loaded_does_not_stop_the_night(grap
     said = (
         '{"id": "old", "user_id": "ann", "created_at": "2023-05-08T10:00:00Z", "messages": [{"role": "user", "content": "Hello there."}]}'
     )
-    app.import_conversations([said.encode()], where="old.jsonl")
+    app.transfer.import_conversations([said.encode()], where="old.jsonl")
     assert due_days(app.settings).get_first_partition_key() == "2023-05-08"
     assert tick(graph, instance, at) == [newest]
     again = definitions(app)
@@ -288,11 +294,11 @@ def test_a_restoring_that_was_cut_off_is_settled_by_the_night(graph, app, instan
     manifest = app.turns.manifest(turns[0])
     open_archive(app).holds.put(turns[0], Hold(until="2999-01-01T00:00:00Z", why="restored", at="2026-01-01T00:00:00Z"))
     app.dependencies.index.restate([manifest.model_copy(update={"state": TurnState.SAVED, "archive": None})])
-    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive")
+    archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
     (before,) = archive.days({date.fromisoformat(day)})
     assert {v.check: v.passed for v in before.verdicts}["index_agrees"] is False
     result = run(graph, instance, day)
-    assert checks(result)["index_agrees"].passed and app.dependencies.index.behind([manifest]) == () and app.verify_index() == ()
+    assert checks(result)["index_agrees"].passed and app.dependencies.index.behind([manifest]) == () and app.indexes.verify() == ()
 
 
 def test_a_document_over_its_target_is_told(graph, app, instance):
@@ -301,7 +307,7 @@ def test_a_document_over_its_target_is_told(graph, app, instance):
     text = " ".join(said % (n, n + 100, n + 101, n, n) for n in range(60))
     line = {"id": "dense", "user_id": "ann", "created_at": "2026-02-03T10:00:00Z"}
     messages = [{"role": "user", "content": "Which orders are there?"}, {"role": "assistant", "content": text}]
-    assert not app.import_conversations([json.dumps({**line, "messages": messages}).encode()], where="dense").faults
+    assert not app.transfer.import_conversations([json.dumps({**line, "messages": messages}).encode()], where="dense").faults
     result = run(graph, instance, "2026-02-03")
     (made,) = result.asset_materializations_for_node(ASSET)
     (row,) = [r.data for r in made.metadata["documents_table"].records]
@@ -319,13 +325,13 @@ def test_an_import_of_older_turns_extends_the_days(app, tmp_path):
     )
     before = due_days(app.settings).get_first_partition_key()
     assert before == app.settings.first_day.isoformat()
-    app.import_conversations([(said % (1, "2023-05-08T23:30:00-04:00")).encode()], where="old.jsonl")
+    app.transfer.import_conversations([(said % (1, "2023-05-08T23:30:00-04:00")).encode()], where="old.jsonl")
     assert due_days(app.settings).get_first_partition_key() == "2023-05-09"
-    app.import_conversations([(said % (2, "2024-05-08T10:00:00Z")).encode()], where="old.jsonl")
+    app.transfer.import_conversations([(said % (2, "2024-05-08T10:00:00Z")).encode()], where="old.jsonl")
     assert due_days(app.settings).get_first_partition_key() == "2023-05-09"
-    app.import_conversations([(said % (3, "0001-01-01T00:00:00Z")).encode()], where="old.jsonl")
+    app.transfer.import_conversations([(said % (3, "0001-01-01T00:00:00Z")).encode()], where="old.jsonl")
     assert due_days(app.settings).get_first_partition_key() == "2000-01-01"
     (tmp_path / "first_day").write_text("no day\n")
     assert due_days(app.settings).get_first_partition_key() == before
-    ArchiveResource(root=str(tmp_path), runtime="extractive").waiting(datetime.now(UTC))
+    ArchiveResource(root=str(tmp_path), runtime="extractive").open().waiting(datetime.now(UTC))
     assert due_days(app.settings).get_first_partition_key() == "2000-01-01", "the night looks at every turn"

@@ -96,6 +96,9 @@ class Prunes(dg.ConfigurableResource):
     fault: bool = False
     never: bool = False
 
+    def open(self):
+        return self
+
     def prune(self, *, by):
         if self.never:
             raise ConfigurationError("PANDORA_COLD_KEEP_DAYS: 0: originals are kept for ever", hint="set it")

@@ -56,7 +56,7 @@ def test_a_turn_that_compresses_shows_what_became_of_every_fact(app):
     said = "\n\n".join(f"Chair CH{n}00X was sold for ${n}49.00 at store{n}.example.com. {filler}" for n in range(1, 60))
     messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
     told = {"id": "s1", "user_id": "ann", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
-    app.import_conversations([json.dumps(told).encode()], where="test")
+    app.transfer.import_conversations([json.dumps(told).encode()], where="test")
     outcome = run_turn(app, app.start("What was chair CH3100X sold for?", user="ann", session="s1", mode="chat"))
     report = next(r for r in outcome.reports if r.phase == "gathered_context")
     row, shown = report.facts["compressions"][0], _shown(app, "gathered_context")

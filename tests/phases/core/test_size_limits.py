@@ -158,7 +158,7 @@ def test_later_turns_and_searches_read_the_whole_of_an_answer_over_its_budget(ri
     assert answer in rig.row(first).text
     found = rig.app.turn_index.messages("anna", "weekend families", limit=1)
     assert [(m.turn_id, m.message_id) for m in found] == [(first.turn_id, "answer")] and answer in found[0].text
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()
     rig.say(planner=plan("synthesis"), retrieval=retrieval(first.number))
     key = rig.ask("who planned a weekend with the families?")
     row = phase_record(rig, key, "gathered_context").report["facts"]["compressions"][0]

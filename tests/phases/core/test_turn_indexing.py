@@ -86,7 +86,7 @@ def test_an_index_that_was_held_too_long_is_tried_again(rig, tmp_path):
         assert rig.turn(key).manifest.state == "saved" and rig.row(key).state == "open"
     later = open_rig(tmp_path / "store")
     assert turn_flow.unfinished_phases(key, later.app.dependencies) == () and later.row(key).state == "saved"
-    assert later.app.verify_index() == ()
+    assert later.app.indexes.verify() == ()
     later.app.close()
 
 
@@ -117,7 +117,7 @@ def test_a_row_is_found_by_its_number_not_by_its_time(rig, monkeypatch, again):
         archived(rig.app, after=LATER)
     else:
         rig.ask("and the lamp?", session="s2")
-    assert rig.row(second).summary and rig.app.verify_index() == ()
+    assert rig.row(second).summary and rig.app.indexes.verify() == ()
 
 
 def test_the_calls_of_a_revision_that_never_came_to_rest_are_taken_in(rig, monkeypatch):
@@ -127,4 +127,4 @@ def test_the_calls_of_a_revision_that_never_came_to_rest_are_taken_in(rig, monke
         rig.run(key)
     rig.app.run(turn_flow.run_phase("response", key, rig.app.dependencies))
     rig.run(key)
-    assert rig.turn(key).manifest.revision == 1 and rig.app.verify_index() == ()
+    assert rig.turn(key).manifest.revision == 1 and rig.app.indexes.verify() == ()

@@ -36,7 +36,7 @@ def test_a_turn_runs_every_phase_in_order_and_is_saved(rig):
     assert manifest.summary["summary"] == "They talked about a chair." and manifest.runtime == "scripted"
     assert (rig.row(key).state, rig.row(key).summary) == ("saved", "They talked about a chair.")
     assert tuple(p.role for p in rig.runtime.packs) == ROLES
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()
 
 
 def test_each_phase_keeps_its_recipes_and_runtime(rig):
@@ -109,7 +109,7 @@ def test_clarify_after_reflection_asks_back_and_ends(rig):
     assert rig.section(key, 5) == "Which chair do you mean?"
     assert (rig.row(key).state, rig.row(key).summary) == ("clarify", "They talked about a chair.")
     assert rig.app.answered(key).response == "Which chair do you mean?"
-    assert rig.app.left_to_do(key) == () and rig.app.verify_index() == ()
+    assert rig.app.left_to_do(key) == () and rig.app.indexes.verify() == ()
 
 
 def test_clarify_after_the_planner_asks_back_and_ends(rig):
@@ -154,7 +154,7 @@ def test_a_summary_that_halts_leaves_the_turn_saved(rig):
     manifest = rig.turn(key).manifest
     assert manifest.summary and manifest.intervention is None and manifest.revision == 0
     assert rig.runtime.calls() - before == {"summarizer": 1}
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -170,7 +170,7 @@ def test_a_turn_that_stopped_goes_on_from_that_phase(rig, role):
     rig.run(key)
     assert tuple(p.role for p in rig.runtime.packs) == ROLES[ROLES.index(role) :]
     assert rig.turn(key).manifest.state == "saved" and rig.turn(key).manifest.intervention is None
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()
 
 
 def test_nothing_is_left_of_a_saved_turn(rig):
@@ -198,7 +198,7 @@ def test_a_phase_of_a_saved_turn_runs_again_in_a_revision_beside_it(rig):
     assert (rig.turn(key).manifest.revision, rig.row(key).state) == (1, "open")
     rig.run(key)
     assert rig.turn(key).manifest.state == "saved" and rig.row(key).revision == 1
-    assert rig.app.verify_index() == ()
+    assert rig.app.indexes.verify() == ()
 
 
 def test_a_rerun_of_an_old_turn_sees_what_was_before_it(rig):
@@ -295,16 +295,16 @@ def test_a_row_that_a_crash_kept_back_is_made_again(rig):
     key = rig.ask()
     row = rig.row(key)
     rig.app.turn_index.put([row.model_copy(update={"state": "open", "summary": "", "text": "which chair?"})])
-    assert rig.app.verify_index() != ()
+    assert rig.app.indexes.verify() != ()
     rig.ask("and the desk?")
-    assert rig.row(key) == row and rig.app.verify_index() == ()
+    assert rig.row(key) == row and rig.app.indexes.verify() == ()
 
 
 def test_asking_what_is_left_mends_the_row_of_a_finished_turn(rig):
     """`left_to_do` of a finished turn puts its index row right."""
     key = rig.ask()
     rig.app.turn_index.put([rig.row(key).model_copy(update={"state": "open", "summary": ""})])
-    assert rig.app.left_to_do(key) == () and rig.app.verify_index() == ()
+    assert rig.app.left_to_do(key) == () and rig.app.indexes.verify() == ()
 
 
 def test_section_labels_go_on_and_resolve(rig):

@@ -42,7 +42,7 @@ def test_a_bad_answer_halts_and_the_turn_goes_on_afterwards(rig, fault):
     rig.runtime.packs.clear()
     rig.run(key)
     assert "query_analyzer" not in rig.runtime.calls() and rig.runtime.calls()["reflection"] == 1
-    assert rig.turn(key).manifest.state == "saved" and rig.app.verify_index() == ()
+    assert rig.turn(key).manifest.state == "saved" and rig.app.indexes.verify() == ()
 
 
 @pytest.mark.parametrize("says", [f"```json\n{PROCEED}\n```", f"Here you are:\n```\n{PROCEED}\n```\nDone.", f"\ufeff{PROCEED}"])

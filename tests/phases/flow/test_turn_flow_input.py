@@ -39,7 +39,7 @@ def test_an_odd_query_is_a_turn_like_any_other(anna, query, state):
     key, found, message = asked(anna, query)
     assert (found, message) == (state, "") and query in anna.app.turns.load(key).context
     assert not any("4711" in part.text for pack in anna.runtime.packs if pack.query == query for part in pack.parts)
-    assert anna.app.verify_index() == ()
+    assert anna.app.indexes.verify() == ()
 
 
 def test_a_query_of_100000_characters_halts_with_its_size_and_stays_stored(anna):

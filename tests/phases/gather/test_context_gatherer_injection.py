@@ -136,7 +136,7 @@ def test_what_a_tool_said_in_an_earlier_turn_is_no_turn_and_not_the_persons_word
         {"role": "assistant", "content": "I read the page about flights and lamps." if role == "tool" else page},
     ]
     talk = {"id": "c1", "user_id": "anna", "created_at": "2026-01-05T10:00:00Z", "messages": said}
-    assert not anna.app.import_conversations([json.dumps(talk).encode()], where="x").faults
+    assert not anna.app.transfer.import_conversations([json.dumps(talk).encode()], where="x").faults
     key = anna.ask("What is my limit for flights, and what is said of the lamp?", session="three")
     turn, section = anna.app.turns.load(key), anna.section(key, 2)
     assert turn.manifest.state == "saved" and anna.app.dependencies.memory.entries(key.user) == ()

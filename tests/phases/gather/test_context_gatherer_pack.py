@@ -109,7 +109,7 @@ def test_a_stage_s_threshold_leaves_the_weaker_matches_out(rig):
         said = f"zebra stripes {'and other words ' * n}"
         messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
         told = {"id": f"other{n}", "user_id": "anna", "created_at": "2026-01-04T10:00:00Z", "messages": messages}
-        rig.app.import_conversations([json.dumps(told).encode()], where="test")
+        rig.app.transfer.import_conversations([json.dumps(told).encode()], where="test")
     give_consent(rig.app.dependencies, ANNA)
     rig.say(query_analyzer=ANALYSIS.replace("the query", "zebra stripes"))
 

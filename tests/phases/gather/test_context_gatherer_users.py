@@ -28,7 +28,7 @@ def fill(world, user):
         {"role": "assistant", "content": f"The flight and the price of the desk: {token(user, 'answered')}."},
     ]
     told = {"id": f"talk-{user}", "user_id": user, "created_at": "2026-01-04T10:00:00Z", "messages": lines}
-    assert not world.app.import_conversations([json.dumps(told).encode()], where="test").faults
+    assert not world.app.transfer.import_conversations([json.dumps(told).encode()], where="test").faults
     world.remember("seat", f"a seat beside the lamp, {token(user, 'wished')}", user=user)
     world.note("garden.md", f"# Garden desk\n\nThe garden lamp and the oak are {token(user, 'noted')}.", user=user)
     claim = {"claim": f"oak desk {token(user, 'found')} at a price of $99", "source": "shop.example", "confidence": 0.9}

@@ -38,7 +38,7 @@ def app(tmp_path):
 
 def asked(app, query, *, answer_words=0):
     """The reports of one live turn after an imported session of forty."""
-    app.import_conversations([conversation(answer_words)], where="test")
+    app.transfer.import_conversations([conversation(answer_words)], where="test")
     key, reports = app.start(query, user="anna", session="long"), {}
     app.run_turn(key, on_report=lambda report: reports.__setitem__(report.phase, report))
     return key, reports
@@ -96,7 +96,7 @@ def test_long_turns_keep_their_limits_and_none_that_is_protected_is_dropped(app)
 
 def test_a_turn_that_can_not_be_read_goes_as_its_summary(app):
     """Nobody asked for it by name, so it stops nothing; the report says why it is not whole."""
-    app.import_conversations([conversation()], where="test")
+    app.transfer.import_conversations([conversation()], where="test")
     (app.folder(TurnKey(UserId("anna"), 38)) / "context.md").write_text("damaged", encoding="utf-8")
     _, reports = asked(app, "Where do zebras sleep?")
     assert reports["gathered_context"].halt is None and sent(app, reports["gathered_context"])[0][38] == "summary"

@@ -21,7 +21,7 @@ HISTORY = {
 
 def test_what_a_tool_said_is_not_told_as_the_persons_word(anna):
     """Its name stands before its line, in section 2 as in the answer; what the person said stands under the day alone."""
-    assert not anna.app.import_conversations([json.dumps(HISTORY).encode()], where="history").faults
+    assert not anna.app.transfer.import_conversations([json.dumps(HISTORY).encode()], where="history").faults
     key = anna.ask("Where did the parcel lie?", session="new")
     given = next(p for p in reversed(anna.runtime.packs) if p.role == "synthesizer").document("context.md")
     answer = anna.section(key, 5)
@@ -33,6 +33,6 @@ def test_what_a_tool_said_is_not_told_as_the_persons_word(anna):
 
 def test_what_follows_a_tool_in_its_turn_is_not_the_tools(anna):
     """The answer of that turn stands without the tool's name."""
-    anna.app.import_conversations([json.dumps(HISTORY).encode()], where="history")
+    anna.app.transfer.import_conversations([json.dumps(HISTORY).encode()], where="history")
     answer = anna.section(anna.ask("What did I say about noon?", session="new"), 5)
     assert "I will pick up the parcel at noon." in answer and "orders.find" not in answer

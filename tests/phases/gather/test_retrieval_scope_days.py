@@ -30,7 +30,7 @@ def told(anna):
     now = datetime.now(UTC)
     lines = [_conversation(now - timedelta(days), text) for days, text in TOLD.items()]
     lines.append(_conversation(now - timedelta(now.weekday() + 4), SOLD))
-    assert not anna.app.import_conversations(lines, where="history").faults
+    assert not anna.app.transfer.import_conversations(lines, where="history").faults
     return anna
 
 

@@ -81,7 +81,7 @@ def test_a_rejected_answer_leaves_its_rounds_and_drafts(rig):
     rig.say(validator=APPROVE)
     rig.run(key)
     assert [r["decision"] for r in json.loads(rig.turn(key).files["validation.json"])["rounds"]] == ["APPROVE"]
-    assert rig.turn(key).manifest.state == "saved" and rig.app.verify_index() == ()
+    assert rig.turn(key).manifest.state == "saved" and rig.app.indexes.verify() == ()
 
 
 def test_a_failed_validation_halts_and_can_be_resumed(rig):

@@ -77,7 +77,7 @@ def test_what_only_the_summary_says_is_answered_and_cited(tmp_path):
     lines = ["My sister must never eat walnuts.", *["It rains."] * 3, *(f"Tell me about town {n}." for n in range(5, 21))]
     messages = [m for line in lines for m in ({"role": "user", "content": line}, {"role": "assistant", "content": "It lies by the sea."})]
     told_once = {"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}
-    app.import_conversations([json.dumps(told_once).encode()], where="test")
+    app.transfer.import_conversations([json.dumps(told_once).encode()], where="test")
     one_turn(app, "Tell me about town 21.")
     assert app.dependencies.conversations.find(ANNA, LONG).digest.user_needs == ("My sister must never eat walnuts. (turn 1)",)
     key, reports = one_turn(app, "What must my sister never eat?")
@@ -106,13 +106,13 @@ def test_an_earlier_turn_run_again_sees_no_later_summary(app):
 )
 def test_a_summary_that_fails_takes_nothing(rig, answer):
     """Unreadable or untrue: the answer stands, nothing is stored, the intervention says why; resuming makes it."""
-    rig.app.import_conversations([conversation()], where="test")
+    rig.app.transfer.import_conversations([conversation()], where="test")
     rig.say(conversation_summarizer=answer)
     key = rig.start(session="long")
     report = rig.run(key)[-1]
     assert report.phase == "conversation_summary" and report.halt and report.manifest.state == "saved"
     assert report.manifest.summary and rig.app.answered(key).response.startswith("Here it is [1]")
-    assert rig.app.dependencies.conversations.find(ANNA, LONG) is None and rig.app.verify_index() == ()
+    assert rig.app.dependencies.conversations.find(ANNA, LONG) is None and rig.app.indexes.verify() == ()
     rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug.", "key_themes": ["rug"]}))
     assert [r.phase for r in rig.run(key)] == ["conversation_summary", "session_facts"]
     assert rig.turn(key).manifest.intervention is None and rig.app.dependencies.conversations.find(ANNA, LONG).turns[-1] == 33
@@ -127,7 +127,7 @@ def test_it_is_carried_on_every_ten_turns(rig):
     limits = [f"I must not pay more than {n} euros." for n in range(1, 24)]
     messages = [m for line in limits for m in ({"role": "user", "content": line}, {"role": "assistant", "content": "Noted."})]
     recorded = {"id": "long", "user_id": "anna", "created_at": "2026-09-03T08:12:00Z", "messages": messages}
-    rig.app.import_conversations([json.dumps(recorded).encode()], where="test")
+    rig.app.transfer.import_conversations([json.dumps(recorded).encode()], where="test")
     stands = ConversationDigest(summary="They spoke of money.", user_needs=tuple(f"{limits[n - 1]} (turn {n})" for n in range(1, 8)))
     store = rig.app.dependencies.conversations
     store.save(summary_of(stands, tuple(range(1, 8))))
@@ -150,7 +150,7 @@ def summary_of(digest, turns):
 
 def test_a_crash_between_summary_and_turn_makes_it_once(rig, monkeypatch):
     """The file stands, the manifest does not know: resuming finds nothing due and asks no model again."""
-    rig.app.import_conversations([conversation()], where="test")
+    rig.app.transfer.import_conversations([conversation()], where="test")
     rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
     save = type(rig.app.dependencies.conversations).save
 
@@ -170,7 +170,7 @@ def test_a_crash_between_summary_and_turn_makes_it_once(rig, monkeypatch):
 
 def test_a_model_that_is_gone_and_a_damaged_file_stop_nothing_else(rig):
     """The turn is saved either way; a damaged summary is not sent, and the phase says where it lies."""
-    rig.app.import_conversations([conversation()], where="test")
+    rig.app.transfer.import_conversations([conversation()], where="test")
     gone = RuntimeUnreachableError("127.0.0.1:30000: refused")
     gone.retryable = False
     rig.say(conversation_summarizer=gone)
@@ -195,7 +195,7 @@ def test_long_turns_take_several_calls_within_their_room(app):
 
 def test_a_call_that_the_sessions_limits_put_off_is_left_for_the_next_turn(rig):
     """Nine calls in this minute: the tenth is made and kept, the rest waits; no HALT, and the next turn goes on from there."""
-    rig.app.import_conversations([conversation(70)], where="test")
+    rig.app.transfer.import_conversations([conversation(70)], where="test")
     rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
     limits, store = LimiterFiles(rig.app.settings.root), rig.app.dependencies.conversations
     limits.save(ANNA, LONG, LimiterState(calls=(time.time(),) * 9, session_calls=9))
@@ -251,7 +251,7 @@ def told_in(lines, answer="Noted."):
 def test_a_session_that_begins_with_a_greeting_is_summed_up(app):
     """A greeting before the matter is no reply to the reader: the matter stands without it."""
     lines = ["Hello, I plan a trip to Porto and need help to know what to pack.", *(f"Tell me about town {n}." for n in range(2, 21))]
-    app.import_conversations([told_in(lines)], where="test")
+    app.transfer.import_conversations([told_in(lines)], where="test")
     _, reports = one_turn(app, "Tell me about town 21.")
     assert reports["conversation_summary"].halt is None and "session_facts" in reports
     summary = app.dependencies.conversations.find(ANNA, LONG).digest.summary
@@ -260,7 +260,7 @@ def test_a_session_that_begins_with_a_greeting_is_summed_up(app):
 
 def test_facts_are_kept_beside_a_summary_that_halted_and_the_halt_stays(rig):
     """What follows a saved turn goes on by itself: the intervention stands until its own phase is done, and that phase is left to do."""
-    rig.app.import_conversations([conversation()], where="test")
+    rig.app.transfer.import_conversations([conversation()], where="test")
     rig.say(conversation_summarizer="no JSON")
     key = rig.start(session="long")
     halt = rig.run(key)[-1].halt
@@ -271,7 +271,7 @@ def test_facts_are_kept_beside_a_summary_that_halted_and_the_halt_stays(rig):
     assert [r.phase for r in rig.run(key)] == ["conversation_summary"]
     manifest = rig.turn(key).manifest
     assert manifest.intervention is None and manifest.revision == 0 and manifest.finished("session_facts")
-    assert rig.app.left_to_do(key) == () and rig.app.verify_index() == ()
+    assert rig.app.left_to_do(key) == () and rig.app.indexes.verify() == ()
 
 
 def test_a_changed_limit_supersedes_the_older_and_the_summary_shows_both(app):

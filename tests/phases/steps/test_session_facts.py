@@ -165,7 +165,7 @@ def test_a_failing_fact_call_leaves_the_answer_saved(rig):
     assert rig.app.answered(key).response == "Here it is." and rig.row(key).summary
     rig.say(fact_keeper=diff(SAID))
     assert [r.phase for r in rig.run(key)] == ["session_facts"] and len(ledger(rig).facts) == 1
-    assert rig.turn(key).manifest.intervention is None and rig.app.verify_index() == ()
+    assert rig.turn(key).manifest.intervention is None and rig.app.indexes.verify() == ()
 
 
 def test_a_turn_that_runs_again_states_nothing_twice(rig):

@@ -1,4 +1,4 @@
-"""An answer given by hand, held against what the halted call was asked with. Knows where that is kept."""
+"""Answers that a user gives in place of a halted call, checked against the inputs of that call."""
 
 from pydantic import ValidationError
 
@@ -6,15 +6,14 @@ from pandora_dagster.contracts.ids import TurnKey, turn_number, user_id
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.contracts.ports.record_storage import Interventions, Vault
+from pandora_dagster.contracts.ports.record_storage import CallHistory, Interventions, Vault
 from pandora_dagster.contracts.recipe_schema import CallCase
 from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.governance.dry_run import manual_answer_faults
-from pandora_dagster.stores.calls.call_log import CallFiles, records_in
 
 
-def check_manual_answer(intervention: Intervention, answer: str, cookbook: RecipeCatalog, calls: CallFiles, vault: Vault) -> None:
-    """Raises InputError that says why the answer would not pass the recipe that is in production now."""
+def check_manual_answer(intervention: Intervention, answer: str, cookbook: RecipeCatalog, calls: CallHistory, vault: Vault) -> None:
+    """Raises InputError with the reason why the answer does not pass the recipe in production."""
     loaded = next((one for one in map(cookbook.load, cookbook.names()) if one.name == intervention.recipe), None)
     if loaded is None:
         raise InputError(f"intervention {intervention.id}: recipe {intervention.recipe} is gone: expected one of pandora recipes list")
@@ -22,8 +21,8 @@ def check_manual_answer(intervention: Intervention, answer: str, cookbook: Recip
         raise InputError(f"answer: {reason}", hint=f"pandora interventions show {intervention.id} shows the prompt and its schema")
 
 
-def halted_call_case(intervention: Intervention, calls: CallFiles, vault: Vault) -> CallCase | None:
-    """What the halted call was asked with; None where it is not kept any more."""
+def halted_call_case(intervention: Intervention, calls: CallHistory, vault: Vault) -> CallCase | None:
+    """The inputs of the halted call; None where they are no longer stored."""
     record = call_record_of(intervention, calls)
     try:
         return CallCase.model_validate_json(vault.read(record.request_ref)) if record and record.request_ref else None
@@ -31,17 +30,16 @@ def halted_call_case(intervention: Intervention, calls: CallFiles, vault: Vault)
         return None
 
 
-def call_record_of(intervention: Intervention, calls: CallFiles) -> CallRecord | None:
-    """The record of the call that halted; None where its turn is gone."""
+def call_record_of(intervention: Intervention, calls: CallHistory) -> CallRecord | None:
+    """The record of the halted call; None where its turn is gone."""
     if not intervention.turn_id:
         return None
     key = TurnKey(user_id(intervention.user_id), turn_number(intervention.turn_id))
-    records = records_in(calls.path_of(key, intervention.revision), lambda fault: None)
-    return next((record for record in records if record.call_id == intervention.call_id), None)
+    return next((record for record in calls.recorded(key, intervention.revision) if record.call_id == intervention.call_id), None)
 
 
-def pending_vault_refs(interventions: Interventions, calls: CallFiles) -> frozenset[str]:
-    """What the vault keeps for open interventions: packs, raw answers and what the calls were asked with. Raises DocumentError."""
+def pending_vault_refs(interventions: Interventions, calls: CallHistory) -> frozenset[str]:
+    """Vault references of open interventions: prompt packs, raw answers and inputs of the calls. Raises DocumentError."""
     found: set[str] = set()
     for one in interventions.list(state="open"):
         record = call_record_of(one, calls) if one.call_id else None

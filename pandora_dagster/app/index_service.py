@@ -1,0 +1,81 @@
+"""Index administration: the indexes of a store rebuilt from its documents and records, and compared with them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.search.turn_index_rebuild import RebuildReport
+
+FaultCallback = Callable[[str], None]
+ProgressCallback = Callable[[int], None]
+"""Receives the number of turns indexed so far."""
+
+
+class IndexFile(Protocol):
+    """The file of an index."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def fault(self) -> StoreError | None:
+        """Why the file cannot be opened; None where it can be, or does not exist."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    """One index of a store besides the index of turns."""
+
+    name: str
+    file: IndexFile
+    rebuild: Callable[[FaultCallback], tuple[int, Path | None]]
+    """Rebuilds the index; returns the number of its rows, and where a damaged file is kept. Raises StoreError."""
+    verify: Callable[[], Sequence[str]]
+    """One sentence for each difference from the documents. Raises StoreError."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexService:
+    """The indexes of one store. `vectors` is None where embeddings are off."""
+
+    turns_file: IndexFile
+    rebuild_turns: Callable[[ProgressCallback], RebuildReport]
+    verify_turns: Callable[[], Sequence[str]]
+    calls: StoredIndex
+    sources: StoredIndex
+    lineage: StoredIndex
+    vectors: StoredIndex | None = None
+
+    def rebuild(self, *, progress: ProgressCallback = lambda turns: None) -> RebuildReport:
+        """Rebuild the indexes of turns, calls, sources, vectors and lineage from their documents and records. Raises StoreError."""
+        report = self.rebuild_turns(progress)
+        broken: list[str] = []
+        calls, calls_aside = self.calls.rebuild(broken.append)
+        sources, sources_aside = self.sources.rebuild(broken.append)
+        vectors = self.vectors.rebuild(broken.append)[0] if self.vectors else 0
+        links, lineage_aside = self.lineage.rebuild(lambda fault: None)  # unreadable turns are in the report of the turns already
+        return RebuildReport(
+            turns=report.turns,
+            faults=report.faults,
+            aside=report.aside,
+            calls=calls,
+            calls_aside=calls_aside,
+            broken_lines=tuple(broken),
+            sources=sources,
+            sources_aside=sources_aside,
+            vectors=vectors,
+            links=links,
+            lineage_aside=lineage_aside,
+        )
+
+    def verify(self) -> tuple[str, ...]:
+        """One sentence for each difference between the indexes and the documents and records. Raises StoreError."""
+        others = (self.calls, self.sources, self.vectors, self.lineage)
+        return (*self.verify_turns(), *(fault for index in others if index for fault in index.verify()))
+
+    def files(self) -> Iterator[tuple[str, IndexFile]]:
+        """Each index by what it is an index of, and its file."""
+        yield "turns", self.turns_file
+        yield from ((index.name, index.file) for index in (self.calls, self.sources, self.lineage, self.vectors) if index)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pandora_dagster.app.index_service import IndexFile, IndexService
-from pandora_dagster.contracts.call_totals import CompressionTotals
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.contracts.ports.record_storage import RecipeVersionStore
+from pandora_dagster.contracts.ports.record_storage import CompressionTotals, RecipeVersionStore
 from pandora_dagster.contracts.ports.user_storage import MemoryStore, NoteStore
 from pandora_dagster.errors import ConfigurationError, PandoraError
 from pandora_dagster.execution.fit.served_tokens import FIRST_RATIO

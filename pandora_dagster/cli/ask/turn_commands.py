@@ -24,9 +24,9 @@ from pandora_dagster.errors import DocumentError, StoreError
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
-    from pandora_dagster.contracts.call_totals import CallTotals
     from pandora_dagster.contracts.ids import TurnKey
     from pandora_dagster.contracts.interventions import Intervention
+    from pandora_dagster.contracts.ports.record_storage import CallTotals
     from pandora_dagster.phases.core.phase_report import PhaseReport
     from pandora_dagster.phases.flow.turn_answer import TurnAnswer
 

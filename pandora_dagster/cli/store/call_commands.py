@@ -30,8 +30,8 @@ def calls(
     """
     from datetime import date
 
-    from pandora_dagster.contracts.call_totals import SumBy
     from pandora_dagster.contracts.ids import user_id
+    from pandora_dagster.contracts.ports.record_storage import SumBy
 
     known = {name: name for name in get_args(SumBy)}
     if by not in known:

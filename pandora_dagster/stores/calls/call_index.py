@@ -11,9 +11,9 @@ from pathlib import Path
 import duckdb
 from pydantic import ValidationError
 
-from pandora_dagster.contracts.call_totals import CallTotals, CompressionTotals, SumBy
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.model_calls import CallRecord
+from pandora_dagster.contracts.ports.record_storage import CallTotals, CompressionTotals, SumBy
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 

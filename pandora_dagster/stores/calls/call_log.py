@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pandora_dagster.contracts.call_totals import CallTotals, SumBy
 from pandora_dagster.contracts.ids import TurnKey, UserId, turn_number, user_id
 from pandora_dagster.contracts.model_calls import CallRecord, TurnUsage
+from pandora_dagster.contracts.ports.record_storage import CallTotals, SumBy
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import DamagedIndexError, StoreError
 from pandora_dagster.stores.calls.call_index import DuckCallIndex

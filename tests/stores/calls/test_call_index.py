@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pandora_dagster.contracts.call_totals import CallTotals, SumBy
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.model_calls import CallRecord, CallTokens
+from pandora_dagster.contracts.ports.record_storage import CallTotals, SumBy
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
 

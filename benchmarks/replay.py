@@ -84,11 +84,11 @@ def _alone(app: App, trying: DryRun, by_recipe: dict[str, list[CallRecord]]) -> 
 
     async def made(requests: list[CallRequest]) -> None:
         for request in requests:
-            await trying.bench.execution.attempt(request)
+            await trying.executor.execution.attempt(request)
 
     began = time.process_time()
     for name, requests in ready.items():
-        trying.bench.select_version(app.cookbook.load(name))
+        trying.executor.select_version(app.cookbook.load(name))
         trying.run(made(requests))
     return time.process_time() - began
 
@@ -97,8 +97,8 @@ def _replayed(app: App, trying: DryRun, by_recipe: dict[str, list[CallRecord]]) 
     """Seconds of the processor for the same through a replay, and how many answers are the same."""
     same, began = 0, time.process_time()
     for name, records in by_recipe.items():
-        trying.bench.select_version(app.cookbook.load(name))
-        same += trying.run(replay_calls(iter(records), trying.bench, app.vault.read)).same
+        trying.executor.select_version(app.cookbook.load(name))
+        same += trying.run(replay_calls(iter(records), trying.executor, app.vault.read)).same
     return time.process_time() - began, same
 
 

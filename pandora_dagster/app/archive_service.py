@@ -1,4 +1,4 @@
-"""A house's archival: its desk, and the nights over it. Builds adapters; the order of steps is `phases.archive_day`'s."""
+"""Archival of one store: archival runs over days, summary levels, and pruning of originals. `archive` knows the order of steps."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -34,11 +34,9 @@ from pandora_dagster.stores.turns.cold_files import ColdFiles
 from pandora_dagster.stores.turns.hold_files import HoldFiles
 from pandora_dagster.stores.user.level_files import LevelFiles
 
-# What the levels above a turn are made with, out of an open house. Builds their store; knows no order of steps.
-
 
 def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") -> LevelContext:
-    """The desk of the levels; `quiet_days` in the place of archival's setting, `run_id` of the Dagster run they belong to."""
+    """The context of the summary levels; `quiet_days` replaces PANDORA_ARCHIVE_AFTER_DAYS, `run_id` is the Dagster run."""
     settings = app.settings
     days = settings.archive_after_days if quiet_days is None else quiet_days
     rules = LevelRules(zone=settings.zone, quiet_days=days, concurrency=settings.archive_concurrency)
@@ -46,11 +44,11 @@ def open_levels(app: App, *, quiet_days: int | None = None, run_id: str = "") ->
 
 
 _MANY = 256
-"""Turns for which processes of their own pay: under that their start takes longer than they save."""
+"""Turns from which worker processes pay off: for fewer, their start takes longer than they save."""
 
 
 def open_archive(app: App, *, after_days: int | None = None, run_id: str = "") -> ArchiveContext:
-    """The desk of an archival; `after_days` in the place of the setting's, `run_id` of the Dagster run it belongs to."""
+    """The context of an archival run; `after_days` replaces PANDORA_ARCHIVE_AFTER_DAYS, `run_id` is the Dagster run."""
     settings = app.settings
     cold = ColdFiles(settings.root)
     rules = ArchiveRules(
@@ -73,7 +71,7 @@ def open_archive(app: App, *, after_days: int | None = None, run_id: str = "") -
 
 @dataclass(frozen=True, slots=True)
 class ArchiveService:
-    """Nights over one house."""
+    """Archival runs over one application."""
 
     app: App
 
@@ -82,15 +80,15 @@ class ArchiveService:
         return last_due_day(now, self.app.settings.zone, self.app.settings.archive_after_days)
 
     def waiting(self, now: datetime) -> frozenset[date]:
-        """The days that hold turns due at `now`; the store's first day is noted on the way. Raises StoreError."""
+        """The days with turns due at `now`; extends the store's first day to the oldest of them. Raises StoreError."""
         ctx = open_archive(self.app)
-        due = frozenset(one.day for one in select_turns(replace(ctx, deps=replace(ctx.deps, clock=lambda: now))).due)
+        due = frozenset(turn.day for turn in select_turns(replace(ctx, deps=replace(ctx.deps, clock=lambda: now))).due)
         if due:
             FirstDay(self.app.settings.root).extend(min(due), known=self.app.settings.first_day)
         return due
 
     def run(self, days: Collection[date], *, run_id: str, on_row: OnRow) -> ArchiveReport:
-        """Archive what is due of these days. Raises InputError for a day that is not due yet, StoreError."""
+        """Archive the due turns of these days. Raises InputError for a day that is not due yet, StoreError."""
         ctx = open_archive(self.app, run_id=run_id)
         last = self.last_due(ctx.deps.clock())
         if early := sorted(day for day in days if day > last):
@@ -98,36 +96,38 @@ class ArchiveService:
         return self.archive(select_turns(ctx, days=days), ctx, on_row=on_row)
 
     def archive(self, selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow) -> ArchiveReport:
-        """Archive what was selected. Where it is much, texts are shortened in other processes, one for each spare processor and at most
-        PANDORA_ARCHIVE_CONCURRENCY, unless a model shortens them. Raises StoreError."""
+        """Archive the selected turns. Raises StoreError.
+
+        From 256 turns on, worker processes compress the texts, unless a model does: one per spare processor, at most
+        PANDORA_ARCHIVE_CONCURRENCY."""
         work = archive_turns(selected, ctx, on_row=on_row)
         processes = min(spare_processor_count(), ctx.rules.concurrency)
         if len(selected.due) < _MANY or processes < 1:
             return self.app.run(work)
-        apart = CompressionWorkerPool(processes, ctx.deps.counter, print_notice, process_environment())
+        pool = CompressionWorkerPool(processes, ctx.deps.counter, print_notice, process_environment())
         try:
-            with self.app.compression.engine.using_compressor(apart):
+            with self.app.compression.engine.using_compressor(pool):
                 return self.app.run(work)
         finally:
-            apart.close()
+            pool.close()
 
     def days(self, days: Collection[date], *, originals: bool = True) -> Iterator[ArchivedDay]:
-        """Each day as its manifests, folders and the index have it now, and with `originals` its cold objects, each of them read."""
+        """Verify each day against its manifests, folders and the index, and with `originals` against each cold object."""
         return verify_days(days, open_archive(self.app), originals=originals)
 
     def page(self, day: date) -> str:
-        """Where `pandora ui` shows the day's documents with their lineage; "" where it shows none."""
+        """The URL where `pandora ui` shows the day's documents with their lineage; "" where pages are off."""
         port = self.app.settings.pages_port
         return f"http://127.0.0.1:{port}/archive/{day}" if port else ""
 
     def lineage_page(self, document: str) -> str:
-        """Where `pandora ui` shows the lineage of a document; "" where it shows none."""
+        """The URL where `pandora ui` shows the lineage of a document; "" where pages are off."""
         port = self.app.settings.pages_port
         return f"http://127.0.0.1:{port}/lineage/{quote(document, safe=':/')}" if port else ""
 
-    def subjects(self, days: Collection[date], *, people: bool) -> dict[date, frozenset[LevelSubject]]:
-        """The sessions, or the people, that have turns archived on these days, or whose last turn is of one of them: with that day
-        over they are at rest, whatever becomes of that turn."""
+    def subjects(self, days: Collection[date], *, by_user: bool) -> dict[date, frozenset[LevelSubject]]:
+        """The sessions, or with `by_user` the users, with turns archived on these days, or whose last turn is of one of these days: their
+        day is over, whether or not that turn is archived."""
         wanted = set(days)
         found: dict[date, set[LevelSubject]] = {}
         for user in self.app.turns.users():
@@ -136,7 +136,7 @@ class ArchiveService:
                 last = {max(day for one in turns if (day := self._day(one.last_activity)))} if archived - {None} else set[date]()
                 for day in archived | last:
                     if day and day in wanted:
-                        found.setdefault(day, set()).add(LevelSubject(user, "" if people else session))
+                        found.setdefault(day, set()).add(LevelSubject(user, "" if by_user else session))
         return {day: frozenset(subjects) for day, subjects in found.items()}
 
     def level(self, name: str, subjects: Collection[LevelSubject], *, run_id: str, on_row: OnLevel) -> LevelReport:
@@ -148,7 +148,7 @@ class ArchiveService:
         return self.app.run(digest_users(ctx, [one.user for one in ordered], on_row=on_row))
 
     def lost(self, subjects: Collection[LevelSubject]) -> Iterator[str]:
-        """What speaks against `no_fact_lost` of these narratives or digests, a sentence each that names its subject."""
+        """One sentence for each fault against `no_fact_lost` of these narratives or digests; it names its subject."""
         ctx = open_levels(self.app)
         sessions = user_sessions(ctx)
         for subject in sorted(subjects, key=lambda one: (one.user, one.session)):
@@ -166,7 +166,7 @@ class ArchiveService:
         return (key for _, key in archived_turns(days, self.app.dependencies.index, self.app.settings.zone))
 
     def prune(self, *, by: str, on_turn: OnTurn = lambda turn: None) -> PruneReport:
-        """Delete the originals whose time is over by PANDORA_COLD_KEEP_DAYS. Raises ConfigurationError where they are kept for ever."""
+        """Delete originals older than PANDORA_COLD_KEEP_DAYS. Raises ConfigurationError where they are kept for ever."""
         days = self.app.settings.cold_keep_days
         if not days:
             raise ConfigurationError(
@@ -175,7 +175,7 @@ class ArchiveService:
         return prune(open_archive(self.app), older_than_days=days, by=by, on_turn=on_turn)
 
     def by_day(self) -> tuple[tuple[date, int], ...]:
-        """Every day that has archived turns, newest first, and how many."""
+        """Every day with archived turns, newest first, and their number."""
         days = Counter(day for one in self.app.dependencies.index.activities(archived=True) if (day := self._day(one.last_activity)))
         return tuple(sorted(days.items(), reverse=True))
 

@@ -1,4 +1,4 @@
-"""A house's batches: files of queries, wherever they lie, and the inbox. Knows which adapters belong together."""
+"""Batches of one store: files of queries at any path, and the files of the inbox."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ OnBegin = Callable[[Batch], None]
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """A batch that ran, how each of its lines stands, and where its rejected lines lie."""
+    """A finished batch, the state of each of its lines, and the file of its rejected lines."""
 
     batch: Batch
     rows: tuple[BatchRow, ...]
@@ -23,7 +23,7 @@ class BatchRun:
 
 
 class SequentialCapacity:
-    """The capacity of a runtime that works in this process."""
+    """The capacity of a runtime in this process: one call at a time."""
 
     def max_concurrent_calls(self) -> int:
         return 1
@@ -31,7 +31,7 @@ class SequentialCapacity:
 
 @dataclass(frozen=True, slots=True)
 class BatchService:
-    """Batches over one house."""
+    """Batches over one application."""
 
     app: App
 
@@ -44,34 +44,34 @@ class BatchService:
         return BatchFiles(self.app.settings.root)
 
     def today(self) -> str:
-        """The day it is in the configured time zone."""
+        """Today in the configured time zone."""
         return f"{self.app.dependencies.clock().astimezone(self.app.settings.zone):%Y-%m-%d}"
 
     def run_file(self, path: Path, *, day: str = "", on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
-        """Run a file of queries, or what is left of it; the file stays where it is, its rejected lines are written beside it.
+        """Run the unfinished queries of a file; the file stays in place, its rejected lines are written beside it.
 
-        Raises InputError for a file that can not be read, StoreError, ConfigurationError where a server has another model.
+        Raises InputError for an unreadable file, StoreError, ConfigurationError where a server has another model.
         """
         batch, rows = self._run(path, day, on_begin, on_row)
         return BatchRun(batch, rows, keep_rejected(path, batch.rejected))
 
     def run_waiting(self, name: str, day: str, *, on_begin: OnBegin = lambda _: None, on_row: OnRow = lambda _: None) -> BatchRun:
-        """Run a file of the inbox and move it to `done/<day>/`, its rejected lines beside it; what began before keeps its day."""
+        """Run a file of the inbox and move it to `done/<day>/`, its rejected lines beside it; a batch begun before keeps its day."""
         batch, rows = self._run(self.inbox.path(name), day, on_begin, on_row)
         return BatchRun(batch, rows, self.inbox.finish(name, batch.day, batch.digest, batch.rejected))
 
     def identity(self, name: str) -> tuple[str, str]:
-        """The digest of a file of the inbox, and its day: on which it began, else today."""
+        """The digest of a file of the inbox, and its day: the day on which it began, else today."""
         digest = digest_of(queries_of(self.inbox.path(name)))
         known = self._batches.find(digest)
         return digest, known.day if known else self.today()
 
     def waiting(self, day: str) -> tuple[str, ...]:
-        """The files of the inbox whose day this is."""
-        return tuple(waiting.name for waiting in self.inbox.files() if self.identity(waiting.name)[1] == day)
+        """The files of the inbox that belong to this day."""
+        return tuple(file.name for file in self.inbox.files() if self.identity(file.name)[1] == day)
 
     def of_day(self, day: str) -> tuple[tuple[Batch, tuple[BatchRow, ...]], ...]:
-        """The batches that began on this day, and how their lines stand."""
+        """The batches that began on this day, and the states of their lines."""
         return tuple((batch, batch_rows(batch, self.app.dependencies)) for batch in self._batches.of_day(day))
 
     def _run(self, path: Path, day: str, on_begin: OnBegin, on_row: OnRow) -> tuple[Batch, tuple[BatchRow, ...]]:

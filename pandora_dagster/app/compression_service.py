@@ -1,4 +1,4 @@
-"""One text compressed on request, as the command line and Python programs ask for it. Decides nothing about texts.
+"""Compression of single texts for the command line and for Python programs; `compression` and `execution` do the work.
 
 from pandora_dagster.app.compression_service import compress_text
 compress_text(open("long.md").read(), target_tokens=500)["text"]
@@ -41,7 +41,7 @@ _ORDER = (
 _FIELDS = {"id": (str, int), "text": str, "target_tokens": int, "type": str, "query": str, "original": str}
 _OPTIONAL = frozenset({"type", "query", "original"})
 _HEAD = 8_192
-"""Bytes in which a binary file shows itself."""
+"""Bytes that are searched for a zero byte, the mark of a binary file."""
 _LONGEST_LINE = 64 * 2**20
 
 
@@ -55,9 +55,9 @@ class CompressionRequest:
     type: str = ""
     query: str = ""
     original: str = ""
-    """The first original where `text` is a compression already: the contract is with it."""
+    """The first original where `text` is a compression already: facts are verified against it."""
     name: str = ""
-    """The document's name: tells its type, and where a reference to the whole text leads."""
+    """The document's name: determines its type, and is the target of references to the whole text."""
 
 
 Compressor = Callable[[CompressionRequest], dict[str, Any]]
@@ -80,8 +80,8 @@ def compress_text(
     is what was compressed first: verdicts are about its facts, over any number of generations, and critical ones that `text` lost are put
     back. The answer has `id`, `text` (None where no sound text fits),
     `tokens`, `facts` (`total` and a number for each verdict), `missing` (the facts that are lost), `changed`
-    (what was mutated or invented) and `halted` (None, or why).
-    Raises InputError for a target under 1 or an unknown type, HaltError where a configured model can not be reached.
+    (the mutated or invented ones) and `halted` (None, or the reason).
+    Raises InputError for a target under 1 or an unknown type, HaltError where a configured model cannot be reached.
     """
     with open_compressor(settings or load_settings(process_environment())) as compressed:
         return compressed(CompressionRequest(id, text, target_tokens, type, query, original))
@@ -89,7 +89,7 @@ def compress_text(
 
 @contextmanager
 def open_compressor(settings: Settings) -> Generator[Compressor]:
-    """What answers one request after the other; on the embedded runtime nothing is written, with a model its calls are recorded."""
+    """A function that answers requests one at a time; the embedded runtime writes nothing, with a model calls are recorded."""
     if settings.runtime == "extractive":
         yield partial(_by_structure, counter=open_counter(settings))
         return
@@ -101,8 +101,8 @@ def open_compressor(settings: Settings) -> Generator[Compressor]:
 
 
 def answer_lines(lines: bytes, compressed: Compressor, *, where: str) -> Generator[dict[str, Any]]:
-    """One answer for each line, in order. A line that can not be tried has one too: its number as `line`, no text, no facts, and
-    `halted` says where, what and what was expected. Raises InputError, before the first answer, where `lines` is no text."""
+    """One answer for each line, in order. An invalid line has one too: its number as `line`, no text, no facts, and the error as
+    `halted`. Raises InputError, before the first answer, where `lines` is not text."""
     if b"\0" in lines[:_HEAD]:
         raise InputError(f"{where}: a binary file: expected UTF-8 text with one JSON object a line")
     rows = lines.removeprefix(codecs.BOM_UTF8).split(b"\n")
@@ -118,7 +118,7 @@ def _answer(line: bytes, number: int, where: str, compressed: Compressor, first:
         given = _parse_object(line, where)
         wanted = _parse_request(given, where)
         if (known := first.setdefault(wanted.id, number)) != number:
-            raise InputError(f"{where}: id {wanted.id!r}: that of line {known} too: expected another")
+            raise InputError(f"{where}: id {wanted.id!r}: the same as in line {known}: expected another")
     except InputError as error:
         return _refusal(_id(given), number, str(error))
     try:
@@ -142,7 +142,7 @@ def _parse_object(line: bytes, where: str) -> Mapping[str, Any]:
 
 
 def _parse_request(given: Mapping[str, Any], where: str) -> CompressionRequest:
-    """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a request; raises InputError naming what is wrong with it."""
+    """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a request; raises InputError that names the fault."""
     if unknown := [name for name in given if name not in _FIELDS]:
         raise InputError(f"{where}: {', '.join(map(repr, unknown[:5]))}: unknown: expected {', '.join(_FIELDS)}")
     fields: dict[str, Any] = {n: v for n, v in given.items() if v is not None or n not in _OPTIONAL}
@@ -156,7 +156,7 @@ def _parse_request(given: Mapping[str, Any], where: str) -> CompressionRequest:
 
 
 def _id(given: Mapping[str, Any]) -> str | int | None:
-    """The id of a line, None where it is none that can be written again."""
+    """The id of a line; None where it is missing or not valid Unicode."""
     found = given.get("id")
     if not isinstance(found, str | int) or isinstance(found, bool):
         return None
@@ -241,7 +241,7 @@ def _line(
 
 
 def _describe_change(verdict: Verdict) -> str:
-    """What stands where, and what is wrong with it: `$149.00 -> $194.00: another value stands in its place`."""
+    """The fact, what replaced it, and the reason: `$149.00 -> $194.00: another value stands in its place`."""
     stands = f"{verdict.fact.text} -> " if verdict.fact and verdict.evidence not in ("", verdict.fact.text) else ""
     return f"{stands}{verdict.evidence or verdict.text}: {verdict.reason or verdict.outcome.value}"
 

@@ -1,7 +1,7 @@
-"""One user erased everywhere, and the proof. Knows the order of the steps; how each place is erased is `stores`' and `defs`'.
+"""Erasure of a user from the whole store, with a proof. Knows the order of the steps; `stores` and `defs` erase each place.
 
-The intent comes first and goes last: a run that was cut off, or whose proof found something, leaves it; no turn of the user begins while it
-stands, and the next run does every step again. It keeps what has to be looked for before anything goes, until a proof has found nothing.
+The intent is written first and removed last: an interrupted run, or one whose proof found something, leaves it. While it exists no turn
+of the user begins, and the next run repeats every step. It stores the facts to search for until a proof finds none of them.
 """
 
 import io
@@ -32,20 +32,20 @@ from pandora_dagster.stores.erasure.row_erasure import erase_rows, index_files, 
 
 _DOCUMENT_SUFFIXES = frozenset({".md", ".txt", ".html", ".json", ".jsonl"})
 _PIPELINE_FILES = frozenset({MANIFEST, CALLS, "limiter.json"})
-"""Records of work: what they say of the person stands in the documents too."""
+"""Records of the pipeline: what they say about the user is in the documents too."""
 _WAIT_S = 60.0
-"""For each turn, index and record that another process holds."""
+"""How long to wait for each turn, index and record that another process holds."""
 _SHOWN = 200
 OnStep = Callable[[str], None]
 
 
 def _ignore_step(step: str) -> None:
-    """The ear of a caller that reads the outcome only."""
+    """The callback of a caller that only reads the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureService:
-    """Erasures over one store and its Dagster records. `wait_s`: how long what another process holds is waited for."""
+    """Erasures over one store and its Dagster records. `wait_s`: how long to wait for what another process holds."""
 
     settings: Settings
     runs: RunEraser
@@ -57,7 +57,7 @@ class ErasureService:
         object.__setattr__(self, "layout", Layout(self.settings.root))
 
     def find(self, user: UserId) -> UserDataCounts:
-        """What there is of a user; nothing is changed. Raises StoreError, DocumentError."""
+        """Count the data of a user; changes nothing. Raises StoreError, DocumentError."""
         documents, cold = own_folders(self.layout, user_id(user))
         records = self._records
         counts = {
@@ -73,7 +73,7 @@ class ErasureService:
         return UserDataCounts(user, counts, tuple(self._notices(user)))
 
     def erase(self, user: UserId) -> ErasureReport:
-        """Erase, then search. Raises StoreError where something is held or refused: a second call goes on."""
+        """Erase, then search for what remains. Raises StoreError where a file is held or refused: a second call continues."""
         erasures = self._erasures
         with erasures.one_at_a_time():
             found = self.find(user)
@@ -90,13 +90,13 @@ class ErasureService:
             notices = self._erase(user, traces)
             self.on_step("proof")
             proof = self._proof(traces, facts)
-            remove(own_folders(self.layout, user)[0])  # the file that kept its place
+            remove(own_folders(self.layout, user)[0])  # the file in the place of the folder
             if proof.clean:
                 erasures.remove_intent(user)
         return ErasureReport(found, proof, notices)
 
     def _erase(self, user: UserId, traces: UserTraces) -> tuple[str, ...]:
-        """Everything in its order; what others have to know of it."""
+        """Erase every place in order; returns the notices for other users."""
         records = self._records
         self.on_step("indexes")
         damaged = [path for path in index_files(self.settings.root) if not erase_rows(path, user, wait_s=self.wait_s)]
@@ -113,19 +113,19 @@ class ErasureService:
         if self.layout.users.is_dir():
             replace_with_file(documents, self._erasures.set_aside_path(user))
         remove(self._erasures.set_aside_path(user))
-        return tuple(f"{path}: it was damaged and is gone: pandora index rebuild makes it again" for path in damaged)
+        return tuple(f"{path}: it was damaged and is deleted: pandora index rebuild makes it again" for path in damaged)
 
     def _traces(self, user: UserId, known: tuple[str, ...]) -> tuple[int, UserTraces]:
-        """How many facts the user's documents have, and an earlier run knew; and the traces: those of them that nobody else's documents
-        nor this program have."""
-        told = find_distinctive_facts(_texts((*own_folders(self.layout, user), self._erasures.set_aside_path(user))))
-        facts = tuple(dict.fromkeys((*known, *told)))[: 2 * MOST_FACTS]
+        """The number of facts in the user's documents and in the intent, and the traces: the facts that occur in no other user's documents
+        and not in this program."""
+        found = find_distinctive_facts(_texts((*own_folders(self.layout, user), self._erasures.set_aside_path(user))))
+        facts = tuple(dict.fromkeys((*known, *found)))[: 2 * MOST_FACTS]
         elsewhere = occurring_facts((*facts, user), self._of_others(user))
         own = tuple(fact for fact in facts if fact not in elsewhere)[:MOST_FACTS]
         return len(facts), UserTraces(user, own, plain=len(user) >= _PLAIN and user not in elsewhere)
 
     def _of_others(self, user: UserId) -> Iterator[bytes]:
-        """What may say a fact of the user's without being theirs: others' documents and their names, others' queries, this program."""
+        """Data of others in which a fact may occur: other users' documents and file names, other users' queries, this program."""
         yield f"{self.settings.root} {self.settings.dagster_home}".encode()
         for line in self._records.others_queries(user):
             yield line.encode(errors="surrogatepass")
@@ -140,7 +140,7 @@ class ErasureService:
         yield from _unpacked_bytes(files_below(shipped / "recipes", shipped / "prompts", Path(__file__).parents[1]))
 
     def _proof(self, traces: UserTraces, facts: int) -> ErasureProof:
-        """Every file of the store and of Dagster's storage, searched."""
+        """Search every file of the store and of Dagster's storage."""
         files = size = 0
         hits: list[str] = []
         home = self.settings.dagster_home
@@ -148,7 +148,7 @@ class ErasureService:
         inside = home.is_relative_to(self.settings.root)
         for path in files_below(*(folder for folder in (self.settings.root, *(() if inside else (home,))) if folder.exists())):
             if path in own and path.is_file() and (path == own[0] or not path.stat().st_size):
-                continue  # the intent, and what keeps the folder's place
+                continue  # the intent, and the file in the place of the folder
             files += 1
             try:
                 for place, data in searchable_contents(path, wait_s=self.wait_s):
@@ -162,11 +162,11 @@ class ErasureService:
 
     def _notices(self, user: UserId) -> Iterator[str]:
         if self.settings.notes and self.settings.user == user and not self.settings.notes.is_relative_to(self.layout.user(user)):
-            yield f"{self.settings.notes}: notes outside of the store (PANDORA_NOTES): they stay"
+            yield f"{self.settings.notes}: notes outside of the store (PANDORA_NOTES): they are not erased"
         for folder in own_folders(self.layout, user):
             for path in _present(folder):
                 if path.is_symlink():
-                    yield f"{path}: a link: it goes, what it leads to stays"
+                    yield f"{path}: a link: it is erased, its target is not"
 
     @property
     def _records(self) -> StoreRecords:
@@ -178,7 +178,7 @@ class ErasureService:
 
 
 _PLAIN = 5
-"""An id shorter than this is a word of other texts, and counts only where it stands for the user."""
+"""An id shorter than this may be a word of other texts, and counts only where it denotes the user."""
 
 
 def _present(folder: Path) -> Iterator[Path]:
@@ -186,7 +186,7 @@ def _present(folder: Path) -> Iterator[Path]:
 
 
 def _texts(folders: Iterable[Path]) -> Iterator[str]:
-    """The user's documents, also those in cold objects; what can not be read tells nothing."""
+    """The user's documents, in cold objects too; unreadable ones are left out."""
     for path in (path for folder in folders for path in _present(folder)):
         if path.is_symlink() or path.name in _PIPELINE_FILES:
             continue

@@ -1,4 +1,4 @@
-"""Prompts scored from the call records of an open house. Knows where the records, outcomes and versions come from; judges nothing."""
+"""Scores of prompts from the call records of one store. Supplies records, outcomes and versions; `governance` compares them."""
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from pandora_dagster.stores.records.recipe_version_files import RecipeTestFiles
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The scores of one house. Made anew for each look: outcomes of turns change."""
+    """The scores of one store. Open a new one for each evaluation: outcomes of turns change."""
 
     app: App
     outcomes: TurnOutcomes
@@ -47,36 +47,36 @@ class Evaluation:
         return call_metrics(records, lambda record: "", self.outcomes.outcome_of).get("", CallMetrics())
 
     def production_figures(self, path: str) -> dict[str, CallMetrics]:
-        """What stands in production of `{category}/{name}` and what stood there before, by name -> figures of its newest calls."""
+        """The version of `{category}/{name}` in production and its predecessor, by label -> figures of their newest calls."""
         name = self.app.cookbook.load(path).name
         judged = self.app.versions.production(path).current_and_previous
         return {one.label: self.window(name, one.version, self._layer(path, one)) for one in judged}
 
     def _layer(self, path: str, change: ProductionChange) -> str:
-        """The layer whose calls count; "" for any, where it is the version's own and that is damaged, which `pandora doctor` names."""
+        """The layer whose calls count; "" (any) where the version that names it is damaged, which `pandora doctor` reports."""
         try:
             return (change.layer or self.app.versions.version(path, change.version).layer).value
         except (DocumentError, InputError):
             return ""
 
     def comparison(self, path: str) -> VersionComparison:
-        """The version and layer of `{category}/{name}` in production beside what was there before."""
+        """The version and layer of `{category}/{name}` in production, compared with its predecessor."""
         (present, after), (before, than) = (*self.production_figures(path).items(), *(("", CallMetrics()),) * 2)[:2]
         return compare_versions(path, present, after, before, than)
 
     def comparisons(self) -> tuple[VersionComparison, ...]:
-        """Of every recipe that ever ran."""
+        """The comparisons of every recipe that ever ran."""
         return tuple(self.comparison(path) for path in self.app.cookbook.names() if self.app.versions.production(path).version)
 
     def failures(self, day: str) -> tuple[FailureGroup, ...]:
-        """What went wrong on a day, by recipe, version and cause; raises StoreError, DocumentError."""
+        """The failures of a day, by recipe, version and cause; raises StoreError, DocumentError."""
         begin, end = day_bounds(day, self.app)
         opened = [one for one in self.app.interventions.list() if begin <= _precise(one.created_at) < end]
         corrected = [one for one in self._corrections() if begin <= _precise(one.at) < end]
         return group_failures(find_failures(self.calls_of_day(day), opened, corrected, self.outcomes.outcome_of))
 
     def lessons(self, recipe: str, *, last: int) -> tuple[FailureGroup, ...]:
-        """What went wrong with a recipe (by its own name): its newest calls, all its interventions and corrections."""
+        """The failures of a recipe (by its own name): of its newest calls, all its interventions and corrections."""
         opened = [one for one in self.app.interventions.list() if one.recipe == recipe]
         corrected = [one for one in self._corrections() if one.recipe == recipe]
         return group_failures(find_failures(self.app.calls.newest(recipe, limit=last), opened, corrected, self.outcomes.outcome_of))
@@ -93,7 +93,7 @@ class Evaluation:
 
 
 def day_bounds(day: str, app: App) -> tuple[str, str]:
-    """A day of PANDORA_TIMEZONE as records tell times: the first moment of it, and the first after it."""
+    """The first moment of a day of PANDORA_TIMEZONE and the first after it, in the format of records."""
     first = datetime.combine(date.fromisoformat(day), time(), tzinfo=app.settings.zone)
     after = datetime.combine(date.fromisoformat(day) + timedelta(days=1), time(), tzinfo=app.settings.zone)
     begin, end = (moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") for moment in (first, after))
@@ -101,23 +101,23 @@ def day_bounds(day: str, app: App) -> tuple[str, str]:
 
 
 def _precise(moment: str) -> str:
-    """A time in whole seconds as records tell theirs, so that the two compare as texts."""
+    """A time with milliseconds, as in call records, so that both compare as texts."""
     return moment.replace("Z", ".000Z") if "." not in moment else moment
 
 
 def open_corrections(app: App) -> CorrectionFiles:
-    """What people corrected."""
+    """The corrections of users."""
     return CorrectionFiles(app.settings.root, utc_now, secrets.token_hex)
 
 
 def open_evaluation(app: App) -> Evaluation:
-    """Over an open house; reads when it is asked."""
+    """The evaluation of an application; reads on demand."""
     return Evaluation(app, TurnOutcomes(app.turns.manifest, open_corrections(app)))
 
 
 def make_tests(app: App, recipe: str, calls: Sequence[str], *, facts: Sequence[str], lacks: Sequence[str], last: int) -> tuple[str, ...]:
-    """Kept calls of `{category}/{name}` as tests in their person's folder; where they lie. Raises InputError for a call that is not
-    among the newest `last` of the recipe, or whose inputs are gone; then none is made."""
+    """Store recorded calls of `{category}/{name}` as tests in their user's folder; returns the paths. Raises InputError, before any is
+    stored, for a call that is not among the newest `last` of the recipe, or whose inputs are gone."""
     wanted = dict.fromkeys(calls)
     found = {r.call_id: r for r in app.calls.newest(app.cookbook.load(recipe).name, limit=last) if r.call_id in wanted}
     made = [(_record(call, found, recipe), _case(app, _record(call, found, recipe))) for call in wanted]
@@ -136,4 +136,4 @@ def _case(app: App, record: CallRecord) -> CallCase:
     try:
         return CallCase.model_validate_json(app.vault.read(record.request_ref))
     except (DocumentError, ValidationError) as error:
-        raise InputError(f"{record.call_id}: what it was asked with is gone or damaged: expected a call whose inputs are kept") from error
+        raise InputError(f"{record.call_id}: its inputs are gone or damaged: expected a call whose inputs are stored") from error

@@ -1,4 +1,4 @@
-"""What lineage is read with, out of an open house. Builds its adapters; knows no order of steps."""
+"""Lineage of one store: its index, the texts that it names, trees, verification and pages."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,11 +33,9 @@ from pandora_dagster.stores.lineage.lineage_index_rebuild import (
 from pandora_dagster.stores.user.level_files import LevelFiles
 from pandora_dagster.stores.user.source_files import SourceFiles
 
-# How lineage reads narratives and digests, and the rows that their records tell of. Knows shapes; knows no order of steps.
-
 
 def level_readers(files: LevelFiles) -> Mapping[str, ReadsSource]:
-    """How the documents `session/<id>` and `digest` are read: the text, then what a narrative was before its newest parts."""
+    """Readers of the documents `session/<id>` and `digest`: the text, then the text of a narrative before its newest parts."""
 
     def narrative(user: UserId, path: str) -> Iterable[str]:
         found = files.narrative(user, SessionId(path.removeprefix("session/")))
@@ -54,7 +52,7 @@ def level_readers(files: LevelFiles) -> Mapping[str, ReadsSource]:
 
 
 def level_rows(files: LevelFiles, turns: TurnStore, counter: TokenMeasure) -> Iterator[LineageEdge]:
-    """The lineage of every narrative and digest that can be read, made of these records."""
+    """The lineage of every readable narrative and digest."""
     for user in turns.users():
         with suppress(DocumentError):
             for narrative in files.narratives(user):
@@ -76,12 +74,12 @@ _CONTEXT = "context.md"
 _NO_TURN = re.compile(r"digest$|(?:session|notes|research_cache|webpage_cache)/|(?:preferences|facts)\.md$")
 _TURN_PART = re.compile(r"[^/#@]*")
 OnStep = Callable[[int, int], None]
-"""Told how many of how many parts of a walk are done."""
+"""Receives the number of parts done, and of all parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineageService:
-    """Lineage of one store: its index, the texts that it names, and what people see of it."""
+    """The lineage of one store."""
 
     root: Path
     turns: TurnStore
@@ -93,28 +91,28 @@ class LineageService:
     levels: Mapping[str, ReadsSource] = field(default_factory=dict[str, ReadsSource])
     """Readers of narratives (`session`) and digests (`digest`)."""
     records: Sequence[EdgeSource] = ()
-    """The rows of narratives and digests, made of their records."""
+    """The rows of narratives and digests, from their records."""
 
     def texts(self) -> StoredDocumentTexts:
-        """A reader for one walk."""
+        """A reader of document texts; open one per walk through the lineage."""
         stored = {kind: self._record for kind in ("research_cache", "webpage_cache")}
         pages = {name: self._page for name in ("preferences.md", "facts.md")}
         return StoredDocumentTexts(self.root, self.turns, {**stored, **pages, "notes": self._note, **self.levels})
 
     @property
     def expected(self) -> ExpectedLineage:
-        """The rows that the documents ask for."""
+        """The rows that follow from the documents."""
         return ExpectedLineage(self.turns, self.texts(), self.counter, self.records)
 
     def resolve(self, text: str, *, user: UserId) -> DocumentId:
-        """The document that a person means: an id; a turn or its short form, for its context.md; `digest` and the like of `user`.
+        """The document that a user names: an id; a turn or its short form, for its context.md; `digest` and the like of `user`.
 
         Raises BadIdError, UnknownTurnError.
         """
-        said = text.strip()
-        owner, colon, path = said.partition(":") if not _NO_TURN.match(said) else ("", "", said)
+        name = text.strip()
+        owner, colon, path = name.partition(":") if not _NO_TURN.match(name) else ("", "", name)
         if not colon:
-            path = said
+            path = name
         if _NO_TURN.match(path):
             return DocumentId.parse(f"{owner if colon else user}:{path}")
         part = _TURN_PART.match(path)
@@ -123,37 +121,37 @@ class LineageService:
         return DocumentId.parse(f"{key}/{_CONTEXT}{rest}" if rest[:1] in ("", "#") else f"{key}{rest}")
 
     def ensure_index(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> bool:
-        """Make the index again where it is missing, damaged, or never was of the whole store; whether it was. Raises StoreError."""
+        """Rebuild the index where it is missing, damaged or incomplete; True where it was rebuilt. Raises StoreError."""
         fault = self.index.file.fault()
         if fault is not None and not isinstance(fault, DamagedIndexError):
             raise fault
         if fault is None and self.index.is_complete():
             return False
-        report(str(fault) if fault else "the lineage index is not there, or not of all turns; it is made from the documents now")
+        report(str(fault) if fault else "the lineage index is missing or incomplete; it is rebuilt from the documents now")
         _, aside = self.rebuild(report=report, progress=progress)
         if aside:
             report(f"the damaged index is kept as {aside}")
         return True
 
     def rebuild(self, *, report: Callable[[str], None], progress: Callable[[int], None] = lambda done: None) -> tuple[int, Path | None]:
-        """Make the index again: its rows, and where a damaged one is kept. Raises StoreError."""
+        """Rebuild the index; returns the number of rows, and where a damaged index is kept. Raises StoreError."""
         return rebuild_lineage(self.expected, self.index, at=format_timestamp(self.clock()), report=report, progress=progress)
 
     def verify(self) -> tuple[str, ...]:
-        """What the rows do not say as the documents do. Raises StoreError."""
+        """One sentence for each difference between rows and documents. Raises StoreError."""
         return tuple(verify_lineage(self.expected, self.index))
 
     def tree(self, document: DocumentId, *, depth: int | None = None) -> tuple[tuple[Branch, ...], dict[str, tuple[LineageEdge, ...]]]:
-        """The tree under a document, and its rows. Raises InputError for one that is not there and of which nothing is known."""
+        """The tree under a document, and its rows. Raises InputError for an unknown document."""
         rows = rows_under(str(document), lambda documents: self.index.parents(document.user, documents), depth=depth)
         if not any(rows.values()) and (wrong := text_by_hash(str(document), "", self.texts())[1]):
             raise InputError(f"{document}: {wrong}")
         return tuple(tree(str(document), rows, depth=depth)), rows
 
     def prove(self, document: DocumentId | None = None, *, on_step: OnStep = lambda done, of: None) -> Iterator[LinkCheck | str]:
-        """Every link under a document, or of the store: held against the texts, and the rows against the manifests.
+        """Verify every link under a document, or of the store, against the texts, and the rows against the manifests.
 
-        A sentence is what rows and manifests do not agree about. Raises StoreError, InputError.
+        A sentence is a difference between rows and manifests. Raises StoreError, InputError.
         """
         if document is None:
             owners = self.index.owners()

@@ -1,4 +1,4 @@
-"""`pandora serve` over one store: what would be started, whether it fits, and the supervisor that does it."""
+"""`pandora serve` over one store: the servers to start, their memory plan, and the supervisor that runs them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class ModelServers:
     folder: ServingFolder
 
     def command(self, service: Service) -> tuple[str, ...]:
-        """The whole command as it would be run now, with what is free on its GPU now."""
+        """The full command, with the memory that is free on its GPU now."""
         return _command(service, self.gpus)
 
     def run(self, on_change: Callable[[Mapping[str, ServerStatus]], None]) -> None:
@@ -44,26 +44,26 @@ class ModelServers:
 
 
 def open_model_servers(settings: Settings) -> ModelServers:
-    """Everything that is known before a server is started; raises ConfigurationError for a file that asks for none."""
+    """The servers of the chosen preset and their plan; raises ConfigurationError for a preset without servers to start."""
     endpoints = load_endpoints(settings.runtime_file)
     chosen = services(
         endpoints, python=settings.sglang_python, first_gpu=_first_visible(process_environment().get("CUDA_VISIBLE_DEVICES", ""))
     )
     if not chosen:
-        told = f"{settings.runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
-        raise ConfigurationError(told, hint=_LAUNCH_HINT)
+        fault = f"{settings.runtime_file}: preset {endpoints.preset}: no server has a launch block: expected one that is started here"
+        raise ConfigurationError(fault, hint=_LAUNCH_HINT)
     found = gpus()
     sizes = {service.name: model_size(service, home=Path.home(), variables=process_environment()) for service in chosen}
     return ModelServers(endpoints, chosen, found, memory_plan(chosen, sizes, found), ServingFolder(settings.root))
 
 
-def _first_visible(told: str) -> int:
-    """The GPU that a program sees first; 0 where the environment does not say, or says it by another name."""
-    first = told.partition(",")[0].strip()
+def _first_visible(devices: str) -> int:
+    """The first GPU of CUDA_VISIBLE_DEVICES; 0 where the variable is empty or has names instead of numbers."""
+    first = devices.partition(",")[0].strip()
     return int(first) if first.isdigit() else 0
 
 
 def _command(service: Service, found: tuple[Gpu, ...]) -> tuple[str, ...]:
-    its_own = [gpu for gpu in found if gpu.index in service.gpus]
-    fullest = min(its_own, key=lambda gpu: gpu.free, default=None)
-    return full_command(service, static_memory_fraction(service.launch.memory_fraction, fullest))
+    own = [gpu for gpu in found if gpu.index in service.gpus]
+    least_free = min(own, key=lambda gpu: gpu.free, default=None)
+    return full_command(service, static_memory_fraction(service.launch.memory_fraction, least_free))

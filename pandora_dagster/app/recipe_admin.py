@@ -1,4 +1,4 @@
-"""What the commands that govern recipes work with. Opens no runtime and no index."""
+"""Recipe administration: recipes checked, listed, generated, versioned, and tested on dry runs that store nothing."""
 
 import asyncio
 import secrets
@@ -33,14 +33,12 @@ from pandora_dagster.settings import Settings
 from pandora_dagster.stores.records.recipe_version_files import RecipeTestFiles, RecipeVersionFiles
 from pandora_dagster.tools.tool_registry import TOOL_NAMES
 
-# The cookbook as the command line looks after it: checked, listed, generated. Opens no store and no runtime.
-
 __all__ = ["RecipeCheckResult", "check_files", "check_recipes", "open_recipe_loader", "recipe_rows", "write_generated"]
 
 
 @dataclass(frozen=True, slots=True)
 class RecipeCheckResult:
-    """What a check found: `count` recipes looked at."""
+    """The result of a check of `count` recipes."""
 
     count: int
     faults: tuple[str, ...]
@@ -48,32 +46,32 @@ class RecipeCheckResult:
 
 
 def check_recipes(settings: Settings) -> RecipeCheckResult:
-    """The whole cookbook: recipes, prompts, registry and schema."""
-    shelf = open_recipe_loader(settings)
-    checked = check_all(shelf, TOOL_NAMES, open_counter(settings))
-    return RecipeCheckResult(len(shelf.names()), checked.faults, checked.notices)
+    """Check all recipes, prompts, the registry and the schema."""
+    recipes = open_recipe_loader(settings)
+    checked = check_all(recipes, TOOL_NAMES, open_counter(settings))
+    return RecipeCheckResult(len(recipes.names()), checked.faults, checked.notices)
 
 
 def check_files(settings: Settings, files: Sequence[Path]) -> RecipeCheckResult:
-    """These files alone, wherever they lie, without the registry."""
+    """Check these files alone, at any path, without the registry."""
     return RecipeCheckResult(len(files), tuple(fault for file in files for fault in check_file(file)))
 
 
 def write_generated(settings: Settings) -> None:
     """Generate `registry.yaml` and `schema.json` from the recipe files."""
-    shelf = open_recipe_loader(settings)
-    write_schema_file(shelf)
-    write_registry(shelf, open_counter(settings))
+    recipes = open_recipe_loader(settings)
+    write_schema_file(recipes)
+    write_registry(recipes, open_counter(settings))
 
 
 def recipe_rows(settings: Settings) -> list[dict[str, Any]]:
-    """One row a recipe as it is in production, for a table."""
-    shelf = open_recipe_loader(settings, open_versions(settings))
-    return [_row(shelf, name) for name in shelf.names()]
+    """One row per recipe as it is in production."""
+    recipes = open_recipe_loader(settings, open_versions(settings))
+    return [_row(recipes, name) for name in recipes.names()]
 
 
-def _row(shelf: RecipeLoader, name: str) -> dict[str, Any]:
-    loaded = shelf.load(name)
+def _row(recipes: RecipeLoader, name: str) -> dict[str, Any]:
+    loaded = recipes.load(name)
     recipe, budget = loaded.recipe, loaded.recipe.token_budget
     return {
         "recipe": name,
@@ -84,18 +82,16 @@ def _row(shelf: RecipeLoader, name: str) -> dict[str, Any]:
     }
 
 
-# A bench over the runtime that the settings name: versions are tried on it, and the store is not touched.
-
 T = TypeVar("T")
 _AT_ONCE = 8
-"""Calls under way at a server; the embedded runtime answers one after the other."""
+"""Concurrent calls to a server; the embedded runtime answers one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """An open bench. `run` carries its async work; `close` ends what holds connections."""
+    """An open dry-run executor. `run` executes its async work; `close` ends its connections."""
 
-    bench: DryRunExecutor
+    executor: DryRunExecutor
     runtime: ModelRuntime
     loop: asyncio.Runner
     at_once: int
@@ -108,19 +104,19 @@ class DryRun:
         self.loop.close()
 
 
-def open_dry_run(settings: Settings, shelf: RecipeLoader, counter: TokenMeasure, *, runtime: ModelRuntime | None = None) -> DryRun:
-    """Executor and compression as a house has them, around stores that keep nothing. `shelf`: what the version that is tried calls in
-    its turn, so that of production. Raises ConfigurationError."""
+def open_dry_run(settings: Settings, recipes: RecipeLoader, counter: TokenMeasure, *, runtime: ModelRuntime | None = None) -> DryRun:
+    """The executor and compression of an application, around stores that keep nothing. `recipes`: those in production, which the tested
+    version calls in turn. Raises ConfigurationError."""
     runtime = runtime or open_runtime(settings, counter)
     served = served_endpoints(runtime)
-    aside, chosen = CallCapture(), PinnedRecipeLoader(shelf)
+    capture, pinned = CallCapture(), PinnedRecipeLoader(recipes)
     execution = Executor(
-        cookbook=chosen,
+        cookbook=pinned,
         runtime=runtime,
         counter=counter,
-        log=aside,
-        vault=aside,
-        interventions=aside,
+        log=capture,
+        vault=capture,
+        interventions=capture,
         clock=utc_now,
         sleep=asyncio.sleep,
         new_call_id=_new_trial_id,
@@ -131,16 +127,16 @@ def open_dry_run(settings: Settings, shelf: RecipeLoader, counter: TokenMeasure,
     open_compression_stack(
         settings,
         execution,
-        cookbook=chosen,
+        cookbook=pinned,
         counter=counter,
         runtime=runtime,
-        calls=aside,
-        interventions=aside,
+        calls=capture,
+        interventions=capture,
         clock=utc_now,
         new_call_id=_new_trial_id,
         log_event=_ignore_event,
     )
-    return DryRun(DryRunExecutor(execution, chosen, aside), runtime, asyncio.Runner(), 1 if runtime.name == EMBEDDED else _AT_ONCE)
+    return DryRun(DryRunExecutor(execution, pinned, capture), runtime, asyncio.Runner(), 1 if runtime.name == EMBEDDED else _AT_ONCE)
 
 
 def _new_trial_id() -> str:
@@ -148,17 +144,17 @@ def _new_trial_id() -> str:
 
 
 def _ignore_event(event: str, **fields: object) -> None:
-    """What a bench compresses is nobody's metric."""
+    """The event logger of dry runs: their compressions are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecipeAdmin:
-    """The recipes as files, the versions that ran, and who may change what is in production."""
+    """The recipe files, the versions that ran, and the versions in production."""
 
-    shelf: RecipeLoader
-    """The files alone: what stands over them is the desk's to say."""
+    recipes: RecipeLoader
+    """The files alone, without versions in production."""
     cookbook: RecipeLoader
-    """The same as it is in production."""
+    """The recipes in production."""
     versions: RecipeVersionFiles
     ctx: PromotionContext
     counter: TokenMeasure
@@ -166,54 +162,52 @@ class RecipeAdmin:
     def find(self, text: str) -> tuple[str, LoadedRecipe]:
         """`NAME@VERSION` as `{category}/{name}` and the version; without one what is in production. Raises InputError."""
         name, _, version = text.partition("@")
-        recipe = self.shelf.path_of(name)
+        recipe = self.recipes.path_of(name)
         return recipe, resolve_version(self.ctx, recipe, version or "production")
 
 
 def open_recipe_admin(settings: Settings) -> RecipeAdmin:
-    """Built from settings; nothing is written."""
-    shelf, versions = open_recipe_loader(settings), open_versions(settings)
+    """The recipe administration over `settings`; writes nothing."""
+    recipes, versions = open_recipe_loader(settings), open_versions(settings)
     production = open_recipe_loader(settings, versions)
     return RecipeAdmin(
-        shelf, production, versions, PromotionContext(versions, shelf.load_file, answer_model, utc_now), open_counter(settings)
+        recipes, production, versions, PromotionContext(versions, recipes.load_file, answer_model, utc_now), open_counter(settings)
     )
 
 
-def two_versions(governing: RecipeAdmin, old: str, new: str) -> tuple[LoadedRecipe, LoadedRecipe]:
-    """Two versions to compare: `NAME@VERSION` each, the second one a version of the first's recipe where it names no recipe."""
-    recipe, before = governing.find(old)
+def two_versions(admin: RecipeAdmin, old: str, new: str) -> tuple[LoadedRecipe, LoadedRecipe]:
+    """Two versions to compare, each `NAME@VERSION`; a second one without a name is a version of the first recipe."""
+    recipe, before = admin.find(old)
     if "@" in new or "/" in new:
-        return before, governing.find(new)[1]
+        return before, admin.find(new)[1]
     if not new:
-        return before, resolve_version(governing.ctx, recipe, "production")
+        return before, resolve_version(admin.ctx, recipe, "production")
     try:
-        return before, resolve_version(governing.ctx, recipe, new)
+        return before, resolve_version(admin.ctx, recipe, new)
     except InputError as error:
         raise InputError(f"{error}", hint="expected NAME@VERSION, a version of the same recipe, file or production") from error
 
 
 def run_tests(
-    settings: Settings, governing: RecipeAdmin, name: str = "", *, user: str = "", runtime: ModelRuntime | None = None
+    settings: Settings, admin: RecipeAdmin, name: str = "", *, user: str = "", runtime: ModelRuntime | None = None
 ) -> tuple[RecipeTestOutcome, ...]:
-    """The tests of one recipe (`NAME` or `NAME@VERSION`), or of all, on what is in production unless a version is named.
+    """Run the tests of one recipe (`NAME` or `NAME@VERSION`), or of all, on the version in production unless one is named.
 
-    A version is tried with the tests that its file has now, and with those made of calls of `user`.
+    A version runs with the present tests of its file, and with those made from calls of `user`.
     Raises InputError, ConfigurationError.
     """
-    chosen = (
-        [governing.find(name)] if name else [(one, resolve_version(governing.ctx, one, "production")) for one in governing.shelf.names()]
-    )
-    trying = open_dry_run(settings, governing.cookbook, governing.counter, runtime=runtime)
+    chosen = [admin.find(name)] if name else [(one, resolve_version(admin.ctx, one, "production")) for one in admin.recipes.names()]
+    dry_run = open_dry_run(settings, admin.cookbook, admin.counter, runtime=runtime)
     try:
         return tuple(
             outcome
             for recipe, version in chosen
-            for outcome in trying.run(run_recipe_tests(version, _tests(settings, governing, recipe, user), trying.bench))
+            for outcome in dry_run.run(run_recipe_tests(version, _tests(settings, admin, recipe, user), dry_run.executor))
         )
     finally:
-        trying.close()
+        dry_run.close()
 
 
-def _tests(settings: Settings, governing: RecipeAdmin, recipe: str, user: str) -> tuple[RecipeTest, ...]:
-    own = governing.shelf.load_with_tests(recipe).recipe.tests
+def _tests(settings: Settings, admin: RecipeAdmin, recipe: str, user: str) -> tuple[RecipeTest, ...]:
+    own = admin.recipes.load_with_tests(recipe).recipe.tests
     return (*own, *RecipeTestFiles(settings.root).of_user(user_id(user), recipe)) if user else own

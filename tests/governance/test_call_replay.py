@@ -44,11 +44,11 @@ def again(
     shelf = open_recipes(cookbook)
     app, trying = open_app(settings, counter=vocabulary()), open_dry_run(settings, shelf, vocabulary())
     version = shelf.load(recipe)
-    trying.bench.select_version(version)
+    trying.executor.select_version(version)
     try:
         found = app.calls.newest(version.name, version=logged, limit=last)
         records = [record.model_copy(update=changed) for record in found]
-        return trying.run(replay_calls(records, trying.bench, app.vault.read, **more))
+        return trying.run(replay_calls(records, trying.executor, app.vault.read, **more))
     finally:
         trying.close()
         app.close()

@@ -118,10 +118,10 @@ def test_recipes_are_tested_as_they_are_in_production(tmp_path, monkeypatch):
     settings = load_settings({"PANDORA_RECIPES": str(folder), "PANDORA_ROOT": str(tmp_path / "store")})
     other = "compression/compress_generic"
     opened = recipe_admin.open_recipe_admin(settings)
-    first = opened.shelf.load_file(other)
+    first = opened.recipes.load_file(other)
     opened.versions.keep(first)
     edit(folder, f"recipes/{other}.yaml", first.recipe.description, "Another one.")
-    opened.versions.keep(opened.shelf.load_file(other))
+    opened.versions.keep(opened.recipes.load_file(other))
     roll_back(opened.ctx, other, ChangeAttribution("ann", "worse"))
     assign(opened.ctx, "pipeline/phase1_reflection", ModelLayer.MIND, ChangeAttribution("ann", "slow"))
     asked: list[RecipeLoader] = []

@@ -109,7 +109,7 @@ def history(context: typer.Context, name: Name, as_json: VersionAsJson = False) 
     from pandora_dagster.app.recipe_admin import open_recipe_admin
 
     governing = open_recipe_admin(settings_of(context))
-    recipe = governing.shelf.path_of(name)
+    recipe = governing.recipes.path_of(name)
     standing = governing.versions.production(recipe)
     kept = governing.versions.versions(recipe)
     if as_json:
@@ -164,7 +164,7 @@ def rollback(
     from pandora_dagster.governance.promotion import roll_back
 
     governing = open_recipe_admin(settings_of(context))
-    recipe = governing.shelf.path_of(name)
+    recipe = governing.recipes.path_of(name)
     made = roll_back(governing.ctx, recipe, Told(by or _login_name(), why), to=to)
     over = " over the recipe's file" if made.pinned else ", as the recipe's file has it"
     print_line(f"{recipe}: version {made.version} is in production{over} (before: {made.history[-1].before or 'none'})")
@@ -189,7 +189,7 @@ def assign(
     if layer != "own" and layer not in tuple(ModelLayer):
         exit_with(EXIT_WRONG, f"{layer}: not a layer: expected {', '.join(ModelLayer)} or own")
     governing = open_recipe_admin(settings_of(context))
-    recipe = governing.shelf.path_of(name)
+    recipe = governing.recipes.path_of(name)
     made = assigned(governing.ctx, recipe, None if layer == "own" else ModelLayer(layer), Told(by or _login_name(), why))
     print_line(f"{recipe}: {made.layer or 'its own layer'} answers from now on; the version stays {made.version}")
 

@@ -36,7 +36,7 @@ def scores(
 
     with app_of_existing_store(context) as app:
         evaluation = open_evaluation(app)
-        found = (evaluation.comparison(open_recipe_admin(app.settings).shelf.path_of(name)),) if name else evaluation.comparisons()
+        found = (evaluation.comparison(open_recipe_admin(app.settings).recipes.path_of(name)),) if name else evaluation.comparisons()
         sides = {one.recipe: evaluation.production_figures(one.recipe) for one in found}
     if as_json:
         print_json([{**asdict(c), "said": c.summary, "figures": {v: _figures(one) for v, one in sides[c.recipe].items()}} for c in found])
@@ -116,7 +116,7 @@ def lessons(
     if (fact or lacks) and not to_tests:
         exit_with(EXIT_WRONG, "--fact and --lacks say what a test expects: expected --to-tests with a call")
     with app_of_existing_store(context) as app:
-        recipe = open_recipe_admin(app.settings).shelf.path_of(name)
+        recipe = open_recipe_admin(app.settings).recipes.path_of(name)
         if to_tests:
             for path in make_tests(app, recipe, to_tests, facts=fact or (), lacks=lacks or (), last=last):
                 print_line(path)

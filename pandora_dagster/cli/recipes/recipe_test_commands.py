@@ -91,16 +91,16 @@ def replay(
         exit_with(EXIT_WRONG, f"--layer {layer}: expected one of {', '.join(ModelLayer)}")
     settings = settings_of(context, runtime=runtime)
     governing = open_recipe_admin(settings)
-    recipe = governing.shelf.path_of(name)
+    recipe = governing.recipes.path_of(name)
     version = resolve_version(governing.ctx, recipe, to)
     logged = resolve_version(governing.ctx, recipe, before).version if before else ""
     with app_of(context) as app:
         records = app.calls.newest(version.name, version=logged, limit=last)
         trying = open_dry_run(settings, governing.cookbook, governing.counter)
         try:
-            trying.bench.select_version(version)
+            trying.executor.select_version(version)
             chosen = ModelLayer(layer) if layer else None
-            told = trying.run(replay_calls(records, trying.bench, app.vault.read, layer=chosen, at_once=trying.at_once))
+            told = trying.run(replay_calls(records, trying.executor, app.vault.read, layer=chosen, at_once=trying.at_once))
         finally:
             trying.close()
     if as_json:

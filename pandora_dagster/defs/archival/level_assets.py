@@ -59,7 +59,7 @@ def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
         rows: dict[LevelSubject, LevelRow] = {}
         service = archive.open()
         try:
-            by_day = service.subjects(keys, people=name == DIGESTS)
+            by_day = service.subjects(keys, by_user=name == DIGESTS)
             subjects = frozenset(subject for found in by_day.values() for subject in found)
             report = service.level(name, subjects, run_id=context.run.run_id, on_row=lambda row: rows.update({row.subject: row}))
             lost = list(service.lost(subjects))

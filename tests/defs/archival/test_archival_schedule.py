@@ -63,7 +63,7 @@ def test_days_and_the_nights_hour_are_those_of_the_zone(auckland):
         assert states["late"].archive.day == "2026-01-05"
         archive = ArchiveResource(root=str(auckland.settings.root), runtime="extractive").open()
         assert [day.turns for day in archive.days({date(2026, 1, 4), date(2026, 1, 5)})] == [0, 1]
-        assert archive.subjects({date(2026, 1, 5)}, people=False) == {date(2026, 1, 5): frozenset({LevelSubject(ANN, "late")})}
+        assert archive.subjects({date(2026, 1, 5)}, by_user=False) == {date(2026, 1, 5): frozenset({LevelSubject(ANN, "late")})}
 
 
 def test_a_turn_that_came_late_is_missed_by_its_check(auckland):

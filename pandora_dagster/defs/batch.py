@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""The asset of a day's queries. Knows Dagster's side of a batch: partition, table, check; how turns run is not here."""
+"""Batches in Dagster: the asset of a day's queries with its table and check, and the sensor of the inbox."""
 
 import json
 from collections import Counter
@@ -30,18 +30,18 @@ _COLUMNS = [
     dg.TableColumn("intervention", "string"),
     dg.TableColumn("tokens", "int"),
     dg.TableColumn("ms", "float"),
-    dg.TableColumn("reason", "string", description="why it was rejected, or what it halted with"),
+    dg.TableColumn("reason", "string", description="why it was rejected, or the message of its halt"),
 ]
 _DESCRIPTION = (
-    "The queries of the files in `<root>/inbox/` that began on this day, each a turn of its own. Without a file in its configuration a run "
-    "takes what waits: all that began on its day, and for today all that has not begun."
+    "The queries of the files in `<root>/inbox/` that began on this day, each a turn of its own. A run whose configuration names no file "
+    "takes all waiting files that began on its day, and for today all that have not begun."
 )
 
 
 class BatchConfig(dg.Config):
-    """Which file of the inbox; the sensor names it."""
+    """The file of the inbox to run; the sensor names it."""
 
-    file: str = Field("", description="A file of <root>/inbox; empty: all that wait for this day.")
+    file: str = Field("", description="A file of <root>/inbox; empty: all waiting files of this day.")
 
 
 def batch_asset(settings: Settings) -> dg.AssetsDefinition:
@@ -52,7 +52,9 @@ def batch_asset(settings: Settings) -> dg.AssetsDefinition:
         specs=[dg.AssetSpec(ASSET, description=_DESCRIPTION, group_name="batch", kinds={"python"}, code_version="1")],
         check_specs=[
             dg.AssetCheckSpec(
-                CHECK, asset=ASSET, description="Each line has a turn that is saved, asks back, or halted with an intervention."
+                CHECK,
+                asset=ASSET,
+                description="Each line has a turn that is saved, asks for clarification, or halted with an intervention.",
             )
         ],
         partitions_def=days(settings),
@@ -75,26 +77,26 @@ def batch_asset(settings: Settings) -> dg.AssetsDefinition:
 
 
 def _run(name: str, day: str, context: dg.AssetExecutionContext, batches: BatchService) -> None:
-    """One file, its progress in the run's log."""
-    told: list[BatchRow] = []
+    """Run one file; log its progress."""
+    finished: list[BatchRow] = []
 
-    def began(batch: Batch) -> None:
+    def on_begin(batch: Batch) -> None:
         add_keys(context.instance, [query.key for query in batch.queries])
         context.log.info(f"{name}: {len(batch.queries)} queries, {len(batch.rejected)} lines rejected")
 
-    def heard(row: BatchRow) -> None:
-        told.append(row)
-        if len(told) % _EVERY == 0:
-            context.log.info(f"{name}: {len(told)} lines are through")
+    def on_row(row: BatchRow) -> None:
+        finished.append(row)
+        if len(finished) % _EVERY == 0:
+            context.log.info(f"{name}: {len(finished)} lines finished")
 
-    batches.run_waiting(name, day, on_begin=began, on_row=heard)
+    batches.run_waiting(name, day, on_begin=on_begin, on_row=on_row)
 
 
 Found = Sequence[tuple[Batch, Sequence[BatchRow]]]
 
 
 def _metadata(found: Found) -> dict[str, dg.MetadataValue[Any]]:
-    """The table, halted and rejected lines first, and counts as numbers, so that the UI plots them."""
+    """The table, halted and rejected lines first, and the counts as numbers, which the UI plots."""
     rows = [(batch.file, row) for batch, rows in found for row in rows]
     rows.sort(key=lambda named: not named[1].reason)
     states = Counter(str(row.state) for _, row in rows)
@@ -114,8 +116,8 @@ def _metadata(found: Found) -> dict[str, dg.MetadataValue[Any]]:
 
 
 def _record(file: str, row: BatchRow) -> dict[str, str | int | float | bool]:
-    said = {"id": row.id, "turn": row.turn, "state": str(row.state), "intervention": row.intervention, "reason": row.reason}
-    return {"file": file, "line": row.line, **said, "tokens": row.tokens, "ms": row.ms}
+    texts = {"id": row.id, "turn": row.turn, "state": str(row.state), "intervention": row.intervention, "reason": row.reason}
+    return {"file": file, "line": row.line, **texts, "tokens": row.tokens, "ms": row.ms}
 
 
 def _complete(found: Found) -> dg.AssetCheckResult:
@@ -124,11 +126,9 @@ def _complete(found: Found) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(asset_key=ASSET, check_name=CHECK, passed=not open_lines, metadata=shown)
 
 
-# The sensor of the inbox. Knows ticks, cursors and run keys; which files wait is the inbox's to say.
-
 _EVERY_S = 10
 _TRIES = 3
-"""Runs of one file: a run that was killed leaves its file in the inbox, and the next goes on with it."""
+"""Runs of one file: a killed run leaves its file in the inbox, and the next run continues it."""
 _UNDER_WAY = [
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.QUEUED,
@@ -139,31 +139,31 @@ _UNDER_WAY = [
 
 
 def inbox_sensor() -> dg.SensorDefinition:
-    """`inbox_files`: a run for each whole file of the inbox, one after the other. A file is whole when two ticks find it alike."""
+    """`inbox_files`: one run for each complete file of the inbox, one at a time. Complete: unchanged between two ticks."""
 
     @dg.sensor(
         name="inbox_files",
         job_name=JOB,
         minimum_interval_seconds=_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Starts turn_batch for each file in <root>/inbox that nobody writes any more; the key of its run is its digest.",
+        description="Starts turn_batch for each file in <root>/inbox that is no longer written; the key of its run is its digest.",
     )
     def inbox_files(context: dg.SensorEvaluationContext, night: dg.ResourceParam[BatchResource]) -> dg.SensorResult | dg.SkipReason:
         before = cast("dict[str, str]", json.loads(context.cursor)) if context.cursor else {}
         now = {file.name: file.fingerprint for file in night.inbox.files()}
         cursor = json.dumps(now, sort_keys=True)
-        whole = [name for name, stamp in now.items() if before.get(name) == stamp]
-        requests = list(_requests(whole, context.instance, night))
+        complete = [name for name, stamp in now.items() if before.get(name) == stamp]
+        requests = list(_requests(complete, context.instance, night))
         if not requests:
             context.update_cursor(cursor)
-            return dg.SkipReason(f"{len(now)} files in the inbox, none of them to begin now")
+            return dg.SkipReason(f"{len(now)} files in the inbox, none to start now")
         return dg.SensorResult(run_requests=requests[:1], cursor=cursor)
 
     return inbox_files
 
 
 def _requests(names: list[str], instance: dg.DagsterInstance, night: BatchResource) -> Iterator[dg.RunRequest]:
-    """The first file that no run has, unless a run of another is under way: it would only share its places at the servers."""
+    """The first file without a run, unless another batch runs: two would compete for the same servers."""
     if instance.get_runs_count(dg.RunsFilter(job_name=JOB, statuses=_UNDER_WAY)):
         return
     for name in names:

@@ -1,4 +1,4 @@
-"""Dagster's own records. Knows where they lie and how they are set up; the documents do not depend on them."""
+"""Dagster's instance: its folder, its configuration, and the partitions of turns. The documents do not depend on it."""
 
 import os
 import shutil
@@ -19,21 +19,20 @@ from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 
-# How firmly Dagster's SQLite records are written. Knows one pragma; the documents, which are the truth, are always synced. A turn
-# commits to Dagster's records some hundreds of times. Where an fsync takes 4 ms a turn needs 9.6 s with SQLite's default, 5.1 s
-# with `synchronous=NORMAL` and 0.9 s with `OFF`; where fsync is free, all three need 0.9 s. With `OFF` the records survive a killed
-# process, but not a machine that loses power while writing: then `<root>/dagster` may have to be deleted, which loses what the UI
-# shows and no document.
+# SQLite synchronisation of Dagster's records. A turn commits to them some hundreds of times. Where an fsync takes 4 ms, a turn needs
+# 9.6 s with SQLite's default, 5.1 s with `synchronous=NORMAL` and 0.9 s with `OFF`; where fsync is free, all three need 0.9 s. With
+# `OFF` the records survive a killed process, but not a power failure during a write: then `<root>/dagster` may have to be deleted,
+# which loses what the UI shows and no document. Documents are always synced.
 
 
 def disable_sqlite_sync() -> None:
-    """Let every SQLite connection that SQLAlchemy opens in this process skip its fsyncs; calling it again changes nothing."""
+    """Switch fsync off for every SQLite connection that SQLAlchemy opens in this process; idempotent."""
     if not event.contains(Engine, "connect", _set_synchronous_off):
         event.listen(Engine, "connect", _set_synchronous_off)
 
 
 def _set_synchronous_off(connection: Any, _record: object) -> None:
-    """`connection` is a driver's own object: only its module tells SQLite from another database."""
+    """`connection` is an object of the driver, whose module distinguishes SQLite from other databases."""
     if type(connection).__module__.startswith("sqlite3"):
         connection.execute("PRAGMA synchronous=OFF")
 
@@ -41,12 +40,12 @@ def _set_synchronous_off(connection: Any, _record: object) -> None:
 _FILE = "dagster.yaml"
 _NO_COMPUTE_LOGS = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
 _KEYS_AT_ONCE = 10_000
-"""SQLite takes 32,766 values in one statement."""
+"""SQLite accepts 32,766 values in one statement."""
 
 
 @contextmanager
 def open_instance(settings: Settings, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
-    """The instance that `make ui` shows, made where it does not exist yet. Its folder is DAGSTER_HOME (DECISIONS 31)."""
+    """The instance that `pandora ui` shows, created where it does not exist. Its folder is DAGSTER_HOME (DECISIONS 31)."""
     with instance_at(settings.dagster_home, shipped_folder() / "data" / _FILE, listens=listens) as instance:
         yield instance
 
@@ -55,8 +54,8 @@ def open_instance(settings: Settings, *, listens: bool = True) -> Generator[dg.D
 def instance_at(home: Path, shipped: Path, *, listens: bool = True) -> Generator[dg.DagsterInstance]:
     """The instance of the folder `home`; a missing `dagster.yaml` is copied from `shipped`.
 
-    `listens`: whether runs in this process write what it prints into files; what a person sees in a terminal then comes by way of another
-    process, late. One process at a time opens it: two that make the same SQLite tables at once would stumble over each other.
+    `listens`: whether runs in this process capture its output into files; a terminal then shows the output late. One process at a time
+    opens the instance: two that create the same SQLite tables concurrently fail.
     """
     disable_sqlite_sync()
     home.mkdir(parents=True, exist_ok=True)
@@ -70,14 +69,14 @@ def instance_at(home: Path, shipped: Path, *, listens: bool = True) -> Generator
 
 
 def add_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> None:
-    """Make turns known to Dagster; one that is known already stays as it is."""
+    """Add the partitions of turns; existing ones stay unchanged."""
     names = map(str, keys)
     while batch := list(islice(names, _KEYS_AT_ONCE)):
         instance.add_dynamic_partitions(str(TURNS.name), batch)
 
 
 def remove_keys(instance: dg.DagsterInstance, keys: Iterable[TurnKey]) -> int:
-    """Take archived turns out of the partitions that the UI lists; their events stay, and come back with the key. Returns how many."""
+    """Delete the partitions of archived turns; their events stay, and reappear with the partition. Returns the number deleted."""
     known = set(instance.get_dynamic_partitions(str(TURNS.name)))
     gone = [name for key in keys if (name := str(key)) in known]
     for name in gone:

@@ -1,6 +1,6 @@
 # pyright: reportUnknownMemberType=false
 # (the signature of dg.sensor names a bare PathLike)
-"""Interventions as events of an asset that is not computed: what halted stands in Dagster soon after. Knows ticks and cursors."""
+"""Interventions as events of an external asset, which a sensor reports to Dagster."""
 
 import dagster as dg
 
@@ -11,23 +11,23 @@ from pandora_dagster.defs.resources import InterventionResource
 ASSET, SENSOR = "interventions", "open_interventions"
 _EVERY_S = 30
 _AT_ONCE = 50
-"""Events of one tick; the rest comes with the next."""
+"""Events of one tick; the next tick reports the rest."""
 
 
 def interventions_asset() -> dg.AssetSpec:
-    """The asset whose events are interventions; turns make them, Dagster only shows them."""
-    text = "Why turns halted, one event an intervention. `pandora interventions show ID` has all to judge it, `resolve` goes on or ends it."
+    """The external asset whose events are interventions; turns create them, Dagster only shows them."""
+    text = "Why turns halted: one event per intervention. `pandora interventions show ID` prints it, `resolve` resumes or ends the turn."
     return dg.AssetSpec(ASSET, description=text, group_name=GROUP, kinds={"markdown"})
 
 
 def interventions_sensor() -> dg.SensorDefinition:
-    """`open_interventions`: an event for each open intervention that was not shown before. Its cursor: those that were and are open."""
+    """`open_interventions`: an event for each open intervention not reported before. The cursor holds the reported open ones."""
 
     @dg.sensor(
         name=SENSOR,
         minimum_interval_seconds=_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Shows each new intervention as an event of the asset `interventions`, with what it says and how to go on.",
+        description="Reports each new intervention as an event of the asset `interventions`, with its message and how to resume.",
     )
     def open_interventions(
         context: dg.SensorEvaluationContext, halts: dg.ResourceParam[InterventionResource]
@@ -35,7 +35,7 @@ def interventions_sensor() -> dg.SensorDefinition:
         found, shown = halts.open().list(state="open"), set((context.cursor or "").split())
         new = [one for one in found if one.id not in shown][:_AT_ONCE]
         if not new:
-            return dg.SkipReason("every open intervention was shown")
+            return dg.SkipReason("every open intervention was reported")
         shown.update(one.id for one in new)
         return dg.SensorResult(asset_events=[_event(one) for one in new], cursor=" ".join(one.id for one in found if one.id in shown))
 

@@ -1,5 +1,5 @@
 # pyright: reportUnknownMemberType=false
-"""Prompts as assets: what a day's calls say of each version and layer, and whether a version got worse. Knows Dagster's side only."""
+"""Prompts in Dagster: daily scores of each version and layer, failures, the check for regressions, and the schedule."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -23,7 +23,7 @@ _PLOTTED = (*SHARES, "calibration_error", "budget_used", "latency_ms", "cost")
 
 
 def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """`prompt_scorecard` with its check, and `layer_scorecard`, partitioned by day."""
+    """`prompt_scorecard` with its check, `layer_scorecard` and `prompt_failures`, partitioned by day."""
 
     @dg.multi_asset(
         name=SCORES,
@@ -72,25 +72,25 @@ def prompt_assets(settings: Settings) -> list[dg.AssetsDefinition]:
 
 
 _SCORES = (
-    "What the day's calls say of each version and layer of each recipe: shares of calls that passed, passed at the first try, "
-    "fit the schema, cite what is there, and whose turn was saved without being sent back or corrected; calibration of stated confidence; "
-    "gates that failed, budgets, latency, cost. Plotted is what ran last."
+    "Scores of each version and layer of each recipe, from the calls of the day: shares of calls that passed, passed at the first attempt, "
+    "match the schema, cite existing sources, and whose turn was saved without revision or correction; calibration of stated confidence; "
+    "failed gates, budgets, latency, cost. The plots show the version that ran last."
 )
 _LAYERS = "The same figures for each model layer."
 _CHECK = (
-    "No version and layer in production is worse than what was there before: Fisher's exact test, one-sided, at 0.01 for each recipe "
+    "No version and layer in production is worse than its predecessor: Fisher's exact test, one-sided, at 0.01 for each recipe "
     "and day, divided among its shares, from 20 calls a side."
 )
 
 
 _FAILURES = (
-    "What went wrong on the day, by recipe, version and cause, with examples: halts, failed calls and gates, retries, answers sent back, "
-    "corrections by people. `pandora recipes lessons NAME` tells them as a brief for whoever edits the prompt."
+    "Failures of the day by recipe, version and cause, with examples: halts, failed calls and gates, retries, rejected answers, "
+    "corrections by users. `pandora recipes lessons NAME` prints them as a brief for editing the prompt."
 )
 
 
 def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
-    """A row a group with its newest example, and the number of failures by recipe, so that the UI plots them."""
+    """One row per group with its newest example, and the number of failures by recipe, which the UI plots."""
     rows = [
         dg.TableRecord(
             {
@@ -117,7 +117,7 @@ def _causes(found: Sequence[FailureGroup]) -> dict[str, dg.MetadataValue[Any]]:
 
 
 def _metadata(what: str, rows: Mapping[str, CallMetrics], plotted: Mapping[str, CallMetrics]) -> dict[str, dg.MetadataValue[Any]]:
-    """The table, and the figures as numbers by recipe or layer, so that the UI plots them over the days."""
+    """The table, and the figures as numbers by recipe or layer, which the UI plots over the days."""
     records = [
         dg.TableRecord({what: name, **{k: "" if v is None else v for k, v in one.row().items()}, "failed_gates": one.failed_gates})
         for name, one in rows.items()
@@ -140,7 +140,7 @@ def _regression(found: Sequence[VersionComparison]) -> dg.AssetCheckResult:
     worse = [one for one in found if one.verdict == "worse"]
     judged = [one for one in found if one.verdict in ("worse", "not worse")]
     waiting = [one for one in found if one.verdict == "not enough data"]
-    said = "; ".join(one.summary for one in worse) or ("" if judged else "not enough data")
+    description = "; ".join(one.summary for one in worse) or ("" if judged else "not enough data")
     rows = [
         dg.TableRecord(
             {
@@ -160,28 +160,26 @@ def _regression(found: Sequence[VersionComparison]) -> dg.AssetCheckResult:
     metadata: dict[str, Any] = {"compared": len(judged), "not_enough_data": ", ".join(one.recipe for one in waiting)}
     if rows:
         metadata["shares"] = dg.MetadataValue.table(rows)
-    return dg.AssetCheckResult(asset_key=SCORES, check_name=CHECK, passed=not worse, description=said or None, metadata=metadata)
+    return dg.AssetCheckResult(asset_key=SCORES, check_name=CHECK, passed=not worse, description=description or None, metadata=metadata)
 
 
 def _failure(asset: str, error: PandoraError) -> dg.Failure:
     return dg.Failure(f"{asset}: {error}", metadata={"hint": error.hint} if error.hint else {}, allow_retries=False)
 
 
-# The scorecards of a day, once it is over. Knows ticks and day keys.
-
 JOB, SCHEDULE = "prompt_scores", "daily_prompt_scores"
 _MINUTE, _HOUR = 30, 5
-"""After the night that archives: both read the same store."""
+"""After nightly archival: both read the same store."""
 
 SCORES_JOB = dg.define_asset_job(
     JOB,
     selection=[SCORES, LAYERS, FAILURES],
-    description="What the calls of a day say of prompts and layers, what went wrong, and whether a version got worse.",
+    description="Scores prompts and layers by the calls of a day, lists failures, and checks for regressions.",
 )
 
 
 def scores_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """`daily_prompt_scores`: at 05:30 in PANDORA_TIMEZONE the day before."""
+    """`daily_prompt_scores`: at 05:30 in PANDORA_TIMEZONE, for the day before."""
     partitions = days(settings)
 
     @dg.schedule(

@@ -1,4 +1,4 @@
-"""Dagster's records of runs, and how a run is taken out of all of them. Knows where the parts of a run lie."""
+"""Dagster's records of runs: deletion of old runs, and erasure of a user from all records."""
 
 import os
 import time
@@ -28,18 +28,18 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class RunDeletion:
-    """What one clearing of runs did."""
+    """The result of deleting old runs."""
 
     deleted: int
     needed: int
-    """Old runs that stay: a partition shows as materialised by them."""
+    """Old runs that stay, since they show a partition as materialized."""
 
 
 def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> RunDeletion:
     """Delete runs that finished before this moment, with their events and logs.
 
-    With a run Dagster 1.13 deletes its materialisations, and what was materialised by it alone shows as missing: so the newest run of
-    every asset and of every partition that still is one stays. The partition of an archived turn is none any more.
+    Dagster 1.13 deletes the materializations with a run, and what only that run materialized shows as missing: so the newest run of every
+    asset and of every existing partition stays. An archived turn has no partition.
     """
     needed = needed_runs(instance)
     deleted = kept = 0
@@ -53,7 +53,7 @@ def delete_old_runs(instance: dg.DagsterInstance, *, before: datetime) -> RunDel
 
 
 def needed_runs(instance: dg.DagsterInstance) -> frozenset[str]:
-    """The runs of the newest materialisation of each asset, and of each of its partitions."""
+    """The runs of the newest materialization of each asset, and of each of its partitions."""
     turns = set(instance.get_dynamic_partitions(str(TURNS.name)))
     needed: set[str] = set()
     for asset in instance.all_asset_keys():
@@ -68,7 +68,7 @@ def needed_runs(instance: dg.DagsterInstance) -> frozenset[str]:
 
 
 def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
-    """A run's record, its events, what it printed, and the files that held them; a second time is none."""
+    """Delete a run's record, events, captured output and their files; idempotent."""
     instance.compute_log_manager.delete_logs(prefix=[run_id])
     instance.delete_run(run_id)
     shard = getattr(instance.event_log_storage, "path_for_shard", None)
@@ -96,17 +96,17 @@ def _is_turn(partition: str | None) -> bool:
         return False
 
 
-# Dagster's side of an erasure: keys, runs with events and logs, and what records of several users say of one.
+# Erasure of a user from Dagster: partitions, runs with events and logs, and mentions in the records of other users.
 
 _RUNS_AT_ONCE = 500
-_LONGEST_S, _LAST_WORDS_S = 10.0, 1.0
-"""How long a run under way is waited for, and its process after it to read its own record."""
+_MAX_WAIT_S, _RECORD_WAIT_S = 10.0, 1.0
+"""How long to wait for a running run, and then for its process to read its own record."""
 _PARTITION, _FIRST, _LAST = "dagster/partition", "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
 @dataclass(frozen=True, slots=True)
 class DagsterRunEraser:
-    """`ErasesRuns` over the instance of DAGSTER_HOME; a store that Dagster was never told of has none."""
+    """`RunEraser` over the instance of DAGSTER_HOME; without an instance there is nothing to erase."""
 
     settings: Settings
 
@@ -117,7 +117,7 @@ class DagsterRunEraser:
             return {"partitions": len(_keys(instance, user)), "runs": sum(1 for _ in _runs(instance, user))}
 
     def erase(self, user: str, traces: TraceScrubber) -> None:
-        """Keys and runs through Dagster, then every record in its files. Raises StoreError where another program holds one."""
+        """Delete partitions and runs through Dagster, then every record in its files. Raises StoreError where another program holds one."""
         home = self.settings.dagster_home
         if not home.is_dir():
             return
@@ -140,16 +140,16 @@ def _keys(instance: dg.DagsterInstance, user: str) -> list[str]:
 
 
 def _await_runs(instance: dg.DagsterInstance, user: str) -> None:
-    """Runs under way lost their turns, and end by themselves; one whose process is gone never does, and is not waited for longer."""
-    ends = time.monotonic() + _LONGEST_S
+    """Wait for running runs, which end without their turns; a run whose process is gone never ends, so the wait is limited."""
+    ends = time.monotonic() + _MAX_WAIT_S
     while time.monotonic() < ends and any(not run.is_finished for run in _runs(instance, user)):
         time.sleep(0.2)
         if not any(not run.is_finished for run in _runs(instance, user)):
-            time.sleep(_LAST_WORDS_S)
+            time.sleep(_RECORD_WAIT_S)
 
 
 def _runs(instance: dg.DagsterInstance, user: str) -> Iterator[dg.DagsterRun]:
-    """Runs of the user's turns alone."""
+    """The runs of this user's turns alone."""
     cursor: str | None = None
     while records := instance.get_run_records(limit=_RUNS_AT_ONCE, cursor=cursor):
         yield from (record.dagster_run for record in records if _of_user(record.dagster_run, user))
@@ -166,11 +166,11 @@ def _of_user(run: dg.DagsterRun, user: str) -> bool:
 
 
 def _config_names(config: object, user: str) -> bool:
-    """Whether a run was configured to begin a turn of the user's."""
+    """Whether the configuration of a run starts a turn of the user."""
     if not isinstance(config, Mapping):
         return False
-    told = cast("Mapping[str, object]", config)
-    return told.get("user") == user or any(_config_names(value, user) for value in told.values())
+    fields = cast("Mapping[str, object]", config)
+    return fields.get("user") == user or any(_config_names(value, user) for value in fields.values())
 
 
 def _is_theirs(partition: str, user: str) -> bool:
@@ -182,7 +182,7 @@ def _databases(home: Path) -> list[Path]:
 
 
 def _delete_orphan_rows(path: Path, known: Collection[str]) -> None:
-    """Rows of runs that are deleted, which Dagster 1.13 leaves: their tags, checks, and tags of their events."""
+    """Delete rows of deleted runs that Dagster 1.13 leaves: tags, checks, and tags of events."""
     with open_sqlite(path) as db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         db.execute("CREATE TEMP TABLE known (run_id TEXT PRIMARY KEY)")
@@ -195,7 +195,7 @@ def _delete_orphan_rows(path: Path, known: Collection[str]) -> None:
 
 
 def _restore_newest_events(instance: dg.DagsterInstance, home: Path, user: str) -> None:
-    """What Dagster remembers as the newest event of an asset, where that was the user's: the newest that there is."""
+    """Replace the newest event that Dagster stores for an asset, where it was the user's, by the newest remaining one."""
     newest = {asset.to_string(): instance.fetch_materializations(asset, limit=1).records for asset in instance.all_asset_keys()}
     known = {record.dagster_run.run_id for record in instance.get_run_records()}
     for path in _databases(home):
@@ -214,7 +214,7 @@ def _restore_newest_events(instance: dg.DagsterInstance, home: Path, user: str) 
 
 
 def _erase_texts(home: Path, traces: TraceScrubber) -> None:
-    """What runs printed, and any other file: lines with a trace go."""
+    """Delete lines with a trace from captured output and any other file."""
     for path in files_below(home):
         if path.name.endswith((".db", ".db-wal", ".db-shm", ".lock")) or path.is_symlink() or not path.is_file():
             continue

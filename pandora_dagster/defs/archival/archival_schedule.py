@@ -1,9 +1,9 @@
 # pyright: reportUnknownMemberType=false
 # (signatures of dg.schedule, dg.sensor and dg.define_asset_job name a bare PathLike)
-"""The night: when archival runs, over which days, and the alarm where a night is missing. Knows ticks, ranges and run keys.
+"""Nightly archival in Dagster: its schedule, the days of each run, and the alarm for missed runs.
 
-What a night left undone is read from Dagster's own records: a day that a run began and did not materialise. A day that was archived where
-no record tells of it (by hand, or the records are gone) is one that the store has archived turns of and no materialisation.
+Unfinished days come from Dagster's own records: a run started the day and did not materialize it. A day that was archived without a
+record (from the command line, or the records are gone) has archived turns in the store and no materialization.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,28 +21,28 @@ from pandora_dagster.settings import Settings
 
 JOB, SCHEDULE, ALARM, CHECK = "archival", "nightly_turn_archival", "missed_nights", "no_night_missed"
 _RUNS = 5
-"""Runs of one tick, each over a range of days: the oldest and the newest; what lies between waits for the next night."""
+"""Runs of one tick, each over a range of days: the oldest ranges and the newest; the others wait for the next tick."""
 _GRACE = timedelta(hours=6)
-"""A night may take this long after its tick, and a run after its start, before it counts as missed."""
+"""How long after the tick an archival run, and after its start any run, may take before it counts as missed."""
 _NIGHTLY_ASSETS = [dg.AssetKey(name) for name in (ASSET, NARRATIVES, DIGESTS)]
-"""What a night materialises of a day, all of it."""
+"""The assets that an archival run materializes of a day."""
 _LOOK_BACK = 31
-"""Days of which each must have had its night."""
+"""Number of newest days that the alarm covers."""
 _CHECK_EVERY_S = 1800
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 ARCHIVAL_JOB = dg.define_asset_job(
     JOB,
     selection=dg.AssetSelection.assets(*_NIGHTLY_ASSETS),
-    description="Archive the turns of a day, or of a range of days in one run; then what their sessions and people came to.",
+    description="Archives the turns of a day, or of a range of days in one run; then updates summaries of their sessions and users.",
 )
 
 
 def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE the day that became due, every earlier day that holds turns due,
-    the days of nights that were missed or cut off, and days that were archived by hand."""
+    """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE, over the day that became due, earlier days with due turns, days of
+    missed or interrupted runs, and days archived from the command line."""
 
-    partitions = due_days(settings)  # as the loaded asset has them: a day that an import added since is no partition of it yet
+    partitions = due_days(settings)  # as in the loaded asset: a day that a later import added is not a partition of it yet
 
     @dg.schedule(
         name=SCHEDULE,
@@ -50,7 +50,7 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
         cron_schedule=f"{settings.archive_at.minute} {settings.archive_at.hour} * * *",
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Archives the day that became due, 31 days ago, and earlier days with turns due or whose night was missed or cut off.",
+        description="Archives the day that became due, 31 days ago, and earlier days with due turns or with a missed or interrupted run.",
     )
     def nightly_turn_archival(context: dg.ScheduleEvaluationContext, archive: dg.ResourceParam[ArchiveResource]) -> Iterator[dg.RunRequest]:
         now = context.scheduled_execution_time
@@ -65,8 +65,8 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
         except PandoraError as error:
             raise dg.Failure(f"{SCHEDULE}: {error}", metadata={"hint": error.hint} if error.hint else {}) from error
         if early := sorted(day for day in due if day < keys[0]):
-            context.log.warning(f"turns of {early[0]} wait for a day partition: reload the definitions, which begin there now")
-        left = {*due, *_cut_off(context.instance), *_unmaterialised_days(archived, context.instance)}
+            context.log.warning(f"turns of {early[0]} wait for a day partition: reload the definitions, which now start on that day")
+        left = {*due, *_interrupted(context.instance), *_unmaterialised_days(archived, context.instance)}
         ranges = date_ranges({keys[-1], *left.intersection(keys), *_missed(keys, done)}, done)
         for first, last in ranges if len(ranges) <= _RUNS else (*ranges[: _RUNS - 1], ranges[-1]):
             yield _request(first, last, now)
@@ -75,16 +75,16 @@ def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
 
 
 def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
-    """`no_night_missed`: no day between the first that was archived and the newest due one lacks its night, and none had half of it.
+    """`no_night_missed`: every day from the first archived one to the newest due one was archived, and none only in part.
 
-    It looks once the levels are made: before, its own night is half of one.
+    It runs after the summary levels: before, its own run is unfinished.
     """
 
     @dg.asset_check(
         asset=ASSET,
         name=CHECK,
         additional_deps=[NARRATIVES, DIGESTS],
-        description="Every day that became due in the last month, since the first night, had its own; no night was cut off.",
+        description="Every day that became due in the last month, since the first archival run, was archived; no run was interrupted.",
     )
     def no_night_missed(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         missed = _missing_days(settings, context.instance)
@@ -94,23 +94,23 @@ def missed_nights_check(settings: Settings) -> dg.AssetChecksDefinition:
 
 
 def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
-    """`missed_nights`: the same check where no run is there to do it: a daemon that was off that night raises the alarm itself."""
+    """`missed_nights`: the same check without a run: a daemon that was off at the time raises the alarm itself."""
 
     @dg.sensor(
         name=ALARM,
         minimum_interval_seconds=_CHECK_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Fails the check {CHECK} of {ASSET} where a night was missed or cut off, and passes it once that was made up.",
+        description=f"Fails the check {CHECK} of {ASSET} where an archival run was missed or interrupted, and passes it once the days are archived.",
     )
     def missed_nights(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         missed = _missing_days(settings, context.instance)
         cursor = ",".join(day.isoformat() for day in missed)
         if cursor == (context.cursor or ""):
             return dg.SkipReason(_description(missed))
-        told = dg.AssetCheckEvaluation(
+        evaluation = dg.AssetCheckEvaluation(
             asset_key=dg.AssetKey(ASSET), check_name=CHECK, passed=not missed, description=_description(missed), metadata=_metadata(missed)
         )
-        return dg.SensorResult(asset_events=[told], cursor=cursor)
+        return dg.SensorResult(asset_events=[evaluation], cursor=cursor)
 
     return missed_nights
 
@@ -121,7 +121,7 @@ def _keys(partitions: dg.DailyPartitionsDefinition, now: datetime) -> list[date]
 
 
 def _expected(settings: Settings) -> list[date]:
-    """The partitions whose night should be over by now."""
+    """The partitions whose archival run should be finished by now."""
     since_midnight = timedelta(hours=settings.archive_at.hour, minutes=settings.archive_at.minute)
     return _keys(due_days(settings), datetime.now(UTC) - since_midnight - _GRACE)
 
@@ -131,12 +131,12 @@ def _materialised(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[date]
 
 
 def _unmaterialised_days(archived: Collection[date], instance: dg.DagsterInstance) -> set[date]:
-    """Of the days that have archived turns those that were never materialised whole."""
+    """The days with archived turns that were never materialized completely."""
     return {day for asset in _NIGHTLY_ASSETS for day in set(archived) - _materialised(instance, asset)}
 
 
-def _cut_off(instance: dg.DagsterInstance) -> dict[date, frozenset[str]]:
-    """The days that a run was to materialise and did not, or not yet, and none did since; with the newest such run of each asset."""
+def _interrupted(instance: dg.DagsterInstance) -> dict[date, frozenset[str]]:
+    """The days that a run did not materialize, or not yet, and no later run did; with the newest such run of each asset."""
     found: dict[date, frozenset[str]] = {}
     for asset in _NIGHTLY_ASSETS:
         begun = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
@@ -146,27 +146,27 @@ def _cut_off(instance: dg.DagsterInstance) -> dict[date, frozenset[str]]:
     return found
 
 
-def _under_way(runs: Collection[str], instance: dg.DagsterInstance) -> set[str]:
-    """Those of these runs that began lately and go on; a run whose process was killed says that it goes on for ever."""
+def _running(runs: Collection[str], instance: dg.DagsterInstance) -> set[str]:
+    """Those of these runs that started recently and are unfinished; a run whose process was killed stays unfinished for ever."""
     if not runs:
         return set()
-    lately = dg.RunsFilter(run_ids=sorted(runs), created_after=datetime.now(UTC) - _GRACE)
-    return {run.run_id for run in instance.get_runs(lately) if not run.is_finished}
+    recent = dg.RunsFilter(run_ids=sorted(runs), created_after=datetime.now(UTC) - _GRACE)
+    return {run.run_id for run in instance.get_runs(recent) if not run.is_finished}
 
 
 def _missing_days(settings: Settings, instance: dg.DagsterInstance) -> list[date]:
-    """The days for which the alarm is raised: missed ones, and those of runs that ended halfway or take longer than a night may."""
-    left = _cut_off(instance)
-    under_way = _under_way({run_id for found in left.values() for run_id in found}, instance)
+    """The days for which the alarm is raised: missed days, and those of runs that were interrupted or take too long."""
+    left = _interrupted(instance)
+    running = _running({run_id for found in left.values() for run_id in found}, instance)
     keys = _keys(due_days(settings), datetime.now(UTC))
-    cut_off = {day for day, found in left.items() if found - under_way}.intersection(keys)
-    return sorted(cut_off.union(_missed(_expected(settings), _materialised(instance, dg.AssetKey(ASSET)))))
+    interrupted = {day for day, found in left.items() if found - running}.intersection(keys)
+    return sorted(interrupted.union(_missed(_expected(settings), _materialised(instance, dg.AssetKey(ASSET)))))
 
 
 def _missed(keys: Sequence[date], done: set[date]) -> list[date]:
-    """Of the newest days those without a night of their own, from the first of them that had one; all of them where only older days had.
+    """Of the newest days, those without a run, from the first of them that had one; all of them where only older days had one.
 
-    Older days are not missed but wait: what they hold is due, and the next night takes it.
+    Older days are not missed: their turns are due, and the next run archives them.
     """
     newest = keys[-_LOOK_BACK:]
     had = [day for day in newest if day in done]
@@ -176,9 +176,9 @@ def _missed(keys: Sequence[date], done: set[date]) -> list[date]:
 
 def _description(missed: Sequence[date]) -> str:
     if not missed:
-        return "no night was missed"
+        return "no archival run was missed"
     span = f"{missed[0]}" if len(missed) == 1 else f"{len(missed)} days from {missed[0]} to {missed[-1]}"
-    return f"{span}: not archived, or not to the end: run the job {JOB} for this range, or wait for the next night"
+    return f"{span}: not archived, or not completely: run the job {JOB} for this range, or wait for the next run"
 
 
 def _metadata(missed: Sequence[date]) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""The asset of the archive's days. Knows Dagster's side of a night: partitions, tables, checks, keys; not how turns are archived."""
+"""The asset of archived turns by day: partitions, tables, checks and keys in Dagster; `archive` knows how turns are archived."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -18,7 +18,7 @@ from pandora_dagster.settings import Settings
 ASSET, GROUP = "archived_turns", "archive"
 _EVERY = 100
 _LINKED = 50
-"""Documents whose lineage is linked where the day is shown; its page has the others."""
+"""Documents with a link to their lineage in the metadata of a day; its page links all."""
 _COLUMNS = [
     dg.TableColumn("turn", "string"),
     dg.TableColumn("document", "string"),
@@ -27,22 +27,22 @@ _COLUMNS = [
     dg.TableColumn("ratio", "float"),
     dg.TableColumn("facts_kept", "int"),
     dg.TableColumn("facts", "int"),
-    dg.TableColumn("runtime", "string", description="who shortened it; empty where it stands whole"),
+    dg.TableColumn("runtime", "string", description="the runtime that compressed it; empty where it is stored whole"),
     dg.TableColumn("original", "string", description="its name inside the cold object"),
     dg.TableColumn("cold", "string", description="the cold object, below the store root"),
-    dg.TableColumn("whole", "string", description="why it stands as it was"),
+    dg.TableColumn("whole", "string", description="why it is stored whole"),
 ]
 _VERDICT_COUNTS = ("judged", "faulty", "by_rule")
 _DESCRIPTION = (
-    "The turns last active on this day, once the whole of it lies 30 days back (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and "
-    "verified, originals in cold storage. A run over days that are archived already brings back what is free again, and checks all of it."
+    "The turns last active on this day, 30 days after its end (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and verified, originals in "
+    "cold storage. A run over archived days archives turns that became free again, and verifies all of them."
 )
 _CHECKS = {
-    DayCheck.NO_FACT_LOST: "Every compressed document is as it was when no critical fact of it was lost, changed or invented.",
-    DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; one deleted by rule has its tombstone.",
-    DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one whose facts no shorter text kept is a warning.",
-    DayCheck.INDEX_AGREES: "The index says of every turn what its manifest says.",
-    DayCheck.NOTHING_LEFT_BEHIND: "Every due turn is archived, or listed with the reason; one that could not be archived fails this.",
+    DayCheck.NO_FACT_LOST: "Every compressed document is unchanged since its verification: no critical fact lost, changed or invented.",
+    DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; a pruned one has its tombstone.",
+    DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one, whose facts no shorter text preserved, is a warning.",
+    DayCheck.INDEX_AGREES: "The index row of every turn agrees with its manifest.",
+    DayCheck.NOTHING_LEFT_BEHIND: "Every due turn is archived, or listed with the reason; a failed archival fails this check.",
 }
 
 
@@ -85,7 +85,7 @@ def archive_asset(settings: Settings) -> dg.AssetsDefinition:
 
 
 class _Progress:
-    """A night's progress in the log of its run."""
+    """Logs the progress of an archival run."""
 
     def __init__(self, context: dg.AssetExecutionContext) -> None:
         self._context, self._done = context, 0
@@ -95,21 +95,21 @@ class _Progress:
         if row.reason and row.intervention:
             self._context.log.warning(f"{row.key}: {row.reason} (intervention {row.intervention})")
         if self._done % _EVERY == 0:
-            self._context.log.info(f"{self._done} turns are through")
+            self._context.log.info(f"{self._done} turns finished")
 
 
-def _day_results(context: dg.AssetExecutionContext, archive: ArchiveService, keys: Sequence[date]) -> Iterator[ArchivedDay]:
-    """Each day with its metadata; of a day that is told only its sums and verdicts are kept."""
-    for day in archive.days(keys):
-        context.add_asset_metadata(metadata_of(day, archive), asset_key=ASSET, partition_key=day.day.isoformat())
+def _day_results(context: dg.AssetExecutionContext, service: ArchiveService, keys: Sequence[date]) -> Iterator[ArchivedDay]:
+    """Each day, after its metadata are reported; only its sums and verdicts stay in memory."""
+    for day in service.days(keys):
+        context.add_asset_metadata(metadata_of(day, service), asset_key=ASSET, partition_key=day.day.isoformat())
         yield day
 
 
-def metadata_of(day: ArchivedDay, archive: ArchiveService) -> dict[str, dg.MetadataValue[Any]]:
+def metadata_of(day: ArchivedDay, service: ArchiveService) -> dict[str, dg.MetadataValue[Any]]:
     """The table of documents, links to their lineage, the turns that stay, and the sums as numbers, so that the UI plots them over days."""
-    page = archive.page(day.day)
+    page = service.page(day.day)
     documents = [document_id(row.key, row.document.name) for row in day.rows[:_LINKED]] if page else []
-    links = "\n".join(f"- [{document}]({archive.lineage_page(document)})" for document in documents)
+    links = "\n".join(f"- [{document}]({service.lineage_page(document)})" for document in documents)
     stays = "\n".join(f"- {one.key}: {one.reason}" for one in day.stays[:50])
     counts = ("turns", "documents", "compressed", "tokens_before", "tokens_after", "facts", "facts_kept", "cold_bytes")
     records = [dg.TableRecord(_record(row.key, row)) for row in day.rows]
@@ -148,12 +148,12 @@ def _result(check: DayCheck, days: Sequence[ArchivedDay]) -> dg.AssetCheckResult
         check_name=check.value,
         passed=all(v.passed for _, v in verdicts),
         severity=dg.AssetCheckSeverity.WARN if check is DayCheck.WITHIN_TARGET else dg.AssetCheckSeverity.ERROR,
-        description=faults[0] if faults else f"{judged} looked at" + (f", {by_rule} deleted by rule" if by_rule else ""),
+        description=faults[0] if faults else f"{judged} verified" + (f", {by_rule} pruned" if by_rule else ""),
         metadata=shown,
     )
 
 
 def _stop_metadata(report: ArchiveReport) -> dict[str, str]:
-    """What a person needs who finds a night that ended early: the next one goes on from there."""
+    """Counts and hint of a run that ended early; the next run continues from there."""
     done = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items()) or "nothing"
     return {"done": done, **({"hint": report.hint} if report.hint else {})}

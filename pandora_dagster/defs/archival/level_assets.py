@@ -1,4 +1,4 @@
-"""The assets above a day's turns: narratives of sessions, digests of people. Knows Dagster's side of them; not how they are made."""
+"""The assets of the summary levels: session summaries and user digests; `archive` knows how they are written."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
@@ -20,11 +20,11 @@ NARRATIVES, DIGESTS, CHECK = "session_summaries", "user_digests", "no_fact_lost"
 _SHOWN = 500
 _FAULTS = 50
 _COLUMNS = [
-    dg.TableColumn("of", "string", description="a session of a person, or a person"),
+    dg.TableColumn("of", "string", description="a session of a user, or a user"),
     dg.TableColumn("outcome", "string"),
     dg.TableColumn("links", "int", description="turns of a narrative, narratives of a digest"),
     dg.TableColumn("added", "int"),
-    dg.TableColumn("waiting", "int", description="what waits until there is more of it, or the session is at rest"),
+    dg.TableColumn("waiting", "int", description="parts that wait for more of them, or for the end of the session"),
     dg.TableColumn("tokens_before", "int"),
     dg.TableColumn("tokens", "int"),
     dg.TableColumn("ratio", "float", description="tokens before per token after"),
@@ -32,12 +32,12 @@ _COLUMNS = [
     dg.TableColumn("reason", "string"),
 ]
 _DESCRIPTIONS = {
-    NARRATIVES: "Level L2: what each session with turns archived on this day came to, linked to every turn by hash.",
-    DIGESTS: "Level L3: what each of these people's conversations came to over the years, linked to every narrative by hash.",
+    NARRATIVES: "Level L2: a summary of each session with turns archived on this day, linked to every turn by hash.",
+    DIGESTS: "Level L3: a digest of all conversations of each of these users, linked to every session summary by hash.",
 }
 _LOSS_DESCRIPTIONS = {
-    NARRATIVES: "Every archived turn of these sessions is linked by a narrative, with the hash of its entry, or waits for more of them.",
-    DIGESTS: "Every narrative of these people is linked by the digest, with the hash of its text, or waits for more of them.",
+    NARRATIVES: "Every archived turn of these sessions is linked by a session summary, with the hash of its entry, or waits for more of them.",
+    DIGESTS: "Every session summary of these users is linked by the digest, with the hash of its text, or waits for more of them.",
 }
 
 
@@ -76,11 +76,11 @@ def _level(name: str, after: str, settings: Settings) -> dg.AssetsDefinition:
 
 
 def _metadata(
-    subjects: Collection[LevelSubject], rows: Mapping[LevelSubject, LevelRow], archive: ArchiveService
+    subjects: Collection[LevelSubject], rows: Mapping[LevelSubject, LevelRow], service: ArchiveService
 ) -> dict[str, dg.MetadataValue[Any]]:
-    """The table of a day's sessions or people, with links to where each leads, and sums that the UI plots."""
+    """The table of a day's sessions or users, links to their lineage, and sums that the UI plots."""
     found = [rows[subject] for subject in sorted(subjects, key=str) if subject in rows]
-    pages = [f"- [{row.subject}]({page})" for row in found[:_FAULTS] if row.links and (page := archive.lineage_page(level_id(row.subject)))]
+    pages = [f"- [{row.subject}]({page})" for row in found[:_FAULTS] if row.links and (page := service.lineage_page(level_id(row.subject)))]
     before, after = sum(row.tokens_before for row in found), sum(row.tokens for row in found)
     return {
         "levels": dg.MetadataValue.table([dg.TableRecord(_record(row)) for row in found[:_SHOWN]], dg.TableSchema(_COLUMNS)),
@@ -101,15 +101,15 @@ def _record(row: LevelRow) -> dict[str, str | int | float | bool]:
 
 
 def _result(name: str, keys: list[date], subjects: Collection[LevelSubject], lost: list[str], report: LevelReport) -> dg.AssetCheckResult:
-    """Failed rows are lost links until the next night makes them."""
+    """The check; a failed row is a lost link until the next run writes it."""
     failed = [f"{row.subject}: {row.reason} (intervention {row.intervention})" for row in report.failed]
     faults = [*failed, *lost]
     span = str(keys[0]) if len(keys) == 1 else f"{keys[0]} to {keys[-1]}"
-    told = "\n".join(f"- {fault}" for fault in faults[:_FAULTS])
+    listed = "\n".join(f"- {fault}" for fault in faults[:_FAULTS])
     return dg.AssetCheckResult(
         asset_key=name,
         check_name=CHECK,
         passed=not faults,
-        description=faults[0] if faults else f"{len(subjects)} looked at",
-        metadata={"day": span, "looked_at": len(subjects), **({"faults": dg.MetadataValue.md(told)} if told else {})},
+        description=faults[0] if faults else f"{len(subjects)} verified",
+        metadata={"day": span, "looked_at": len(subjects), **({"faults": dg.MetadataValue.md(listed)} if listed else {})},
     )

@@ -1,6 +1,6 @@
 # pyright: reportUnknownMemberType=false
 # (signatures of dg.schedule and dg.define_asset_job name a bare PathLike)
-"""What is deleted by rule, each an asset in a job of its own: originals in cold storage, and Dagster's records of old runs."""
+"""Retention: deletion of originals in cold storage, and of Dagster's records of old runs, each an asset in a job of its own."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,16 +22,18 @@ _COLUMNS = [
     dg.TableColumn("day", "string"),
     dg.TableColumn("outcome", "string", description="deleted, or what keeps it"),
     dg.TableColumn("reason", "string"),
-    dg.TableColumn("cold", "string", description="the cold object, below the store root; a tombstone lies beside it"),
+    dg.TableColumn("cold", "string", description="the cold object, below the store root; its tombstone is beside it"),
     dg.TableColumn("size", "int"),
 ]
 
-COLD_JOB = dg.define_asset_job("prune_cold", selection=[COLD], description="Delete originals whose time is over. Never starts by itself.")
-RUNS_JOB = dg.define_asset_job("clear_runs", selection=[RUNS], description="Delete Dagster's records of old runs.")
+COLD_JOB = dg.define_asset_job(
+    "prune_cold", selection=[COLD], description="Deletes originals after PANDORA_COLD_KEEP_DAYS. Never starts by itself."
+)
+RUNS_JOB = dg.define_asset_job("clear_runs", selection=[RUNS], description="Deletes Dagster's records of old runs.")
 
 
 def cold_asset() -> dg.AssetsDefinition:
-    """`cold_retention`: started by a person only."""
+    """`cold_retention`: started by users only."""
 
     @dg.multi_asset(
         name=COLD,
@@ -39,8 +41,8 @@ def cold_asset() -> dg.AssetsDefinition:
             dg.AssetSpec(
                 COLD,
                 deps=["archived_turns"],
-                description="Deletes the originals of turns archived over PANDORA_COLD_KEEP_DAYS ago, for good; each leaves a tombstone. "
-                "What a pin, an open intervention or a live turn refers to stays.",
+                description="Permanently deletes the originals of turns archived over PANDORA_COLD_KEEP_DAYS ago; each leaves a tombstone. "
+                "Originals that a pin, an open intervention or a live turn refers to stay.",
                 group_name=GROUP,
                 kinds={"python"},
                 code_version="1",
@@ -73,8 +75,8 @@ def runs_asset(settings: Settings) -> dg.AssetsDefinition:
 
     @dg.asset(
         name=RUNS,
-        description="Deletes Dagster's records of runs that finished over PANDORA_RUNS_KEEP_DAYS ago: runs, events, what they printed. "
-        "Runs under way stay, and those by which an asset or a partition shows as materialised.",
+        description="Deletes Dagster's records of runs that finished over PANDORA_RUNS_KEEP_DAYS ago: runs, events and captured output. "
+        "Unfinished runs stay, and those that show an asset or a partition as materialized.",
         group_name=GROUP,
         kinds={"python"},
         code_version="1",
@@ -94,15 +96,15 @@ def runs_asset(settings: Settings) -> dg.AssetsDefinition:
 
 
 def runs_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """`daily_run_retention`: runs only where PANDORA_RUNS_KEEP_DAYS says how long."""
-    standing = dg.DefaultScheduleStatus.RUNNING if settings.runs_keep_days else dg.DefaultScheduleStatus.STOPPED
+    """`daily_run_retention`: enabled only where PANDORA_RUNS_KEEP_DAYS is not 0."""
+    status = dg.DefaultScheduleStatus.RUNNING if settings.runs_keep_days else dg.DefaultScheduleStatus.STOPPED
     return dg.ScheduleDefinition(
         name=SCHEDULE,
         job=RUNS_JOB,
         cron_schedule="30 4 * * *",
         execution_timezone=settings.timezone,
-        default_status=standing,
-        description="Deletes records of old runs, where PANDORA_RUNS_KEEP_DAYS says how old.",
+        default_status=status,
+        description="Deletes records of runs older than PANDORA_RUNS_KEEP_DAYS; stopped where that is 0.",
     )
 
 

@@ -1,6 +1,6 @@
-"""All settings, each with its environment name, bounds and meaning. Knows shapes and limits; reads nothing.
+"""All settings, each with its environment variable, bounds and meaning. Reads nothing.
 
-A value is what its environment variable says, as text; `load.py` gives paths their place and words the faults.
+Values are the texts of environment variables; `environment.py` resolves paths and words the faults.
 """
 
 import re
@@ -19,12 +19,12 @@ from pandora_dagster.retrieval.context_window import WINDOW_POLICIES
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """The environment variable behind a field: its name, what it must look like, and its default in words."""
+    """The environment variable of a field: its name, the expected form, and its default in words."""
 
     name: str
     expected: str
     default: str = ""
-    """For defaults that depend on another setting; plain defaults speak for themselves."""
+    """Only for defaults that depend on another setting."""
 
 
 def _user(text: str) -> UserId:
@@ -40,18 +40,18 @@ def _zone(name: str) -> str:
     return name
 
 
-def _day(told: object) -> object:
-    """ISO 8601 alone: as pydantic reads it, any number is a day too."""
-    return date.fromisoformat(told) if isinstance(told, str) else told
+def _day(value: object) -> object:
+    """Only ISO 8601: pydantic alone would read any number as a day."""
+    return date.fromisoformat(value) if isinstance(value, str) else value
 
 
-def _hour(told: object) -> object:
-    """Hours and minutes alone."""
-    if not isinstance(told, str):
-        return told
-    if not re.fullmatch(r"[0-9]{2}:[0-9]{2}", told):
-        raise ValueError(f"{told!r} is no time of day")
-    return time.fromisoformat(told)
+def _hour(value: object) -> object:
+    """Only hours and minutes."""
+    if not isinstance(value, str):
+        return value
+    if not re.fullmatch(r"[0-9]{2}:[0-9]{2}", value):
+        raise ValueError(f"{value!r} is not a time of day")
+    return time.fromisoformat(value)
 
 
 _TOKENS = "a whole number of tokens from {} to 1000000"
@@ -61,25 +61,25 @@ _TextLayer = Literal["NERVES", "REFLEX", "MIND", "VOICE"]
 
 
 class Settings(BaseModel):
-    """Everything a person can set, checked. Paths are absolute; tokens in cl100k; times in the unit the name says."""
+    """Every setting, validated. Paths are absolute, tokens are cl100k tokens, times are in the unit of the name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     root: Annotated[Path, Variable("PANDORA_ROOT", _FOLDER, "data/panda-system-docs below the current folder")] = Field(
-        description="The store: every document, index and intervention lies below it."
+        description="The store root: the folder of all documents, indexes and interventions."
     )
     runtime: Annotated[
         Literal["extractive", "sglang", "sglang-offline"], Variable("PANDORA_RUNTIME", "extractive, sglang or sglang-offline")
     ] = Field(
         "extractive",
-        description="Who answers model calls: the embedded runtime, the servers of the runtime file, or its models in processes that last "
-        "as long as the command.",
+        description="The runtime of model calls: the embedded one, the servers of the runtime file, or its models in processes that end "
+        "with the command.",
     )
     runtime_file: Annotated[
         Path, Variable("PANDORA_RUNTIME_FILE", "an existing file", "<root>/runtime.yaml where it exists, else the shipped one")
-    ] = Field(description="Which model server answers for which layer (used with PANDORA_RUNTIME=sglang).")
+    ] = Field(description="The file that assigns a model server to each layer (used with PANDORA_RUNTIME=sglang).")
     sglang_python: Annotated[str, Field(min_length=1, max_length=4_096), Variable("PANDORA_SGLANG_PYTHON", "a Python interpreter")] = Field(
-        "python3", description="The interpreter of the environment that has SGLang, for the servers that `pandora serve` starts."
+        "python3", description="The Python interpreter of the environment with SGLang, for servers that `pandora serve` starts."
     )
     cookbook_root: Annotated[
         Path, Variable("PANDORA_RECIPES", "an existing folder that holds recipes/ and prompts/", "the shipped recipes and prompts")
@@ -91,57 +91,58 @@ class Settings(BaseModel):
         Field(None, description="Forever memory of PANDORA_USER: a folder of Markdown notes, e.g. an Obsidian vault; only read.")
     )
     user: Annotated[UserId, AfterValidator(_user), Variable("PANDORA_USER", "a user id: letters, digits, _ - @ + or single dots")] = Field(
-        UserId("me"), description="The user of commands that are given none."
+        UserId("me"), description="The user of commands without --user."
     )
     timezone: Annotated[str, AfterValidator(_zone), Variable("PANDORA_TIMEZONE", "a time zone such as UTC or Europe/Berlin")] = Field(
         "UTC",
-        description="Whose midnight ends a day: of sessions that nobody named, of Dagster's day partitions, of archival.",
+        description="The time zone of days: of unnamed sessions, of Dagster's day partitions, of archival.",
     )
     first_day: Annotated[date, BeforeValidator(_day), Variable("PANDORA_FIRST_DAY", "a day such as 2026-01-04")] = Field(
         date(2026, 1, 1), description="The first day partition in Dagster."
     )
     keep_packs: Annotated[bool, Variable("PANDORA_KEEP_PACKS", _SWITCH)] = Field(
-        True, description="Whether prompt packs and raw answers are kept, credentials redacted."
+        True, description="Whether prompt packs and raw answers are stored, credentials redacted."
     )
     keep_packs_days: Annotated[int, Field(ge=1, le=36_500), Variable("PANDORA_KEEP_PACKS_DAYS", "a whole number of days, 1 to 36500")] = (
-        Field(90, description="Days after which kept packs and raw answers are deleted, after an `ask`.")
+        Field(90, description="Days after which stored packs and raw answers are deleted; each `ask` checks it.")
     )
     policy: Annotated[Literal["assistant", "mediation"], Variable("PANDORA_POLICY", "assistant or mediation")] = Field(
-        "assistant", description="Which turns of a session a call sees: by the intent of the query, or by the stages of a mediation."
+        "assistant",
+        description="Which turns of a session a call receives: by the intent of the query, or by the stages of a mediation.",
     )
     stage: Annotated[
         str, Variable("PANDORA_STAGE", "a stage of PANDORA_POLICY=mediation: " + ", ".join(WINDOW_POLICIES["mediation"].buffers), "none")
-    ] = Field("", description="The stage that a mediation is in: it decides how many of its turns go whole.")
+    ] = Field("", description="The present stage of a mediation: it determines how many turns a call receives in full.")
     embeddings: Annotated[Literal["off", "local", "runtime"], Variable("PANDORA_EMBEDDINGS", "off, local or runtime")] = Field(
         "off",
-        description="Whose vectors the search uses besides the words: nobody's, a small local model's (the extra `embeddings`), or those "
-        "of the server that the runtime file names under `embeddings`.",
+        description="The embedding model of the search, besides words: none, a small local model (the extra `embeddings`), or the server "
+        "that the runtime file names under `embeddings`.",
     )
     index_lock_wait_s: Annotated[
         float,
         Field(gt=0, le=3_600, allow_inf_nan=False),
         Variable("PANDORA_INDEX_LOCK_WAIT", "seconds, over 0 and up to 3600"),
-    ] = Field(30.0, description="Seconds to wait for another process that holds the index.")
+    ] = Field(30.0, description="Seconds to wait for an index that another process holds.")
 
     archive_after_days: Annotated[
         int, Field(ge=1, le=36_500), Variable("PANDORA_ARCHIVE_AFTER_DAYS", "a whole number of days, 1 to 36500")
     ] = Field(
-        30, description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored one stays as long."
+        30, description="Days after its last activity, in PANDORA_TIMEZONE, after which a turn is archived; a restored turn stays as long."
     )
     archive_at: Annotated[time, BeforeValidator(_hour), Variable("PANDORA_ARCHIVE_AT", "a time of day such as 02:00")] = Field(
         time(2), description="When the nightly archival runs, in PANDORA_TIMEZONE."
     )
     pages_port: Annotated[int, Field(ge=0, le=65_535), Variable("PANDORA_PAGES_PORT", "a port, 0 to 65535")] = Field(
-        8401, description="Where `pandora ui` and `pandora pages` show the archive and lineage on this machine; 0: nowhere."
+        8401, description="Port on which `pandora ui` and `pandora pages` show the archive and lineage on this machine; 0: pages off."
     )
     archive_ratio: Annotated[
         float, Field(gt=0, lt=1, allow_inf_nan=False), Variable("PANDORA_ARCHIVE_RATIO", "a share over 0 and under 1")
-    ] = Field(0.42, description="Tokens that an archived document is to keep, as a share of its own.")
+    ] = Field(0.42, description="Target size of an archived document, as a share of its tokens.")
     archive_document_tokens: Annotated[int, Field(ge=1, le=1_000_000), Variable("PANDORA_ARCHIVE_DOCUMENT_TOKENS", _TOKENS.format(1))] = (
         Field(500, description="A document beside context.md over this many tokens stays with the archived turn, compressed.")
     )
     archive_concurrency: Annotated[int, Field(ge=1, le=1_000), Variable("PANDORA_ARCHIVE_CONCURRENCY", "a whole number, 1 to 1000")] = (
-        Field(8, description="Turns that an archival compresses at a time, by a model or in processes of their own.")
+        Field(8, description="Turns that archival compresses concurrently, by a model or in worker processes.")
     )
 
     cold_keep_days: Annotated[
@@ -149,18 +150,18 @@ class Settings(BaseModel):
     ] = Field(
         0,
         description="Days after its archival after which `cold_retention` and `pandora cold prune` delete a turn's originals; "
-        "neither runs of itself.",
+        "neither starts by itself.",
     )
     runs_keep_days: Annotated[
         int, Field(ge=0, le=36_500), Variable("PANDORA_RUNS_KEEP_DAYS", "a whole number of days, 0 to 36500; 0 for ever")
-    ] = Field(0, description="Days for which Dagster keeps a finished run; what shows a partition as materialised stays.")
+    ] = Field(0, description="Days for which Dagster keeps a finished run; runs that show a partition as materialized stay.")
 
     default_context_budget: Annotated[int, Field(ge=100, le=1_000_000), Variable("DEFAULT_CONTEXT_BUDGET", _TOKENS.format(100))] = Field(
-        12_000, description="Tokens of a call that has no recipe budget."
+        12_000, description="Token budget of a call without a recipe budget."
     )
     response_token_reserve: Annotated[
         int, Field(ge=0, le=1_000_000), Variable("RESPONSE_TOKEN_RESERVE", _TOKENS.format(0) + ", under DEFAULT_CONTEXT_BUDGET")
-    ] = Field(2_000, validate_default=True, description="Tokens kept free for the answer of a call that has no recipe budget.")
+    ] = Field(2_000, validate_default=True, description="Tokens reserved for the answer of a call without a recipe budget.")
     compression_threshold: Annotated[
         float, Field(gt=0, le=1, allow_inf_nan=False), Variable("COMPRESSION_THRESHOLD", "a share over 0 and up to 1")
     ] = Field(0.9, description="Share of a budget above which compression starts.")
@@ -174,7 +175,7 @@ class Settings(BaseModel):
         500, description="Tokens that compression must save at the soft levels to be worth it."
     )
     compression_model_layer: Annotated[_TextLayer, Variable("COMPRESSION_MODEL_LAYER", "NERVES, REFLEX, MIND or VOICE")] = Field(
-        "NERVES", description="The model layer that compresses; another than NERVES only where none is served."
+        "NERVES", description="The model layer that compresses; use another than NERVES only where NERVES has no server."
     )
 
     @field_validator("response_token_reserve")
@@ -204,12 +205,9 @@ def variables() -> dict[str, Variable]:
     return {field: mark for field, mark in marked if isinstance(mark, Variable)}
 
 
-# The settings as rows, for the documentation and for `pandora doctor`. Knows nothing of the environment.
-
-
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One setting as people read it."""
+    """One setting as a row of the documentation."""
 
     name: str
     default: str
@@ -218,7 +216,7 @@ class SettingRow:
 
 
 def settings_table() -> tuple[SettingRow, ...]:
-    """Every setting in order: environment name, default in words, meaning, what a value must look like."""
+    """Every setting in order: environment variable, default in words, meaning, expected form."""
     return tuple(_row(field) for field in variables())
 
 

@@ -34,13 +34,13 @@ _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_
 ARCHIVAL_JOB = dg.define_asset_job(
     JOB,
     selection=dg.AssetSelection.assets(*_NIGHTLY_ASSETS),
-    description="Archives the turns of a day, or of a range of days in one run; then updates summaries of their sessions and users.",
+    description="Archives the turns of a day, or of a range of days in one run; then summarizes their sessions and users.",
 )
 
 
 def nightly_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE, over the day that became due, earlier days with due turns, days of
-    missed or interrupted runs, and days archived from the command line."""
+    """`nightly_turn_archival`: at PANDORA_ARCHIVE_AT in PANDORA_TIMEZONE, over the day that became due, earlier days with due turns, days
+    of missed or interrupted runs, and days archived from the command line."""
 
     partitions = due_days(settings)  # as in the loaded asset: a day that a later import added is not a partition of it yet
 
@@ -100,7 +100,7 @@ def missed_nights_sensor(settings: Settings) -> dg.SensorDefinition:
         name=ALARM,
         minimum_interval_seconds=_CHECK_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Fails the check {CHECK} of {ASSET} where an archival run was missed or interrupted, and passes it once the days are archived.",
+        description=f"Fails the check {CHECK} of {ASSET} where an archival run was missed or interrupted, until the days are archived.",
     )
     def missed_nights(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         missed = _missing_days(settings, context.instance)

@@ -34,15 +34,15 @@ _COLUMNS = [
 ]
 _VERDICT_COUNTS = ("judged", "faulty", "by_rule")
 _DESCRIPTION = (
-    "The turns last active on this day, 30 days after its end (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and verified, originals in "
-    "cold storage. A run over archived days archives turns that became free again, and verifies all of them."
+    "The turns last active on this day, 30 days after its end (PANDORA_ARCHIVE_AFTER_DAYS): documents compressed and verified, originals "
+    "in cold storage. A run over archived days archives turns that became free again, and verifies all of them."
 )
 _CHECKS = {
     DayCheck.NO_FACT_LOST: "Every compressed document is unchanged since its verification: no critical fact lost, changed or invented.",
     DayCheck.ORIGINALS_RESTORABLE: "Every cold object opens, and each original in it has its hash; a pruned one has its tombstone.",
-    DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one, whose facts no shorter text preserved, is a warning.",
+    DayCheck.WITHIN_TARGET: "Every compressed document is within its target; a longer one that keeps its facts is a warning.",
     DayCheck.INDEX_AGREES: "The index row of every turn agrees with its manifest.",
-    DayCheck.NOTHING_LEFT_BEHIND: "Every due turn is archived, or listed with the reason; a failed archival fails this check.",
+    DayCheck.NOTHING_LEFT_BEHIND: "Every due turn is archived, or listed with the reason; a failed one fails this check.",
 }
 
 

@@ -36,7 +36,7 @@ _DESCRIPTIONS = {
     DIGESTS: "Level L3: a digest of all conversations of each of these users, linked to every session summary by hash.",
 }
 _LOSS_DESCRIPTIONS = {
-    NARRATIVES: "Every archived turn of these sessions is linked by a session summary, with the hash of its entry, or waits for more of them.",
+    NARRATIVES: "Every archived turn of these sessions is linked by its session summary, with the hash of its entry, or waits for more.",
     DIGESTS: "Every session summary of these users is linked by the digest, with the hash of its text, or waits for more of them.",
 }
 

@@ -109,7 +109,7 @@ def test_orders_in_history_change_no_tools_and_no_routing_on_the_embedded_runtim
 
 def test_doctor_finds_a_sound_house_sound(rig):
     """Store, recipes, runtime: each part is told, nothing is changed."""
-    found = rig.app.run(rig.app.examine())
+    found = rig.app.run(rig.app.health.check())
     assert [f.part for f in found] == ["store", "recipes", "runtime"] and all(f.ok for f in found)
     assert not rig.app.settings.root.exists()
 

@@ -111,14 +111,14 @@ def test_the_call_budget_and_its_reserve_bound_a_call_over_its_recipe(environ, s
 
 
 def records(app):
-    app.calls.index.absorb(app.calls.files.paths("anna", report=pytest.fail))
+    app.calls.index.index_files(app.calls.files.paths("anna", report=pytest.fail))
     return app.calls.index.records()
 
 
 def test_the_metrics_are_read_from_the_stored_records(opened):
     """Another process sees what this one counted: compressions, HALTs, tokens saved, time, overflows; `pandora doctor` says it."""
     app = opened()
-    assert "compression" not in {f.part for f in app.run(app.examine())}
+    assert "compression" not in {f.part for f in app.run(app.health.check())}
     settled(app)
     section = CompressionInput("word " * 850, "section_3_whole.md", ContentType.GENERIC)
     assert "MIN_COMPRESSION_SAVINGS" in asyncio.run(app.dependencies.summarizer.settle_section(3, section, site=SITE)).halted
@@ -129,7 +129,7 @@ def test_the_metrics_are_read_from_the_stored_records(opened):
     assert found.invocations == counted.compression_invocations and found.overflow_warnings == counted.overflow_warnings
     assert found.tokens_saved == counted.tokens_saved.total == found.most_tokens_saved > 0
     assert found.longest_latency_ms == counted.compression_latency_ms.largest > 0
-    said = next(f.says for f in app.run(app.examine()) if f.part == "compression")
+    said = next(f.says for f in app.run(app.health.check()) if f.part == "compression")
     assert said.startswith(f"2 done, 1 halted; {found.tokens_saved:,} tokens saved") and said.endswith("1 overflows")
 
 

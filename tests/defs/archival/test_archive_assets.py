@@ -208,7 +208,7 @@ def test_a_damaged_object_and_a_damaged_turn_fail_their_checks_alone(graph, app,
     path = app.settings.root / record.cold
     path.write_bytes(path.read_bytes()[:-7])
     behind = app.turns.manifest(turns[2])
-    app.dependencies.index.restate([behind.model_copy(update={"tokens": behind.tokens + 1})])
+    app.dependencies.index.update_states([behind.model_copy(update={"tokens": behind.tokens + 1})])
     found = checks(run(graph, instance, day))
     assert {name for name in CHECKS if not found[name].passed} == {"originals_restorable", "index_agrees", "nothing_left_behind"}
     assert str(turns[1]) in found["originals_restorable"].description and str(turns[2]) in found["index_agrees"].description
@@ -293,12 +293,12 @@ def test_a_restoring_that_was_cut_off_is_settled_by_the_night(graph, app, instan
     assert run(graph, instance, day).success
     manifest = app.turns.manifest(turns[0])
     open_archive(app).holds.put(turns[0], Hold(until="2999-01-01T00:00:00Z", why="restored", at="2026-01-01T00:00:00Z"))
-    app.dependencies.index.restate([manifest.model_copy(update={"state": TurnState.SAVED, "archive": None})])
+    app.dependencies.index.update_states([manifest.model_copy(update={"state": TurnState.SAVED, "archive": None})])
     archive = ArchiveResource(root=str(app.settings.root), runtime="extractive").open()
     (before,) = archive.days({date.fromisoformat(day)})
     assert {v.check: v.passed for v in before.verdicts}["index_agrees"] is False
     result = run(graph, instance, day)
-    assert checks(result)["index_agrees"].passed and app.dependencies.index.behind([manifest]) == () and app.indexes.verify() == ()
+    assert checks(result)["index_agrees"].passed and app.dependencies.index.outdated([manifest]) == () and app.indexes.verify() == ()
 
 
 def test_a_document_over_its_target_is_told(graph, app, instance):

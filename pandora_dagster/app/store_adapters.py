@@ -155,5 +155,5 @@ def open_transfer_service(settings: Settings, stores: StoreAdapters) -> Transfer
         settings,
         stores.turns,
         ImportContext(stores.turns, stores.sessions, stores.index, stores.index.reader, stores.vectors),
-        partial(FirstDay(settings.root).extend, known=settings.first_day),
+        lambda day: FirstDay(settings.root).extend(day, known=settings.first_day),
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandora_dagster.archive.level_batches import digest_edges, narrative_edges
-from pandora_dagster.archive.lineage_page import lineage_page
 from pandora_dagster.archive.lineage_proof import LinkCheck, check_links, text_by_hash
+from pandora_dagster.archive.lineage_view import LineageView, lineage_view
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
@@ -169,10 +169,10 @@ class LineageService:
                 yield from check_links(self.index.rows_of(user, [owner for whose, owner in batch if whose == user]), texts)
             on_step(start + len(batch), len(owners))
 
-    def page(self, document: DocumentId) -> str:
-        """The HTML of a document's lineage. Raises InputError, StoreError."""
+    def view(self, document: DocumentId) -> LineageView:
+        """The content of the page of a document's lineage. Raises InputError, StoreError."""
         branches, rows = self.tree(document)
-        return lineage_page(branches, rows, self.texts())
+        return lineage_view(branches, rows, self.texts())
 
     def _record(self, user: UserId, path: str) -> Iterable[str]:
         found = self.sources.path(user, path)

@@ -1,8 +1,8 @@
-"""The command line. Knows words, tables and exit codes; what is done is done elsewhere, and imported when it is needed."""
+"""The command line: arguments, tables, JSON and exit codes. The work is done by `app` and below, imported when a command runs."""
 
 
 def main() -> None:
-    """Run `pandora`. Exit codes: 0 done; 1 halted or a check failed; 2 the command line, a file or the configuration is wrong."""
+    """Run `pandora`. Exit codes: 0 success; 1 a turn halted or a check failed; 2 a wrong command line, file or configuration."""
     from pandora_dagster.cli.program import run
 
     run()

@@ -1,4 +1,4 @@
-"""The house, opened for one command with its common options."""
+"""The application of one command, opened with the common options."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,32 +9,33 @@ import typer
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
+    from pandora_dagster.contracts.ids import UserId
     from pandora_dagster.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What the common options say; empty where they are not given."""
+    """Values of the common options; empty where they are not given."""
 
     root: str = ""
     runtime: str = ""
 
 
 def settings_of(context: typer.Context, *, embedded: bool = False, runtime: str = "") -> "Settings":
-    """The settings of this command: the environment, with the common options over it, and the command's own `runtime` over these.
+    """The settings of this command: the environment, overridden by the common options, overridden by the command's own `runtime`.
 
-    `embedded` asks for the embedded runtime unless an option names another.
+    `embedded` selects the embedded runtime unless an option names another.
     """
     from pandora_dagster.settings import load_settings, process_environment
 
-    given: StoreOptions = context.obj or StoreOptions()
-    chosen = runtime or given.runtime or ("extractive" if embedded else "")
-    return load_settings(process_environment(PANDORA_ROOT=given.root, PANDORA_RUNTIME=chosen))
+    options: StoreOptions = context.obj or StoreOptions()
+    over = {"PANDORA_ROOT": options.root, "PANDORA_RUNTIME": runtime or options.runtime or ("extractive" if embedded else "")}
+    return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
 
 
 @contextmanager
 def app_of(context: typer.Context, *, embedded: bool = False) -> "Generator[App]":
-    """The open house; closed when the command ends."""
+    """The open application; closed when the command ends."""
     from pandora_dagster.app import open_app
 
     app = open_app(settings_of(context, embedded=embedded))
@@ -46,14 +47,21 @@ def app_of(context: typer.Context, *, embedded: bool = False) -> "Generator[App]
 
 @contextmanager
 def app_of_existing_store(context: typer.Context) -> "Generator[App]":
-    """The open house of a store that is there, for commands that read it; raises InputError where there is none, and makes none."""
+    """The open application of a store that exists, for commands that read it. Raises InputError where there is none; creates none."""
     from pandora_dagster.errors import InputError
 
     root = settings_of(context).root
     if not any((root / part).is_dir() for part in ("users", "interventions")):
         raise InputError(
-            f"{root}: no store there: expected the folder of one (--root, else PANDORA_ROOT)",
-            hint="a store begins with: pandora demo, pandora ask or pandora import",
+            f"{root}: no store there: expected the folder of a store (--root or PANDORA_ROOT)",
+            hint="create a store with: pandora demo, pandora ask or pandora import",
         )
     with app_of(context) as app:
         yield app
+
+
+def user_of(app: "App", user: str) -> "UserId":
+    """The user that a command names, else PANDORA_USER. Raises BadIdError."""
+    from pandora_dagster.contracts.ids import user_id
+
+    return user_id(user) if user else app.settings.user

@@ -1,40 +1,66 @@
-"""How a command speaks: results on stdout, everything else on stderr; one JSON document with `--json`."""
+"""Output of a command: results on stdout, everything else on stderr; one JSON document with `--json`."""
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import typer
 
 EXIT_HALTED = 1
 EXIT_WRONG = 2
+MAX_ROWS = 20
+"""Rows of a long table; `--json` prints all."""
+
+Row = TypeVar("Row")
+Columns = Mapping[str, str | Callable[[Row], object]]
+"""Header -> the name of a field, or the function that gives the cell of a row."""
 
 
 def print_line(text: str = "") -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     typer.echo(text)
 
 
 def print_note(text: str) -> None:
-    """A line beside the result: progress, hints."""
+    """Print a line beside the result: progress, hints, warnings."""
     typer.echo(text, err=True)
 
 
 def display_path(path: str) -> str:
-    """A path as a person types it: from the current folder where it lies below it."""
+    """A path as a user types it: relative to the current folder where it is below it."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
-def print_json(value: Any) -> None:
-    """The result as one JSON document."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+def print_json(value: object) -> None:
+    """Print the result as one JSON document; dataclasses and pydantic models are written as their fields."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=to_plain))
+
+
+def print_json_line(value: object) -> None:
+    """Print a value as one line of JSON."""
+    typer.echo(json.dumps(value, ensure_ascii=False, default=to_plain))
+
+
+def to_plain(value: object) -> object:
+    """The fields of a dataclass or a pydantic model; any other value as text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    dump: Callable[..., object] | None = getattr(value, "model_dump", None)  # without importing pydantic for `--help`
+    return dump(mode="json") if dump else str(value)
+
+
+def fields_of(value: object, names: Iterable[str]) -> dict[str, Any]:
+    """The named fields of an object."""
+    return {name: getattr(value, name) for name in names}
 
 
 def exit_with(code: int, message: str = "", hint: str = "") -> NoReturn:
-    """End the command with `code` and, on stderr, one sentence and what to do."""
+    """End the command with `code`; print the message and the hint on stderr."""
     if message:
         print_note(f"pandora: {message}")
     if hint:
@@ -42,20 +68,54 @@ def exit_with(code: int, message: str = "", hint: str = "") -> NoReturn:
     raise typer.Exit(code)
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
-    """A table for people, as wide as the terminal; plain when it is piped."""
+def print_rows(rows: Sequence[Row], columns: Columns[Row], *, as_json: bool = False, limit: int | None = None, empty: str = "") -> None:
+    """Print rows of a model, a dataclass or a mapping: one JSON list with `as_json`, else a table.
+
+    `limit`: rows of the table, all without. `empty`: the note that replaces a table without rows.
+    """
+    if as_json:
+        print_json(rows)
+    elif empty and not rows:
+        print_note(empty)
+    else:
+        print_table(tuple(columns), [[_cell(row, cell) for cell in columns.values()] for row in rows], limit=limit)
+
+
+def _cell(row: Row, cell: str | Callable[[Row], object]) -> object:
+    if callable(cell):
+        return cell(row)
+    value = cast("Mapping[str, object]", row)[cell] if isinstance(row, Mapping) else getattr(row, cell)
+    return "" if value is None else value
+
+
+def print_table(headers: Sequence[str], rows: Collection[Sequence[object]], *, limit: int | None = None) -> None:
+    """Print a table as wide as the terminal, 160 characters when piped; a note counts the rows over `limit`."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*headers, title=title or None, title_justify="left", header_style="bold")
-    for row in rows:
+    table = Table(*headers, header_style="bold")
+    for row in list(rows)[:limit]:
         table.add_row(*(str(value) for value in row))
-    wide = None if sys.stdout.isatty() else 160
-    Console(file=sys.stdout, width=wide, highlight=False, markup=False).print(table)
+    width = None if sys.stdout.isatty() else 160
+    Console(file=sys.stdout, width=width, highlight=False, markup=False).print(table)
+    if limit is not None:
+        _print_omitted(len(rows) - limit)
+
+
+def print_notes(notes: Sequence[str], *, limit: int = MAX_ROWS) -> None:
+    """Print notes on stderr, and how many are omitted over `limit`."""
+    for note in notes[:limit]:
+        print_note(note)
+    _print_omitted(len(notes) - limit)
+
+
+def _print_omitted(number: int) -> None:
+    if number > 0:
+        print_note(f"{number} more are not shown; --json lists all")
 
 
 def print_markdown(text: str) -> None:
-    """Markdown, rendered on a terminal and as it stands when it is piped."""
+    """Print Markdown: rendered on a terminal, as it is when piped."""
     if not sys.stdout.isatty():
         print_line(text)
         return
@@ -63,3 +123,26 @@ def print_markdown(text: str) -> None:
     from rich.markdown import Markdown
 
     Console().print(Markdown(text))
+
+
+@contextmanager
+def progress_bar(description: str, unit: str) -> Generator[Callable[[int, int], None]]:
+    """A progress bar on stderr that appears with the first call of the function; it takes the number done and the total."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    text = (TextColumn("{task.description}"), BarColumn(), TextColumn(f"{{task.completed}}/{{task.total}} {unit}"))
+    bar = Progress(*text, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
+    tasks: list[TaskID] = []
+
+    def advance(done: int, total: int) -> None:
+        if not tasks:
+            tasks.append(bar.add_task(description))
+            bar.start()
+        bar.update(tasks[0], completed=done, total=total)
+
+    try:
+        yield advance
+    finally:
+        if tasks:
+            bar.stop()

@@ -1,9 +1,13 @@
-"""The `pandora` program: its commands, its two common options, its exit codes."""
+"""The `pandora` program: its commands by panel, the two common options, the exit codes."""
 
 import sys
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import getdoc
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from pandora_dagster.cli.app_context import StoreOptions
 from pandora_dagster.cli.archive import archive_commands, digest_commands, prune_commands
@@ -12,46 +16,120 @@ from pandora_dagster.cli.documents import compression_commands, lineage_commands
 from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, print_note
 from pandora_dagster.cli.recipes import recipe_commands, recipe_score_commands, recipe_test_commands
 from pandora_dagster.cli.serve import serve_commands
-from pandora_dagster.cli.store import call_commands, forget_commands, index_commands, store_commands
+from pandora_dagster.cli.store import forget_commands, store_commands
 from pandora_dagster.errors import HaltError, PandoraError
 
 _HELP = """Conversation turns as documents, model calls as recipes, on Dagster.
 
-Exit codes: 0 done; 1 the work halted or a check failed; 2 the command line, a file or the configuration is wrong.
-
-Example: pandora demo
+Exit codes: 0 success; 1 a turn halted or a check failed; 2 a wrong command line, file or configuration.
 """
+
+
+Function = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandGroup:
+    """Commands under one name."""
+
+    name: str
+    help: str
+    commands: Sequence[Function]
+
+
+_INTERVENTIONS = CommandGroup(
+    "interventions",
+    "List, show and resolve interventions of halted turns.",
+    (intervention_commands.list_interventions, intervention_commands.show_intervention, intervention_commands.resolve_intervention),
+)
+_RESEARCH = CommandGroup(
+    "research",
+    "Add, list and show cached research.",
+    (source_commands.add_research, source_commands.list_research, source_commands.show_research),
+)
+_VISIT = CommandGroup(
+    "visit", "Add, list and show visited web pages.", (source_commands.add_visit, source_commands.list_visits, source_commands.show_visit)
+)
+_MEMORY = CommandGroup(
+    "memory",
+    "Show and change what is stored about a user.",
+    (
+        *(memory_commands.list_memory, memory_commands.set_memory, memory_commands.forget_memory),
+        *(memory_commands.consent, memory_commands.erase, memory_commands.facts),
+    ),
+)
+_RECIPES = CommandGroup(
+    "recipes",
+    "Check, compare, test and assign recipes.",
+    (
+        *(recipe_commands.check, recipe_commands.list_recipes, recipe_commands.show, recipe_commands.history, recipe_commands.diff),
+        *(recipe_commands.rollback, recipe_commands.assign, recipe_test_commands.test, recipe_test_commands.replay),
+        *(recipe_score_commands.scores, recipe_score_commands.lessons),
+    ),
+)
+_COLD = CommandGroup("cold", "Manage the originals of archived turns.", (prune_commands.prune,))
+_INDEX = CommandGroup("index", "Rebuild and verify the indexes.", (store_commands.rebuild, store_commands.verify))
+PANELS: Mapping[str, Sequence[Function | CommandGroup]] = {
+    "Ask": (
+        *(store_commands.demo, turn_commands.ask, turn_commands.chat, turn_commands.resume, turn_commands.turns, turn_commands.show),
+        *(search_commands.search, batch_commands.batch, _INTERVENTIONS),
+    ),
+    "Document": (
+        *(transfer_commands.import_file, transfer_commands.export, compression_commands.compress, lineage_commands.lineage),
+        *(_RESEARCH, _VISIT, _MEMORY),
+    ),
+    "Recipe": (_RECIPES, recipe_score_commands.correct, store_commands.calls),
+    "Archive": (
+        *(archive_commands.archive, archive_commands.restore, archive_commands.pin, archive_commands.unpin),
+        *(digest_commands.digest, _COLD),
+    ),
+    "Server": (serve_commands.serve, serve_commands.api, serve_commands.ui, serve_commands.pages),
+    "Store": (store_commands.doctor, _INDEX, forget_commands.forget),
+}
+"""The panels of `pandora --help`. A command has the first word of its function's name."""
+
+
+class _PanelList(typer.core.TyperGroup):
+    """A group that lists its commands by panel, as plain text."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        limit = formatter.width - 6 - max(map(len, self.commands))
+        for panel, commands in PANELS.items():
+            names = [_name(command) for command in commands]
+            with formatter.section(f"{panel} commands"):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
+
+
+def _name(command: Function | CommandGroup) -> str:
+    return command.name if isinstance(command, CommandGroup) else command.__name__.partition("_")[0]
+
+
+def _add(app: typer.Typer, command: Function | CommandGroup, panel: str | None = None) -> None:
+    """Add a command or a group; the examples at the end of a docstring are shown after the options."""
+    if isinstance(command, CommandGroup):
+        group = typer.Typer(help=command.help, no_args_is_help=True, rich_markup_mode=None)
+        for function in command.commands:
+            _add(group, function)
+        app.add_typer(group, name=command.name, rich_help_panel=panel)
+    else:
+        text, *examples = (getdoc(command) or "").split("\n\nExample: ")
+        epilog = "\b\n" + "\n".join(f"Example: {example}" for example in examples)
+        app.command(_name(command), help=text, epilog=epilog, rich_help_panel=panel)(command)
+
 
 command_line = typer.Typer(
     name="pandora",
+    cls=_PanelList,
     help=_HELP,
+    epilog="Example: pandora demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     add_completion=False,
 )
-turn_commands.register(command_line)
-batch_commands.register(command_line)
-search_commands.register(command_line)
-transfer_commands.register(command_line)
-index_commands.register(command_line)
-recipe_commands.register(command_line)
-recipe_commands.register_versions(recipe_commands.recipes)
-recipe_test_commands.register(recipe_commands.recipes)
-recipe_score_commands.register_scores(recipe_commands.recipes)
-recipe_score_commands.register_lessons(command_line, recipe_commands.recipes)
-intervention_commands.register(command_line)
-store_commands.register(command_line)
-serve_commands.register(command_line)
-call_commands.register(command_line)
-compression_commands.register(command_line)
-source_commands.register(command_line)
-memory_commands.register(command_line)
-archive_commands.register(command_line)
-prune_commands.register(command_line)
-forget_commands.register(command_line)
-lineage_commands.register(command_line)
-digest_commands.register(command_line)
+for _panel, _commands in PANELS.items():
+    for _command in _commands:
+        _add(command_line, _command, _panel)
 
 
 def _version(wanted: bool) -> None:
@@ -73,7 +151,7 @@ def common(
 
 
 def run() -> None:
-    """Run the program; every expected failure becomes one sentence on stderr and its exit code."""
+    """Run the program; every expected failure is reported as one sentence on stderr with its exit code."""
     try:
         command_line(prog_name="pandora")
     except PandoraError as error:

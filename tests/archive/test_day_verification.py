@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.api.html_pages import lineage_page
 from pandora_dagster.archive import archive_run
 from pandora_dagster.archive.archive_run import archive_turns
 from pandora_dagster.archive.archive_selection import select_turns
@@ -231,7 +232,7 @@ def test_a_page_of_lineage_shows_no_credential(rig):
     secret = "sk-" + "a1B2c3D4e5F6g7H8i9J0" * 2
     key = rig.ask(f"my key is {secret}, which chair?")
     archived(rig.app, after=LATER)
-    page = rig.app.lineage.page(DocumentId.parse(f"{key}/context.md"))
+    page = lineage_page(rig.app.lineage, DocumentId.parse(f"{key}/context.md"))
     assert "which chair?" in page and secret not in page
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.api.html_pages import lineage_page
 from pandora_dagster.archive.lineage_proof import LinkCheck
 from pandora_dagster.archive.turn_restoration import restore
 from pandora_dagster.contracts.lineage import DocumentId, LineageEdge, Relation
@@ -14,8 +15,8 @@ from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
 from pandora_dagster.stores.turns.turn_folder import section_hashes
+from tests.api.test_html_pages import ATTACKS, Parsed
 from tests.archive.archived_store import LATER, archived, desk_of, two_turns
-from tests.documents.test_html_page import ATTACKS, Parsed
 from tests.phases.rig import gathers_all, open_rig, retrieval
 
 
@@ -148,7 +149,7 @@ def test_narratives_and_digests_hang_on_turns_and_survive_a_rebuild(told):
     assert [b.document for b in branches][:3] == ["anna:digest", "anna:session/s1", f"{first}/summary"]
     assert f"{key}/context.md#5" in {b.document for b in branches} and any(b.is_again for b in branches)
     assert faults(rig, "anna:digest") == faults(rig) == []
-    assert f"{first}/context.md" in lineage.page(DocumentId.parse("anna:digest"))
+    assert f"{first}/context.md" in lineage_page(lineage, DocumentId.parse("anna:digest"))
     lineage.levels["session"] = lambda user, path: ("They talked about a chair.",)
     assert len(faults(rig, "anna:digest")) == 3 and "anna:session/s1: changed since it was linked" in faults(rig, "anna:digest")[0]
 
@@ -273,7 +274,7 @@ def test_nobodys_id_leads_to_another_persons_text(rig):
     keys = {user: rig.ask(f"which chair does {user} take, {user}-secret?", user=user) for user in ("anna", "ben")}
     rig.say(retrieval=retrieval(1), context_synthesis=gathers_all)
     later = rig.ask("and which desk?", user="anna")
-    page = rig.app.lineage.page(DocumentId.parse(f"{later}/context.md"))
+    page = lineage_page(rig.app.lineage, DocumentId.parse(f"{later}/context.md"))
     assert "anna-secret" in page and "ben-secret" not in page and "ben:" not in page
     with pytest.raises(ValueError, match="expected one of anna"):
         LineageEdge.model_validate({**rows(rig, keys["anna"])[0].model_dump(), "parent": f"{keys['ben']}/context.md"})
@@ -287,7 +288,7 @@ def test_a_page_shows_what_people_wrote_as_text(rig):
     rig.say(synthesizer=lambda pack: f"Said: {attacks} and so on.", compressor="none of it")
     key = rig.ask(f"what is {attacks} {'and the oak desk for $420 ' * 30}?")
     archived(rig.app, after=LATER)
-    text = rig.app.lineage.page(DocumentId.parse(f"{key}/context.md"))
+    text = lineage_page(rig.app.lineage, DocumentId.parse(f"{key}/context.md"))
     found = Parsed(text)
     assert not {"script", "img", "svg", "iframe", "object", "form", "input"} & {tag for tag, _ in found.tags}
     assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on") or name in ("style", "src")]
@@ -301,7 +302,7 @@ def test_a_page_shows_what_people_wrote_as_text(rig):
 def test_a_page_colours_facts_and_links_citations(its_copy):
     """Original and compressed beside each other, a verdict for each fact, each citation a link to its place."""
     rig, _, key = its_copy
-    text = rig.app.lineage.page(DocumentId.parse(f"{key}/context.md"))
+    text = lineage_page(rig.app.lineage, DocumentId.parse(f"{key}/context.md"))
     found = Parsed(text)
     classes = {a.get("class") or "" for tag, a in found.tags if tag == "mark"}
     assert "kept" in classes and {"missing", "kept critical"} & classes and "span" in classes
@@ -309,7 +310,7 @@ def test_a_page_colours_facts_and_links_citations(its_copy):
     anchors = {a["id"] for _, a in found.tags if "id" in a}
     cites = text.count('">[1]</a>') + text.count("[1]</mark></a>")
     assert cites >= 2 and {a["href"][1:] for tag, a in found.tags if tag == "a" and "href" in a} <= anchors
-    assert rig.app.lineage.page(DocumentId.parse(f"{key}/context.md")) == text
+    assert lineage_page(rig.app.lineage, DocumentId.parse(f"{key}/context.md")) == text
 
 
 def test_an_index_that_can_not_be_written_undoes_no_turn(rig, capsys):

@@ -1,1 +1,1 @@
-"""Commands of the archive: archive, restore, prune, digests."""
+"""Commands for the archive: archive, restore, prune, digest."""

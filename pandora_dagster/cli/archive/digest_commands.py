@@ -1,12 +1,12 @@
-"""The command that shows what archived conversations came to: a person's digest, a session's narrative."""
+"""The command `digest`: a user's digest, a session's narrative."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pandora_dagster.cli.app_context import app_of_existing_store
-from pandora_dagster.cli.documents.source_commands import user_of
-from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_table
+from pandora_dagster.cli.app_context import app_of_existing_store, user_of
+from pandora_dagster.cli.command_options import AsJson, User
+from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows, print_table
 
 if TYPE_CHECKING:
     from pandora_dagster.archive.level_runs import LevelContext
@@ -21,20 +21,16 @@ _HEADINGS = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    app.command("digest")(digest)
-
-
 def digest(
     context: typer.Context,
-    user: Annotated[str, typer.Option("--user", "-u", help="Whose it is; default PANDORA_USER.")] = "",
-    session: Annotated[str, typer.Option("--session", help="The narrative of this session instead.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    user: User = "",
+    session: Annotated[str, typer.Option("--session", help="Show the narrative of this session instead.")] = "",
+    as_json: AsJson = False,
 ) -> None:
-    """Show what a person's archived conversations came to, with every turn that it was made from.
+    """Show the digest of a user's archived conversations.
 
-    Made after archival: a narrative for each session, and of these a digest. A fact that a later one contradicts stays, with both
-    dates. Nothing of it is offered to a later question.
+    Archival writes a narrative for each session and a digest of these; every statement names its turns. Contradicted facts are listed with
+    both dates. Later questions are not given this text.
 
     Example: pandora digest --user example
 
@@ -53,7 +49,7 @@ def digest(
             return
         found = ctx.levels.digest(owner)
         if found is None:
-            hint = f"narratives so far: {_sessions(ctx, owner)}; more come with: pandora archive"
+            hint = f"narratives: {_sessions(ctx, owner)}; create more with: pandora archive"
             exit_with(EXIT_WRONG, f"{owner}: no digest: expected one, made of narratives of archived conversations", hint)
         _print_digest(found, as_json=as_json)
 
@@ -87,5 +83,7 @@ def _print_digest(found: "UserDigest", *, as_json: bool) -> None:
     facts = [(f.fact, f.stated_at[:10], "" if f.current else f"until {ended[f.id]}", f"turn_{f.turn:06d}") for f in found.facts.facts]
     if facts:
         print_table(("Stated", "Day", "No longer current", "Turn"), facts)
-    print_table(("Session", "Parts", "Narrative sha256"), [(link.session_id, len(link.parts), link.sha[:12]) for link in found.narratives])
+    print_rows(
+        found.narratives, {"Session": "session_id", "Parts": lambda link: len(link.parts), "Narrative sha256": lambda link: link.sha[:12]}
+    )
     print_note(f"{len(found.narratives)} narratives, {found.tokens_before} to {found.tokens} tokens")

@@ -1,1 +1,1 @@
-"""Commands that ask: turns, batches, search, interventions."""
+"""Commands for turns: ask, search, batch, interventions."""

@@ -1,41 +1,41 @@
-"""An answer on stdout while it is written, and what is missing of it at its end. Knows the terminal; knows no turn."""
+"""The streamed answer on stdout, completed at its end with what the stream lacks."""
 
 import typer
 
-_LONGEST_REASON = 300
+_MAX_REASON_CHARACTERS = 300
 
 
 class AnswerPrinter:
-    """`Listens` on stdout. A reader that went away (`| head`) takes nothing from the turn, which goes on unheard."""
+    """Prints an answer while it is written. A reader that closes stdout (`| head`) does not stop the turn."""
 
     def __init__(self) -> None:
-        self._told: list[str] = []
-        self._unheard = False
+        self._printed: list[str] = []
+        self._is_closed = False
 
     def on_text(self, text: str) -> None:
-        self._told.append(text)
+        self._printed.append(text)
         self._echo(text)
 
     def on_withdrawal(self, reason: str) -> None:
-        """Says that what stands there is no answer."""
-        if self._told:
-            self._told.clear()
-            told = " ".join(reason.split())
-            told = told if len(told) <= _LONGEST_REASON else f"{told[:_LONGEST_REASON]} ..."
-            self._echo(f"\n\n--- The draft above is withdrawn: {told} ---\n\n")
+        """Mark the printed draft as withdrawn."""
+        if self._printed:
+            self._printed.clear()
+            line = " ".join(reason.split())
+            line = line if len(line) <= _MAX_REASON_CHARACTERS else f"{line[:_MAX_REASON_CHARACTERS]} ..."
+            self._echo(f"\n\n--- The draft above is withdrawn: {line} ---\n\n")
 
     def finish(self, answer: str) -> None:
-        """Ends with the answer as it is stored: its line where it was told so, else the whole of it."""
-        if "".join(self._told).strip() != answer.strip():
-            self.on_withdrawal("the stored answer reads otherwise")
+        """End with the stored answer: a line end where the stream printed the same text, else the whole answer."""
+        if "".join(self._printed).strip() != answer.strip():
+            self.on_withdrawal("the stored answer is different")
             self._echo(answer)
-        self._told.clear()
+        self._printed.clear()
         self._echo("\n")
 
     def _echo(self, text: str) -> None:
-        if self._unheard:
+        if self._is_closed:
             return
         try:
             typer.echo(text, nl=False)
         except BrokenPipeError:
-            self._unheard = True
+            self._is_closed = True

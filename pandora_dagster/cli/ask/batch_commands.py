@@ -1,97 +1,102 @@
-"""The command batch: many queries from a file, without a daemon."""
+"""The command `batch`: many queries from a file, without a daemon."""
 
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pandora_dagster.cli.app_context import settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note, print_table
+from pandora_dagster.cli.command_options import AsJson
+from pandora_dagster.cli.output import (
+    EXIT_HALTED,
+    EXIT_WRONG,
+    display_path,
+    exit_with,
+    print_json,
+    print_line,
+    print_note,
+    print_rows,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pandora_dagster.app.batch_service import BatchRun, BatchService
-    from pandora_dagster.contracts.batches import BatchRow
 
 _SHOWN = 40
-
-
-def register(app: typer.Typer) -> None:
-    app.command("batch")(batch)
 
 
 def batch(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="JSON lines: one query a line.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Ask many things at once: each line of a file becomes a turn.
+    """Ask many queries: every line of a file is one turn.
 
-    As many turns run as the model servers take; those of one session go one after the other. A line that is no query is told and
-    kept beside the file, of queries.jsonl in queries.rejected.jsonl; the others run. The same file again goes on where it was cut off:
-    nothing runs twice.
-    Exit code 1 where a line was rejected or a turn halted.
+    Turns run in parallel as far as the model servers allow; turns of one session run in order. Invalid lines of queries.jsonl are
+    reported and stored in queries.rejected.jsonl. Running the same file again continues an interrupted batch and repeats nothing. The exit
+    code is 1 if a line was rejected or a turn halted.
 
-    A line: {"query": ..., "user": ..., "session": ..., "mode": "chat" or "code", "id": ...}; all but the query may be left out.
+    A line: {"query": ..., "user": ..., "session": ..., "mode": "chat" or "code", "id": ...}; only the query is required.
 
     Example: pandora batch queries.jsonl
     """
     from pandora_dagster.app import open_app
     from pandora_dagster.app.batch_service import BatchService
     from pandora_dagster.contracts.enums import Priority
+    from pandora_dagster.defs.turn.turn_run import add_partitions
 
     if not file.is_file():
-        exit_with(EXIT_WRONG, f"{file}: not a file; expected queries as JSON lines")
+        exit_with(EXIT_WRONG, f"{file}: not a file: expected queries as JSON lines")
     app = open_app(settings_of(context), priority=Priority.BATCH)
     try:
         run = _run(file, BatchService(app))
-        _add_partitions(run, BatchService(app))
+        add_partitions(app, [query.key for query in run.batch.queries])  # so that a halted turn can be resumed in Dagster's UI
     finally:
         app.close()
     if as_json:
         counts = Counter(str(row.state) for row in run.rows)
         rejected = str(run.rejected) if run.rejected else None
-        told = {"file": str(file), "batch": run.batch.digest, "day": run.batch.day, "counts": counts, "rejected": rejected}
-        print_json({**told, "rows": [asdict(row) for row in run.rows]})
+        head = {"file": str(file), "batch": run.batch.digest, "day": run.batch.day, "counts": counts, "rejected": rejected}
+        print_json({**head, "rows": run.rows})
     else:
-        _show(run)
+        _print_run(run)
     if any(row.intervention or row.state in ("rejected", "halted") for row in run.rows):
         raise typer.Exit(EXIT_HALTED)
 
 
 def _run(file: Path, batching: "BatchService") -> "BatchRun":
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    done = total = 0
+    with progress_bar(f"batch {file.name}", "queries") as advance:
 
-    shown = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} queries"))
-    with Progress(*shown, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"batch {file.name}", total=None)
-        return batching.run_file(
-            file,
-            on_begin=lambda begun: bar.update(task, total=len(begun.queries) + len(begun.rejected)),
-            on_row=lambda _: bar.advance(task),
-        )
+        def on_begin(lines: int) -> None:
+            nonlocal total
+            total = lines
+            advance(done, total)
 
+        def on_row() -> None:
+            nonlocal done
+            done += 1
+            advance(done, total)
 
-def _add_partitions(run: "BatchRun", batching: "BatchService") -> None:
-    """Its turns get partitions, so that a halted one can be resumed from the web page."""
-    from pandora_dagster.defs.turn.turn_run import add_partitions
-
-    add_partitions(batching.app, [query.key for query in run.batch.queries])
+        return batching.run_file(file, on_begin=lambda b: on_begin(len(b.queries) + len(b.rejected)), on_row=lambda _: on_row())
 
 
-def _show(run: "BatchRun") -> None:
-    rows: Sequence[BatchRow] = run.rows
-    shown = [row for row in rows if row.reason] + [row for row in rows if not row.reason]
-    print_table(
-        ("Line", "Id", "Turn", "State", "Tokens", "Seconds", "Why"),
-        [(r.line, r.id, r.turn, r.state, r.tokens or "", f"{r.ms / 1_000:.1f}" if r.turn else "", r.reason[:120]) for r in shown[:_SHOWN]],
+def _print_run(run: "BatchRun") -> None:
+    rows = run.rows
+    print_rows(
+        sorted(rows, key=lambda row: not row.reason),  # lines with a reason first
+        {
+            "Line": "line",
+            "Id": "id",
+            "Turn": "turn",
+            "State": "state",
+            "Tokens": lambda r: r.tokens or "",
+            "Seconds": lambda r: f"{r.ms / 1_000:.1f}" if r.turn else "",
+            "Why": lambda r: r.reason[:120],
+        },
+        limit=_SHOWN,
     )
-    if len(shown) > _SHOWN:
-        print_note(f"{len(shown) - _SHOWN} further lines are not shown; --json shows all")
     counts = ", ".join(f"{count} {state}" for state, count in sorted(Counter(str(row.state) for row in rows).items()))
     print_line(f"{run.batch.file}: {counts or 'no queries'}; {sum(row.tokens for row in rows):,} tokens")
     if run.rejected:

@@ -1,6 +1,5 @@
-"""Commands for what halted: list, show, resolve."""
+"""Commands for interventions: list, show, resolve."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pandora_dagster.cli.app_context import app_of_existing_store
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_line, print_note, print_table
+from pandora_dagster.cli.ask.turn_commands import require_pending, run_and_show
+from pandora_dagster.cli.command_options import AsJson, OnlyUser
+from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, exit_with, print_json, print_line, print_note, print_rows
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -16,21 +17,13 @@ if TYPE_CHECKING:
     from pandora_dagster.contracts.interventions import Intervention
     from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor
 
-interventions = typer.Typer(name="interventions", help="Why turns halted.", no_args_is_help=True, rich_markup_mode=None)
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-
-
-def register(app: typer.Typer) -> None:
-    interventions.command("list")(list_interventions)
-    interventions.command("show")(show_intervention)
-    interventions.command("resolve")(resolve_intervention)
-    app.add_typer(interventions)
+InterventionId = Annotated[str, typer.Argument(help="An id that `pandora interventions list` shows.")]
 
 
 def list_interventions(
     context: typer.Context,
-    every: Annotated[bool, typer.Option("--all", help="Resolved ones too.")] = False,
-    user: Annotated[str, typer.Option("--user", "-u", help="Only this person's.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="Also resolved interventions.")] = False,
+    user: OnlyUser = "",
     as_json: AsJson = False,
 ) -> None:
     """List open interventions.
@@ -39,24 +32,25 @@ def list_interventions(
     """
     with app_of_existing_store(context) as app:
         found = app.interventions.list(state=None if every else "open", user=user or None)
-    if as_json:
-        print_json([json.loads(i.model_dump_json()) for i in found])
-        return
-    if not found:
-        print_note("no intervention is open" if not every else "there is no intervention")
-        return
-    rows = [(i.id, i.type.value, f"{i.user_id}:{i.turn_id}" if i.turn_id else "", i.phase, i.state, i.message) for i in found]
-    print_table(("Intervention", "Type", "Turn", "Phase", "State", "Message"), rows)
+    print_rows(
+        found,
+        {
+            "Intervention": "id",
+            "Type": lambda i: i.type.value,
+            "Turn": lambda i: f"{i.user_id}:{i.turn_id}" if i.turn_id else "",
+            "Phase": "phase",
+            "State": "state",
+            "Message": "message",
+        },
+        as_json=as_json,
+        empty="there is no intervention" if every else "no intervention is open",
+    )
 
 
-def show_intervention(
-    context: typer.Context,
-    intervention: Annotated[str, typer.Argument(help="An id as `pandora interventions list` gives it.")],
-    as_json: AsJson = False,
-) -> None:
+def show_intervention(context: typer.Context, intervention: InterventionId, as_json: AsJson = False) -> None:
     """Show why a turn halted.
 
-    With the call's record, the prompt pack that was sent and the raw answer, where they were kept.
+    Includes the call record, the prompt pack and the raw answer, as far as they are stored.
 
     Example: pandora interventions show int_20260914_090512_4f1a
     """
@@ -65,12 +59,12 @@ def show_intervention(
     with app_of_existing_store(context) as app:
         found = app.interventions.show(intervention)
         pack, answer = _vault_text(app, found.pack_ref), _vault_text(app, found.answer_ref)
-        call = call_record_of(found, app.calls) if found.call_id else None
+        call = call_record_of(found, app.calls.files) if found.call_id else None
+    record = found.model_dump(mode="json")
     if as_json:
-        record = json.loads(call.model_dump_json()) if call else None
-        print_json({**json.loads(found.model_dump_json()), "call": record, "pack": pack, "answer": answer})
+        print_json({**record, "call": call, "pack": pack, "answer": answer})
         return
-    for name, value in json.loads(found.model_dump_json()).items():
+    for name, value in record.items():
         if value:
             print_line(f"{name}: {value}")
     if call:
@@ -83,7 +77,7 @@ def show_intervention(
 
 
 def _vault_text(app: "App", ref: str) -> str:
-    """What the vault keeps under a reference; where that is gone or damaged this is said, and the rest is shown."""
+    """The stored text of a reference; a missing or damaged one is reported and gives an empty text."""
     from pandora_dagster.errors import DocumentError
 
     try:
@@ -95,22 +89,24 @@ def _vault_text(app: "App", ref: str) -> str:
 
 def resolve_intervention(
     context: typer.Context,
-    intervention: Annotated[str, typer.Argument(help="An id as `pandora interventions list` gives it.")],
+    intervention: InterventionId,
     note_text: Annotated[str, typer.Option("--note", help="What was done about it.")] = "",
-    retry: Annotated[bool, typer.Option("--retry", help="Run the halted phase again, and what follows it.")] = False,
-    answer: Annotated[Path | None, typer.Option("--answer", help="A file with the answer, in the model's place; - for stdin.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run the halted phase and the following phases again.")] = False,
+    answer: Annotated[
+        Path | None, typer.Option("--answer", help="A file with the answer to use instead of the model's; - for stdin.")
+    ] = None,
     abandon: Annotated[bool, typer.Option("--abandon", help="End the turn without an answer.")] = False,
 ) -> None:
-    """Say what was decided about an intervention; with an option, do it.
+    """Resolve an intervention: note, retry, answer or abandon.
 
-    Without one it is only noted, and `pandora resume` goes on with the turn. A retry runs the recipe that is in production now. An answer
-    given by hand is judged as the model's would be, and refused where it does not pass. What was done stays so; what was only noted can be
-    acted on. Exit code 1 where the turn halts again.
+    Without an option, only the note is stored, and `pandora resume` continues the turn. --retry runs the recipe version that is in
+    production now. An answer from --answer must pass the same checks as the model's. An executed decision is final; a noted one can still
+    be executed. The exit code is 1 if the turn halts again.
 
     Example: pandora interventions resolve int_20260914_090512_4f1a --retry --note "server restarted"
     """
     if retry + (answer is not None) + abandon > 1:
-        exit_with(EXIT_WRONG, "--retry, --answer and --abandon are three decisions: expected one of them")
+        exit_with(EXIT_WRONG, "--retry, --answer and --abandon: expected at most one of them")
     with app_of_existing_store(context) as app:
         found = app.interventions.show(intervention)
         key = app.turns.resolve(f"{found.user_id}:{found.turn_id}") if found.turn_id else None
@@ -119,18 +115,17 @@ def resolve_intervention(
             _print_pending(app, found.id, key)
             return
         if key is None:
-            exit_with(EXIT_WRONG, f"{intervention}: it belongs to no turn: expected one that can go on; --note says what was done")
+            exit_with(EXIT_WRONG, f"{intervention}: it belongs to no turn: expected an intervention of a turn; --note can be stored")
         from pandora_dagster.phases.core.halt_interventions import has_passed
-        from pandora_dagster.phases.flow.halt_resolution import abandon_turn as ended
-        from pandora_dagster.phases.flow.halt_resolution import require_open
+        from pandora_dagster.phases.flow.halt_resolution import abandon_turn, require_open
 
         require_open(found)
         if has_passed(app.turns.manifest(key), found):
             app.interventions.resolve(intervention, note_text, how="went_on")
-            print_line(f"{found.id} resolved: {key} went on since, {found.phase} has finished")
+            print_line(f"{found.id} resolved: {key} has continued since, {found.phase} is finished")
             return
         if abandon:
-            ended(key, app.dependencies)
+            abandon_turn(key, app.dependencies)
             app.interventions.resolve(intervention, note_text, how="abandoned")
             print_line(f"{found.id} resolved: {key} is abandoned")
             return
@@ -138,30 +133,27 @@ def resolve_intervention(
 
 
 def _resume_turn(app: "App", found: "Intervention", key: "TurnKey", note_text: str, answer: Path | None) -> None:
-    """The rest of the turn, by hand or again; what was done is written down after it: a turn that another process holds loses nothing."""
-    from pandora_dagster.cli.ask.turn_commands import run_and_show
-
-    if not app.pending_phases(key):
-        exit_with(EXIT_WRONG, f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
-    by_hand, given = (app, None) if answer is None else app.with_manual_answer(found, _text_of(answer))
+    """Run the rest of the turn. The resolution is stored afterwards, so that a turn locked by another process loses nothing."""
+    require_pending(app, key)
+    runner, manual = (app, None) if answer is None else app.with_manual_answer(found, _text_of(answer))
     try:
-        run_and_show(by_hand, key, as_json=False, resumed=True)
+        run_and_show(runner, key, as_json=False, resumed=True)
     except typer.Exit:
-        _record_resolution(app, found, note_text, given)
+        _record_resolution(app, found, note_text, manual)
         raise
-    _record_resolution(app, found, note_text, given)
+    _record_resolution(app, found, note_text, manual)
 
 
-def _record_resolution(app: "App", found: "Intervention", note_text: str, given: "ManualAnswerExecutor | None") -> None:
-    """A turn that halted again has an intervention of its own for that; an answer that was not asked for is still to be given."""
-    if given is not None and not given.given:
+def _record_resolution(app: "App", found: "Intervention", note_text: str, manual: "ManualAnswerExecutor | None") -> None:
+    """Store the resolution. A manual answer that no phase asked for leaves the intervention open."""
+    if manual is not None and not manual.given:
         exit_with(EXIT_HALTED, f"{found.id} stays open: the turn halted before {found.phase} asked for its answer")
-    app.interventions.resolve(found.id, note_text, how="retry" if given is None else "by_hand")
+    app.interventions.resolve(found.id, note_text, how="retry" if manual is None else "by_hand")
     print_note(f"{found.id} resolved")
 
 
 def _text_of(answer: Path) -> str:
-    """A file's text, or what stands on stdin."""
+    """The text of a file, or of stdin for `-`."""
     try:
         return (sys.stdin.buffer.read() if str(answer) == "-" else answer.read_bytes()).decode()
     except (OSError, UnicodeDecodeError) as error:

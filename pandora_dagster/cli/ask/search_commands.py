@@ -1,14 +1,15 @@
-"""The command that searches what was said: one question, or a file of them."""
+"""The command `search`: one query over stored messages, or a file of queries."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pandora_dagster.cli.app_context import app_of_existing_store
-from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note
+from pandora_dagster.cli.command_options import AsJson, User
+from pandora_dagster.cli.output import EXIT_WRONG, exit_with, fields_of, print_json, print_json_line, print_line, print_note
 
 if TYPE_CHECKING:
     from pandora_dagster.retrieval.messages.search_results import SearchResults
@@ -16,15 +17,11 @@ if TYPE_CHECKING:
 BUDGET_TOKENS = 1_000
 
 
-def register(app: typer.Typer) -> None:
-    app.command("search")(search)
-
-
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What to look for.")] = "",
-    user: Annotated[str, typer.Option("--user", "-u", help="Whose messages; default PANDORA_USER.")] = "",
-    budget_tokens: Annotated[int, typer.Option("--budget-tokens", help="The found texts together stay within it.", min=1)] = BUDGET_TOKENS,
+    query: Annotated[str, typer.Argument(help="The text to search for.")] = "",
+    user: User = "",
+    budget_tokens: Annotated[int, typer.Option("--budget-tokens", help="Token limit of all results together.", min=1)] = BUDGET_TOKENS,
     session: Annotated[str, typer.Option("--session", "-s", help="Only this session.")] = "",
     since: Annotated[str, typer.Option(help="Only turns from this ISO time on, e.g. 2026-01-04.")] = "",
     until: Annotated[str, typer.Option(help="Only turns before this ISO time.")] = "",
@@ -32,50 +29,52 @@ def search(
     topic: Annotated[str, typer.Option(help="Only turns with this topic.")] = "",
     state: Annotated[str, typer.Option(help="Only turns in this state.")] = "",
     jsonl: Annotated[
-        Path | None, typer.Option("--jsonl", help='A file of {"user_id": ..., "query": ...}; answers one object a line.')
+        Path | None, typer.Option("--jsonl", help='A file with one {"user_id": ..., "query": ...} a line; prints one object a line.')
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Find what was said, packed into a token budget: best first with --json, else in the order in which it was said.
+    """Search stored messages within a token budget.
 
-    Days that the query names (yesterday, last week, on 29 October) are counted from today. Each line of --jsonl gives one line, in
-    order; one that can not be read gives {"line": its number, "error": why}, the others are answered, and the exit code is 2.
+    Results are in the order of the conversation; with --json, the best is first. Days in the query (yesterday, last week, on 29 October)
+    are relative to today. --jsonl prints one line for each line of the file, in order; an invalid line gives
+    {"line": its number, "error": the reason}, and the exit code is then 2.
 
     Example: pandora search "Which desk did we order?" --user example
     """
     if jsonl is not None and query:
         exit_with(EXIT_WRONG, "search: a query and --jsonl: expected one of them")
     if jsonl is None and not query.strip():
-        exit_with(EXIT_WRONG, "search: the query is empty: expected what to look for", 'pandora search "Which desk did we order?"')
-    asked = [_Question(user, query)] if jsonl is None else _questions(jsonl)
+        exit_with(EXIT_WRONG, "search: the query is empty: expected a text", 'pandora search "Which desk did we order?"')
+    questions = [_Question(user, query)] if jsonl is None else _questions(jsonl)
     filters = {"session": session, "since": since, "until": until, "intent": intent, "topic": topic, "state": state}
     with app_of_existing_store(context) as app:
-        for one in asked:
-            if one.fault:
-                print_note(f"pandora: {jsonl}:{one.line}: {one.fault}")
-                print_line(json.dumps({"line": one.line, "error": one.fault}, ensure_ascii=False))
+        for question in questions:
+            where = f"{jsonl}:{question.line}: " if jsonl is not None else ""
+            if question.fault:
+                print_note(f"pandora: {where}{question.fault}")
+                print_json_line({"line": question.line, "error": question.fault})
                 continue
-            found = app.search(one.query, user=one.user, budget_tokens=budget_tokens, **filters)
+            found = app.search(question.query, user=question.user, budget_tokens=budget_tokens, **filters)
             if found.least_tokens:
-                where = f"{jsonl}:{one.line}: " if jsonl is not None else ""
                 print_note(
-                    f"pandora: {where}--budget-tokens {budget_tokens}: no room for the best hit: expected at least {found.least_tokens}"
+                    f"pandora: {where}--budget-tokens {budget_tokens}: too small for the best hit: expected at least {found.least_tokens}"
                 )
-            for notice in () if found.results or found.least_tokens else app.unmatched_filters(one.user, filters):
-                print_note(f"pandora: {notice}")
+            elif not found.results:
+                for notice in app.unmatched_filters(question.user, filters):
+                    print_note(f"pandora: {notice}")
             if jsonl is not None:
-                print_line(json.dumps(_as_object(found), ensure_ascii=False))
+                print_json_line(_as_object(found))
             elif as_json:
                 print_json(_as_object(found))
             else:
                 _print_results(found)
-    if any(one.fault for one in asked):
+    if any(question.fault for question in questions):
         raise typer.Exit(EXIT_WRONG)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question and whose messages it is put to; of a line that can not be read, its number and why."""
+    """A query and its user; for an invalid line, the number of the line and the fault."""
 
     user: str = ""
     query: str = ""
@@ -85,19 +84,19 @@ class _Question:
 
 def _print_results(found: "SearchResults") -> None:
     if not found.results:
-        print_note("nothing was shown" if found.least_tokens else "nothing was found")
+        print_note("no message fits" if found.least_tokens else "nothing was found")
         return
     print_line(found.text)
     print_note(f"{len(found.results)} messages, {found.tokens} tokens; the best is in {found.results[0].turn_id}")
 
 
 def _as_object(found: "SearchResults") -> dict[str, Any]:
-    return {"query": found.query, "tokens": found.tokens, "results": [asdict(r) for r in found.results]}
+    return fields_of(found, ("query", "tokens", "results"))
 
 
 def _questions(jsonl: Path) -> list[_Question]:
     if not jsonl.is_file():
-        exit_with(EXIT_WRONG, f'{jsonl}: not a file; expected JSON lines with "user_id" and "query"')
+        exit_with(EXIT_WRONG, f'{jsonl}: not a file: expected JSON lines with "user_id" and "query"')
     return [_question(line, number) for number, line in enumerate(jsonl.read_bytes().splitlines(), 1) if line.strip()]
 
 
@@ -113,7 +112,7 @@ def _question(line: bytes, number: int) -> _Question:
     if not isinstance(user, str) or not isinstance(query, str):
         return _Question(line=number, fault="user_id and query: expected strings")
     if not query.strip():
-        return _Question(line=number, fault="query: empty: expected what to look for")
+        return _Question(line=number, fault="query: empty: expected a text")
     try:
         return _Question(user_id(user), query, number)
     except BadIdError as error:

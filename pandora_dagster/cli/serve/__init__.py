@@ -1,1 +1,1 @@
-"""Commands that keep running: model servers, the API, Dagster."""
+"""Commands that run until Ctrl-C: model servers, the chat API, archive pages, Dagster."""

@@ -1,4 +1,4 @@
-"""Several programs that belong together, as one command: they start together, and end together. Knows processes and signals only."""
+"""Several programs as one command: they start together and end together."""
 
 import signal
 import subprocess
@@ -12,22 +12,24 @@ _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_process_group(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> int:
-    """Run the commands until one ends or this process is asked to; then all end. Returns 0 where it was asked to, else the code of the
-    one that ended by itself."""
-    asked: list[int] = []
+    """Run the commands until one ends or this process gets a signal to end; then end all.
 
-    def end(number: int, _: FrameType | None) -> None:
-        asked.append(number)
+    Returns 0 after a signal, else the exit code of the program that ended by itself.
+    """
+    signals: list[int] = []
 
-    before = {number: signal.signal(number, end) for number in _END_SIGNALS}
+    def on_signal(number: int, _: FrameType | None) -> None:
+        signals.append(number)
+
+    before = {number: signal.signal(number, on_signal) for number in _END_SIGNALS}
     started: list[subprocess.Popen[bytes]] = []
     try:
         for command in commands:
-            # a group of its own each: Ctrl-C reaches this process alone, which ends them in order
+            # each in its own process group: Ctrl-C reaches this process only, which ends them in order
             started.append(subprocess.Popen(command, env=environment, start_new_session=True))  # noqa: S603 - programs of this environment
-        while not asked and all(process.poll() is None for process in started):
+        while not signals and all(process.poll() is None for process in started):
             time.sleep(_POLL_S)
-        return 0 if asked else next((code for process in started if (code := process.poll()) is not None), 0)
+        return 0 if signals else next((code for process in started if (code := process.poll()) is not None), 0)
     finally:
         _end(started)
         for number, handler in before.items():
@@ -35,7 +37,7 @@ def run_process_group(commands: Sequence[Sequence[str]], environment: Mapping[st
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """SIGTERM to all that still run, and SIGKILL to those that do not end on it."""
+    """Send SIGTERM to all running processes, and SIGKILL to those that do not end in time."""
     for process in processes:
         if process.poll() is None:
             process.terminate()

@@ -1,14 +1,17 @@
-"""`pandora serve`: the model servers of the runtime file, started and kept up. `pandora api`: the pipeline as a server of its own."""
+"""Commands that run servers: the model servers, the chat API, Dagster, the archive pages."""
 
+import os
+import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pandora_dagster.cli.app_context import app_of, settings_of
-from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_line, print_note, print_table
+from pandora_dagster.cli.output import EXIT_WRONG, exit_with, print_json, print_json_line, print_line, print_note, print_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,21 +23,17 @@ if TYPE_CHECKING:
 _GB = 10**9
 
 
-def register(app: typer.Typer) -> None:
-    app.command("serve")(serve)
-    app.command("api")(api)
-    app.command("pages")(pages)
-
-
 def serve(
     context: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the memory and the commands; start nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The plan as one JSON document; then one JSON line for each change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show memory and commands; start nothing.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the plan as one JSON document, then one JSON line for each change.")
+    ] = False,
 ) -> None:
-    """Start the model servers of the runtime file and keep them up until Ctrl-C.
+    """Start and supervise model servers until Ctrl-C.
 
-    Those with a launch block are started (docs/serving.md), cold ones by the first call. What does not fit the memory of the GPUs is
-    said before, with what to do (exit code 2).
+    It starts the servers of the runtime file that have a launch block (docs/serving.md); cold servers start with the first call. If the
+    servers do not fit the memory of the GPUs, nothing starts, and the exit code is 2.
 
     Example: pandora serve --dry-run
     """
@@ -57,8 +56,19 @@ def _print_plan(serving: "ModelServers", *, as_json: bool, commands: bool) -> No
         return
     for gpu in serving.gpus:
         print_line(f"GPU {gpu.index}: {gpu.name}, {gpu.free / _GB:.1f} of {gpu.total / _GB:.1f} GB free")
-    headers = ("Server", "Model", "Layers", "GPU", "Share", "Weights", "KV cache", "Start")
-    print_table(headers, [_row(row) for row in serving.plan.rows])
+    print_rows(
+        serving.plan.rows,
+        {
+            "Server": lambda r: r.service.name,
+            "Model": lambda r: r.service.server.model,
+            "Layers": lambda r: ", ".join(r.service.layers) or "none",
+            "GPU": lambda r: ", ".join(map(str, r.service.gpus)),
+            "Share": lambda r: "automatic" if r.share is None else f"{r.share:.0%}",
+            "Weights": lambda r: "unknown" if r.weights is None else f"{r.weights / _GB:.1f} GB",
+            "KV cache": _kv_cache,
+            "Start": lambda r: f"by a call, ends after {r.service.launch.idle_s:g} s" if r.service.launch.cold else "now",
+        },
+    )
     for fact in serving.plan.notes:
         print_note(f"  {fact}")
     if commands:
@@ -66,18 +76,8 @@ def _print_plan(serving: "ModelServers", *, as_json: bool, commands: bool) -> No
             print_line(f"\n{service.name}\n  {join(serving.command(service))}")
 
 
-def _row(row: "ServerMemory") -> tuple[object, ...]:
-    service = row.service
-    return (
-        service.name,
-        service.server.model,
-        ", ".join(service.layers) or "none",
-        ", ".join(map(str, service.gpus)),
-        "its own choice" if row.share is None else f"{row.share:.0%}",
-        "unknown" if row.weights is None else f"{row.weights / _GB:.1f} GB",
-        "unknown" if row.room is None else f"{'about ' if row.share is None else ''}{row.room:,} tokens",
-        f"by a call, ends after {service.launch.idle_s:g} s" if service.launch.cold else "now",
-    )
+def _kv_cache(row: "ServerMemory") -> str:
+    return "unknown" if row.room is None else f"{'about ' if row.share is None else ''}{row.room:,} tokens"
 
 
 def _plan_document(serving: "ModelServers") -> dict[str, object]:
@@ -97,19 +97,19 @@ def _plan_document(serving: "ModelServers") -> dict[str, object]:
         }
         for row in serving.plan.rows
     ]
-    found = [{"index": gpu.index, "name": gpu.name, "total_bytes": gpu.total, "free_bytes": gpu.free} for gpu in serving.gpus]
-    return {"gpus": found, "servers": servers, "faults": list(serving.plan.faults), "notes": list(serving.plan.notes)}
+    gpus = [{"index": gpu.index, "name": gpu.name, "total_bytes": gpu.total, "free_bytes": gpu.free} for gpu in serving.gpus]
+    return {"gpus": gpus, "servers": servers, "faults": list(serving.plan.faults), "notes": list(serving.plan.notes)}
 
 
 def api(
     context: typer.Context,
-    host: Annotated[str, typer.Option(help="Address it listens on; others than this machine's need PANDORA_API_KEY.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 for any that is free.", min=0, max=65535)] = 8400,
+    host: Annotated[str, typer.Option(help="Address to listen on; a public one needs PANDORA_API_KEY.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 for any free port.", min=0, max=65535)] = 8400,
 ) -> None:
-    """Answer chat clients over HTTP, as OpenAI's API does, until Ctrl-C.
+    """Serve an OpenAI-compatible chat API until Ctrl-C.
 
-    POST /v1/chat/completions (whole or streamed), GET /v1/models, GET /health. The headers X-Pandora-Session and X-Pandora-User say
-    which conversation and whose (docs/serving.md).
+    POST /v1/chat/completions (complete or streamed), GET /v1/models, GET /health. The headers X-Pandora-Session and X-Pandora-User name
+    session and user (docs/serving.md).
 
     Example: pandora api --port 8400
     """
@@ -119,17 +119,54 @@ def api(
 
     guard = Guard(host, process_environment().get(KEY_NAME, "").strip())
     with app_of(context) as app:
-        about = f"runtime {app.dependencies.runtime}, {'with' if guard.key else 'without'} a key, over {app.settings.root}; Ctrl-C ends it"
+        about = (
+            f"runtime {app.dependencies.runtime}, {'with' if guard.key else 'without'} a key, store {app.settings.root}; Ctrl-C stops it"
+        )
         serve_api(app, guard, port=port, on_ready=lambda address: print_note(f"pandora api on {address}: {about}"))
+
+
+def ui(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(help="Port of the web UI.", min=1, max=65535)] = 3000,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Serve Dagster's web UI and its daemon until Ctrl-C.
+
+    It shows the runs of `pandora ask` and `pandora demo`. The daemon runs sensors and schedules: files of queries in <root>/inbox are
+    processed automatically.
+
+    Example: pandora ui --port 3001
+    """
+    from pandora_dagster.cli.serve.process_group import run_process_group
+    from pandora_dagster.defs.turn.turn_run import ui_commands
+
+    settings = settings_of(context)
+    _require_free_port(host, port, "--port")
+    if settings.pages_port:
+        _require_free_port("127.0.0.1", settings.pages_port, "PANDORA_PAGES_PORT")
+    (settings.root / "inbox").mkdir(parents=True, exist_ok=True)
+    commands, environment = ui_commands(settings, host=host, port=port)
+    print_note(
+        f"Dagster on http://{host}:{port}, store {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
+    )
+    if code := run_process_group(commands, {**os.environ, **environment}):
+        exit_with(EXIT_WRONG, f"a process of Dagster ended with exit code {code}: expected it to run: see its messages above")
+
+
+def _require_free_port(host: str, port: int, setting: str) -> None:
+    """End the command where a server listens on the port already: else three programs would start and fail one after the other."""
+    with suppress(OSError), socket.create_connection((host, port), timeout=1.0):
+        exit_with(EXIT_WRONG, f"{host}:{port}: the port is in use: expected a free port", f"choose another: {setting}")
 
 
 def pages(
     context: typer.Context,
-    port: Annotated[int | None, typer.Option(help="Port; 0 for any that is free; default PANDORA_PAGES_PORT.", min=0, max=65535)] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 for any free port; default PANDORA_PAGES_PORT.", min=0, max=65535)] = None,
 ) -> None:
-    """Show the archive in a browser on this machine, until Ctrl-C: its days, their documents, and where each of them comes from.
+    """Serve web pages of the archive until Ctrl-C.
 
-    `pandora ui` serves the same pages, and Dagster leads to them.
+    The pages show the days of the archive, their documents and the lineage of each, on this machine only. `pandora ui` serves the same
+    pages, and Dagster links to them.
 
     Example: pandora pages --port 8401
     """
@@ -138,7 +175,7 @@ def pages(
 
     with app_of(context) as app:
         wanted = app.settings.pages_port if port is None else port
-        about = f"the archive of {app.settings.root}; Ctrl-C ends it"
+        about = f"the archive of {app.settings.root}; Ctrl-C stops it"
         serve_pages(app, Guard("127.0.0.1"), port=wanted, on_ready=lambda address: print_note(f"pandora pages on {address}: {about}"))
 
 
@@ -149,37 +186,35 @@ def _run(serving: "ModelServers", *, as_json: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    print_note(f"Logs in {serving.folder.path}; Ctrl-C ends all servers.")
+    print_note(f"Logs in {serving.folder.path}; Ctrl-C stops all servers.")
     with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
-        serving.run(lambda standings: live.update(_status_table(standings)))
+        serving.run(lambda statuses: live.update(_status_table(statuses)))
     print_note("All servers are stopped.")
 
 
-def _status_table(standings: "Mapping[str, ServerStatus]") -> "Table":
+def _status_table(statuses: "Mapping[str, ServerStatus]") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("Server", "", "Says", header_style="bold")
-    for name, standing in standings.items():
-        colour = {"ready": "green", "given up": "red", "restarts": "yellow", "silent": "yellow"}.get(standing.state, "")
-        table.add_row(Text(name), Text(standing.state, style=colour), Text(standing.says))
+    table = Table("Server", "", "Detail", header_style="bold")
+    for name, status in statuses.items():
+        colour = {"ready": "green", "given up": "red", "restarts": "yellow", "silent": "yellow"}.get(status.state, "")
+        table.add_row(Text(name), Text(status.state, style=colour), Text(status.says))
     return table
 
 
 class _StatusLines:
-    """One line for each server that came to stand otherwise: for pipes and logs."""
+    """Prints one line for each server whose state changed: for pipes and logs."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json, self._known = as_json, dict[str, str]()
 
-    def report(self, standings: "Mapping[str, ServerStatus]") -> None:
-        import json
-
-        for name, standing in standings.items():
-            if self._known.get(name) == standing.state:
+    def report(self, statuses: "Mapping[str, ServerStatus]") -> None:
+        for name, status in statuses.items():
+            if self._known.get(name) == status.state:
                 continue
-            self._known[name] = standing.state
+            self._known[name] = status.state
             if self._as_json:
-                print_line(json.dumps({"server": name, "state": standing.state, "says": standing.says}, ensure_ascii=False))
+                print_json_line({"server": name, "state": status.state, "says": status.says})
             else:
-                print_note(f"{name}: {standing.state}{': ' + standing.says if standing.says else ''}")
+                print_note(f"{name}: {status.state}{': ' + status.says if status.says else ''}")

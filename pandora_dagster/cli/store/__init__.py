@@ -1,1 +1,1 @@
-"""Commands about the whole store: health, indexes, calls, erasure."""
+"""Commands for the whole store: health, indexes, calls, erasure."""

@@ -1,19 +1,29 @@
-"""Commands around the pipeline: demo, ui, doctor."""
+"""Commands for the whole store: demo, doctor, calls, index."""
 
 import os
-import socket
 import sys
-from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from shutil import which
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from pandora_dagster.cli.app_context import StoreOptions, app_of, settings_of
-from pandora_dagster.cli.output import EXIT_HALTED, EXIT_WRONG, display_path, exit_with, print_json, print_line, print_note, print_table
+from pandora_dagster.cli.app_context import StoreOptions, app_of, app_of_existing_store
+from pandora_dagster.cli.command_options import AsJson, OnlyUser
+from pandora_dagster.cli.output import (
+    EXIT_HALTED,
+    EXIT_WRONG,
+    display_path,
+    exit_with,
+    print_json,
+    print_line,
+    print_note,
+    print_rows,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from pandora_dagster.app import App
@@ -23,16 +33,10 @@ EXAMPLE_USER = "example"
 EXAMPLE_QUERY = "Which chair did we order, and what did it cost?"
 
 
-def register(app: typer.Typer) -> None:
-    app.command("demo")(demo)
-    app.command("ui")(ui)
-    app.command("doctor")(doctor)
-
-
 def demo(context: typer.Context) -> None:
-    """Index the shipped example and run one live turn over it.
+    """Import the shipped example and run one turn over it.
 
-    The turn goes through the Dagster graph on the embedded runtime: no server, no network, no model.
+    The turn runs through the Dagster graph on the embedded runtime: no server, no network, no model.
 
     Example: pandora demo
     """
@@ -83,52 +87,17 @@ def _next_commands(turn: str) -> tuple[str, ...]:
 
 
 def _program(context: typer.Context) -> str:
-    """How this program is called from here: by its name where the shell finds it, else by its path; over the same store."""
+    """The command line of this program for the same store: its name where the shell finds it, else its path."""
     given: StoreOptions = context.obj or StoreOptions()
-    called = Path(sys.argv[0])
-    name = "pandora" if which("pandora") or called.name != "pandora" else os.path.relpath(called)
+    program = Path(sys.argv[0])
+    name = "pandora" if which("pandora") or program.name != "pandora" else os.path.relpath(program)
     return f"{name} --root {quote(given.root)}" if given.root else name
 
 
-def ui(
-    context: typer.Context,
-    port: Annotated[int, typer.Option(help="Port of the web page.", min=1, max=65535)] = 3000,
-    host: Annotated[str, typer.Option(help="Address it listens on.")] = "127.0.0.1",
-) -> None:
-    """Open Dagster's web page over the same store, with the daemon that ticks its sensors and schedules.
+def doctor(context: typer.Context, as_json: AsJson = False) -> None:
+    """Check every part of the installation and the store.
 
-    Everything that `pandora ask` and `pandora demo` ran is there; a file of queries put into <root>/inbox begins by itself.
-    Ctrl-C stops both.
-
-    Example: pandora ui --port 3001
-    """
-    from pandora_dagster.cli.serve.process_group import run_process_group
-    from pandora_dagster.defs.turn.turn_run import ui_commands
-    from pandora_dagster.settings import process_environment
-
-    settings = settings_of(context)
-    _check_port_free(host, port, "--port")
-    if settings.pages_port:
-        _check_port_free("127.0.0.1", settings.pages_port, "PANDORA_PAGES_PORT")
-    (settings.root / "inbox").mkdir(parents=True, exist_ok=True)
-    commands, environment = ui_commands(settings, host=host, port=port)
-    print_note(
-        f"Dagster on http://{host}:{port} over {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
-    )
-    if code := run_process_group(commands, process_environment(**environment)):
-        exit_with(EXIT_WRONG, f"a part of Dagster ended by itself with exit code {code}: expected both to run; what it said stands above")
-
-
-def _check_port_free(host: str, port: int, setting: str) -> None:
-    """Stops where somebody listens there already: three programs would start and end one after the other."""
-    with suppress(OSError), socket.create_connection((host, port), timeout=1.0):
-        exit_with(EXIT_WRONG, f"{host}:{port}: something listens there already: expected a free port", f"choose another: {setting}")
-
-
-def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False) -> None:
-    """Say for each part whether it works.
-
-    Where one does not, what to do stands beside it and the exit code is 1.
+    A part that does not work is shown with the remedy, and the exit code is 1.
 
     Example: pandora doctor
     """
@@ -137,7 +106,98 @@ def doctor(context: typer.Context, as_json: Annotated[bool, typer.Option("--json
     if as_json:
         print_json([{"part": f.part, "ok": f.ok, "says": f.says, "remedy": f.remedy} for f in findings])
     else:
-        print_table(("Part", "", "Says", "Remedy"), [(f.part, "ok" if f.ok else "NOT OK", f.says, f.remedy) for f in findings])
+        print_rows(findings, {"Part": "part", "": lambda f: "ok" if f.ok else "NOT OK", "Finding": "says", "Remedy": "remedy"})
         print_line(f"Python {sys.version.split()[0]}")
     if not all(f.ok for f in findings):
+        raise typer.Exit(EXIT_HALTED)
+
+
+def calls(
+    context: typer.Context,
+    by: Annotated[str, typer.Option(help="Group by layer, recipe, day, phase, model, user or turn.")] = "layer",
+    user: OnlyUser = "",
+    since: Annotated[str, typer.Option(help="Only from this day on, e.g. 2026-01-04.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show totals of model calls: tokens, time, retries, cost.
+
+    Failed calls and every attempt of a call are included. Costs come from the prices in the runtime file.
+
+    Example: pandora calls --by recipe --since 2026-01-04
+    """
+    from datetime import date
+
+    from pandora_dagster.contracts.ids import user_id
+    from pandora_dagster.stores.calls.call_index import SumBy
+
+    known = {name: name for name in get_args(SumBy)}
+    if by not in known:
+        exit_with(EXIT_WRONG, f"--by {by}: expected one of {', '.join(known)}")
+    try:
+        day = date.fromisoformat(since).isoformat() if since else ""
+    except ValueError:
+        exit_with(EXIT_WRONG, f"--since {since}: expected a day such as 2026-01-04")
+    with app_of(context) as app:
+        rows = app.calls.sums(known[by], user=user_id(user) if user else None, since=day)
+    if as_json:
+        print_json([{by: group, **asdict(totals)} for group, totals in rows])
+        return
+    print_rows(
+        rows,
+        {
+            by.capitalize(): lambda r: r[0],
+            "Calls": lambda r: r[1].calls,
+            "Failed": lambda r: r[1].failed,
+            "Retries": lambda r: r[1].retries,
+            "Tokens": lambda r: r[1].used_tokens,
+            "Cached": lambda r: r[1].cached_tokens,
+            "Output": lambda r: r[1].output_tokens,
+            "Seconds": lambda r: f"{r[1].latency_ms / 1_000:.1f}",
+            "Queued": lambda r: f"{r[1].queue_ms / 1_000:.1f}",
+            "Cost": lambda r: f"{r[1].cost:.4f}",
+        },
+    )
+
+
+def rebuild(context: typer.Context) -> None:
+    """Rebuild the indexes from documents and records.
+
+    Turns and their lineage are read from the documents, calls, research and visits from their records. A damaged index file is kept under
+    another name, and Dagster gets partitions for turns that it does not know. A turn whose documents cannot be read is reported, the others
+    are indexed, and the exit code is 1.
+
+    Example: pandora index rebuild
+    """
+    from pandora_dagster.defs.turn.turn_run import add_partitions
+
+    with app_of_existing_store(context) as app:
+        report = app.rebuild_index(progress=lambda done: print_note(f"{done} turns") if done % 1000 == 0 else None)
+        add_partitions(app, app.turns.keys())
+    print_line(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed; {report.links} links of lineage")
+    if report.vectors:
+        print_line(f"{report.vectors} vectors of messages")
+    for aside in filter(None, (report.aside, report.calls_aside, report.sources_aside, report.lineage_aside)):
+        print_note(f"the damaged index is kept as {aside}")
+    for fault in (*report.faults, *report.broken_lines):
+        print_note(f"pandora: {fault}")
+    if report.faults:
+        raise typer.Exit(EXIT_HALTED)
+
+
+def verify(context: typer.Context, as_json: AsJson = False) -> None:
+    """Compare the indexes with the documents.
+
+    It checks turns, calls, sources and lineage, and prints one line for each difference. The exit code is 1 if there is one.
+
+    Example: pandora index verify
+    """
+    with app_of_existing_store(context) as app:
+        differences = app.verify_index()
+    if as_json:
+        print_json({"differences": list(differences)})
+    else:
+        for difference in differences:
+            print_line(difference)
+        print_line(f"{len(differences)} differences" if differences else "indexes and documents agree")
+    if differences:
         raise typer.Exit(EXIT_HALTED)

@@ -51,7 +51,7 @@ STRUCTURE = {
     "found.py": {"shape.fullmatch(name)"},
     "history.py": {"t.how == 'rolled up'"},
     "known_facts.py": {"f.origin.startswith(f'{session}/')"},
-    "lineage_page.py": {"'#' in document", "'#' not in d"},
+    "lineage_view.py": {"'#' in document", "'#' not in d"},
     "loading.py": {"'title' in kept", "name != 'title'"},
     "looking_back.py": {"depth_policy(policy).other_sessions == 'own'"},
     "offered.py": {

@@ -1,1 +1,1 @@
-"""The HTTP door: the pipeline behind OpenAI's chat API, for any chat client. Started by `pandora api`."""
+"""HTTP servers: an OpenAI-compatible chat API (`pandora api`) and the pages of the archive (`pandora pages`)."""

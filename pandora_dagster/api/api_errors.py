@@ -1,4 +1,4 @@
-"""What is answered in place of an answer: OpenAI's error bodies with their status. Knows no request and no turn."""
+"""Error responses: OpenAI's error bodies with their HTTP status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ _STATUS_OF_HALT = {
     InterventionType.BUDGET_EXCEEDED: 413,
     InterventionType.FACT_LOSS: 413,
 }
-"""502: the model's answers did not pass; 413: what was asked does not fit. Whatever else halts a turn lies on this machine: 500."""
+"""502: the model's answers failed a check; 413: the request does not fit the budget. Any other halt has its cause on this machine: 500."""
 
 
 class ApiError(Exception):
-    """A request that gets no answer. `headers` go out with it."""
+    """An error response with its status, headers and body."""
 
     def __init__(
         self, status: int, message: str, *, type: str = "invalid_request_error", param: str | None = None, code: str | None = None,
@@ -35,12 +35,12 @@ class ApiError(Exception):
 
 
 _NO_RETRY = {"x-should-retry": "false"}
-"""A client that tries again by itself would begin another turn."""
+"""A client that retries automatically would start another turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnHalt:
-    """A turn that stopped before its answer."""
+    """A turn that halted before its answer."""
 
     key: TurnKey
     intervention: Intervention
@@ -49,7 +49,7 @@ class TurnHalt:
         halt = self.intervention
         return ApiError(
             _STATUS_OF_HALT.get(halt.type, 500),
-            f"HALT at {halt.phase}: {halt.message} (intervention {halt.id}; pandora resume {self.key} goes on)",
+            f"HALT at {halt.phase}: {halt.message} (intervention {halt.id}; continue with: pandora resume {self.key})",
             type="halted",
             code=halt.type.value,
             headers={"X-Pandora-Turn": str(self.key), "X-Pandora-Intervention": halt.id},
@@ -60,7 +60,7 @@ class TurnHalt:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailure:
-    """A turn that could not begin, or that an error cut off; `key` once it had begun."""
+    """A turn that could not start, or that an error ended; `key` if it had started."""
 
     error: Exception
     key: TurnKey | None = field(default=None)
@@ -72,6 +72,6 @@ class TurnFailure:
         if isinstance(self.error, InputError):
             return ApiError(400, self.error.with_hint, headers=headers)
         known = isinstance(self.error, PandoraError)
-        told = self.error.with_hint if isinstance(self.error, PandoraError) else "an error inside; it stands in the server's log"
+        message = self.error.with_hint if isinstance(self.error, PandoraError) else "internal error: see the log of the server"
         code = "config_error" if isinstance(self.error, ConfigurationError) else "failed" if known else "internal_error"
-        return ApiError(500, f"{self.key}: {told}" if self.key else told, type="server_error", code=code, headers=headers)
+        return ApiError(500, f"{self.key}: {message}" if self.key else message, type="server_error", code=code, headers=headers)

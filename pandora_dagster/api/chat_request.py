@@ -1,4 +1,4 @@
-"""A request's body and headers -> what is asked, by whom, in which session. Knows OpenAI's fields; knows no turn."""
+"""Chat requests in OpenAI's format: query, user, session and mode from body and headers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.errors import BadIdError
 
 MODELS: Mapping[str, Literal["chat", "code"]] = {"pandora": "chat", "pandora-code": "code"}
-"""Model names -> the mode of the turn. Which models answer inside is the recipes' and runtime.yaml's business."""
+"""Model name -> mode of the turn. Recipes and runtime.yaml decide which models answer."""
 USER_HEADER, SESSION_HEADER = "X-Pandora-User", "X-Pandora-Session"
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One question. `earlier` are the request's messages before it, value for value."""
+    """One query. `earlier` are the messages of the request before it, value for value."""
 
     query: str
     user: UserId
@@ -38,7 +38,7 @@ class _StreamOptions(BaseModel):
 
 
 class _Body(BaseModel):
-    """What is read of a request. What recipes decide (temperature, max_tokens and the like) is passed over."""
+    """The fields of a request that are used. Fields that recipes decide (temperature, max_tokens and the like) are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     model: str
@@ -53,22 +53,22 @@ class _Body(BaseModel):
 
 
 def parse_chat_request(body: bytes, headers: Mapping[str, str], *, user: UserId) -> ChatRequest:
-    """What is asked; `user` is whose turn it is where no header says so. Raises RefusedError."""
+    """The request of a body and its headers; `user` is the user where no header names one. Raises ApiError."""
     read = _read(body)
     if read.model not in MODELS:
         raise ApiError(404, f"model {read.model[:60]!r}: expected one of {', '.join(MODELS)}", param="model", code="model_not_found")
     _check_unsupported(read)
     *earlier, last = read.messages
     if last.get("role") != "user":
-        raise _param_error("messages", f"the last one is by {str(last.get('role'))[:40]!r}: expected the person's (role user)")
+        raise _param_error("messages", f"the last one has role {str(last.get('role'))[:40]!r}: expected role user")
     query = _question_text(last.get("content"))
     try:
-        who = user_id(headers[USER_HEADER]) if headers.get(USER_HEADER) else user
-        where = session_id(headers.get(SESSION_HEADER) or _derived_session(read.messages))
+        owner = user_id(headers[USER_HEADER]) if headers.get(USER_HEADER) else user
+        session = session_id(headers.get(SESSION_HEADER) or _derived_session(read.messages))
     except BadIdError as error:
         raise ApiError(400, str(error), code="bad_id") from None
     options = read.stream_options or _StreamOptions()
-    return ChatRequest(query, who, where, MODELS[read.model], read.model, tuple(earlier), bool(read.stream), options.include_usage)
+    return ChatRequest(query, owner, session, MODELS[read.model], read.model, tuple(earlier), bool(read.stream), options.include_usage)
 
 
 def _read(body: bytes) -> _Body:
@@ -83,10 +83,10 @@ def _read(body: bytes) -> _Body:
 
 
 def _check_unsupported(read: _Body) -> None:
-    """What a client counts on and would not get."""
-    asked = {"tools": read.tools, "functions": read.functions, "logprobs": read.logprobs}
-    for name in (name for name, value in asked.items() if value):
-        raise _param_error(name, "not offered here: the pipeline has its own")
+    """Refuse fields that a client relies on and that this API does not have."""
+    unsupported = {"tools": read.tools, "functions": read.functions, "logprobs": read.logprobs}
+    for name in (name for name, value in unsupported.items() if value):
+        raise _param_error(name, "not supported: the pipeline has its own")
     if (read.n or 1) != 1:
         raise _param_error("n", "expected 1, a turn has one answer")
     if read.response_format and read.response_format.get("type", "text") != "text":
@@ -94,7 +94,7 @@ def _check_unsupported(read: _Body) -> None:
 
 
 def _question_text(content: object) -> str:
-    """The question's text, whole or in text parts."""
+    """The text of a message, given as a string or as text parts."""
     if isinstance(content, str):
         text = content
     elif isinstance(content, list) and all(_is_text(part) for part in cast("list[object]", content)):
@@ -102,7 +102,7 @@ def _question_text(content: object) -> str:
     else:
         raise _param_error("messages", "the last one's content: expected a string or parts of type text")
     if not text.strip():
-        raise _param_error("messages", "the last one is empty: expected the words of a question or request")
+        raise _param_error("messages", "the last one is empty: expected a question or request")
     return text
 
 
@@ -114,10 +114,10 @@ def _is_text(part: object) -> bool:
 
 
 def _derived_session(messages: Sequence[Message]) -> str:
-    """The session of a client that names none: all requests that begin alike, up to the person's first words, belong together."""
+    """The session of a client that names none: a hash of the messages up to the first one of the user, which all its requests share."""
     first = next((i for i, message in enumerate(messages) if message.get("role") == "user"), len(messages) - 1)
-    said = [[message.get("role"), message.get("content")] for message in messages[: first + 1]]
-    return f"chat-{sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:20]}"
+    opening = [[message.get("role"), message.get("content")] for message in messages[: first + 1]]
+    return f"chat-{sha256(json.dumps(opening, sort_keys=True).encode()).hexdigest()[:20]}"
 
 
 def _param_error(param: str, message: str) -> ApiError:

@@ -1,4 +1,4 @@
-"""Turns as OpenAI's chat completions say them, whole and as server-sent events. Shapes only."""
+"""Answers in the format of OpenAI's chat completions, complete and as server-sent events."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,35 +10,35 @@ from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer
 
 DONE = "data: [DONE]\n\n"
-_LONGEST_REASON = 300
+_MAX_REASON_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class ChatAnswer:
-    """A turn's answer, with what it took. `created`: seconds since 1970."""
+    """The answer of a turn, with its session and token usage."""
 
     answer: TurnAnswer
     session: str
     usage: Mapping[str, Any]
 
 
-def completion(told: ChatAnswer, *, model: str, created: int) -> dict[str, Any]:
-    """The answer in one body."""
-    message = {"role": "assistant", "content": told.answer.response + source_list(told.answer)}
+def completion(chat_answer: ChatAnswer, *, model: str, created: int) -> dict[str, Any]:
+    """The body of a complete answer; `created` in seconds since 1970."""
+    message = {"role": "assistant", "content": chat_answer.answer.response + source_list(chat_answer.answer)}
     return {
-        "id": _completion_id(told.answer.key),
+        "id": _completion_id(chat_answer.answer.key),
         "object": "chat.completion",
         "created": created,
         "model": model,
         "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
-        "usage": told.usage,
-        "pandora": pandora_fields(told),
+        "usage": chat_answer.usage,
+        "pandora": pandora_fields(chat_answer),
     }
 
 
 @dataclass(frozen=True, slots=True)
 class ChatStream:
-    """The events of one streamed answer."""
+    """The events of one streamed answer; `created` in seconds since 1970."""
 
     key: TurnKey
     model: str
@@ -50,11 +50,11 @@ class ChatStream:
     def text_chunk(self, text: str) -> str:
         return self._chunk({"content": text})
 
-    def end_chunk(self, told: ChatAnswer) -> str:
-        return self._chunk({}, finish_reason="stop", pandora=pandora_fields(told))
+    def end_chunk(self, chat_answer: ChatAnswer) -> str:
+        return self._chunk({}, finish_reason="stop", pandora=pandora_fields(chat_answer))
 
-    def usage_chunk(self, told: ChatAnswer) -> str:
-        return sse_event({**self._base(), "choices": [], "usage": told.usage})
+    def usage_chunk(self, chat_answer: ChatAnswer) -> str:
+        return sse_event({**self._base(), "choices": [], "usage": chat_answer.usage})
 
     def _chunk(self, delta: Mapping[str, str], *, finish_reason: str | None = None, **more: object) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
@@ -65,36 +65,41 @@ class ChatStream:
 
 
 def sse_event(value: Mapping[str, Any]) -> str:
-    """One event with data."""
+    """A server-sent event with JSON data."""
     return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
 def sse_comment(text: str) -> str:
-    """What keeps a connection alive; clients pass over it."""
+    """A server-sent comment: it keeps the connection alive, and clients ignore it."""
     return f": {text}\n\n"
 
 
-def pandora_fields(told: ChatAnswer) -> dict[str, Any]:
-    """What this project says of an answer beside OpenAI's fields; places of documents are below the person's folder."""
-    cited = [{"label": c["label"], "turn_id": c["turn_id"]} for c in told.answer.citations]
-    return {"turn": str(told.answer.key), "session": told.session, "state": told.answer.state.value, "citations": cited}
+def pandora_fields(chat_answer: ChatAnswer) -> dict[str, Any]:
+    """The field `pandora` of an answer: turn, session, state and citations."""
+    cited = [{"label": c["label"], "turn_id": c["turn_id"]} for c in chat_answer.answer.citations]
+    return {
+        "turn": str(chat_answer.answer.key),
+        "session": chat_answer.session,
+        "state": chat_answer.answer.state.value,
+        "citations": cited,
+    }
 
 
 def source_list(answer: TurnAnswer) -> str:
-    """The list at the answer's end, as `pandora ask` shows it, without places on this machine; "" where nothing is cited."""
+    """The list of sources after an answer, as `pandora ask` prints it but without paths; "" where nothing is cited."""
     lines = [f"[{cited['label']}] {cited['turn_id'] or 'memory'}" for cited in answer.citations]
     return "\n\n" + "  \n".join(lines) if lines else ""
 
 
 def withdrawal_notice(reason: str) -> str:
-    """What parts a withdrawn draft from what takes its place: a client shows both, one after the other."""
-    told = " ".join(reason.split())
-    told = told if len(told) <= _LONGEST_REASON else f"{told[:_LONGEST_REASON]} ..."
-    return f"\n\n---\n\n*The draft above is withdrawn: {told}*\n\n"
+    """The text between a withdrawn draft and its replacement: a client shows both, one after the other."""
+    line = " ".join(reason.split())
+    line = line if len(line) <= _MAX_REASON_CHARACTERS else f"{line[:_MAX_REASON_CHARACTERS]} ..."
+    return f"\n\n---\n\n*The draft above is withdrawn: {line}*\n\n"
 
 
 def usage_of(calls: Sequence[CallRecord]) -> dict[str, Any]:
-    """Tokens of a turn's calls, as their servers counted them, else as planned."""
+    """Token usage of the calls of a turn: as the servers counted it, else as planned."""
     prompt = sum(call.spent.prompt or call.tokens.prompt + call.tokens.input for call in calls)
     output = sum(call.spent.output or call.tokens.output for call in calls)
     cached = sum(call.spent.cached for call in calls)

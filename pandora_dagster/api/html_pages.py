@@ -12,7 +12,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from pandora_dagster.app.lineage_service import LineageService
 from pandora_dagster.archive.lineage_view import LEGEND, MAX_TEXTS, Mark
@@ -38,7 +37,8 @@ class TextPiece:
 
 def render_page(template: str, **values: object) -> str:
     """The page of a template of this package."""
-    return _environment().get_template(template).render(**values)
+    tools = {"policy": _content_policy(), "pieces": _pieces, "commas": _commas}
+    return _environment().get_template(template).render(**tools, **values)
 
 
 def lineage_page(lineage: LineageService, document: DocumentId) -> str:
@@ -53,7 +53,7 @@ def style_sheet() -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -62,17 +62,18 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    style = style_sheet()
-    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    environment.globals.update(style=Markup(style), policy=policy)  # noqa: S704 - the package's own file
-    environment.filters.update(pieces=_pieces, commas=_commas)
-    return environment
+
+
+@cache
+def _content_policy() -> str:
+    """The pages load nothing but their own style."""
+    digest = base64.b64encode(sha256(style_sheet().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def _clean(value: object) -> object:
     """A value as it is written on a page; line ends are those of Unix."""
-    if not isinstance(value, str) or isinstance(value, Markup):
+    if not isinstance(value, str) or hasattr(value, "__html__"):  # markup of a macro
         return value
     text = _INVALID.sub("\ufffd", value.replace("\r\n", "\n").replace("\r", "\n"))
     return _DIRECTION_MARKS.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)

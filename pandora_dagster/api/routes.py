@@ -1,4 +1,4 @@
-"""The routes: requests in, OpenAI's answers out. Knows HTTP; what a turn does is not here."""
+"""The routes of the chat API: chat completions, models, health."""
 
 import asyncio
 import time
@@ -27,34 +27,34 @@ from pandora_dagster.api.guard import Guard
 from pandora_dagster.api.turn_worker import AnswerText, DraftWithdrawal, Event, PhaseEnd, TurnStart, TurnWorker
 from pandora_dagster.contracts.ids import UserId
 
-LARGEST_BODY = 8 * 1024 * 1024
-"""Bytes of a request, its earlier messages among them."""
+MAX_BODY_BYTES = 8 * 1024 * 1024
+"""Bytes of a request body, including its earlier messages."""
 KEEP_ALIVE_S = 10.0
-"""A stream is never silent for longer."""
+"""Seconds: a stream that has no event for so long sends a comment."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(turns: TurnWorker, guard: Guard, *, user: UserId, runtime: str, model_date: int) -> Starlette:
-    """The application. `user`: whose turns they are where no header says so; `model_date`: seconds since 1970."""
+    """The application. `user`: the user where no header names one; `model_date`: seconds since 1970."""
 
     async def completions(request: Request) -> Response:
-        asked = parse_chat_request(await _body(request), request.headers, user=user)
-        following = _EventQueue()
-        turns.begin(asked, following.put)
-        began = await following.next()
-        if not isinstance(began, TurnStart):
-            raise _error_of(began)
-        headers = {"X-Pandora-Turn": str(began.key), SESSION_HEADER: asked.session}
+        chat = parse_chat_request(await _body(request), request.headers, user=user)
+        events = _EventQueue()
+        turns.begin(chat, events.put)
+        first = await events.next()
+        if not isinstance(first, TurnStart):
+            raise _error_of(first)
+        headers = {"X-Pandora-Turn": str(first.key), SESSION_HEADER: chat.session}
         created = int(time.time())
-        if asked.stream:
-            stream = ChatStream(began.key, asked.model, created)
-            parts = _event_stream(following, stream, asked)
+        if chat.stream:
+            stream = ChatStream(first.key, chat.model, created)
+            parts = _event_stream(events, stream, chat)
             more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
             return StreamingResponse(parts, media_type="text/event-stream", headers={**headers, **more})
-        told = await following.last()
-        if not isinstance(told, ChatAnswer):
-            raise _error_of(told)
-        return JSONResponse(completion(told, model=asked.model, created=created), headers=headers)
+        last = await events.last()
+        if not isinstance(last, ChatAnswer):
+            raise _error_of(last)
+        return JSONResponse(completion(last, model=chat.model, created=created), headers=headers)
 
     async def models(request: Request) -> Response:
         listed = [{"id": name, "object": "model", "created": model_date, "owned_by": "pandora"} for name in MODELS]
@@ -81,7 +81,7 @@ def make_app(turns: TurnWorker, guard: Guard, *, user: UserId, runtime: str, mod
 
 
 class _EventQueue:
-    """What is told of one turn, for the loop that waits for it; told from the turns' thread."""
+    """The events of one turn: put from the thread of the turns, read in the event loop of the server."""
 
     def __init__(self) -> None:
         self._loop, self._events = asyncio.get_running_loop(), asyncio.Queue[Event]()
@@ -94,23 +94,23 @@ class _EventQueue:
         return await self._events.get()
 
     async def last(self) -> Event:
-        while not isinstance(told := await self.next(), ChatAnswer | TurnHalt | TurnFailure):
+        while not isinstance(event := await self.next(), ChatAnswer | TurnHalt | TurnFailure):
             pass
-        return told
+        return event
 
 
-async def _event_stream(following: _EventQueue, stream: ChatStream, asked: ChatRequest) -> AsyncGenerator[str]:
-    """The events of one answer. A client that goes away ends this, not the turn."""
+async def _event_stream(events: _EventQueue, stream: ChatStream, chat: ChatRequest) -> AsyncGenerator[str]:
+    """The server-sent events of one answer. A client that disconnects ends the stream, not the turn."""
     shown: list[str] = []
     yield stream.start_chunk()
     while True:
         try:
             async with asyncio.timeout(KEEP_ALIVE_S):
-                told = await following.next()
+                event = await events.next()
         except TimeoutError:
             yield sse_comment("under way")
             continue
-        match told:
+        match event:
             case PhaseEnd(phase):
                 yield sse_comment(f"{phase} finished")
             case AnswerText(text):
@@ -122,37 +122,37 @@ async def _event_stream(following: _EventQueue, stream: ChatStream, asked: ChatR
             case ChatAnswer(answer):
                 rest = source_list(answer)
                 if "".join(shown).strip() != answer.response.strip():
-                    rest = (withdrawal_notice("the stored answer reads otherwise") if shown else "") + answer.response + rest
+                    rest = (withdrawal_notice("the stored answer is different") if shown else "") + answer.response + rest
                 if rest:
                     yield stream.text_chunk(rest)
-                yield stream.end_chunk(told)
-                if asked.include_usage:
-                    yield stream.usage_chunk(told)
+                yield stream.end_chunk(event)
+                if chat.include_usage:
+                    yield stream.usage_chunk(event)
                 yield DONE
                 return
             case TurnHalt() | TurnFailure():
-                yield sse_event(told.api_error().body)
+                yield sse_event(event.api_error().body)
                 return
             case _:
                 pass
 
 
 async def _body(request: Request) -> bytes:
-    """The request's body, within its limit."""
+    """The body of a request; raises ApiError over the limit."""
     body = bytearray()
     try:
         async for chunk in request.stream():
             body += chunk
-            if len(body) > LARGEST_BODY:
-                raise ApiError(413, f"body: over {LARGEST_BODY} bytes: expected at most that", headers={"Connection": "close"})
+            if len(body) > MAX_BODY_BYTES:
+                raise ApiError(413, f"body: over {MAX_BODY_BYTES} bytes: expected at most that", headers={"Connection": "close"})
     except ClientDisconnect:
-        raise ApiError(400, "body: broken off") from None
+        raise ApiError(400, "body: incomplete: expected the whole body") from None
     return bytes(body)
 
 
-def _error_of(told: Event) -> ApiError:
-    assert isinstance(told, TurnHalt | TurnFailure)  # noqa: S101 - what is told first is Began or Failed, what is told last Told or one of these
-    return told.api_error()
+def _error_of(event: Event) -> ApiError:
+    assert isinstance(event, TurnHalt | TurnFailure)  # noqa: S101 - the first event is TurnStart or TurnFailure, the last ChatAnswer or one of these
+    return event.api_error()
 
 
 async def _error_response(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The server's life: bind, serve, end. Knows sockets and signals; knows no route."""
+"""Start and stop of the servers: socket, signals, uvicorn."""
 
 import signal
 import socket
@@ -18,11 +18,11 @@ from pandora_dagster.app import App
 from pandora_dagster.errors import InputError
 
 _GRACE_S = 2
-"""How long open connections may go on at the end; the turns behind them have a time of their own."""
+"""Seconds that open connections have at the end; turns have a limit of their own."""
 
 
 def serve(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve the chat API until SIGINT or SIGTERM. Raises InputError where the address can not be had, ConfigurationError for a wrong
+    """Serve the chat API until SIGINT or SIGTERM. Raises InputError for an address that cannot be bound, ConfigurationError for a wrong
     model."""
     app.run(app.health.verify_models())
     with _until_signal(), _listening_socket(guard.host, port) as listening:
@@ -35,7 +35,7 @@ def serve(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None])
 
 
 def serve_pages(app: App, guard: Guard, *, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve the archive's pages until SIGINT or SIGTERM. Raises InputError where the address can not be had."""
+    """Serve the pages of the archive until SIGINT or SIGTERM. Raises InputError for an address that cannot be bound."""
     with _until_signal(), _listening_socket(guard.host, port) as listening:
         _run(make_pages(app, guard), listening, on_ready)
 
@@ -49,7 +49,7 @@ def _run(app: Starlette, listening: socket.socket, on_ready: Callable[[str], Non
 
 @contextmanager
 def _until_signal() -> Generator[None]:
-    """SIGINT and SIGTERM end what is done here, all of it, and are no error."""
+    """End the block on SIGINT or SIGTERM, without an error."""
     before = signal.signal(signal.SIGTERM, _on_signal)
     try:
         yield
@@ -75,12 +75,10 @@ def _bound_socket(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
     except OSError as error:
-        raise InputError(
-            f"{host}:{port}: {error.strerror or error}: expected an address that is free", hint="Choose another --port."
-        ) from None
+        raise InputError(f"{host}:{port}: {error.strerror or error}: expected a free address", hint="Choose another --port.") from None
     return listening
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    """Once requests are over uvicorn raises the signal that ended it again; then the turns are still to be looked after."""
+    """End the block. uvicorn raises the signal again when its requests are finished; the turns must still be closed then."""
     raise KeyboardInterrupt

@@ -1,6 +1,6 @@
-"""Turns on an event loop of their own, in a thread of their own: what a client does takes nothing from a turn that has begun.
+"""Turns in a thread with an event loop of its own: a client that disconnects does not affect a turn that has started.
 
-Turns of a session run one after the other, turns of different sessions beside each other. Each is told to Dagster once it has ended.
+Turns of one session run in order, turns of different sessions in parallel. Each is reported to Dagster when it has ended.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from pandora_dagster.errors import InputError
 from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 
-MOST_TURNS = 64
+MAX_TURNS = 64
 SESSION_WAIT_S = 120.0
-"""How long a request waits for the turn before it in its session."""
+"""Seconds that a request waits for the turn before it in its session."""
 STOP_S = 10.0
-"""How long turns under way may go on when the process is asked to end; what is left then stays open and can be resumed."""
+"""Seconds that active turns have when the process ends; a turn that is not finished stays open and can be resumed."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,7 +38,7 @@ class TurnStart:
 
 @dataclass(frozen=True, slots=True)
 class PhaseEnd:
-    """A phase went through."""
+    """A phase is finished."""
 
     phase: str
 
@@ -54,58 +54,58 @@ class DraftWithdrawal:
 
 
 Event = TurnStart | PhaseEnd | AnswerText | DraftWithdrawal | ChatAnswer | TurnHalt | TurnFailure
-"""What is told of a turn: Began first, then whatever comes, one of Told, Halted and Failed last; or Failed alone."""
+"""Events of a turn: TurnStart first, ChatAnswer, TurnHalt or TurnFailure last; or TurnFailure alone."""
 EventCallback = Callable[[Event], None]
-"""Never raises, and may be called from any thread."""
+"""Must not raise; may be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    tell: EventCallback
+    emit: EventCallback
 
     def on_text(self, text: str) -> None:
-        self.tell(AnswerText(text))
+        self.emit(AnswerText(text))
 
     def on_withdrawal(self, reason: str) -> None:
-        self.tell(DraftWithdrawal(reason))
+        self.emit(DraftWithdrawal(reason))
 
 
 @dataclass(slots=True)
 class _SessionQueue:
-    """A session's turn-taking."""
+    """The lock of a session and the number of requests that hold it or wait for it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     claims: int = 0
 
 
 class TurnWorker:
-    """Runs turns over one open house. `close` ends what can be ended, and waits for what has to be written."""
+    """Runs turns of one application. `close` ends active turns and waits until they are written."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="turns")
         self._reporter = ThreadPoolExecutor(1, thread_name_prefix="dagster")
-        self._places: dict[tuple[UserId, SessionId], _SessionQueue] = {}
-        self._under_way: set[Future[None]] = set()
+        self._queues: dict[tuple[UserId, SessionId], _SessionQueue] = {}
+        self._active: set[Future[None]] = set()
         self._thread.start()
 
     @property
     def active_turns(self) -> int:
-        return len(self._under_way)
+        return len(self._active)
 
-    def begin(self, asked: ChatRequest, tell: EventCallback) -> None:
-        """Start a turn and return at once; raises RefusedError where too many run."""
-        if len(self._under_way) >= MOST_TURNS:
+    def begin(self, chat: ChatRequest, emit: EventCallback) -> None:
+        """Start a turn and return immediately. Raises ApiError where too many turns are active."""
+        if len(self._active) >= MAX_TURNS:
             raise ApiError(
-                429, f"{MOST_TURNS} turns are under way: expected fewer at once", type="rate_limit_error", headers={"Retry-After": "5"}
+                429, f"{MAX_TURNS} turns are active: expected fewer at the same time", type="rate_limit_error", headers={"Retry-After": "5"}
             )
-        turn = asyncio.run_coroutine_threadsafe(self._run(asked, tell), self._loop)
-        self._under_way.add(turn)
-        turn.add_done_callback(self._under_way.discard)
+        turn = asyncio.run_coroutine_threadsafe(self._run(chat, emit), self._loop)
+        self._active.add(turn)
+        turn.add_done_callback(self._active.discard)
 
     def close(self) -> None:
-        """Turns under way get a moment, then stop where they are; the house's connections of this loop are closed."""
+        """Wait STOP_S for active turns, then cancel them; close the connections of this event loop."""
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -121,88 +121,88 @@ class TurnWorker:
         await asyncio.gather(*turns, return_exceptions=True)
         await self._app.runtime.aclose()
 
-    async def _run(self, asked: ChatRequest, tell: EventCallback) -> None:
+    async def _run(self, chat: ChatRequest, emit: EventCallback) -> None:
         key: TurnKey | None = None
         reports: list[PhaseReport] = []
         try:
-            async with self._session_slot(asked):
-                self._import_earlier_messages(asked)
-                key = self._app.start(asked.query, user=asked.user, session=asked.session, mode=asked.mode)
-                tell(TurnStart(key))
-                await self._phases(key, asked, reports, tell)
+            async with self._session_slot(chat):
+                self._import_earlier_messages(chat)
+                key = self._app.start(chat.query, user=chat.user, session=chat.session, mode=chat.mode)
+                emit(TurnStart(key))
+                await self._run_phases(key, chat, reports, emit)
         except Exception as error:
             if not isinstance(error, ApiError | InputError):
-                _log.exception("%s: the turn ended with an error", key or asked.session)
-            tell(TurnFailure(error, key))
+                _log.exception("%s: the turn ended with an error", key or chat.session)
+            emit(TurnFailure(error, key))
         except BaseException:
-            tell(TurnFailure(ApiError(503, "the server is ending: expected it to run", type="server_error", code="ending"), key))
+            emit(TurnFailure(ApiError(503, "the server is stopping: expected it to run", type="server_error", code="ending"), key))
             raise
         finally:
             if key is not None and reports:
                 self._report_to_dagster(report_turn, self._app, key, reports)
 
-    async def _phases(self, key: TurnKey, asked: ChatRequest, reports: list[PhaseReport], tell: EventCallback) -> None:
-        """Every phase; the answer is told as soon as it is saved, what follows it takes nothing from that (DECISIONS 16)."""
+    async def _run_phases(self, key: TurnKey, chat: ChatRequest, reports: list[PhaseReport], emit: EventCallback) -> None:
+        """Run every phase; emit the answer as soon as it is saved, before the phases that follow it (DECISIONS 16)."""
 
-        def hear(report: PhaseReport) -> None:
+        def on_report(report: PhaseReport) -> None:
             reports.append(report)
             if report.has_answer:
                 calls = [call for one in reports for call in one.calls]
-                tell(ChatAnswer(self._app.answer_of(key), asked.session, usage_of(calls)))
+                emit(ChatAnswer(self._app.answer_of(key), chat.session, usage_of(calls)))
             elif report.halt and not any(one.has_answer for one in reports):
-                tell(TurnHalt(key, report.halt))
+                emit(TurnHalt(key, report.halt))
             else:
-                tell(PhaseEnd(report.phase))
+                emit(PhaseEnd(report.phase))
 
-        await turn_flow.run_turn(key, self._app.with_listener(_Listener(tell)).dependencies, on_report=hear)
+        await turn_flow.run_turn(key, self._app.with_listener(_Listener(emit)).dependencies, on_report=on_report)
 
-    def _import_earlier_messages(self, asked: ChatRequest) -> None:
-        """What was said before a session's first turn here becomes its recorded history, once; raises InputError."""
+    def _import_earlier_messages(self, chat: ChatRequest) -> None:
+        """Import the messages before the first turn of a session as its recorded history, once. Raises InputError."""
         app = self._app
-        record = app.sessions.find(asked.user, asked.session)
-        begun = record.state == "complete" if record else bool(app.dependencies.index.rows(asked.user, session=asked.session, limit=1))
-        if not asked.earlier or begun:
+        record = app.sessions.find(chat.user, chat.session)
+        begun = record.state == "complete" if record else bool(app.dependencies.index.rows(chat.user, session=chat.session, limit=1))
+        if not chat.earlier or begun:
             return
-        said = {
-            "id": asked.session,
-            "user_id": asked.user,
+        conversation = {
+            "id": chat.session,
+            "user_id": chat.user,
             "created_at": record.created_at if record else format_timestamp(app.dependencies.clock()),
-            "messages": asked.earlier,
+            "messages": chat.earlier,
         }
-        report = app.transfer.import_conversations([json.dumps(said).encode()], where="messages")
+        report = app.import_conversations([json.dumps(conversation).encode()], where="messages")
         if report.faults:
             raise InputError(report.faults[0])
         self._report_to_dagster(add_partitions, app, report.keys)
 
-    def _report_to_dagster(self, tell: Callable[..., None], *about: object) -> None:
-        """Beside everything else, one after the other; a page that can not be written takes nothing from the turn."""
+    def _report_to_dagster(self, report: Callable[..., None], *arguments: object) -> None:
+        """Report in a thread of its own, one report after the other; a failure is logged and does not affect the turn."""
 
-        def told() -> None:
+        def run() -> None:
             try:
-                tell(*about)
+                report(*arguments)
             except Exception:
-                _log.exception("Dagster was not told")
+                _log.exception("the report to Dagster failed")
 
-        self._reporter.submit(told)
+        self._reporter.submit(run)
 
     @asynccontextmanager
-    async def _session_slot(self, asked: ChatRequest) -> AsyncGenerator[None]:
-        """Held while a turn of the session runs, with what follows its answer."""
-        place = self._places.setdefault((asked.user, asked.session), _SessionQueue())
-        place.claims += 1
+    async def _session_slot(self, chat: ChatRequest) -> AsyncGenerator[None]:
+        """The lock of the session, held while a turn of the session runs, including the phases after its answer."""
+        queue = self._queues.setdefault((chat.user, chat.session), _SessionQueue())
+        queue.claims += 1
         try:
             try:
                 async with asyncio.timeout(SESSION_WAIT_S):
-                    await place.lock.acquire()
+                    await queue.lock.acquire()
             except TimeoutError:
                 raise ApiError(
-                    409, f"session {asked.session}: the turn before has not ended within {SESSION_WAIT_S:g} s", code="session_busy"
+                    409, f"session {chat.session}: the previous turn has not ended within {SESSION_WAIT_S:g} s", code="session_busy"
                 ) from None
             try:
                 yield
             finally:
-                place.lock.release()
+                queue.lock.release()
         finally:
-            place.claims -= 1
-            if not place.claims:
-                del self._places[asked.user, asked.session]
+            queue.claims -= 1
+            if not queue.claims:
+                del self._queues[chat.user, chat.session]

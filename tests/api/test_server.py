@@ -11,7 +11,7 @@ import httpx
 import openai
 import pytest
 
-from pandora_dagster.api.routes import LARGEST_BODY
+from pandora_dagster.api.routes import MAX_BODY_BYTES
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.settings import load_settings
 from tests.api.server_process import Api, started, turns_on_disk
@@ -103,7 +103,7 @@ def test_a_body_without_end_is_cut_off(api: Api) -> None:
     """Whether or not it says how long it is."""
 
     def endless() -> Iterator[bytes]:
-        for _ in range(LARGEST_BODY // 65_536 + 10):
+        for _ in range(MAX_BODY_BYTES // 65_536 + 10):
             yield b" " * 65_536
 
     with api.http(headers={"Content-Type": "application/json"}) as client:
@@ -202,7 +202,7 @@ def test_a_key_is_asked_for_and_never_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"), [(("--host", "0.0.0.0"), "PANDORA_API_KEY is not set"), (("--port", "{taken}"), "expected an address")]
+    ("options", "told"), [(("--host", "0.0.0.0"), "PANDORA_API_KEY is not set"), (("--port", "{taken}"), "expected a free address")]
 )
 def test_an_address_that_can_not_serve_is_said_at_once(api: Api, tmp_path: Path, options: tuple[str, str], told: str) -> None:
     code, _, said = pandora(tmp_path / "store", "api", options[0], options[1].format(taken=api.port))

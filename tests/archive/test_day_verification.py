@@ -153,12 +153,12 @@ def test_a_turn_whose_rows_a_crash_kept_back_gets_its_lineage(live):
     said = rig.app.turn_index.said(key.user)[key.number]
     archived(rig.app, after=LATER)
     index = rig.app.lineage.index
-    told = index.of(key.user, [str(key)])
+    told = index.rows_of(key.user, [str(key)])
     rig.app.turn_index.put([row.model_copy(update={"messages": said})])
     index.put([], owners=[str(key)])
     _, rows = archived(rig.app, after=LATER)
     assert [(r.key, r.outcome) for r in rows] == [(key, ArchiveOutcome.FINISHED)]
-    assert index.of(key.user, [str(key)]) == told and any("/cold/" in edge.parent for edge in told)
+    assert index.rows_of(key.user, [str(key)]) == told and any("/cold/" in edge.parent for edge in told)
 
 
 def test_large_turns_go_to_the_disk_in_smaller_batches(live, monkeypatch):
@@ -219,7 +219,7 @@ def test_a_section_in_another_place_is_no_section(live):
     """Both texts have their hashes; the place says something else."""
     rig, _, key = live
     lineage = rig.app.lineage
-    edge = next(e for e in lineage.index.of(key.user, [str(key)]) if e.relation is Relation.SECTION and e.parent.endswith("#2"))
+    edge = next(e for e in lineage.index.rows_of(key.user, [str(key)]) if e.relation is Relation.SECTION and e.parent.endswith("#2"))
     start, end = edge.span
     (link,) = check_links([edge], lineage.texts())
     assert not link.fault

@@ -49,7 +49,7 @@ def its_copy(archived_store, tmp_path):
 
 def rows(rig, *keys):
     index = rig.app.lineage.index
-    return [edge for key in keys for edge in index.of(key.user, [str(key)])]
+    return [edge for key in keys for edge in index.rows_of(key.user, [str(key)])]
 
 
 def faults(rig, document=None):
@@ -60,9 +60,9 @@ def faults(rig, document=None):
 def same_as_rebuilt(rig):
     """Whether the rows that were written one after the other are those that the manifests give."""
     index = rig.app.lineage.index
-    before = [edge for user, owner in index.owners() for edge in index.of(user, [owner])]
+    before = [edge for user, owner in index.owners() for edge in index.rows_of(user, [owner])]
     rig.app.lineage.rebuild(report=pytest.fail)
-    return before == [edge for user, owner in index.owners() for edge in index.of(user, [owner])]
+    return before == [edge for user, owner in index.owners() for edge in index.rows_of(user, [owner])]
 
 
 def test_a_turn_says_what_it_was_made_from(told):
@@ -278,7 +278,7 @@ def test_nobodys_id_leads_to_another_persons_text(rig):
     assert "anna-secret" in page and "ben-secret" not in page and "ben:" not in page
     with pytest.raises(ValueError, match="expected one of anna"):
         LineageEdge.model_validate({**rows(rig, keys["anna"])[0].model_dump(), "parent": f"{keys['ben']}/context.md"})
-    assert {e.user_id for e in rows(rig, later)} == {"anna"} and not rig.app.lineage.index.of("ben", [str(later)])
+    assert {e.user_id for e in rows(rig, later)} == {"anna"} and not rig.app.lineage.index.rows_of("ben", [str(later)])
     assert faults(rig) == []
 
 
@@ -324,8 +324,8 @@ def test_an_index_that_can_not_be_written_undoes_no_turn(rig, capsys):
     assert archived(rig.app, after=LATER)[0].counts == {"archived": 2}
     assert capsys.readouterr().err.count("their lineage does not tell of them") == 1
     said = []
-    assert rig.app.lineage.made_again(report=said.append) and "damaged or not an index" in said[0] and ".damaged-1" in said[1]
-    assert faults(rig) == [] and not rig.app.lineage.made_again(report=pytest.fail)
+    assert rig.app.lineage.ensure_index(report=said.append) and "damaged or not an index" in said[0] and ".damaged-1" in said[1]
+    assert faults(rig) == [] and not rig.app.lineage.ensure_index(report=pytest.fail)
     index.file.path.unlink()
-    assert rig.app.lineage.made_again(report=said.append) and rig.app.indexes.verify() == ()
+    assert rig.app.lineage.ensure_index(report=said.append) and rig.app.verify_index() == ()
     assert isinstance(index, DuckLineageIndex)

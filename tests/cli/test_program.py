@@ -1,6 +1,7 @@
 """The program as a whole: exit codes, streams, and what start-up costs. Real processes."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,17 +9,18 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
-from pandora_dagster.cli.program import command_line
+from pandora_dagster.cli.program import PANELS, command_line
 from tests.cli.conftest import REPOSITORY, Pandora
 
 
-def commands(group: typer.core.TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+def commands(group: typer.core.TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, typer.core.TyperCommand]]:
     for name, command in group.commands.items():
         if isinstance(command, typer.core.TyperGroup):
             yield from commands(command, (*path, name))
         else:
-            yield " ".join((*path, name)), command.help or ""
+            yield " ".join((*path, name)), command
 
 
 ROOT = typer.main.get_command(command_line)
@@ -40,8 +42,16 @@ READING = (
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_shows_an_example(name: str) -> None:
-    """The help of each command carries an example that begins with the command itself."""
-    assert f"Example: pandora {name}" in COMMANDS[name]
+    """The help of each command ends with an example that begins with the command itself; its first sentence fits one line."""
+    command = COMMANDS[name]
+    assert f"Example: pandora {name}" in (command.epilog or "") and "Example" not in (command.help or "")
+    assert not command.get_short_help_str(61).endswith("...")
+
+
+def test_every_command_has_a_panel() -> None:
+    """`pandora --help` lists each command once, with the heading of its panel."""
+    listed = re.findall(r"^  ([a-z]+)  ", CliRunner().invoke(command_line, ["--help"]).stdout, re.MULTILINE)
+    assert sorted(listed) == sorted(ROOT.commands) and len(PANELS) == 6
 
 
 @pytest.mark.parametrize("name", READING)
@@ -62,7 +72,7 @@ def test_start_up_imports_nothing_heavy() -> None:
         "print(sorted({'dagster', 'openai', 'duckdb', 'pydantic', 'tiktoken'} & set(sys.modules)), file=sys.stderr)"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert (result.stderr.strip(), "Commands:" in result.stdout) == ("[]", True)
+    assert (result.stderr.strip(), "Ask commands:" in result.stdout) == ("[]", True)
 
 
 def test_the_version_is_the_packages(pandora: Pandora) -> None:

@@ -36,7 +36,7 @@ def add_research(context: typer.Context, file: RecordFile, user: User = "", as_j
       claims         [{"claim": "LOQ 15 @ $697", "source": "bestbuy.com", "confidence": 0.9}]
       webpage_cache  visit ids, such as ["visit_abc123"]
 
-    docs/sources.md has a complete sample.
+    docs/guides/add-sources.md has a complete sample.
 
     Example: pandora research add laptops.json --user example
     """
@@ -106,7 +106,7 @@ def add_visit(context: typer.Context, file: RecordFile, user: User = "", as_json
       extracted_data      an object, such as {"title": "LOQ 15", "price": "$697.00"}
       extraction_quality  0 to 1
 
-    docs/sources.md has a complete sample.
+    docs/guides/add-sources.md has a complete sample.
 
     Example: pandora visit add loq15.json --user example
     """

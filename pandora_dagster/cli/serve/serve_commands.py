@@ -32,8 +32,8 @@ def serve(
 ) -> None:
     """Start and supervise model servers until Ctrl-C.
 
-    It starts the servers of the runtime file that have a launch block (docs/serving.md); cold servers start with the first call. If the
-    servers do not fit the memory of the GPUs, nothing starts, and the exit code is 2.
+    It starts the servers of the runtime file that have a launch block (docs/guides/connect-sglang.md); cold servers start with the first
+    call. If the servers do not fit the memory of the GPUs, nothing starts, and the exit code is 2.
 
     Example: pandora serve --dry-run
     """
@@ -109,7 +109,7 @@ def api(
     """Serve an OpenAI-compatible chat API until Ctrl-C.
 
     POST /v1/chat/completions (complete or streamed), GET /v1/models, GET /health. The headers X-Pandora-Session and X-Pandora-User name
-    session and user (docs/serving.md).
+    session and user (docs/reference/http-api.md).
 
     Example: pandora api --port 8400
     """

@@ -46,8 +46,8 @@ def partitions(root):
         (("--older-than", "a month"), "--older-than a month: expected days"),
         (("--older-than", "99999d"), "--older-than 99999d: expected days"),
         (("--older-than", "3h"), "--older-than 3h: expected days"),
-        (("--date", "2026-02-30"), "--date 2026-02-30: no day: expected one such as 2026-01-04"),
-        (("--date", "2999-01-01"), "--date 2999-01-01: a day to come"),
+        (("--date", "2026-02-30"), "--date 2026-02-30: not a day: expected one such as 2026-01-04"),
+        (("--date", "2999-01-01"), "--date 2999-01-01: in the future"),
     ],
 )
 def test_what_can_not_be_meant_is_one_sentence(run, arguments, says):

@@ -32,4 +32,4 @@ def test_bad_lines_are_kept_and_the_others_run(pandora: Pandora, tmp_path: Path)
 def test_a_file_that_is_not_there_is_told(pandora: Pandora) -> None:
     """Exit code 2, and nothing is made."""
     done = pandora("--root", "store", "batch", "none.jsonl")
-    assert done.returncode == 2 and "none.jsonl: not a file; expected queries as JSON lines" in done.stderr
+    assert done.returncode == 2 and "none.jsonl: not a file: expected queries as JSON lines" in done.stderr

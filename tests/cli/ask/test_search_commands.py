@@ -44,12 +44,12 @@ def test_a_budget_without_room_for_the_best_hit_says_so(invoke: Invoke, tmp_path
     """How many tokens it takes: with them it is shown; nothing found is no such case."""
     result = invoke("search", "desk", "-u", "example", "--budget-tokens", "1")
     assert (result.exit_code, result.stdout) == (0, "") and "nothing was found" not in result.stderr
-    least = re.search(r"no room for the best hit: expected at least (\d+)", result.stderr)
+    least = re.search(r"too small for the best hit: expected at least (\d+)", result.stderr)
     assert least and invoke("search", "desk", "-u", "example", "--budget-tokens", least[1]).stdout
-    assert "no room" not in invoke("search", "giraffes", "-u", "example", "--budget-tokens", "1").stderr
+    assert "too small" not in invoke("search", "giraffes", "-u", "example", "--budget-tokens", "1").stderr
     file = tmp_path / "questions.jsonl"
     file.write_text(json.dumps({"user_id": "example", "query": "desk"}))
-    assert f"{file}:1: --budget-tokens 1: no room" in invoke("search", "--jsonl", str(file), "--budget-tokens", "1").stderr
+    assert f"{file}:1: --budget-tokens 1: too small" in invoke("search", "--jsonl", str(file), "--budget-tokens", "1").stderr
 
 
 @pytest.mark.parametrize(

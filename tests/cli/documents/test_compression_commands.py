@@ -278,7 +278,7 @@ def test_broken_json_is_told_with_its_line(text, line, invoke, tmp_path):
     path.write_text(text, encoding="utf-8")
     done = invoke("compress", str(path), "--target-tokens", "90")
     assert done.stdout == text + "\n"
-    assert (f"broken JSON from line {line} on: taken as text" in done.stderr) == (line is not None) == ("broken" in done.stderr)
+    assert (f"broken JSON from line {line} on: read as text" in done.stderr) == (line is not None) == ("broken" in done.stderr)
 
 
 @pytest.mark.parametrize(("data", "message"), [(b"\xff\xfe\x00a", "binary"), (b"caf\xe9", "byte 3 is not UTF-8")])

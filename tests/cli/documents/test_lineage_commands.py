@@ -42,7 +42,7 @@ def test_a_tree_a_page_and_a_proof(run, tmp_path):
     page = tmp_path / "page.html"
     assert run("lineage", "2", "--html", str(page)).exit_code == 0 and page.read_text().startswith("<!DOCTYPE html>")
     proved = run("lineage", "--verify")
-    assert proved.exit_code == 0 and "links proved" in proved.stdout and run("index", "verify").exit_code == 0
+    assert proved.exit_code == 0 and "links verified" in proved.stdout and run("index", "verify").exit_code == 0
     path = run.root / "users" / "example" / "turns" / "turn_000002" / "context.md"
     path.write_text(path.read_text().replace("Nordhus", "Northus"))
     for arguments in (("--verify",), ("2", "--verify")):

@@ -22,7 +22,7 @@ def invoke(tmp_path, monkeypatch):
 
 def test_consent_is_off_until_it_is_given(invoke, tmp_path):
     """Looking writes nothing; on, show and off tell how it stands."""
-    assert "off: no profile is kept" in invoke("consent", "--user", "anna").stdout and not list((tmp_path / "store/users").iterdir())
+    assert "off: no profile is stored" in invoke("consent", "--user", "anna").stdout and not list((tmp_path / "store/users").iterdir())
     assert "anna: on since" in invoke("consent", "on", "--user", "anna").stdout
     shown = json.loads(invoke("consent", "show", "--user", "anna", "--json").stdout)
     assert shown["consent"] is True and shown["facts"] == 0 and shown["since"]
@@ -57,7 +57,7 @@ def test_the_profile_and_what_is_kept_under_keys_are_told_apart(invoke):
     shown = invoke("list", "--user", "anna")
     assert "$900" in shown.stdout and "profile of anna: off" in shown.stderr
     invoke("consent", "on", "--user", "anna")
-    assert "0 facts more: pandora memory facts" in invoke("list", "--user", "anna").stderr
+    assert "0 more facts: pandora memory facts" in invoke("list", "--user", "anna").stderr
     assert "nothing was stated since" in invoke("facts", "--user", "anna").stderr
     assert "pandora memory list" in invoke("erase", "--user", "anna").stderr
     assert "$900" in invoke("list", "--user", "anna").stdout
@@ -72,5 +72,5 @@ def test_a_key_that_holds_both_kinds_says_what_is_forgotten(invoke):
         ("preference", "$900", ["$500"]),
         ("fact", "12 months", []),
     ]
-    assert invoke("forget", "budget", "--user", "anna").stdout == "preference and fact budget forgotten for anna\n"
+    assert invoke("forget", "budget", "--user", "anna").stdout == "preference and fact budget deleted for anna\n"
     assert json.loads(invoke("list", "--user", "anna", "--json").stdout) == []

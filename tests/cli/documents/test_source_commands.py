@@ -130,7 +130,7 @@ def test_one_person_s_sources_are_not_another_s(invoke, given) -> None:
 def test_memory_is_set_contradicted_listed_and_forgotten(invoke) -> None:
     """The newer value is current, the older one stands beside it; forgetting takes both."""
     invoke("memory", "set", "budget", "$500-800")
-    assert invoke("memory", "set", "budget", "$900").stdout.strip() == "preference budget remembered for me"
+    assert invoke("memory", "set", "budget", "$900").stdout.strip() == "preference budget stored for me"
     (entry,) = json.loads(invoke("memory", "list", "--json").stdout)
     assert (entry["value"], [e["value"] for e in entry["earlier"]], entry["confidence"]) == ("$900", ["$500-800"], 1.0)
     assert "$500-800" in invoke("memory", "list").stdout

@@ -46,7 +46,7 @@ def test_a_value_of_several_lines_is_told_from_one_line(invoke):  # noqa: F811
     invoke("memory", "set", "town", "12 Oak Lane Bonn", "--user", "anna")
     shown = invoke("memory", "list", "--user", "anna").stdout
     assert "12 Oak Lane ⏎ Bonn" in shown and "12 Oak Lane Bonn" in shown
-    assert "Turns keep what was said" in invoke("memory", "forget", "--help").stdout
+    assert "Turns are not changed" in invoke("memory", "forget", "--help").stdout
 
 
 def test_ask_says_how_a_broken_memory_page_is_mended(invoke, tmp_path):  # noqa: F811

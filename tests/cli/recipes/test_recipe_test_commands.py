@@ -43,7 +43,7 @@ def test_a_replay_shows_both_sides(shell: Shell) -> None:
     assert "1 of 1 answers are the same" in table and "tokens a call" in table
     assert shell.recipes("replay", "retrieval", "--layer", "LARGE").exit_code == 2
     none = shell.recipes("replay", "profile")
-    assert none.exit_code == 2 and "no logged call could be made again" in none.stderr
+    assert none.exit_code == 2 and "no logged call could be repeated" in none.stderr
 
 
 def test_scores_stand_beside_the_version_before(shell: Shell) -> None:

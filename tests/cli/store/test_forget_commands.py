@@ -59,7 +59,7 @@ def test_yes_erases_and_tells_the_proof(run):
     assert "B-55120" in run("search", "locker", "--user", "exam").stdout
     assert run("index", "verify").exit_code == 0
     again = run("forget", "example", "--yes")
-    assert again.exit_code == 2 and "nothing of theirs is in this store" in again.stderr
+    assert again.exit_code == 2 and "the store has nothing of this user" in again.stderr
 
 
 def test_a_hit_is_exit_code_1_and_a_second_run_goes_on(run, monkeypatch):
@@ -95,5 +95,5 @@ def test_an_id_that_is_a_path_is_refused(run, user):
 
 def test_an_id_that_never_was(run):
     done = run("forget", "nobody", "--yes")
-    assert done.exit_code == 2 and "user nobody: nothing of theirs is in this store" in done.stderr
+    assert done.exit_code == 2 and "user nobody: the store has nothing of this user" in done.stderr
     assert not (run.root / "users" / "nobody").exists() and not ErasureIntents(run.root).has_intent("nobody")

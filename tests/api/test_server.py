@@ -92,7 +92,7 @@ def test_a_wrong_request_is_told_in_the_clients_own_terms(api: Api) -> None:
     client = api.client(user="dan")
     with pytest.raises(openai.NotFoundError, match="expected one of pandora"):
         client.chat.completions.create(model="gpt-9", messages=[QUESTION])
-    with pytest.raises(openai.BadRequestError, match="the last one is by 'assistant'"):
+    with pytest.raises(openai.BadRequestError, match="the last one has role 'assistant'"):
         client.chat.completions.create(model="pandora", messages=EARLIER)
     with pytest.raises(openai.BadRequestError, match="role"):
         client.chat.completions.create(model="pandora", messages=[{"role": "wizard", "content": "x"}, QUESTION])  # type: ignore[list-item]

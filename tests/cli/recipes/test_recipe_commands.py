@@ -78,7 +78,7 @@ def test_nothing_to_compare(shell: Shell) -> None:
 def test_a_layer_is_assigned_and_taken_back(shell: Shell) -> None:
     """The text stays."""
     assert "MIND answers from now on" in shell.said("assign", "reflection", "MIND", "--by", "ann")
-    assert "MIND answers, assigned" in shell.recipes("show", "reflection").stderr
+    assert "MIND answers: assigned" in shell.recipes("show", "reflection").stderr
     assert shell.said("history", "reflection").count("MIND") == 1
     assert "its own layer answers" in shell.said("assign", "reflection", "own")
     assert shell.recipes("assign", "reflection", "LARGE").exit_code == 2

@@ -169,7 +169,7 @@ class TurnWorker:
             "created_at": record.created_at if record else format_timestamp(app.dependencies.clock()),
             "messages": chat.earlier,
         }
-        report = app.import_conversations([json.dumps(conversation).encode()], where="messages")
+        report = app.transfer.import_conversations([json.dumps(conversation).encode()], where="messages")
         if report.faults:
             raise InputError(report.faults[0])
         self._report_to_dagster(add_partitions, app, report.keys)

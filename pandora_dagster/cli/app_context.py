@@ -29,8 +29,8 @@ def settings_of(context: typer.Context, *, embedded: bool = False, runtime: str 
     from pandora_dagster.settings import load_settings, process_environment
 
     options: StoreOptions = context.obj or StoreOptions()
-    over = {"PANDORA_ROOT": options.root, "PANDORA_RUNTIME": runtime or options.runtime or ("extractive" if embedded else "")}
-    return load_settings({**os.environ, **{name: value for name, value in over.items() if value}})
+    chosen = runtime or options.runtime or ("extractive" if embedded else "")
+    return load_settings(process_environment(PANDORA_ROOT=options.root, PANDORA_RUNTIME=chosen))
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def show_intervention(context: typer.Context, intervention: InterventionId, as_j
     with app_of_existing_store(context) as app:
         found = app.interventions.show(intervention)
         pack, answer = _vault_text(app, found.pack_ref), _vault_text(app, found.answer_ref)
-        call = call_record_of(found, app.calls.files) if found.call_id else None
+        call = call_record_of(found, app.calls) if found.call_id else None
     record = found.model_dump(mode="json")
     if as_json:
         print_json({**record, "call": call, "pack": pack, "answer": answer})

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pandora_dagster.contracts.interventions import Intervention
     from pandora_dagster.contracts.ports.record_storage import CallTotals
     from pandora_dagster.phases.core.phase_report import PhaseReport
-    from pandora_dagster.stores.calls.call_index import CallTotals
 
 Session = Annotated[str, typer.Option("--session", "-s", help="Session id; default: one session a day.")]
 NoStream = Annotated[bool, typer.Option("--no-stream", help="Print the answer when it is complete, not while it is written.")]

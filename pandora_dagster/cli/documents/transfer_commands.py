@@ -90,4 +90,4 @@ def _import_with_progress(file: Path, app: "App") -> "ImportReport":
     with file.open("rb") as lines:
         total = sum(1 for _ in lines)
     with file.open("rb") as lines, progress_bar(f"import {file.name}", "lines") as advance:
-        return app.import_conversations(lines, where=str(file), progress=lambda report: advance(report.lines, total))
+        return app.transfer.import_conversations(lines, where=str(file), progress=lambda report: advance(report.lines, total))

@@ -86,7 +86,7 @@ def history(context: typer.Context, name: RecipeName, as_json: AsJson = False) -
     from pandora_dagster.app.recipe_admin import open_recipe_admin
 
     admin = open_recipe_admin(settings_of(context))
-    recipe = admin.shelf.path_of(name)
+    recipe = admin.recipes.path_of(name)
     record = admin.versions.production(recipe)
     if as_json:
         print_json({**record.model_dump(mode="json"), "kept": list(admin.versions.versions(recipe))})
@@ -140,7 +140,7 @@ def rollback(
     from pandora_dagster.governance.promotion import ChangeAttribution, roll_back
 
     admin = open_recipe_admin(settings_of(context))
-    recipe = admin.shelf.path_of(name)
+    recipe = admin.recipes.path_of(name)
     made = roll_back(admin.ctx, recipe, ChangeAttribution(by or _login_name(), why), to=to)
     source = "in place of the recipe's file" if made.pinned else "from the recipe's file"
     print_line(f"{recipe}: version {made.version} is in production {source} (before: {made.history[-1].before or 'none'})")
@@ -167,7 +167,7 @@ def assign(
     if layer != "own" and layer not in tuple(ModelLayer):
         exit_with(EXIT_WRONG, f"{layer}: not a layer: expected {', '.join(ModelLayer)} or own")
     admin = open_recipe_admin(settings_of(context))
-    recipe = admin.shelf.path_of(name)
+    recipe = admin.recipes.path_of(name)
     made = assign_layer(admin.ctx, recipe, None if layer == "own" else ModelLayer(layer), ChangeAttribution(by or _login_name(), why))
     print_line(f"{recipe}: {made.layer or 'its own layer'} answers from now on; the version is still {made.version}")
 

@@ -34,7 +34,7 @@ def scores(
 
     with app_of_existing_store(context) as app:
         evaluation = open_evaluation(app)
-        found = (evaluation.comparison(open_recipe_admin(app.settings).shelf.path_of(name)),) if name else evaluation.comparisons()
+        found = (evaluation.comparison(open_recipe_admin(app.settings).recipes.path_of(name)),) if name else evaluation.comparisons()
         figures = {one.recipe: evaluation.production_figures(one.recipe) for one in found}
     if as_json:
         print_json(

@@ -84,16 +84,16 @@ def replay(
         exit_with(EXIT_WRONG, f"--layer {layer}: expected one of {', '.join(ModelLayer)}")
     settings = settings_of(context, runtime=runtime)
     admin = open_recipe_admin(settings)
-    recipe = admin.shelf.path_of(name)
+    recipe = admin.recipes.path_of(name)
     version = resolve_version(admin.ctx, recipe, to)
     logged = resolve_version(admin.ctx, recipe, before).version if before else ""
     with app_of(context) as app:
         records = app.calls.newest(version.name, version=logged, limit=last)
         dry_run = open_dry_run(settings, admin.cookbook, admin.counter)
         try:
-            dry_run.bench.select_version(version)
+            dry_run.executor.select_version(version)
             chosen = ModelLayer(layer) if layer else None
-            result = dry_run.run(replay_calls(records, dry_run.bench, app.vault.read, layer=chosen, at_once=dry_run.at_once))
+            result = dry_run.run(replay_calls(records, dry_run.executor, app.vault.read, layer=chosen, at_once=dry_run.at_once))
         finally:
             dry_run.close()
     if as_json:

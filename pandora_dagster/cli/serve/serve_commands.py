@@ -1,6 +1,5 @@
 """Commands that run servers: the model servers, the chat API, Dagster, the archive pages."""
 
-import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -139,6 +138,7 @@ def ui(
     """
     from pandora_dagster.cli.serve.process_group import run_process_group
     from pandora_dagster.defs.turn.turn_run import ui_commands
+    from pandora_dagster.settings import process_environment
 
     settings = settings_of(context)
     _require_free_port(host, port, "--port")
@@ -149,7 +149,7 @@ def ui(
     print_note(
         f"Dagster on http://{host}:{port}, store {settings.root}; the graph: http://{host}:{port}/locations/pandora_dagster/asset-groups/turn"
     )
-    if code := run_process_group(commands, {**os.environ, **environment}):
+    if code := run_process_group(commands, process_environment(**environment)):
         exit_with(EXIT_WRONG, f"a process of Dagster ended with exit code {code}: expected it to run: see its messages above")
 
 

@@ -128,7 +128,7 @@ def calls(
     from datetime import date
 
     from pandora_dagster.contracts.ids import user_id
-    from pandora_dagster.stores.calls.call_index import SumBy
+    from pandora_dagster.contracts.ports.record_storage import SumBy
 
     known = {name: name for name in get_args(SumBy)}
     if by not in known:
@@ -171,7 +171,7 @@ def rebuild(context: typer.Context) -> None:
     from pandora_dagster.defs.turn.turn_run import add_partitions
 
     with app_of_existing_store(context) as app:
-        report = app.rebuild_index(progress=lambda done: print_note(f"{done} turns") if done % 1000 == 0 else None)
+        report = app.indexes.rebuild(progress=lambda done: print_note(f"{done} turns") if done % 1000 == 0 else None)
         add_partitions(app, app.turns.keys())
     print_line(f"{report.turns} turns, {report.calls} calls and {report.sources} sources indexed; {report.links} links of lineage")
     if report.vectors:
@@ -192,7 +192,7 @@ def verify(context: typer.Context, as_json: AsJson = False) -> None:
     Example: pandora index verify
     """
     with app_of_existing_store(context) as app:
-        differences = app.verify_index()
+        differences = app.indexes.verify()
     if as_json:
         print_json({"differences": list(differences)})
     else:

@@ -18,6 +18,7 @@ from compression_tasks import domains, locomo, qmsum, speed, tau_bench  # noqa: 
 from compression_tasks.literal import Tokens  # noqa: E402
 
 from pandora_dagster.compression import Outcome, build_ledger, check_summary, compress, verify  # noqa: E402
+from pandora_dagster.contracts.compression_results import CompressionRequest  # noqa: E402
 
 PARTS = ("tau_bench", "domains", "locomo", "qmsum", "again", "speed")
 
@@ -34,7 +35,7 @@ class Run:
     invented: int = 0
 
     def compress(self, text: str, target: int, query: str | None = None) -> str:
-        result = compress(text, target_tokens=target, query=query, counter=self.tokens)
+        result = compress(CompressionRequest(text, query=query or "", target=target), self.tokens)
         if result.text is None:
             self.halts.append(result.halted or "")
             return ""
@@ -118,12 +119,12 @@ def again_figures(data: Path, run: Run) -> Iterator[Figure]:
 
 
 def _lost(text: str, target: int, passes: int, run: Run) -> int:
-    first = compress(text, target_tokens=target, counter=run.tokens)
+    first = compress(CompressionRequest(text, target=target), run.tokens)
     latest = first
     for _ in range(passes - 1):
         if latest.text is None:
             return 0
-        latest = compress(latest.text, target_tokens=target, counter=run.tokens, ledger=first.ledger)
+        latest = compress(CompressionRequest(latest.text, target=target), run.tokens, ledger=first.ledger)
     return len(set(latest.missing) - set(first.missing))
 
 
@@ -131,7 +132,7 @@ def _fallen(text: str, target: int, run: Run) -> tuple[int, bool]:
     """Critical facts of the first text that two more generations lost, and whether one of the three halted."""
     latest = text
     for share in (1.0, 0.8, 0.64):
-        made = compress(latest, target_tokens=int(share * target), original=text, counter=run.tokens)
+        made = compress(CompressionRequest(latest, original=text, target=int(share * target)), run.tokens)
         if made.text is None:
             return 0, True
         latest = made.text
@@ -141,7 +142,7 @@ def _fallen(text: str, target: int, run: Run) -> tuple[int, bool]:
 def speed_figures(data: Path, run: Run) -> Iterator[Figure]:
     talk = "\n".join(locomo.as_text(s) for group in locomo.sessions(data).values() for s in group)
     text = speed.of_length(talk, 12_000, run.tokens)
-    own = speed.seconds(lambda: compress(text, target_tokens=2_000, counter=run.tokens))
+    own = speed.seconds(lambda: compress(CompressionRequest(text, target=2_000), run.tokens))
     rank = speed.lexrank(text)
     times = speed.seconds(rank, times=1) / own if rank else float("nan")
     yield Figure(
@@ -151,7 +152,7 @@ def speed_figures(data: Path, run: Run) -> Iterator[Figure]:
     for tokens in (10_000, 100_000, 1_000_000):
         longer = speed.of_length(talk, tokens, run.tokens)
         per_token.append(
-            1e6 * speed.seconds(lambda t=longer, n=tokens: compress(t, target_tokens=n // 6, counter=run.tokens), times=1) / tokens
+            1e6 * speed.seconds(lambda t=longer, n=tokens: compress(CompressionRequest(t, target=n // 6), run.tokens), times=1) / tokens
         )
     shown = " / ".join(f"{value:.0f}" for value in per_token)
     yield Figure("time per token at 1,000,000 over 10,000 tokens", per_token[-1] / per_token[0], -2.0, f"{shown} us a token", unit="x")
@@ -173,7 +174,7 @@ class _Counting:
 
 
 def _uncached(tokens: Tokens, text: str) -> None:
-    result = compress(text, target_tokens=1_000_000, counter=_Counting(tokens))
+    result = compress(CompressionRequest(text, target=1_000_000), _Counting(tokens))
     if result.text != text:
         raise SystemExit("a text within its budget was changed")
 

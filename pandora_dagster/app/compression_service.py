@@ -14,11 +14,12 @@ from typing import Any, cast
 
 from pandora_dagster.app.composition import open_app, open_counter
 from pandora_dagster.compression.compressor import compress
-from pandora_dagster.compression.content_detection import detect_content_type
+from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.facts.fact_types import Outcome, Verdict
 from pandora_dagster.compression.judge.ledger import build_ledger
 from pandora_dagster.compression.judge.verification import verify
 from pandora_dagster.compression.read.json_parts import broken_json_line
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -27,7 +28,7 @@ from pandora_dagster.execution.call_faults import CallFaultError
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.settings import Settings, load_settings, process_environment
 
-__all__ = ["CompressionRequest", "answer_lines", "broken_json_line", "compress_text", "content_type_of", "count_tokens", "open_compressor"]
+__all__ = ["CompressionTask", "answer_lines", "broken_json_line", "compress_text", "content_type_named", "count_tokens", "open_compressor"]
 
 _ORDER = (
     Outcome.KEPT,
@@ -46,7 +47,7 @@ _LONGEST_LINE = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class CompressionRequest:
+class CompressionTask:
     """One text to compress."""
 
     id: str | int
@@ -59,8 +60,13 @@ class CompressionRequest:
     name: str = ""
     """The document's name: determines its type, and is the target of references to the whole text."""
 
+    def request(self) -> CompressionRequest:
+        """The compression; raises InputError for an unknown type."""
+        kind = content_type_named(self.type)
+        return CompressionRequest(self.text, self.name, kind, self.original, self.query, target=self.target_tokens)
 
-Compressor = Callable[[CompressionRequest], dict[str, Any]]
+
+Compressor = Callable[[CompressionTask], dict[str, Any]]
 """A request -> its answer; raises InputError or HaltError."""
 
 
@@ -84,7 +90,7 @@ def compress_text(
     Raises InputError for a target under 1 or an unknown type, HaltError where a configured model cannot be reached.
     """
     with open_compressor(settings or load_settings(process_environment())) as compressed:
-        return compressed(CompressionRequest(id, text, target_tokens, type, query, original))
+        return compressed(CompressionTask(id, text, target_tokens, type, query, original))
 
 
 @contextmanager
@@ -141,7 +147,7 @@ def _parse_object(line: bytes, where: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value)
 
 
-def _parse_request(given: Mapping[str, Any], where: str) -> CompressionRequest:
+def _parse_request(given: Mapping[str, Any], where: str) -> CompressionTask:
     """`{"id", "text", "target_tokens", "type"?, "query"?, "original"?}` as a request; raises InputError that names the fault."""
     if unknown := [name for name in given if name not in _FIELDS]:
         raise InputError(f"{where}: {', '.join(map(repr, unknown[:5]))}: unknown: expected {', '.join(_FIELDS)}")
@@ -152,7 +158,7 @@ def _parse_request(given: Mapping[str, Any], where: str) -> CompressionRequest:
         if not isinstance(fields.get(name), kind) or isinstance(fields.get(name), bool):
             raise InputError(f"{where}: {name}: missing or of the wrong kind: expected {_label(kind)}")
     _check_text("".join(str(fields.get(name, "")) for name in _FIELDS), where)
-    return CompressionRequest(**{name: fields[name] for name in _FIELDS if name in fields})
+    return CompressionTask(**{name: fields[name] for name in _FIELDS if name in fields})
 
 
 def _id(given: Mapping[str, Any]) -> str | int | None:
@@ -180,7 +186,7 @@ def count_tokens(text: str, settings: Settings) -> int:
     return open_counter(settings).count(text)
 
 
-def content_type_of(name: str) -> ContentType | None:
+def content_type_named(name: str) -> ContentType | None:
     """The content type called `name`, None for ""; raises InputError."""
     if not name:
         return None
@@ -190,31 +196,21 @@ def content_type_of(name: str) -> ContentType | None:
         raise InputError(f"type {name!r}: expected one of {', '.join(ContentType)}") from None
 
 
-def _by_structure(one: CompressionRequest, counter: TokenMeasure) -> dict[str, Any]:
-    kind = content_type_of(one.type)
-    made = compress(
-        one.text,
-        target_tokens=one.target_tokens,
-        content_type=kind,
-        query=one.query or None,
-        counter=counter,
-        original=one.original,
-        name=one.name,
-    )
+def _by_structure(one: CompressionTask, counter: TokenMeasure) -> dict[str, Any]:
+    made = compress(one.request(), counter)
     return _line(one.id, made.text, made.tokens, made.counts, made.missing, made.verdicts if made.text is not None else (), made.advice)
 
 
-async def _by_engine(one: CompressionRequest, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
+async def _by_engine(one: CompressionTask, engine: SummarizationEngine, settings: Settings) -> dict[str, Any]:
     if one.target_tokens < 1:
         raise InputError(f"compress: target_tokens: {one.target_tokens}: expected at least 1 token")
-    kind = content_type_of(one.type) or detect_content_type(one.name, one.original or one.text)
+    request = one.request()
     site = CallSite("compress", settings.user)
     try:
-        made = await engine.compress(one.text, kind, one.target_tokens, site=site, query=one.query, name=one.name, original=one.original)
+        made = await engine.compress(request, site=site)
     except CallFaultError as error:
         raise HaltError(f"compress: {error.fault.message}", intervention_id="", hint=error.fault.hint) from error
-    first = one.original or one.text
-    judged = made.verification or verify(build_ledger(first, kind), first, made.text or "")
+    judged = made.verification or verify(build_ledger(request.source, content_type_of(request)), request.source, made.text or "")
     return _line(
         one.id,
         made.text,

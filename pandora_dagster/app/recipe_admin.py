@@ -30,6 +30,7 @@ from pandora_dagster.governance.recipe_test_run import RecipeTestOutcome, run_re
 from pandora_dagster.phases.flow.answer_models import answer_model
 from pandora_dagster.recipes import RecipeLoader, check_all, check_file, write_registry, write_schema_file
 from pandora_dagster.settings import Settings
+from pandora_dagster.stores.calls.vault_files import VaultFiles
 from pandora_dagster.stores.records.recipe_version_files import RecipeTestFiles, RecipeVersionFiles
 from pandora_dagster.tools.tool_registry import TOOL_NAMES
 
@@ -109,7 +110,7 @@ def open_dry_run(settings: Settings, recipes: RecipeLoader, counter: TokenMeasur
     version calls in turn. Raises ConfigurationError."""
     runtime = runtime or open_runtime(settings, counter)
     served = served_endpoints(runtime)
-    capture, pinned = CallCapture(), PinnedRecipeLoader(recipes)
+    capture, pinned = CallCapture(read_image=VaultFiles(settings.root).read_image), PinnedRecipeLoader(recipes)
     execution = Executor(
         cookbook=pinned,
         runtime=runtime,

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 
 from pandora_dagster.compression.condense.fact_restoration import restore_facts
 from pandora_dagster.compression.condense.methods import Method, has_sections, is_tool_shaped, method
-from pandora_dagster.compression.content_detection import detect_content_type
+from pandora_dagster.compression.content_detection import content_type_of, detect_content_type
 from pandora_dagster.compression.facts.fact_types import LINES, Fact, FactKind, Ledger, Rank, Verdict
 from pandora_dagster.compression.judge.candidate_trial import Trial
 from pandora_dagster.compression.judge.grounding import REFERENCE, SourceIndex
@@ -22,6 +22,7 @@ from pandora_dagster.compression.read.omission_rules import Rules
 from pandora_dagster.compression.read.text_blocks import is_code
 from pandora_dagster.compression.words.long_words import without_long_words
 from pandora_dagster.compression.words.normalization import standing_in
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.documents.redaction.credentials import redact
@@ -125,68 +126,73 @@ def reference_line(name: str, content_type: ContentType) -> str:
     return f"{REFERENCE}{name}" if content_type in _STORED and is_path else ""
 
 
-def compress(
-    text: str,
-    *,
-    target_tokens: int,
-    content_type: ContentType | None = None,
-    query: str | None = None,
-    counter: TokenMeasure,
-    ledger: Ledger | None = None,
-    original: str = "",
-    name: str = "",
-) -> CompressedText:
-    """`text` in at most `target_tokens` tokens, each fact judged (000 section 24, 001 whole).
+def compress(request: CompressionRequest, counter: TokenMeasure, *, ledger: Ledger | None = None) -> CompressedText:
+    """The text of `request` in at most `request.target` tokens, each fact judged (000 section 24, 001 whole).
 
-    Nothing that bears on `query` in it: then all counts. Credentials are left out of what is condensed. Where `text` is a compression
-    already, `original` is the first original: its facts are judged, and a critical one that `text` has lost is put back, and a sentence
-    that contradicts it is left out; `ledger` is that original's, where it has been taken. `name` is the document's name, and where it
-    is a path, details of a tool result may rest on a reference to it. Raises InputError for a target under 1.
+    Nothing that bears on `request.query` in it: then all counts. Credentials are left out of what is condensed. Where the text is a
+    compression already, the facts of `request.original` are judged: a critical one that the text has lost is put back, and a sentence
+    that contradicts the original is left out. `ledger` is that original's, where it has been taken. Where `request.name` is a path,
+    details of a tool result may rest on a reference to it. Raises InputError for a target under 1.
     """
-    if target_tokens < 1:
-        raise InputError(f"compress: target_tokens: {target_tokens}: expected at least 1 token")
+    text, target = request.text, request.target
+    if target < 1:
+        raise InputError(f"compress: target_tokens: {target}: expected at least 1 token")
     tokens = counter.count(text)
-    is_again = original not in ("", text)
-    if tokens <= target_tokens and not is_again:
-        return CompressedText(text, tokens, tokens, None, text, content_type, name, ledger)
-    kind = content_type or detect_content_type(name, original or text)
+    if tokens <= target and not request.is_repeated:
+        return CompressedText(text, tokens, tokens, None, text, request.content_type, request.name, ledger)
+    kind = content_type_of(request)
     clean = redact(text)
-    source = SourceIndex(redact(original) if is_again else clean, is_redacted=True)
+    source = SourceIndex(redact(request.original) if request.is_repeated else clean, is_redacted=True)
     facts = ledger or build_ledger(source, kind)
-    if is_again:
+    if request.is_repeated:
         true = borne_out(clean, facts, source)
-        if tokens <= target_tokens and true == clean:
-            unchanged = CompressedText(text, tokens, tokens, None, original, kind, name, facts)
+        if tokens <= target and true == clean:
+            unchanged = CompressedText(text, tokens, tokens, None, request.original, kind, request.name, facts)
             if not unchanged.verification.lost_critical:
                 return unchanged
         clean = true
-    made = _Job(clean, source, target_tokens, kind, asked := (query or "").strip(), counter, facts, name).run(tokens)
-    if made.text is None and asked:
-        again = _Job(clean, source, target_tokens, kind, "", counter, facts, name).run(tokens)
+    job = _Job(replace(request, text=clean, content_type=kind, query=request.query.strip()), source, counter, facts)
+    made = job.run(tokens)
+    if made.text is None and job.query:
+        again = replace(job, request=replace(job.request, query="")).run(tokens)
         made = made if again.text is None else again
     if made.text is None:
-        return replace(made, _fits=partial(_fits, text, kind, query, counter, facts, original, name))
+        return replace(made, _fits=partial(_fits, replace(request, content_type=kind), counter, facts))
     return made
 
 
-def _fits(
-    text: str, kind: ContentType, query: str | None, counter: TokenMeasure, facts: Ledger, original: str, name: str, target: int
-) -> bool:
-    made = compress(text, target_tokens=target, content_type=kind, query=query, counter=counter, ledger=facts, original=original, name=name)
-    return made.text is not None
+def _fits(request: CompressionRequest, counter: TokenMeasure, facts: Ledger, target: int) -> bool:
+    return compress(replace(request, target=target), counter, ledger=facts).text is not None
 
 
 @dataclass(frozen=True)
 class _Job:
-    text: str
+    request: CompressionRequest
+    """With its content type and a text without credentials."""
     source: SourceIndex
-    """What the ledger is of: `text` itself in the first generation."""
-    target: int
-    content_type: ContentType
-    query: str
+    """What the ledger is of: the text itself in the first generation."""
     counter: TokenMeasure
     ledger: Ledger
-    name: str
+
+    @property
+    def text(self) -> str:
+        return self.request.text
+
+    @property
+    def target(self) -> int:
+        return self.request.target
+
+    @property
+    def query(self) -> str:
+        return self.request.query
+
+    @property
+    def name(self) -> str:
+        return self.request.name
+
+    @cached_property
+    def content_type(self) -> ContentType:
+        return content_type_of(self.request)
 
     def run(self, original_tokens: int) -> CompressedText:
         if (needed := self._critical_tokens()) > self.target:

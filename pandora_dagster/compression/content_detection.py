@@ -1,6 +1,12 @@
 """What kind of content a text is: the five rules of 000 section 22, in their order."""
 
+from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import ContentType
+
+
+def content_type_of(content: CompressionInput) -> ContentType:
+    """The stated content type, or the one detected in the original."""
+    return content.content_type or detect_content_type(content.name, content.source)
 
 
 def detect_content_type(name: str, content: str) -> ContentType:

@@ -1,7 +1,7 @@
-"""What a phase reports to be kept within its budget, and what became of it. Shapes only."""
+"""A text that must fit a budget, the request to compress it, and the result. Shapes only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.gates import GateVerdict
@@ -12,7 +12,7 @@ class CompressionInput:
     """A text that may be too large, as its owner reports it (001 section 6)."""
 
     text: str
-    name: str
+    name: str = ""
     """The document's name: its content type is read from it; a path is where a reference to the original leads."""
     content_type: ContentType | None = None
     """None: detected (000 section 22)."""
@@ -21,6 +21,29 @@ class CompressionInput:
     query: str = ""
     """What the text will be read for; "" where it must serve anything."""
     preserve: tuple[str, ...] = ()
+    """What the model must keep, in words."""
+
+    @property
+    def source(self) -> str:
+        """The text whose facts are the contract."""
+        return self.original or self.text
+
+    def within(self, target: int) -> "CompressionRequest":
+        """The request to compress this text to at most `target` tokens."""
+        return CompressionRequest(self.text, self.name, self.content_type, self.original, self.query, self.preserve, target=target)
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionRequest(CompressionInput):
+    """A text and the tokens that it may have."""
+
+    target: int = field(kw_only=True)
+    """At most so many cl100k tokens; under 1 is refused."""
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether `text` is a compression of an earlier original."""
+        return self.original not in ("", self.text)
 
 
 @dataclass(frozen=True, slots=True)

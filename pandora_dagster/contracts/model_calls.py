@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pandora_dagster.contracts.enums import ModelLayer, OutputFormat, Priority
 from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ids import TurnKey
-
-# Who is told an answer while it is written. A port and its shape; knows no terminal and no socket.
+from pandora_dagster.contracts.images import ImagePart
 
 
 class AnswerListener(Protocol):
@@ -111,6 +110,8 @@ class CallRequest:
     """False: a low confidence comes back as a failed gate verdict (reflection asks instead, DECISIONS 13)."""
     by_hand: str = ""
     """The answer as a person gives it in the model's place: judged like any, and recorded as a person's."""
+    images: tuple[ImagePart, ...] = ()
+    """Sent beside the text to a layer whose model reads images; any other layer refuses the call."""
     listener: AnswerListener | None = None
     """Told the answer while it comes, where it is one that is written for people: markdown, text or tagged."""
 
@@ -163,6 +164,8 @@ class PromptPack:
     sources: tuple[Source, ...] = ()
     tools: tuple[str, ...] = ()
     priority: Priority = Priority.INTERACTIVE
+    images: tuple[ImagePart, ...] = ()
+    """Shown to the model after the text of `user`."""
 
     @property
     def system(self) -> str:

@@ -43,8 +43,8 @@ class CaseSource(BaseModel):
     turn_id: str | None = None
 
 
-class CallCase(BaseModel):
-    """The inputs of one call, apart from who made it: enough to make it again on any version of its recipe."""
+class CallInput(BaseModel):
+    """The texts of one call, apart from who made it."""
 
     model_config = _STRICT_TEST
     query: str = ""
@@ -66,6 +66,22 @@ class CallCase(BaseModel):
             return value
         given: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType] - what a file holds
         return {name: {"text": one} if isinstance(one, str) else one for name, one in given.items()}
+
+
+class CaseImage(BaseModel):
+    """An image of a recorded call; its bytes are stored under `reference`."""
+
+    model_config = _STRICT_TEST
+    name: str
+    media_type: str
+    tokens: int
+    reference: str
+
+
+class CallCase(CallInput):
+    """A recorded call: enough to make it again on any version of its recipe."""
+
+    images: tuple[CaseImage, ...] = ()
 
 
 class Expectation(BaseModel):
@@ -114,7 +130,7 @@ class Expectation(BaseModel):
 ASSERTIONS = tuple(name for name in Expectation.model_fields if name != "field")
 
 
-class RecipeTest(CallCase):
+class RecipeTest(CallInput):
     """A call and what its answer must be: it passes its recipe's gates, the expectations hold, the facts are there."""
 
     name: Annotated[str, Field(min_length=1, max_length=120, description="What it shows, in words.")]

@@ -1,4 +1,4 @@
-"""Why an attempt or a whole call failed. Knows what can be retried; writes nothing."""
+"""Why an attempt or a whole call failed, and whether it can be retried."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from pandora_dagster.contracts.enums import InterventionType
 
 @dataclass(frozen=True, slots=True)
 class CallFault:
-    """One failed attempt. `feedback` is what the model is told on the next one, "" where it could not do anything about it."""
+    """One failed attempt. `feedback` is the message to the model on the next attempt, "" where the model is not the cause."""
 
     type: InterventionType
     message: str
@@ -16,18 +16,18 @@ class CallFault:
     wait: bool = False
     """Pause before the next attempt: the endpoint, not the answer, was at fault."""
     wait_s: float = 0.0
-    """How long the server asked to be left alone."""
+    """The pause that the server requested, in seconds."""
     away: bool = False
-    """It was not there at all: waited for beside the recipe's own retries."""
+    """The endpoint was unreachable: retried in addition to the recipe's own retries."""
     hint: str = ""
     wider: bool = False
     """A layer with more room may take the call (DECISIONS 3)."""
     deferred: bool = False
-    """The limits of the session put the call off; it was not made."""
+    """The rate limit of the session deferred the call; it was not made."""
 
 
 class CallFaultError(Exception):
-    """Leaves the steps of a call with the fault that ends it; never leaves the room."""
+    """Ends the steps of a call with its fault; never leaves `execution`."""
 
     def __init__(self, fault: CallFault) -> None:
         super().__init__(fault.message)
@@ -35,5 +35,5 @@ class CallFaultError(Exception):
 
 
 def unrecoverable_fault(type: InterventionType, message: str, *, hint: str = "", wider: bool = False) -> CallFaultError:
-    """The exception for a fault that no further attempt on this layer can help."""
+    """The exception for a fault that no further attempt on this layer can repair."""
     return CallFaultError(CallFault(type, message, hint=hint, wider=wider))

@@ -1,10 +1,10 @@
-"""Step 2 of 000 section 15: the documents, sections and variables of one call. Knows names; counts nothing.
+"""Step 2 of 000 section 15: the documents, sections and variables of one call. Counts nothing.
 
-A document the recipe names and the request does not offer is left out: there is nothing to say (no earlier turns, no tool ran).
-`context.md` is the exception: a recipe that reads sections can not run without it.
+A document the recipe names and the request does not offer is left out: it has no content (no earlier turns, no tool ran).
+`context.md` is the exception: a recipe that reads sections cannot run without it.
 
 The query travels once per call: the pack's query part IS section 0 (000 section 12.2), so `context.md` goes without the copy of it, and so
-does a document that says the query and nothing else (`raw_query`). A small layer's room is for what the person did not say.
+does a document that contains only the query (`raw_query`): it would take a small layer's budget twice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ CONTEXT_DOCUMENT = "context.md"
 
 @dataclass(frozen=True, slots=True)
 class CallInputs:
-    """What goes into the pack of one call, before any budget."""
+    """The inputs of one call, before any budget."""
 
     prompts: tuple[str, ...]
     """Filled prompt texts of the blocks that apply, in order."""
@@ -105,7 +105,7 @@ def _context_document(document: InputDocument | None, recipe: Recipe) -> InputDo
 
 
 def _without_query_copy(document: InputDocument, query: str) -> InputDocument:
-    """The document without its copy of the query; one that says something else stays as it is."""
+    """The document without its copy of the query; any other document unchanged."""
     if document.text.strip() == query.strip():
         return replace(document, text="")
     if document.name != CONTEXT_DOCUMENT:

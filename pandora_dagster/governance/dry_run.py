@@ -1,7 +1,7 @@
 """Calls made beside the house: on a version of one's choice, leaving no record, copy or intervention behind. Knows the executor's ports."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
@@ -14,8 +14,8 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention, ResolutionKind
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallResult, TurnUsage
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
-from pandora_dagster.contracts.recipe_schema import CallCase, LoadedRecipe
-from pandora_dagster.errors import HaltError, InputError
+from pandora_dagster.contracts.recipe_schema import CallCase, CallInput, LoadedRecipe
+from pandora_dagster.errors import DocumentError, HaltError, InputError
 from pandora_dagster.execution.call.attempts import manual_answer
 from pandora_dagster.execution.call.quality_gates import judge_answer
 from pandora_dagster.execution.call.recorded_inputs import replay_request
@@ -57,6 +57,10 @@ class PinnedRecipeLoader:
         return self.others.compressor(content_type)
 
 
+def _no_image(ref: str) -> bytes:
+    raise DocumentError(f"image {ref[:120]}: missing: expected a vault to read it from", missing=True)
+
+
 @dataclass(slots=True)
 class CallCapture:
     """CallLog, Vault and Interventions that keep nothing beyond the call that is under way."""
@@ -65,6 +69,8 @@ class CallCapture:
     """By session, which a bench gives each call of its own, until it is taken; a call's own record comes after those of compressions."""
     answers: dict[str, str] = field(default_factory=dict[str, str])
     """The newest ones, by hash."""
+    read_image: Callable[[str], bytes] = _no_image
+    """Reads the images of recorded calls."""
 
     def append(self, record: CallRecord) -> None:
         self.records[record.session_id] = record
@@ -89,6 +95,9 @@ class CallCapture:
 
     def read(self, ref: str) -> str:
         return self.answers.get(ref, "")
+
+    def keep_image(self, user: str, data: bytes) -> str:
+        return ""
 
     def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
         known = {name: value for name, value in fields.items() if name in Intervention.model_fields}
@@ -131,7 +140,7 @@ class DryRunExecutor:
         self.aside.records.clear()
         self.aside.answers.clear()
 
-    async def run_case(self, case: CallCase, *, user: str = NOBODY, layer: ModelLayer | None = None) -> DryRunResult:
+    async def run_case(self, case: CallInput, *, user: str = NOBODY, layer: ModelLayer | None = None) -> DryRunResult:
         """One call of the chosen version; whatever stops it is told, not raised. `layer`: instead of the version's."""
         if self.cookbook.chosen is None:
             raise ValueError("no version is chosen: expected `on` before")

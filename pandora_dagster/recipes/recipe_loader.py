@@ -11,12 +11,11 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
 from pandora_dagster.recipes.recipe_paths import POLICY, prompt_files, recipe_files, recipe_names, recipes_root, short_stem, split_name
 from pandora_dagster.recipes.recipe_reader import RecipeFile, read_recipe
+from pandora_dagster.recipes.yaml_source import FileStamp, SourceFault, file_stamp, read_text
 from pandora_dagster.shipped import shipped_folder
 
-_NAME_LINE = re.compile(rb"^name:[ \t]*['\"]?([\w-]+)", re.MULTILINE)
-FileStamp = tuple[int, int]
-"""A file's modification time and size."""
-_NO_FILE: FileStamp = (0, -1)
+_NAME_LINE = re.compile(r"^name:[ \t]*['\"]?([\w-]+)", re.MULTILINE | re.ASCII)
+_NO_FILE: FileStamp = (0, 0, -1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +140,9 @@ class RecipeLoader:
         stamp = _stamp(file)
         known = self._recipe_names.get(file)
         if known is None or known[0] != stamp:
-            found = _NAME_LINE.search(file.read_bytes() if stamp != _NO_FILE else b"")
-            known = self._recipe_names[file] = (stamp, found[1].decode() if found else "")
+            text = read_text(file)
+            found = None if isinstance(text, SourceFault) else _NAME_LINE.search(text)
+            known = self._recipe_names[file] = (stamp, found[1] if found else "")
         return known[1]
 
 
@@ -182,10 +182,9 @@ def _is_named(name: str, category: str, stem: str) -> bool:
 
 def _stamp(file: Path) -> FileStamp:
     try:
-        stat = file.stat()
+        return file_stamp(file)
     except OSError:
         return _NO_FILE
-    return (stat.st_mtime_ns, stat.st_size)
 
 
 def open_recipes(folder: Path | None = None) -> RecipeLoader:

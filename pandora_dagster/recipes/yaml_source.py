@@ -6,12 +6,15 @@ Only what JSON can hold is taken: mappings with string keys, lists, strings, num
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+FileStamp = tuple[int, int, int, int]
+"""Times of modification and of change in ns, size and inode of a file: different after every edit."""
 FieldPath = tuple[str | int, ...]
 Node = Any
 """A node of the YAML library, which has no types: `id` is scalar, sequence or mapping."""
@@ -43,11 +46,23 @@ class YamlSource:
 
 
 def read_text(path: Path) -> str | SourceFault:
-    """A file's text with plain line ends, or the fault that keeps it from being read."""
+    """A file's text with plain line ends, or the fault that keeps it from being read. An unchanged file is opened once per process."""
     try:
-        data = path.read_bytes()
+        return _read_unchanged(path, file_stamp(path))
     except OSError as error:
         return SourceFault(1, f"cannot be read: {error.strerror}: expected a file")
+
+
+def file_stamp(path: Path) -> FileStamp:
+    """The stamp of a file; raises OSError. Taken before the file is read: an edit in between changes the next stamp."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
+
+
+@lru_cache(maxsize=256)
+def _read_unchanged(path: Path, stamp: FileStamp) -> str | SourceFault:
+    """The file with this stamp; every edit gives it another. Raises OSError, which is not cached."""
+    data = path.read_bytes()
     if len(data) > _MAX_BYTES:
         return SourceFault(1, f"{len(data)} bytes: expected at most {_MAX_BYTES}")
     try:

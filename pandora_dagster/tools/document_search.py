@@ -1,14 +1,13 @@
-"""`doc.search`: the person's own earlier turns, searched as far back as the policy allows. Writes nothing."""
+"""`doc.search`: a search in the user's own earlier turns, as far back as the policy allows. Writes nothing."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.model_calls import Source
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
 from pandora_dagster.contracts.turns import Candidate
 from pandora_dagster.documents.citations import escape_source_marks
@@ -18,38 +17,37 @@ from pandora_dagster.retrieval.turn_excerpts import Excerpt, TextScorer, excerpt
 BUDGET_TOKENS = 700
 """What one search may add to section 4."""
 MOST_TURNS = 3
+DOC_SEARCH = ToolSpec(
+    "doc.search",
+    "Search the person's earlier conversations and documents by words. Returns the best pieces with their sources.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
 class DocSearch:
-    """Finds earlier turns by words and gives their best pieces, each under its source."""
+    """Finds earlier turns by words and returns their best pieces, each with its source."""
 
     turns: TurnStore
     index: TurnIndex
     counter: TokenMeasure
     scores: TextScorer
     crosses_sessions: Callable[[UserId], bool]
-    """Whether turns of the person's other sessions may be used (DECISIONS 33)."""
-    name: str = "doc.search"
-    description: str = "Search the person's earlier conversations and documents by words. Returns the best pieces with their sources."
-    writes: bool = False
+    """Whether turns of the user's other sessions may be used (DECISIONS 33)."""
+    spec: ToolSpec = DOC_SEARCH
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return {
-            "type": "object",
-            "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000}},
-            "required": ["query"],
-            "additionalProperties": False,
-        }
-
-    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
-        query = str(arguments["query"])
+    async def run(self, run: ToolRun) -> ToolOutcome:
+        query, user = str(run.arguments["query"]), run.user
         parts: list[str] = []
         sources: list[Source] = []
         raw: list[dict[str, object]] = []
         room = BUDGET_TOKENS
-        for candidate in self._found(user, query, turn):
+        for candidate in self._found(user, query, run.turn):
             key = TurnKey(user, candidate.row.number)
             piece = self._piece(key, query, room)
             if not piece.text:

@@ -1,14 +1,12 @@
-"""`memory.query` and `memory.create`: the person's stored preferences and facts (004 section 3.4)."""
+"""`memory.query` and `memory.create`: the user's stored preferences and facts (004 section 3.4)."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import Source
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
-from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.user_storage import MemoryStore
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.citations import escape_source_marks
@@ -16,35 +14,49 @@ from pandora_dagster.documents.markdown import cell
 from pandora_dagster.retrieval.turn_excerpts import TextScorer
 
 STATED_CONFIDENCE = 0.9
-"""Confidence of what the person said outright."""
+"""Confidence of an explicit statement of the user."""
 BUDGET_TOKENS = 700
-"""What one look-up may add to section 4."""
+"""Tokens that one query may add to section 4."""
 _FILES = {"preference": "preferences.md", "fact": "facts.md"}
+MEMORY_QUERY = ToolSpec(
+    "memory.query",
+    "Look up the person's stored preferences and facts by words; an empty query lists all.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "maxLength": 2000}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+)
+MEMORY_CREATE = ToolSpec(
+    "memory.create",
+    "Store one preference or fact that the person stated, under a short key; an older value of the key stays beside it.",
+    {
+        "type": "object",
+        "properties": {
+            "key": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$"},
+            "value": {"type": "string", "minLength": 1, "maxLength": 2000},
+            "kind": {"enum": ["preference", "fact"]},
+        },
+        "required": ["key", "value", "kind"],
+        "additionalProperties": False,
+    },
+    permissions=STORE_PERMISSIONS,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuery:
-    """Finds stored preferences and facts by words: whole entries, the best first, and it says how many stay out."""
+    """Finds stored preferences and facts by words: whole entries, best first, with the number of those left out."""
 
     memory: MemoryStore
     counter: TokenMeasure
     scores: TextScorer
-    name: str = "memory.query"
-    description: str = "Look up the person's stored preferences and facts by words; an empty query lists all."
-    writes: bool = False
+    spec: ToolSpec = MEMORY_QUERY
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return {
-            "type": "object",
-            "properties": {"query": {"type": "string", "maxLength": 2000}},
-            "required": ["query"],
-            "additionalProperties": False,
-        }
-
-    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
-        found = self._found(user, str(arguments["query"]))
-        shown = self._within(found)
+    async def run(self, run: ToolRun) -> ToolOutcome:
+        found = self._found(run.user, str(run.arguments["query"]))
+        shown = self._fit_budget(found)
         files = sorted({_FILES[e.kind] for e in shown})
         lines = [f"{_line(e)} [source {files.index(_FILES[e.kind]) + 1}]" for e in shown]
         if len(shown) < len(found):
@@ -61,7 +73,7 @@ class MemoryQuery:
         by_score = sorted(zip(scores, entries, strict=True), key=lambda pair: -pair[0])
         return [entry for score, entry in by_score if score > 0]
 
-    def _within(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
+    def _fit_budget(self, entries: list[MemoryEntry]) -> list[MemoryEntry]:
         shown: list[MemoryEntry] = []
         room = BUDGET_TOKENS
         for entry in entries:
@@ -78,37 +90,23 @@ def _line(entry: MemoryEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MemoryCreate:
-    """Stores one preference or fact that the person stated. Another value of a key becomes current, the older one stays beside it."""
+    """Stores one preference or fact that the user stated. A new value of a key becomes current; older values are kept."""
 
     memory: MemoryStore
     clock: Clock
-    name: str = "memory.create"
-    description: str = "Store one preference or fact that the person stated, under a short key; an older value of the key stays beside it."
-    writes: bool = True
+    spec: ToolSpec = MEMORY_CREATE
 
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        return {
-            "type": "object",
-            "properties": {
-                "key": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$"},
-                "value": {"type": "string", "minLength": 1, "maxLength": 2000},
-                "kind": {"enum": ["preference", "fact"]},
-            },
-            "required": ["key", "value", "kind"],
-            "additionalProperties": False,
-        }
-
-    async def run(self, arguments: Mapping[str, Any], *, user: UserId, turn: TurnKey) -> ToolOutcome:
+    async def run(self, run: ToolRun) -> ToolOutcome:
+        arguments = run.arguments
         entry = MemoryEntry(
             key=str(arguments["key"]),
             value=str(arguments["value"]),
             confidence=STATED_CONFIDENCE,
-            source_turn=turn.number,
+            source_turn=run.turn.number,
             last_updated=self.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
             kind=str(arguments["kind"]),
         )
-        self.memory.put(user, entry)
+        self.memory.put(run.user, entry)
         file = _FILES[entry.kind]
         return ToolOutcome(
             True,

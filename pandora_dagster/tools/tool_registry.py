@@ -9,8 +9,8 @@ from pandora_dagster.contracts.ports.tool import Tool
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
 from pandora_dagster.contracts.ports.user_storage import MemoryStore
 from pandora_dagster.retrieval.turn_excerpts import TextScorer
-from pandora_dagster.tools.document_search import DocSearch
-from pandora_dagster.tools.memory_tools import MemoryCreate, MemoryQuery
+from pandora_dagster.tools.document_search import DOC_SEARCH, DocSearch
+from pandora_dagster.tools.memory_tools import MEMORY_CREATE, MEMORY_QUERY, MemoryCreate, MemoryQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ def _memory_create(ports: ToolPorts) -> Tool:
 
 
 _TOOLS: Mapping[str, Callable[[ToolPorts], Tool]] = {
-    "doc.search": _doc_search,
-    "memory.query": _memory_query,
-    "memory.create": _memory_create,
+    DOC_SEARCH.name: _doc_search,
+    MEMORY_QUERY.name: _memory_query,
+    MEMORY_CREATE.name: _memory_create,
 }
 TOOL_NAMES = frozenset(_TOOLS)
 

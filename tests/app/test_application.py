@@ -30,7 +30,9 @@ def test_opening_a_house_writes_nothing(tmp_path):
 
 def test_the_cookbook_is_checked_against_the_tools_that_are_registered(rig):
     """`recipes check` knows the same tools as a turn."""
-    assert set(rig.app.dependencies.tools) == TOOL_NAMES and all(name == tool.name for name, tool in rig.app.dependencies.tools.items())
+    assert set(rig.app.dependencies.tools) == TOOL_NAMES and all(
+        name == tool.spec.name for name, tool in rig.app.dependencies.tools.items()
+    )
 
 
 @pytest.mark.parametrize("user", ["../ben", "a/b", "a\0b", "x" * 300, "."])

@@ -6,7 +6,7 @@ import pytest
 
 from pandora_dagster.app import open_app
 from pandora_dagster.app.compression_service import compress_text
-from pandora_dagster.contracts.compression_results import CompressionInput
+from pandora_dagster.contracts.compression_results import CompressionInput, CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.errors import ConfigurationError, InputError
@@ -35,7 +35,7 @@ def opened(tmp_path):
 
 def settled(app):
     content = CompressionInput(TEXT, "section_2_whole.md", ContentType.GENERIC)
-    return asyncio.run(app.dependencies.summarizer.settle_section(2, content, site=SITE))
+    return asyncio.run(app.dependencies.summarizer.fit_section(2, content, site=SITE))
 
 
 def test_compression_enabled_switches_the_turns_compression(opened):
@@ -121,8 +121,8 @@ def test_the_metrics_are_read_from_the_stored_records(opened):
     assert "compression" not in {f.part for f in app.run(app.health.check())}
     settled(app)
     section = CompressionInput("word " * 850, "section_3_whole.md", ContentType.GENERIC)
-    assert "MIN_COMPRESSION_SAVINGS" in asyncio.run(app.dependencies.summarizer.settle_section(3, section, site=SITE)).halted
-    asyncio.run(app.compression.engine.compress(TEXT + "\nError: disk 7 failed.", ContentType.GENERIC, 3, site=SITE))
+    assert "MIN_COMPRESSION_SAVINGS" in asyncio.run(app.dependencies.summarizer.fit_section(3, section, site=SITE)).halted
+    asyncio.run(app.compression.engine.compress(CompressionRequest(TEXT + "\nError: disk 7 failed.", target=3), site=SITE))
     assert len(records(app)) == 3
     found, counted = app.calls.index.compressions(), app.compression.log.metrics
     assert (found.invocations, found.halted, found.overflow_warnings) == (2, 1, 1)
@@ -139,10 +139,10 @@ def test_a_live_session_s_compressing_calls_are_limited(opened):
     app = opened(runtime)
     site = CallSite("tool_results", "anna", "s1")
     content = CompressionInput("\n\n".join(f"Round {n}. {TEXT}" for n in range(2)), "section_2_whole.md", ContentType.GENERIC)
-    report = asyncio.run(app.dependencies.summarizer.settle_section(2, content, site=site)).report
+    report = asyncio.run(app.dependencies.summarizer.fit_section(2, content, site=site)).report
     assert len(runtime.packs) == 10 and report.deferred.startswith("deferred: session s1 may make its next")
     assert "extractive" in report.runtime and report.counts["mutated"] == report.counts["invented"] == 0
-    free = asyncio.run(app.dependencies.summarizer.settle_section(2, content, site=CallSite("tool_results", "anna", "s2"))).report
+    free = asyncio.run(app.dependencies.summarizer.fit_section(2, content, site=CallSite("tool_results", "anna", "s2"))).report
     assert len(runtime.packs) == 20 and free.deferred
 
 
@@ -150,7 +150,7 @@ def test_the_embedded_runtime_makes_no_calls_and_has_no_limit(opened):
     """No limiter's file, no deferral."""
     app = opened()
     report = asyncio.run(
-        app.dependencies.summarizer.settle_section(
+        app.dependencies.summarizer.fit_section(
             2, CompressionInput(TEXT, "section_2_whole.md"), site=CallSite("tool_results", "anna", "s1")
         )
     ).report

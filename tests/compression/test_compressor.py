@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandora_dagster.compression import compress, compressor
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.documents.sections import ContextDocument
@@ -34,7 +35,7 @@ texts = st.lists(st.sampled_from(_WORDS), max_size=120).map("".join) | st.text(m
 @settings(max_examples=80, deadline=None)
 def test_never_over_the_target(text: str, target: int, content_type: ContentType | None, query: str | None) -> None:
     """Any text gives a text within the target or a reason; and a text within it comes back as it is."""
-    result = compress(text, target_tokens=target, content_type=content_type, query=query, counter=COUNTER)
+    result = compress(CompressionRequest(text, content_type=content_type, query=query or "", target=target), COUNTER)
     assert (result.text is None) == (result.halted is not None)
     if result.text is not None:
         assert COUNTER.count(result.text) <= target and result.verification.facts_preserved
@@ -47,22 +48,22 @@ def test_never_over_the_target(text: str, target: int, content_type: ContentType
 @settings(max_examples=40, deadline=None)
 def test_compressing_again_changes_nothing(text: str, target: int) -> None:
     """The second pass gives the same text and the same verdicts against the first ledger."""
-    first = compress(text, target_tokens=target, counter=COUNTER)
+    first = compress(CompressionRequest(text, target=target), COUNTER)
     if first.text is not None:
-        again = compress(first.text, target_tokens=target, counter=COUNTER, ledger=first.ledger)
+        again = compress(CompressionRequest(first.text, target=target), COUNTER, ledger=first.ledger)
         assert again.text == first.text
         assert set(again.missing) <= set(first.missing)
 
 
 def test_the_same_call_gives_the_same_text(transcript: str) -> None:
     """Nothing depends on chance or on what ran before."""
-    one, other = (compress(transcript, target_tokens=300, counter=TokenCounter(VOCABULARY)) for _ in range(2))
+    one, other = (compress(CompressionRequest(transcript, target=300), TokenCounter(VOCABULARY)) for _ in range(2))
     assert (one.text, one.verdicts) == (other.text, other.verdicts)
 
 
 def test_section_0_stays_byte_for_byte_and_the_rest_stays_a_document() -> None:
     """Section 0, all headings, errors and `_meta` survive; the document is sound."""
-    result = compress(CONTEXT, target_tokens=500, counter=COUNTER, name="context.md")
+    result = compress(CompressionRequest(CONTEXT, name="context.md", target=500), COUNTER)
     assert result.text
     document, original = ContextDocument.parse(result.text), ContextDocument.parse(CONTEXT)
     assert document.section(0) == original.section(0)
@@ -73,7 +74,7 @@ def test_section_0_stays_byte_for_byte_and_the_rest_stays_a_document() -> None:
 
 def test_critical_facts_stay_and_are_judged(transcript: str) -> None:
     """At a tenth of the text nothing critical is lost."""
-    result = compress(transcript, target_tokens=260, counter=COUNTER)
+    result = compress(CompressionRequest(transcript, target=260), COUNTER)
     assert result.text
     assert not result.verification.lost_critical
     assert result.counts["total"] == sum(v.fact is not None for v in result.verdicts)
@@ -82,7 +83,7 @@ def test_critical_facts_stay_and_are_judged(transcript: str) -> None:
 def test_a_target_under_the_critical_facts_halts_with_the_figures() -> None:
     """Where what must stay can not stay, there is no text, and the reason has both figures."""
     text = "user: " + " ".join(f"Booking ZX{n}Q must not cost more than ${n}." for n in range(100, 200))
-    result = compress(text, target_tokens=60, counter=COUNTER)
+    result = compress(CompressionRequest(text, target=60), COUNTER)
     assert result.text is None
     assert "the target is 60" in (result.halted or "")
 
@@ -91,7 +92,7 @@ def test_a_target_under_the_critical_facts_halts_with_the_figures() -> None:
 def test_a_target_under_one_is_refused(target: int) -> None:
     """A target that nothing can meet is the caller's error, named."""
     with pytest.raises(InputError, match="target_tokens"):
-        compress("text", target_tokens=target, counter=COUNTER)
+        compress(CompressionRequest("text", target=target), COUNTER)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_target_under_one_is_refused(target: int) -> None:
 )
 def test_bad_input_gives_a_text_or_a_reason(text: str) -> None:
     """Broken, binary, endless or foreign text never raises and never exceeds the target."""
-    result = compress(text, target_tokens=60, counter=COUNTER)
+    result = compress(CompressionRequest(text, target=60), COUNTER)
     assert result.text is None or COUNTER.count(result.text) <= 60
     assert (result.text is None) == bool(result.halted)
 
@@ -122,7 +123,7 @@ def test_bad_input_gives_a_text_or_a_reason(text: str) -> None:
 def test_a_table_stays_a_table() -> None:
     """Rows that are kept stand under their head."""
     text = "Prices of lamps follow here.\n\n| lamp | price |\n|---|---|\n" + "".join(f"| Lamp {n} | ${n}.00 |\n" for n in range(200))
-    result = compress(text, target_tokens=120, counter=COUNTER)
+    result = compress(CompressionRequest(text, target=120), COUNTER)
     assert result.text
     rows = [line for line in result.text.split("\n") if line.startswith("| Lamp")]
     head = result.text.index("| lamp | price |\n|---|---|\n")
@@ -140,7 +141,7 @@ def test_a_table_stays_a_table() -> None:
 def test_what_is_stored_may_rest_on_its_original(kind: ContentType, before: str, name: str) -> None:
     """With a path, details of a result or an earlier turn that went are recoverable through the reference beside them."""
     text = before + "[" + ", ".join(f'{{"sku": "S{n}X", "price": {n}.5, "note": "on the shelf"}}' for n in range(200)) + "]"
-    result = compress(text, target_tokens=200, content_type=kind, counter=COUNTER, name=name)
+    result = compress(CompressionRequest(text, name=name, content_type=kind, target=200), COUNTER)
     assert result.text
     assert result.text.endswith(f"whole text: {name}")
     assert result.counts["recoverable"] > 0
@@ -164,7 +165,7 @@ def test_what_a_method_makes_up_does_not_stay(lie: str, monkeypatch: pytest.Monk
         f"assistant: The Lenovo LOQ {n} costs ${600 + n}.00. It is described here and there at length, as everybody knows.\n"
         for n in range(60)
     )
-    made = compress(talk, target_tokens=300, counter=COUNTER)
+    made = compress(CompressionRequest(talk, target=300), COUNTER)
     assert made.text and lie not in made.text and made.verification.facts_preserved and "must have 16 GB" in made.text
 
 
@@ -172,7 +173,7 @@ def test_where_nothing_can_be_made_true_it_halts(monkeypatch: pytest.MonkeyPatch
     """A method that says nothing but untruths gives no text; the reason says what was not borne out."""
     monkeypatch.setattr(compressor, "method", lambda *_, **__: lambda room: "The order 9417 of Mira Holt was cancelled.")
     monkeypatch.setattr(compressor, "borne_out", lambda text, *_, **__: text)
-    made = compress("assistant: The Lenovo LOQ costs $600.00, and so it goes on and on. " * 30, target_tokens=60, counter=COUNTER)
+    made = compress(CompressionRequest("assistant: The Lenovo LOQ costs $600.00, and so it goes on and on. " * 30, target=60), COUNTER)
     assert made.text is None and "does not bear out" in (made.halted or "")
 
 
@@ -183,7 +184,7 @@ def test_where_nothing_fits_around_the_query_the_whole_counts() -> None:
     lines = [" ".join(f"The {p} of the {w} was painted again by a friend of the family." for p in places) for w in homes]
     text, query = "\n".join(lines), "what happened to the fence of the barn?"
     assert min(map(COUNTER.count, lines)) > 60
-    asked, whole = (compress(text, target_tokens=60, query=q, counter=COUNTER) for q in (query, None))
+    asked, whole = (compress(CompressionRequest(text, query=q or "", target=60), COUNTER) for q in (query, None))
     assert asked.halted is None and asked.text and asked.text == whole.text
 
 
@@ -193,7 +194,7 @@ def test_a_text_that_keeps_none_of_its_facts_is_none() -> None:
         "The choir sang again.\n\nAna paid 3 euros to Bo on 4 May 2026. Kim bought 7 lamps for 90 euros in Oslo. "
         "Lee owes 20 euros since 3 March 2025. Mia sold 5 boats for 800 euros.\n"
     )
-    made = compress(text, target_tokens=9, counter=COUNTER)
+    made = compress(CompressionRequest(text, target=9), COUNTER)
     assert made.text is None and "none of the" in (made.halted or "")
-    again = compress(text, target_tokens=made.smallest_target, counter=COUNTER)
+    again = compress(CompressionRequest(text, target=made.smallest_target), COUNTER)
     assert made.smallest_target > 9 and again.text and again.counts["kept"]

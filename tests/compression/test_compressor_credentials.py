@@ -3,6 +3,7 @@
 import pytest
 
 from pandora_dagster.compression import build_ledger, check_summary, compress, verify
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.redaction.credentials import credential_spans, redact
 from pandora_dagster.documents.tokens import TokenCounter
 
@@ -14,7 +15,7 @@ TEXT = SAID + "\nassistant: I have noted that. " + "There is more to say about t
 @pytest.mark.parametrize("query", [None, "what is the password?"])
 def test_a_condensed_text_leaves_it_out(counter: TokenCounter, query: str | None) -> None:
     """What was said around it stays, also where it is asked for."""
-    made = compress(TEXT, target_tokens=90, query=query, counter=counter)
+    made = compress(CompressionRequest(TEXT, query=query or "", target=90), counter)
     assert made.text
     assert "[redacted]" in made.text and "$40" in made.text and SECRET not in made.text
     assert not any(SECRET in v.text + v.evidence + v.reason for v in made.verdicts)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType, InterventionType, ModelLayer
 from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.interventions import Intervention
@@ -25,7 +26,7 @@ from pandora_dagster.contracts.model_calls import (
 )
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.documents.tokens import TokenCounter
-from pandora_dagster.errors import ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
+from pandora_dagster.errors import DocumentError, ModelTimeoutError, RecipeNotFoundError, RuntimeUnreachableError, StoreError
 from pandora_dagster.execution.call.executor import Executor
 from pandora_dagster.execution.fit.compression_log import CompressionLog
 from pandora_dagster.execution.fit.model_compression import ModelCompression
@@ -143,6 +144,7 @@ class FakeStores:
     kept: dict[str, str] = field(default_factory=dict)
     opened: list[Intervention] = field(default_factory=list)
     broken: bool = False
+    images: dict[str, bytes] = field(default_factory=dict)
 
     def append(self, record: CallRecord) -> None:
         if self.broken:
@@ -158,6 +160,18 @@ class FakeStores:
 
     def read(self, ref: str) -> str:
         return self.kept[ref]
+
+    def keep_image(self, user: str, data: bytes) -> str:
+        ref = f"{user}/image/{len(self.images)}"
+        if self.broken:
+            raise StoreError("vault: disk full")
+        self.images[ref] = data
+        return ref
+
+    def read_image(self, ref: str) -> bytes:
+        if ref not in self.images:
+            raise DocumentError(f"{ref}: missing")
+        return self.images[ref]
 
     def open(self, type: InterventionType, message: str, **fields: str) -> Intervention:
         made = Intervention(id=f"iv_{len(self.opened) + 1}", type=type, message=message, created_at="2026-01-04T14:30:00Z", **fields)
@@ -260,8 +274,8 @@ class Kitchen:
     said: list = field(default_factory=list)
     now: list[datetime] = field(default_factory=lambda: [datetime(2026, 1, 4, tzinfo=UTC)])
 
-    def compress(self, text, target, kind=ContentType.GENERIC, hints=(), **more):
-        return asyncio.run(self.engine.compress(text, kind, target, hints, site=SITE, **more))
+    def compress(self, text, target, kind=ContentType.GENERIC, **more):
+        return asyncio.run(self.engine.compress(CompressionRequest(text, content_type=kind, target=target, **more), site=SITE))
 
 
 @pytest.fixture

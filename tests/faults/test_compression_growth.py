@@ -10,6 +10,7 @@ from time import process_time
 import pytest
 
 from pandora_dagster.compression import compress
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 
 _RATIO, _NOTHING = 6.0, 0.05
@@ -54,7 +55,7 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
 def _seconds(text: str) -> float:
     counter: TokenMeasure = Words()
     started = process_time()
-    compress(text, target_tokens=max(20, counter.count(text) // 6), counter=counter)
+    compress(CompressionRequest(text, target=max(20, counter.count(text) // 6)), counter)
     return process_time() - started
 
 
@@ -73,6 +74,7 @@ def test_time_grows_as_the_text_does(shape: str) -> None:
 
 _TALK = """
 from pandora_dagster.compression import compress
+from pandora_dagster.contracts.compression_results import CompressionRequest
 class Words:
     def count(self, text):
         return len(text) // 4
@@ -81,7 +83,7 @@ talk = "\\n".join(
     f'tool get_order: {{"order_id": "W{i}", "status": "sent_{i % 3}", "items": [{{"name": "lamp {i % 5}", "price": {i}.5}}]}}'
     for i in range(60)
 )
-print(compress(talk, target_tokens=900, counter=Words()).text)
+print(compress(CompressionRequest(talk, target=900), Words()).text)
 """
 
 

@@ -1,6 +1,7 @@
 """Finding recipes by name, phase and content type; seeing edits."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.errors import RecipeNotFoundError, RecipeValidationError
-from pandora_dagster.recipes import RecipeLoader, get_recipe, load_recipe
+from pandora_dagster.recipes import RecipeLoader, get_recipe, load_recipe, open_recipes
 from pandora_dagster.recipes import recipe_loader as shelf_module
 from pandora_dagster.shipped import shipped_folder
 
@@ -161,3 +162,20 @@ def test_the_shipped_folder_holds_all_three(shipped: RecipeLoader) -> None:
     """Recipes, prompts and data lie together."""
     assert all((shipped_folder() / name).is_dir() for name in ("recipes", "prompts", "data"))
     assert shipped.recipes == shipped_folder() / "recipes"
+
+
+def test_an_unchanged_file_is_opened_once_for_every_loader_of_a_process(tmp_path, monkeypatch):
+    """Two loaders read all recipes: each recipe and prompt, the shared policy among them, is opened once; an edited one once more."""
+    for name in ("recipes", "prompts"):
+        shutil.copytree(shipped_folder() / name, tmp_path / name)
+    opened = []
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: opened.append(path) or read(path))
+    loaders = [open_recipes(tmp_path), open_recipes(tmp_path)]
+    first = [{name: loader.load(name) for name in loader.names()} for loader in loaders]
+    assert first[0] == first[1] and len(opened) == len(set(opened)) > len(first[0])
+    opened.clear()
+    policy = tmp_path / "prompts" / "policy" / "shared.md"
+    policy.write_text(read(policy).decode() + "\nBe brief.\n")
+    assert all(loader.load(name).policy.endswith("Be brief.") for loader in loaders for name in loader.names())
+    assert opened == [policy]

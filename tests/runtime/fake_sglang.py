@@ -159,8 +159,13 @@ class FakeSglang:
         }
 
 
+def _text_of(content: str | list[dict[str, Any]]) -> str:
+    """The text of a message; image parts have none."""
+    return content if isinstance(content, str) else "\n".join(part["text"] for part in content if part["type"] == "text")
+
+
 def prompt_of(body: Mapping[str, Any], *, chat: bool) -> str:
-    return "\n".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
+    return "\n".join(_text_of(m["content"]) for m in body["messages"]) if chat else body["prompt"]
 
 
 def error(code: int, kind: str, message: str) -> dict[str, Any]:

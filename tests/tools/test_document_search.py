@@ -6,6 +6,7 @@ import json
 import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.contracts.ports.tool import ToolRun
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.phases.gather.retrieval_scope import SESSION_POOL
 from pandora_dagster.phases.steps.profile_consent import give_consent, withdraw_consent
@@ -24,7 +25,7 @@ def rig(tmp_path):
 
 def search(rig, query, *, user="anna", before=99):
     tool = rig.app.dependencies.tools["doc.search"]
-    return asyncio.run(tool.run({"query": query}, user=user_id(user), turn=TurnKey(user_id(user), before)))
+    return asyncio.run(tool.run(ToolRun({"query": query}, TurnKey(user_id(user), before), 30.0)))
 
 
 def test_the_best_pieces_come_with_their_sources(rig):

@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 
 from pandora_dagster.contracts.ids import TurnKey, user_id
+from pandora_dagster.contracts.ports.tool import ToolRun
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.tools.memory_tools import BUDGET_TOKENS, STATED_CONFIDENCE, MemoryCreate, MemoryQuery
 
@@ -43,7 +44,7 @@ def entry(key, value, kind="preference"):
 
 
 def query(memory, text, user=ANNA):
-    return asyncio.run(MemoryQuery(memory, Words(), shared).run({"query": text}, user=user, turn=TURN))
+    return asyncio.run(MemoryQuery(memory, Words(), shared).run(ToolRun({"query": text}, TurnKey(user, 7), 30.0)))
 
 
 def test_a_query_finds_by_key_and_value_best_first():
@@ -80,7 +81,7 @@ def test_create_stores_what_was_stated():
     """The entry carries the turn, the time and the confidence of a statement; the same key replaces it."""
     memory = Memory(entry("seat", "window"))
     tool = MemoryCreate(memory, lambda: datetime(2026, 1, 4, 14, 30, tzinfo=UTC))
-    found = asyncio.run(tool.run({"key": "seat", "value": "aisle", "kind": "preference"}, user=ANNA, turn=TURN))
+    found = asyncio.run(tool.run(ToolRun({"key": "seat", "value": "aisle", "kind": "preference"}, TURN, 30.0)))
     assert memory.kept["seat"] == MemoryEntry("seat", "aisle", STATED_CONFIDENCE, 7, "2026-01-04T14:30:00Z", "preference")
     assert found.ok and found.text == "Stored preference seat: aisle [source 1]" and found.sources[0].path == "preferences.md"
 
@@ -99,5 +100,5 @@ def test_create_stores_what_was_stated():
 )
 def test_the_schema_of_create_refuses(arguments):
     """Keys that are no short names, empty and huge values, other kinds, further arguments."""
-    schema = MemoryCreate(Memory(), lambda: datetime.now(UTC)).parameters
+    schema = MemoryCreate(Memory(), lambda: datetime.now(UTC)).spec.parameters
     assert not jsonschema.Draft202012Validator(schema).is_valid(arguments)

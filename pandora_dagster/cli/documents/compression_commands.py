@@ -63,10 +63,10 @@ def compress(
 def _compress_file(
     file: str, original: str, target_tokens: int, content_type: str, query: str, settings: "Settings", *, as_json: bool
 ) -> None:
-    from pandora_dagster.app.compression_service import CompressionRequest, broken_json_line, count_tokens, open_compressor
+    from pandora_dagster.app.compression_service import CompressionTask, broken_json_line, count_tokens, open_compressor
 
     name = "" if file == "-" else file
-    request = CompressionRequest(file, _text(file), target_tokens, content_type, query, _text(original) if original else "", name)
+    request = CompressionTask(file, _text(file), target_tokens, content_type, query, _text(original) if original else "", name)
     with open_compressor(settings) as compress_text:
         answer = compress_text(request)
     if as_json:

@@ -105,6 +105,13 @@ class Vault(Protocol):
 
     def keep(self, user: str, kind: str, text: str) -> str: ...
     def read(self, ref: str) -> str: ...
+    def keep_image(self, user: str, data: bytes) -> str:
+        """The reference of an image's bytes, stored unchanged: redaction applies to texts."""
+        ...
+
+    def read_image(self, ref: str, /) -> bytes:
+        """Raises DocumentError for a reference without stored bytes."""
+        ...
 
 
 class ExpiringVault(Vault, Protocol):

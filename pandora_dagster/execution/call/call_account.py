@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pandora_dagster.contracts.compression_results import CompressionReport
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.contracts.images import image_tokens
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallTokens, ModelAnswer, Price, PromptPack, Usage
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.call.prompt_packs import PackContents
@@ -151,7 +152,7 @@ def part_sizes(pack: PromptPack) -> dict[str, int]:
     for part in pack.parts:
         source = part.name if part.kind == "document" else part.kind
         sizes[source] = sizes.get(source, 0) + part.tokens
-    return sizes
+    return sizes | ({"image": image_tokens(pack.images)} if pack.images else {})
 
 
 def site_fields(request: CallRequest) -> dict[str, str]:

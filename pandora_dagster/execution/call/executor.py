@@ -11,13 +11,14 @@ from types import MappingProxyType
 
 from pandora_dagster.contracts.enums import InterventionType, ModelLayer, Priority
 from pandora_dagster.contracts.gates import GateVerdict
+from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import CallRecord, CallRequest, CallResult, ModelAnswer, Price, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
 from pandora_dagster.contracts.ports.recipe_execution import DocumentFitter, RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions, RecipeVersionStore, Vault
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
-from pandora_dagster.errors import ConfigurationError, DeferredError, HaltError, ModelError, RateLimitedError, StoreError
+from pandora_dagster.errors import ConfigurationError, DeferredError, DocumentError, HaltError, ModelError, RateLimitedError, StoreError
 from pandora_dagster.execution.call.attempts import RetryBudget, attempt_call, fault_of, manual_answer
 from pandora_dagster.execution.call.call_account import CallAccount, site_fields
 from pandora_dagster.execution.call.input_fitting import InputFitter, PackTarget
@@ -28,7 +29,7 @@ from pandora_dagster.execution.call.recipe_cache import RecipeCache
 from pandora_dagster.execution.call.recorded_inputs import recorded_case_text
 from pandora_dagster.execution.call.session_rate_limit import SUMMARIZING_ROLES, SessionRateLimit
 from pandora_dagster.execution.call.streaming import CallStream
-from pandora_dagster.execution.call_faults import CallFault, CallFaultError
+from pandora_dagster.execution.call_faults import CallFault, CallFaultError, unrecoverable_fault
 from pandora_dagster.execution.call_inputs import CallInputs, gather_inputs
 from pandora_dagster.execution.fit.call_budget import CallLimit
 from pandora_dagster.execution.fit.served_tokens import PackSizeCheck, TokenRatioEstimator, observed_ratio
@@ -129,6 +130,7 @@ class Executor:
         self._keep_version(loaded)
         tools = tuple(name for name in loaded.recipe.tools_available if name in self._tools)
         layer, reasons = routed_layer(self._routing, request, loaded.path, loaded.layer)
+        request = replace(request, images=tuple(self._keep_image(request.site.user, image) for image in request.images))
         account = CallAccount(self._new_call_id(), self._clock(), request, loaded, self._runtime.name, layer, routed=reasons)
         account.request_ref = self._keep_text(account, "request", recorded_case_text(request))
         hearing = CallStream(request.listener, loaded.recipe.output_format)
@@ -136,6 +138,7 @@ class Executor:
 
     async def _answer(self, call: _Call) -> AnswerJudgement:
         """Steps 2 to 6: an answer that passes, or one whose low confidence the caller handles; raises CallFaultError."""
+        call = replace(call, request=replace(call.request, images=tuple(self._load_image(image) for image in call.request.images)))
         inputs = gather_inputs(call.request, call.loaded, call.tools)
         recipe, layer = call.loaded.recipe, call.account.layer
         larger = LARGER_LAYER.get(layer)
@@ -246,7 +249,7 @@ class Executor:
     def _judge(self, call: _Call, pack: PromptPack, answer: ModelAnswer) -> AnswerJudgement | CallFault:
         account, recipe = call.account, call.loaded.recipe
         account.record_answer(answer, self._keep_text(account, "answer", answer.text), answer.usage.output or self._count(answer.text))
-        if self._runtime.context_limit(pack.layer) is not None:
+        if self._runtime.context_limit(pack.layer) is not None and not pack.images:  # the estimate of an image teaches nothing about words
             counted, served = account.prompt + account.input, answer.usage.prompt
             self._correction.learn(pack.layer, self._runtime.model(pack.layer), counted=counted, served=served)
         judged = judge_answer(answer, recipe, self._cache.validator(call.loaded), call.request.sources, intent=call.request.intent)
@@ -276,6 +279,21 @@ class Executor:
         except StoreError as error:
             _warn(f"call {account.call_id}: {kind} not kept: {error}")
             return ""
+
+    def _keep_image(self, user: str, image: ImagePart) -> ImagePart:
+        """The image with the reference of its stored bytes; a vault that fails costs the copy, not the call."""
+        try:
+            return image if image.reference else replace(image, reference=self._vault.keep_image(user, image.data))
+        except StoreError as error:
+            _warn(f"image {image.name}: not kept: {error}")
+            return image
+
+    def _load_image(self, image: ImagePart) -> ImagePart:
+        """The image with its bytes; raises CallFaultError where the vault no longer has them."""
+        try:
+            return image if image.data else replace(image, data=self._vault.read_image(image.reference))
+        except (DocumentError, StoreError) as error:
+            raise unrecoverable_fault(InterventionType.MISSING_DOCUMENT, f"image {image.name}: {error}") from error
 
     def _result(self, call: _Call, judged: AnswerJudgement) -> CallResult:
         """Step 7. A log that fails is said, in the result's record too; the answer stays."""

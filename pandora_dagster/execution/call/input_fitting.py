@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pandora_dagster.contracts.enums import InterventionType, ModelLayer
+from pandora_dagster.contracts.images import image_tokens
 from pandora_dagster.contracts.model_calls import CallRequest, InputDocument, Part
 from pandora_dagster.contracts.ports.recipe_execution import DocumentFitter, FittedDocuments
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, TokenBudget
@@ -93,7 +94,7 @@ class InputFitter:
         room = message_budget(budget, served=target.served, ratio=target.ratio)
         shared = self.cache.shared_parts(loaded, inputs.prompts)
         _check_prompt(loaded, shared, room, _served_context_note(target, budget))
-        input_room = room.input_tokens_beside(shared.tokens)
+        input_room = room.input_tokens_beside(shared.tokens) - image_tokens(request.images)
         inputs = self._attach_blocks(inputs, input_room)
         around = sum(part.tokens for part in input_parts(inputs.variables, (), inputs.query, self.count))
         fitted = await self._fit_documents(request, loaded, inputs, input_room - around, _served_context_note(target, budget))
@@ -183,7 +184,7 @@ def _assemble(
     choice: ItemSelection,
     fitted: FittedDocuments,
 ) -> PackContents:
-    tokens = sum(part.tokens for part in parts)
+    tokens = sum(part.tokens for part in parts) + image_tokens(request.images)
     return PackContents(
         request=request,
         loaded=loaded,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pandora_dagster.contracts.compression_results import CompressionReport
 from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import CallRequest, InputDocument, Part, PartKind, PromptPack, framed
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.execution.fit.call_budget import TokenCountFunction, document_text
@@ -71,6 +72,7 @@ def build_pack(packable: PackContents, call_id: str, feedback: str, count: Token
         sources=packable.request.sources,
         tools=packable.tools,
         priority=packable.request.site.priority,
+        images=packable.request.images,
     )
 
 
@@ -96,9 +98,15 @@ def pack_text(pack: PromptPack) -> str:
         **({"thinking_tokens": pack.thinking_tokens} if pack.thinking_tokens else {}),
         "output_schema": pack.output_schema,
         "sources": {source.label: source.path for source in pack.sources},
+        **({"images": [_image_fields(image) for image in pack.images]} if pack.images else {}),
         "system": pack.system,
         "user": pack.user,
     }
     # every call asks for it: json.dumps with an indent takes six times as long
     lines = (f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in sent.items())
     return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _image_fields(image: ImagePart) -> dict[str, object]:
+    """An image as a stored pack names it; the bytes are stored under the reference."""
+    return {"name": image.name, "media_type": image.media_type, "tokens": image.tokens, "reference": image.reference}

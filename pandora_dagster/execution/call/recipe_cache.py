@@ -1,4 +1,4 @@
-"""What stays the same between calls of a recipe: its compiled schema and its counted shared parts. Bounded, per executor."""
+"""Compiled schemas and counted shared parts of recipes, which stay the same between calls. Bounded, one cache per executor."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -16,24 +16,24 @@ from pandora_dagster.recipes import io_schema
 
 Value = TypeVar("Value")
 MAX_ENTRIES = 128
-"""Entries kept; the shipped recipes are about 25, each in a few cases of mode and intent."""
+"""Entries of a cache; the shipped recipes are about 25, each in a few cases of mode and intent."""
 
 
 class LruCache(Generic[Value]):
-    """The most recently used values by key, no more than `REMEMBERED`."""
+    """The most recently used values by key, at most `MAX_ENTRIES`."""
 
     def __init__(self, most: int = MAX_ENTRIES) -> None:
         self._most = most
-        self._kept: OrderedDict[Hashable, Value] = OrderedDict()
+        self._values: OrderedDict[Hashable, Value] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of `key`, made where it is not known."""
-        if key not in self._kept:
-            self._kept[key] = make()
-            if len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        """The value of `key`, made on a miss."""
+        if key not in self._values:
+            self._values[key] = make()
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
+        self._values.move_to_end(key)
+        return self._values[key]
 
 
 @dataclass(frozen=True, slots=True)

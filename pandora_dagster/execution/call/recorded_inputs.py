@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pandora_dagster.contracts.enums import Mode, ModelLayer
+from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument, Item, Source
-from pandora_dagster.contracts.recipe_schema import CallCase, CaseDocument, CaseItem, CaseSource
+from pandora_dagster.contracts.recipe_schema import CallCase, CallInput, CaseDocument, CaseImage, CaseItem, CaseSource
 from pandora_dagster.documents.redaction.credentials import holds_secret, redact
 
 
@@ -28,6 +29,9 @@ def recorded_case(request: CallRequest) -> CallCase:
         variables=dict(request.variables),
         sources=sources,
         phase=request.site.phase,
+        images=tuple(
+            CaseImage(name=i.name, media_type=i.media_type, tokens=i.tokens, reference=i.reference) for i in request.images if i.reference
+        ),
     )
 
 
@@ -40,8 +44,9 @@ def recorded_case_text(request: CallRequest) -> str:
     return CallCase.model_validate(cleaned).model_dump_json(exclude_defaults=True)
 
 
-def replay_request(case: CallCase, recipe: str, *, user: str, session: str = "", layer: ModelLayer | None = None) -> CallRequest:
+def replay_request(case: CallInput, recipe: str, *, user: str, session: str = "", layer: ModelLayer | None = None) -> CallRequest:
     """The call of `{category}/{name}` that a case describes. A low confidence comes back as a verdict: it is looked at, not acted on."""
+    images = case.images if isinstance(case, CallCase) else ()
     documents = tuple(
         InputDocument(name, d.text, tuple(Item(i.text, i.priority, i.name) for i in d.items), d.header)
         for name, d in case.documents.items()
@@ -59,6 +64,7 @@ def replay_request(case: CallCase, recipe: str, *, user: str, session: str = "",
         ambiguous=case.ambiguous,
         layer=layer,
         halt_on_low_confidence=False,
+        images=tuple(ImagePart(i.name, i.media_type, i.tokens, reference=i.reference) for i in images),
     )
 
 

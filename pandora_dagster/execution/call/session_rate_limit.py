@@ -1,7 +1,7 @@
-"""How many summarisation calls a live session may make, and when (003 "SummarizationRateLimiter", DECISIONS 7).
+"""The rate limit of summarisation calls in a live session (003 "SummarizationRateLimiter", DECISIONS 7).
 
-Knows the limits and a session's state; makes no call. A call that has to wait a little waits; one that would wait for long, or that
-its session has no more of, is deferred and says so: nothing is ever cut instead (DECISIONS 1).
+A call with a short wait waits; one with a long wait, or beyond the calls of its session, is deferred with its reason. No text is cut
+instead (DECISIONS 1).
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,9 +15,9 @@ from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.errors import DocumentError, StoreError
 
 SUMMARIZING_ROLES = frozenset({"compressor", "session_summarizer", "digest_builder", "conversation_summarizer"})
-"""Roles whose calls come beyond a turn's own."""
+"""Roles whose calls are additional to those of the turn itself."""
 LONGEST_WAIT_S = 20.0
-"""A person waits for the answer: a call that would have to wait longer is deferred."""
+"""The user waits for the answer: a call with a longer wait is deferred."""
 
 
 class RateLimitStates(Protocol):
@@ -27,7 +27,7 @@ class RateLimitStates(Protocol):
 
 
 class SessionRateLimit:
-    """Admits the calls of `SUMMARIZING` roles: 10 a minute and 200 a session (003's defaults), less while the server asks for a pause."""
+    """Admits the calls of `SUMMARIZING_ROLES`: 10 a minute and 200 a session (003's defaults), less while the server asks for a pause."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class SessionRateLimit:
             try:
                 wait = self._take_slot(site)
             except (StoreError, DocumentError) as error:
-                return f"deferred: the limits of session {site.session} can not be kept: {error}"
+                return f"deferred: the limits of session {site.session} cannot be stored: {error}"
             if wait == 0.0:
                 return ""
             if wait is None:

@@ -1,6 +1,6 @@
-"""What a listener is told of one call, over all its attempts. Knows how an answer's text becomes what a person reads; judges nothing.
+"""The stream of one call to its listener, over all attempts, as the text that the user reads.
 
-Words go to the listener as they come; a failed attempt withdraws them; at the end the listener has the result's text and nothing else.
+Words go to the listener as they arrive; a failed attempt withdraws them; at the end the listener has exactly the text of the result.
 """
 
 import re
@@ -23,46 +23,46 @@ class CallStream:
         self._listener = listener if output_format.is_written else None
         self._format = output_format
         self._reading: TaggedAnswerReader | None = None
-        self._told: list[str] = []
-        self._held = ""
+        self._sent: list[str] = []
+        self._buffer = ""
 
     def begin(self) -> Callable[[str], None] | None:
-        """Where a new attempt's words go; None where nobody listens."""
+        """The callback for the words of a new attempt; None without a listener."""
         if self._listener is None:
             return None
-        self._reading, self._held = TaggedAnswerReader() if self._format is OutputFormat.TAGGED else None, ""
+        self._reading, self._buffer = TaggedAnswerReader() if self._format is OutputFormat.TAGGED else None, ""
         return self._receive
 
     def withdraw(self, reason: str) -> None:
-        """What was told is no answer after all."""
-        self._held = ""
-        if self._listener is not None and self._told:
-            self._told.clear()
+        """Withdraw the words sent so far: they are not the answer."""
+        self._buffer = ""
+        if self._listener is not None and self._sent:
+            self._sent.clear()
             self._listener.on_withdrawal(reason)
 
     def finish(self, text: str) -> None:
-        """The result is `text`: what is missing of it is told; where it goes on otherwise, all of it in the place of what was told."""
+        """Send the rest of the result `text`; where it differs from the words sent so far, withdraw them and send all of it."""
         if self._listener is None:
             return
-        told = "".join(self._told)
-        if not text.startswith(told):
+        sent = "".join(self._sent)
+        if not text.startswith(sent):
             self.withdraw("its form was put right")
-            told = ""
-        self._emit(text[len(told) :])
+            sent = ""
+        self._emit(text[len(sent) :])
 
     def _receive(self, piece: str) -> None:
-        """White space at both ends is not part of the answer: it is held until words follow it."""
-        text = self._held + (self._reading.feed(piece) if self._reading else piece)
-        if not self._told:
+        """Send a piece. White space at both ends is not part of the answer: it is buffered until words follow it."""
+        text = self._buffer + (self._reading.feed(piece) if self._reading else piece)
+        if not self._sent:
             text = text.lstrip()
-        if not self._told and self._format is OutputFormat.MARKDOWN and _FENCE.match(text):
-            self._held = text
+        if not self._sent and self._format is OutputFormat.MARKDOWN and _FENCE.match(text):
+            self._buffer = text
             return
         ready = text.rstrip()
-        self._held = text[len(ready) :]
+        self._buffer = text[len(ready) :]
         self._emit(ready)
 
     def _emit(self, text: str) -> None:
         if text and self._listener is not None:
-            self._told.append(text)
+            self._sent.append(text)
             self._listener.on_text(text)

@@ -1,7 +1,7 @@
 """A text in pieces that fit a compression call, split at structural borders only (DECISIONS 9). Joined again, it is the text.
 
-Knows sections, fences, paragraphs, lines and sentences; cuts none of them. What is larger than a call and has no border inside
-is left to be condensed by structure, without a model.
+Divides between sections, fences, paragraphs, lines and sentences; cuts none of them. A piece larger than a call and without a border
+inside is condensed by structure, without a model.
 """
 
 import re
@@ -19,12 +19,12 @@ _PARAGRAPH = re.compile(r".*?(?:\n[ \t]*\n+|\Z)", re.DOTALL)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _SENTENCE = re.compile(r".+?(?:[.!?]\s+|\Z)", re.DOTALL)
 _SMALLEST = 40
-"""Tokens under which a piece stands as it is: a call would not make it shorter."""
+"""Tokens below which a piece stays unchanged: a call would not make it shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One piece and the way it is shortened."""
+    """One piece of a text and its method of compression."""
 
     text: str
     tokens: int
@@ -43,7 +43,7 @@ def split_text(text: str, *, size: int, count: TokenCountFunction) -> tuple[Chun
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """The text's stretches and whether each must stand verbatim."""
+    """The stretches of the text, and whether each must stay verbatim."""
     document = ContextDocument.parse(text)
     yield from _fence_aware_pieces(document.preamble)
     for section in document.sections:

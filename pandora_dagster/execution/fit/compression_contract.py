@@ -9,15 +9,17 @@ from functools import cached_property
 
 from pandora_dagster.compression.compressor import CompressedText, compress, reference_line
 from pandora_dagster.compression.condense.fact_restoration import restore_facts
+from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.facts.fact_types import Fact, Ledger, Outcome, Rank
 from pandora_dagster.compression.judge.grounding import SourceIndex
 from pandora_dagster.compression.judge.ledger import build_ledger
 from pandora_dagster.compression.judge.summary_check import SummaryCheck, check_summary
 from pandora_dagster.compression.judge.verification import Verification, verify
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
-from pandora_dagster.execution.fit.compression_log import EMBEDDED
+from pandora_dagster.execution.fit.compression_log import EMBEDDED, CompressionOutcome
 
 _MAX_REASONS = 5
 
@@ -44,29 +46,27 @@ class CompressionJudgement:
 
 @dataclass(frozen=True)
 class CompressionContract:
-    """What a shortened text is held to: the facts of its original, and its target."""
+    """The conditions that a compressed text must meet: the facts of its original, and its target."""
 
-    text: str
-    target: int
-    content_type: ContentType
+    request: CompressionRequest
     counter: TokenMeasure
-    query: str = ""
-    name: str = ""
-    original: str = ""
-    """The first original, where `text` is a compression already: what is judged are its facts, and what it says."""
+
+    @cached_property
+    def content_type(self) -> ContentType:
+        return content_type_of(self.request)
 
     @cached_property
     def ledger(self) -> Ledger:
-        return build_ledger(self.original or self.text, self.content_type)
+        return build_ledger(self.request.source, self.content_type)
 
     @cached_property
     def source(self) -> SourceIndex:
-        return SourceIndex(self.original or self.text)
+        return SourceIndex(self.request.source)
 
     def judge(self, candidate: str) -> CompressionJudgement:
         """Every verdict on a candidate. Missing details and important facts alone do not refuse it."""
-        found = verify(self.ledger, self.source, candidate, reference=reference_line(self.name, self.content_type))
-        check = check_summary(candidate, self.original or self.text, self.target, self.counter)
+        found = verify(self.ledger, self.source, candidate, reference=reference_line(self.request.name, self.content_type))
+        check = check_summary(candidate, self.request.source, self.request.target, self.counter)
         lost = [f"critical fact missing: {f.text[:80]}" for f in found.lost_critical]
         wrong = [f"{v.outcome.value}: {v.text[:80]}" for v in found.of(Outcome.MUTATED, Outcome.INVENTED)]
         return CompressionJudgement(candidate, found, check, (*check.reasons, *lost, *wrong))
@@ -75,21 +75,12 @@ class CompressionContract:
         """Missing facts put back, each with its subject, within the target. What was invented can not be mended."""
         if not judged.lost:
             return judged
-        again = self.judge(restore_facts(judged.text, judged.lost, self.original or self.text, self.target, self.counter))
+        again = self.judge(restore_facts(judged.text, judged.lost, self.request.source, self.request.target, self.counter))
         return again if len(again.reasons) <= len(judged.reasons) else judged
 
     def compress_to_spans(self) -> CompressedText:
         """Verbatim spans, chosen and verified; HALTs where the critical facts do not fit."""
-        return compress(
-            self.text,
-            target_tokens=self.target,
-            content_type=self.content_type,
-            query=self.query or None,
-            counter=self.counter,
-            ledger=self.ledger if self.original else None,
-            original=self.original,
-            name=self.name,
-        )
+        return compress(self.request, self.counter, ledger=self.ledger if self.request.original else None)
 
 
 def compression_gates(found: Verification, check: SummaryCheck, tokens: int, target: int) -> tuple[GateVerdict, ...]:
@@ -122,32 +113,6 @@ def with_original_margins(text: str, original: str) -> str:
     return before + text.strip("\n") + original[len(original.rstrip()) :]
 
 
-# A text shortened to what its verdicts let stand: by its structure, or as judged. Pure: what it is asked it can be asked anywhere.
-
-
-@dataclass(frozen=True)
-class CompressionOutcome:
-    """What became of a text. `text` is None where it HALTed; `verification` is None where it fitted and is unchanged."""
-
-    text: str | None
-    tokens: int
-    original_tokens: int
-    verification: Verification | None = None
-    halted: str = ""
-    runtime: str = ""
-    """Who shortened it; both names with a `+` where some pieces are a model's and others verbatim spans."""
-    deferred: str = ""
-    """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
-    gates: tuple[GateVerdict, ...] = ()
-    """The three checks of a text that was shortened."""
-    call_id: str = ""
-    """The record of the whole."""
-
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        return self.verification.counts if self.verification else {}
-
-
 StructuralCompressor = Callable[[CompressionContract, int], Awaitable[CompressionOutcome]]
 """Shortens what a contract holds, of so many tokens, without a model."""
 
@@ -170,5 +135,5 @@ def verified_outcome(
 ) -> CompressionOutcome:
     """A shortened text with its verdicts and its three checks."""
     after = contract.counter.count(judged.text)
-    gates = compression_gates(judged.verification, judged.check, after, contract.target)
+    gates = compression_gates(judged.verification, judged.check, after, contract.request.target)
     return CompressionOutcome(judged.text, after, tokens, judged.verification, runtime=runtime, deferred=deferred, gates=gates)

@@ -4,10 +4,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import structlog
 
+from pandora_dagster.compression.judge.verification import Verification
 from pandora_dagster.contracts.enums import ContentType, ModelLayer
 from pandora_dagster.contracts.gates import Gate, GateVerdict
 from pandora_dagster.contracts.model_calls import CallRecord, CallSite, CallTokens
@@ -47,6 +49,29 @@ class CompressionMetrics:
     overflow_warnings: int = 0
 
 
+@dataclass(frozen=True)
+class CompressionOutcome:
+    """The result of one compression. `text` is None after a HALT; `verification` is None for a text that fitted and is unchanged."""
+
+    text: str | None
+    tokens: int
+    original_tokens: int
+    verification: Verification | None = None
+    halted: str = ""
+    runtime: str = ""
+    """Who shortened it; both names with a `+` where a model shortened some pieces and verbatim spans stand for the others."""
+    deferred: str = ""
+    """Why a model was not asked for all that it would have shortened (DECISIONS 7)."""
+    gates: tuple[GateVerdict, ...] = ()
+    """The three checks of the compressed text; empty after a HALT."""
+    call_id: str = ""
+    """The call record of the whole compression."""
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        return self.verification.counts if self.verification else {}
+
+
 @dataclass(frozen=True, slots=True)
 class FinishedCompression:
     """One compression that ended, for its record."""
@@ -55,15 +80,8 @@ class FinishedCompression:
     loaded: LoadedRecipe
     content_type: ContentType
     started: datetime
-    tokens_before: int
-    tokens_after: int
-    runtime: str
     layer: ModelLayer
-    halted: str = ""
-    deferred: str = ""
-    """Why a model was not asked for all of it."""
-    gates: tuple[GateVerdict, ...] = ()
-    """The three checks of its text; empty where it HALTed."""
+    outcome: CompressionOutcome
 
 
 def json_lines() -> EventLogger:
@@ -83,15 +101,16 @@ class CompressionLog:
         self.metrics = CompressionMetrics()
         self._calls, self._clock, self._new_call_id, self._say = calls, clock, new_call_id, say
 
-    def record_compression(self, what: FinishedCompression) -> str:
-        """A compression that went through or HALTed; returns the id of its call record."""
-        latency = round((self._clock() - what.started).total_seconds() * 1_000, 3)
+    def record_compression(self, finished: FinishedCompression) -> str:
+        """Record a compression, also one that HALTed; returns the id of its call record."""
+        made = finished.outcome
+        latency = round((self._clock() - finished.started).total_seconds() * 1_000, 3)
         self.metrics.compression_invocations += 1
         self.metrics.compression_latency_ms.observe(latency)
-        if not what.halted:
-            self.metrics.tokens_saved.observe(what.tokens_before - what.tokens_after)
-        self._say("smart_summarization", **_event(what, latency))
-        record = _record(what, latency, self._new_call_id())
+        if not made.halted:
+            self.metrics.tokens_saved.observe(made.original_tokens - made.tokens)
+        self._say("smart_summarization", **_event(finished, latency))
+        record = _record(finished, latency, self._new_call_id())
         self._record(record)
         return record.call_id
 
@@ -120,40 +139,41 @@ class CompressionLog:
             self._say("not_logged", call_id=record.call_id, error=str(error))
 
 
-def _event(what: FinishedCompression, latency: float) -> dict[str, Any]:
-    """The fields of 000 section 27's example; `outcome` stands for its `event`, which names the line here."""
-    ratio = round(what.tokens_after / what.tokens_before, 4) if what.tokens_before else 1.0
+def _event(finished: FinishedCompression, latency: float) -> dict[str, Any]:
+    """The fields of 000 section 27's example; `outcome` holds its `event`, a name that the logger uses for the line."""
+    made = finished.outcome
+    ratio = round(made.tokens / made.original_tokens, 4) if made.original_tokens else 1.0
     return {
-        "outcome": "halted" if what.halted else "compressed",
-        "original_tokens": what.tokens_before,
-        "compressed_tokens": what.tokens_after,
+        "outcome": "halted" if made.halted else "compressed",
+        "original_tokens": made.original_tokens,
+        "compressed_tokens": made.tokens,
         "compression_ratio": ratio,
-        "content_type": what.content_type.value,
-        "recipe": what.loaded.name,
-        "model_layer": what.layer.value,
-        "runtime": what.runtime,
+        "content_type": finished.content_type.value,
+        "recipe": finished.loaded.name,
+        "model_layer": finished.layer.value,
+        "runtime": made.runtime,
         "latency_ms": latency,
-        **({"reason": what.halted} if what.halted else {}),
-        **({"deferred": what.deferred} if what.deferred else {}),
+        **({"reason": made.halted} if made.halted else {}),
+        **({"deferred": made.deferred} if made.deferred else {}),
     }
 
 
-def _record(what: FinishedCompression, latency: float, call_id: str) -> CallRecord:
-    """One compression as a whole, told from the calls beside it by its checks. Its tokens are those that no model call counted."""
-    done = not what.halted
+def _record(finished: FinishedCompression, latency: float, call_id: str) -> CallRecord:
+    """The record of a whole compression. Its checks distinguish it from the records of the model calls that it made."""
+    made = finished.outcome
     return CallRecord(
-        **_fields(call_id, what.site, what.loaded, what.started),
-        model_layer=what.layer,
-        runtime=what.runtime,
-        model=what.runtime,
-        tokens=_tokens(what),
+        **_fields(call_id, finished.site, finished.loaded, finished.started),
+        model_layer=finished.layer,
+        runtime=made.runtime,
+        model=made.runtime,
+        tokens=_tokens(made),
         latency_ms=latency,
-        success=done,
-        error=what.halted or what.deferred,
-        gates=_NO_TEXT | {verdict.gate: verdict.passed for verdict in what.gates},
-        finish_reason="stop" if done else "",
-        compression_applied=done,
-        compression_savings=what.tokens_before - what.tokens_after if done else 0,
+        success=not made.halted,
+        error=made.halted or made.deferred,
+        gates=_NO_TEXT | {verdict.gate: verdict.passed for verdict in made.gates},
+        finish_reason="" if made.halted else "stop",
+        compression_applied=not made.halted,
+        compression_savings=0 if made.halted else made.original_tokens - made.tokens,
     )
 
 
@@ -174,9 +194,9 @@ def _fields(call_id: str, site: CallSite, loaded: LoadedRecipe, at: datetime) ->
     }
 
 
-def _tokens(what: FinishedCompression) -> CallTokens:
-    """Of a compression without a model: it had no window of 500 tokens, so its budget is what it took. Model calls count their own."""
-    if what.runtime != EMBEDDED:
+def _tokens(made: CompressionOutcome) -> CallTokens:
+    """Tokens of a compression without a model, with its own total as budget; zero where model calls have records of their own."""
+    if made.runtime != EMBEDDED:
         return CallTokens()
-    total = what.tokens_before + what.tokens_after
-    return CallTokens(input=what.tokens_before, output=what.tokens_after, total=total, budget=total)
+    total = made.original_tokens + made.tokens
+    return CallTokens(input=made.original_tokens, output=made.tokens, total=total, budget=total)

@@ -7,9 +7,10 @@ verbatim spans of itself.
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType, InterventionType, ModelLayer, OutputFormat
 from pandora_dagster.contracts.model_calls import CallRequest, CallResult, CallSite, InputDocument
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -44,7 +45,6 @@ class _CompressionTask:
 
     contract: CompressionContract
     loaded: LoadedRecipe
-    hints: tuple[str, ...]
     site: CallSite
     query: str
     places: asyncio.Semaphore
@@ -69,12 +69,11 @@ class ModelCompression:
     def __init__(self, calls: AttemptExecutor, counter: TokenMeasure, layer: ModelLayer = ModelLayer.NERVES) -> None:
         self._calls, self._counter, self.layer = calls, counter, layer
 
-    async def compress(
-        self, contract: CompressionContract, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite
-    ) -> ModelCompressionResult | None:
+    async def compress(self, contract: CompressionContract, loaded: LoadedRecipe, site: CallSite) -> ModelCompressionResult | None:
         """The whole, judged; None where the text is none for a model. Raises CallFaultError where the model is down."""
-        query = contract.query if self._counter.count(contract.query) <= _LONGEST_QUERY else ""
-        work = _CompressionTask(contract, loaded, tuple(hints), site, query, asyncio.Semaphore(MAX_CONCURRENT_CALLS))
+        query = contract.request.query
+        query = query if self._counter.count(query) <= _LONGEST_QUERY else ""
+        work = _CompressionTask(contract, loaded, site, query, asyncio.Semaphore(MAX_CONCURRENT_CALLS))
         chunks = self._chunks(work)
         if sum(c.way == "model" for c in chunks) > MAX_CALLS or not any(c.way == "model" for c in chunks):
             return None
@@ -88,20 +87,21 @@ class ModelCompression:
         """Pieces for one call each. A page is JSON: it goes as one, or not at all."""
         budget = work.loaded.recipe.token_budget
         room = budget.input - _FRAME - _HINT_ROOM - self._counter.count(work.query)
-        share = work.contract.target / max(1, self._counter.count(work.contract.text))
+        text = work.contract.request.text
+        tokens = self._counter.count(text)
+        share = work.contract.request.target / max(1, tokens)
         size = max(_LEAST_ROOM, min(room, int(budget.output * 0.9 / share)))
-        tokens = self._counter.count(work.contract.text)
         if work.loaded.recipe.output_format is OutputFormat.JSON:
-            return (Chunk(work.contract.text, tokens, "model" if tokens <= size else "structure"),)
+            return (Chunk(text, tokens, "model" if tokens <= size else "structure"),)
         if tokens > 2 * MAX_CALLS * size:
             return ()
-        return split_text(work.contract.text, size=size, count=self._counter.count)
+        return split_text(text, size=size, count=self._counter.count)
 
     async def _compress_chunks(self, work: _CompressionTask, chunks: Sequence[Chunk]) -> list[tuple[str, ChunkMethod]]:
         """The pieces' texts in order, each with the way it was made; stops all where one finds the model down (CallFaultError)."""
         fixed = sum(c.tokens for c in chunks if c.way == "verbatim")
         loose = sum(c.tokens for c in chunks if c.way != "verbatim")
-        share = max(0.0, work.contract.target - fixed) / max(1, loose)
+        share = max(0.0, work.contract.request.target - fixed) / max(1, loose)
         tasks = [asyncio.ensure_future(self._compress_chunk(work, chunk, int(chunk.tokens * share))) for chunk in chunks]
         try:
             return list(await asyncio.gather(*tasks))
@@ -113,9 +113,10 @@ class ModelCompression:
     async def _compress_chunk(self, work: _CompressionTask, chunk: Chunk, target: int) -> tuple[str, ChunkMethod]:
         if chunk.way == "verbatim" or chunk.tokens <= target:
             return chunk.text, "verbatim"
-        own = replace(
-            work.contract, text=chunk.text, target=max(1, target), content_type=_piece_content_type(work.contract), original="", name=""
+        request = CompressionRequest(
+            chunk.text, content_type=_piece_content_type(work.contract), query=work.contract.request.query, target=max(1, target)
         )
+        own = CompressionContract(request, work.contract.counter)
         judged = None
         if chunk.way == "model":
             async with work.places:
@@ -128,7 +129,8 @@ class ModelCompression:
     async def _ask_model(self, work: _CompressionTask, own: CompressionContract) -> CompressionJudgement | None:
         """The first sound answer; else the better one with its missing facts put back; None where that is not sound either."""
         best: CompressionJudgement | None = None
-        hints = work.hints
+        preserve = work.contract.request.preserve
+        hints = preserve
         for _ in range(MAX_ATTEMPTS_PER_PIECE):
             answer = await self._single_answer(work, own, hints)
             if work.deferred:
@@ -140,7 +142,7 @@ class ModelCompression:
                 return judged
             if best is None or len(judged.reasons) <= len(best.reasons):
                 best = judged
-            hints = keep_hints(judged, work.hints, room=_HINT_ROOM, counter=self._counter)
+            hints = keep_hints(judged, preserve, room=_HINT_ROOM, counter=self._counter)
         mended = own.repair(best) if best else None
         return mended if mended and mended.ok else None
 
@@ -150,9 +152,9 @@ class ModelCompression:
             recipe=work.loaded.path,
             query=work.query,
             site=work.site,
-            documents=(InputDocument(recipe.input_docs[0], own.text),),
+            documents=(InputDocument(recipe.input_docs[0], own.request.text),),
             layer=self.layer,
-            variables={"target_tokens": str(own.target), "preserve": "; ".join(hints) or "nothing more"},
+            variables={"target_tokens": str(own.request.target), "preserve": "; ".join(hints) or "nothing more"},
         )
         outcome = await self._calls.attempt(request)
         if isinstance(outcome, CallFault):

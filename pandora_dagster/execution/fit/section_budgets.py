@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pandora_dagster.compression.content_detection import detect_content_type
-from pandora_dagster.contracts.compression_results import CompressionInput, CompressionReport, CompressionResult
+from pandora_dagster.compression.content_detection import content_type_of
+from pandora_dagster.contracts.compression_results import CompressionInput, CompressionReport, CompressionRequest, CompressionResult
 from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -18,7 +18,7 @@ from pandora_dagster.documents.citations import REFERENCES_TITLE
 from pandora_dagster.errors import HaltError
 from pandora_dagster.execution.call_faults import CallFault, CallFaultError
 from pandora_dagster.execution.fit.compression_contract import with_original_margins
-from pandora_dagster.execution.fit.compression_log import CompressionLog
+from pandora_dagster.execution.fit.compression_log import CompressionLog, CompressionOutcome
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 
 # A section's body as what must stand verbatim and what may be shortened. Knows Markdown of context.md; shortens nothing. Verbatim:
@@ -86,44 +86,32 @@ class SectionBudgets:
 
     async def fit_text(self, content: CompressionInput, *, target: int, site: CallSite) -> CompressionResult:
         """`content` within `target` tokens, unchanged where it fits or where no sound text does."""
-        try:
-            made = await self._engine.compress(
-                content.text,
-                content.content_type,
-                target,
-                content.preserve,
-                site=site,
-                query=content.query,
-                name=content.name,
-                original=content.original,
-            )
-        except CallFaultError as error:
-            raise self._halt_error(error.fault, content, site) from error
+        request = content.within(target)
+        made = await self._compress(request, site)
         if made.text is None:
             self._record_overflow(content, made.original_tokens - target, site)
-            return CompressionResult(content.text, halted=made.halted)
-        if made.verification is None:
-            return CompressionResult(content.text)
-        report = self._engine.report(content.text, made, document=content.name, content_type=content.content_type, target=target)
-        return CompressionResult(made.text, report)
+        return self._result(request, made)
 
     async def compress_for_archive(self, content: CompressionInput, *, targets: Sequence[int], site: CallSite) -> CompressionResult:
         """`content` within the first of `targets` that a sound text fits; whole, with the last reason, where none does."""
-        halted = "no target was given"
+        result = CompressionResult(content.text, halted="no target was given")
         for target in targets:
-            try:
-                made = await self._engine.compress(
-                    content.text, content.content_type, target, content.preserve, site=site, name=content.name
-                )
-            except CallFaultError as error:
-                raise self._halt_error(error.fault, content, site) from error
-            if made.text is not None and made.verification is None:
-                return CompressionResult(content.text)
-            if made.text is not None:
-                report = self._engine.report(content.text, made, document=content.name, content_type=content.content_type, target=target)
-                return CompressionResult(made.text, report)
-            halted = made.halted
-        return CompressionResult(content.text, halted=halted)
+            request = replace(content, query="", original="").within(target)
+            result = self._result(request, await self._compress(request, site))
+            if not result.halted:
+                break
+        return result
+
+    async def _compress(self, request: CompressionRequest, site: CallSite) -> CompressionOutcome:
+        try:
+            return await self._engine.compress(request, site=site)
+        except CallFaultError as error:
+            raise self._halt_error(error.fault, request, site) from error
+
+    def _result(self, request: CompressionRequest, made: CompressionOutcome) -> CompressionResult:
+        if made.text is None:
+            return CompressionResult(request.text, halted=made.halted)
+        return CompressionResult(made.text, self._engine.report(request, made) if made.verification else None)
 
     async def fit_section(self, number: int, content: CompressionInput, *, site: CallSite) -> CompressionResult:
         """Level 1: a section over the threshold of its budget, compressed to it where that saves enough (DECISIONS 6)."""
@@ -201,15 +189,14 @@ class SectionBudgets:
             reports += [shrunk.report] if shrunk.report else []
         rest = iter(shorter)
         whole = "".join(part.text if part.is_fixed else next(rest) for part in parts)
-        return self._engine.verify_whole(content, whole, target, reports)
+        return self._engine.verify_whole(content.within(target), whole, reports)
 
     def _saves_enough(self, saved: int) -> bool:
         """Whether a soft level compresses at all: MIN_COMPRESSION_SAVINGS of 000's configuration."""
         return saved > 0 and saved >= self._limits.min_savings
 
     def _record_overflow(self, content: CompressionInput, over: int, site: CallSite) -> None:
-        kind = content.content_type or detect_content_type(content.name, content.text)
-        self._log.record_overflow(content.name, over, site=site, loaded=self._engine.recipe(kind))
+        self._log.record_overflow(content.name, over, site=site, loaded=self._engine.recipe(content_type_of(content)))
 
     def _halt_error(self, fault: CallFault, content: CompressionInput, site: CallSite) -> HaltError:
         """The model that compresses is down: the one fault that stops a turn here."""

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.images import image_tokens
 from pandora_dagster.contracts.model_calls import PromptPack
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime, TokenRatios
 from pandora_dagster.errors import DocumentError, StoreError
@@ -94,4 +95,5 @@ class PackSizeCheck:
 
 
 def _bytes(pack: PromptPack) -> int:
-    return sum(len(text.encode(errors="surrogatepass")) for text in (pack.system, pack.user))
+    """An upper bound of the tokens: bytes of the texts, and the estimate of the images."""
+    return sum(len(text.encode(errors="surrogatepass")) for text in (pack.system, pack.user)) + image_tokens(pack.images)

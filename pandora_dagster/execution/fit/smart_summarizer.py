@@ -6,7 +6,7 @@ Fills the `Fitter` port: the executor comes here where a call's fixed documents 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pandora_dagster.contracts.compression_results import CompressionReport
+from pandora_dagster.contracts.compression_results import CompressionReport, CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.contracts.model_calls import CallRequest, CallSite, InputDocument
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
@@ -15,8 +15,7 @@ from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.documents.sections import ContextDocument, Section
 from pandora_dagster.errors import BudgetError, FactLossError
 from pandora_dagster.execution.call_inputs import CONTEXT_DOCUMENT
-from pandora_dagster.execution.fit.compression_contract import CompressionOutcome
-from pandora_dagster.execution.fit.compression_log import CompressionLog
+from pandora_dagster.execution.fit.compression_log import CompressionLog, CompressionOutcome
 from pandora_dagster.execution.fit.compression_plan import RATIO_FLOORS, BudgetChecker, CompressionPlan, CompressionStep
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 
@@ -67,7 +66,7 @@ class SmartSummarizer:
             done[step.name] = replace(done[step.name], text=made.text)
             if made.verification:
                 name = f"{recipe.name}: {step.name}"
-                reports.append(self._engine.report(before, made, document=name, content_type=step.content_type, target=step.target))
+                reports.append(self._engine.report(CompressionRequest(before, name, step.content_type, target=step.target), made))
         fitted = tuple(done[document.name] for document in documents)
         return FittedDocuments(fitted, self._tokens(documents) - self._tokens(fitted), tuple(reports))
 
@@ -80,7 +79,9 @@ class SmartSummarizer:
         target = step.target - sum(self._counter.count(s.text) for s in kept)
         if target < 1:
             return CompressionOutcome(None, 0, step.tokens, halted=f"{step.name}: the preserved sections alone exceed {step.target} tokens")
-        made = await self._engine.compress(loose, step.content_type, target, preserve, site=request.site, query=query, name=step.name)
+        made = await self._engine.compress(
+            CompressionRequest(loose, step.name, step.content_type, query=query, preserve=preserve, target=target), site=request.site
+        )
         return made if made.text is None else replace(made, text=_restore_sections(made.text, kept))
 
     def _focus_query(self, step: CompressionStep, request: CallRequest) -> str:

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Generic, TypeVar
 
-from pandora_dagster.compression.content_detection import detect_content_type
+from pandora_dagster.compression.content_detection import content_type_of
 from pandora_dagster.compression.facts.fact_types import Outcome, Rank, Verdict
-from pandora_dagster.contracts.compression_results import CompressionInput, CompressionReport, CompressionResult
+from pandora_dagster.contracts.compression_results import CompressionReport, CompressionRequest, CompressionResult
 from pandora_dagster.contracts.enums import ContentType, ModelLayer
 from pandora_dagster.contracts.model_calls import CallSite
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
@@ -97,97 +97,66 @@ class SummarizationEngine:
         finally:
             self._structure = compress_in_process
 
-    async def compress(
-        self,
-        content: str,
-        content_type: ContentType | None,
-        target_tokens: int,
-        preserve_hints: Sequence[str] = (),
-        *,
-        site: CallSite,
-        query: str = "",
-        name: str = "",
-        original: str = "",
-    ) -> CompressionOutcome:
-        """`content` in at most `target_tokens` tokens, or a HALT with its reason; unchanged where it fits.
+    async def compress(self, request: CompressionRequest, *, site: CallSite) -> CompressionOutcome:
+        """The text of `request` in at most `request.target` tokens, or a HALT with its reason; unchanged where it fits.
 
-        `original` is the first original where `content` is a compression: its ledger stays the contract, and a text that fits but has
-        lost a critical fact of it does not stay unchanged. Credentials never reach the model. Raises CallFaultError where the model is
-        down, and InputError for a target under 1.
+        The facts of `request.original` stay the contract: a text that fits but has lost a critical one of them is compressed again.
+        Credentials never reach the model. Raises CallFaultError where the model is down, and InputError for a target under 1.
         """
-        tokens = self._counter.count(content)
-        kind = content_type or detect_content_type(name, original or content)
-        contract = CompressionContract(content, target_tokens, kind, self._counter, query, name, original if original != content else "")
-        if (
-            target_tokens >= 1
-            and tokens <= target_tokens
-            and not (contract.original and contract.judge(content).verification.lost_critical)
-        ):
-            return CompressionOutcome(content, tokens, tokens)
-        loaded = self._cookbook.compressor(kind)
-        key = _cache_key(content, kind, target_tokens, tuple(preserve_hints), query, name, original, loaded.version)
+        tokens = self._counter.count(request.text)
+        request = replace(request, content_type=content_type_of(request), original=request.original if request.is_repeated else "")
+        contract = CompressionContract(request, self._counter)
+        fits = request.target >= 1 and tokens <= request.target
+        if fits and not (request.original and contract.judge(request.text).verification.lost_critical):
+            return CompressionOutcome(request.text, tokens, tokens)
+        loaded = self._cookbook.compressor(contract.content_type)
+        key = _cache_key(request, loaded.version)
         if (known := self._cache.get(key)) is not None:
             return known
-        contract = replace(contract, text=redact(content))
-        made = await self._compress_uncached(contract, tokens, loaded, preserve_hints, site)
+        contract = replace(contract, request=replace(request, text=redact(request.text)))
+        made = await self._compress_uncached(contract, tokens, loaded, site)
         if made.text is not None and not made.deferred:
             self._cache.put(key, made)
         return made
 
     async def _compress_uncached(
-        self, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, hints: Sequence[str], site: CallSite
+        self, contract: CompressionContract, tokens: int, loaded: LoadedRecipe, site: CallSite
     ) -> CompressionOutcome:
         started = self._clock()
-        asked = await self._model.compress(contract, loaded, hints, site) if self._model and contract.target > 0 else None
+        asked = await self._model.compress(contract, loaded, site) if self._model and contract.request.target > 0 else None
         made = self._model_outcome(asked, contract, tokens) if asked and asked.judged.ok else await self._structure(contract, tokens)
         made = replace(made, deferred=asked.deferred if asked else "")
-        call_id = self._log.record_compression(
-            FinishedCompression(
-                site,
-                loaded,
-                contract.content_type,
-                started,
-                tokens,
-                made.tokens,
-                made.runtime,
-                self._layer,
-                made.halted,
-                made.deferred,
-                made.gates,
-            )
-        )
+        call_id = self._log.record_compression(FinishedCompression(site, loaded, contract.content_type, started, self._layer, made))
         return replace(made, call_id=call_id)
 
     def _model_outcome(self, made: ModelCompressionResult, contract: CompressionContract, tokens: int) -> CompressionOutcome:
         names = [name for name, pieces in ((self._runtime, made.by_model), (EMBEDDED, made.by_structure)) if pieces]
         return verified_outcome(made.judged, contract, tokens, runtime="+".join(names) or self._runtime)
 
-    def verify_whole(self, content: CompressionInput, text: str, target: int, parts: Sequence[CompressionReport]) -> CompressionResult:
-        """`content` shortened to `text` by compressions of its `parts`, judged as a whole; unchanged, with the reasons, where unsound."""
-        kind = content.content_type or detect_content_type(content.name, content.text)
-        contract = CompressionContract(content.text, target, kind, self._counter, name=content.name, original=content.original)
+    def verify_whole(self, request: CompressionRequest, text: str, parts: Sequence[CompressionReport]) -> CompressionResult:
+        """The text of `request`, shortened to `text` by compressions of its `parts` and verified as a whole; unchanged, with the reasons,
+        where `text` is unsound."""
+        contract = CompressionContract(request, self._counter)
         judged = contract.judge(text)
         if not judged.ok:
-            return CompressionResult(content.text, halted=f"{content.name}: {'; '.join(judged.reasons)}")
+            return CompressionResult(request.text, halted=f"{request.name}: {'; '.join(judged.reasons)}")
         runtime = "+".join(dict.fromkeys(name for part in parts for name in part.runtime.split("+")))
         deferred = next((part.deferred for part in parts if part.deferred), "")
-        made = verified_outcome(judged, contract, self._counter.count(content.text), runtime=runtime, deferred=deferred)
-        return CompressionResult(text, self.report(content.text, made, document=content.name, content_type=kind, target=target))
+        made = verified_outcome(judged, contract, self._counter.count(request.text), runtime=runtime, deferred=deferred)
+        return CompressionResult(text, self.report(request, made))
 
     def recipe(self, content_type: ContentType) -> LoadedRecipe:
         """The compression recipe of a content type."""
         return self._cookbook.compressor(content_type)
 
-    def report(
-        self, before: str, made: CompressionOutcome, *, document: str, content_type: ContentType | None, target: int
-    ) -> CompressionReport:
-        """What a compression that went through shows to people."""
+    def report(self, request: CompressionRequest, made: CompressionOutcome) -> CompressionReport:
+        """The figures, verdicts and texts of a successful compression of `request`."""
         if made.text is None or made.verification is None:
-            raise ValueError(f"{document}: nothing was compressed: expected a text that was")
-        kind = content_type or detect_content_type(document, before)
+            raise ValueError(f"{request.name}: nothing was compressed: expected a compressed text")
+        kind = content_type_of(request)
         loaded = self._cookbook.compressor(kind)
         return CompressionReport(
-            document=document,
+            document=request.name,
             content_type=kind,
             recipe=loaded.name,
             recipe_version=loaded.version,
@@ -195,12 +164,12 @@ class SummarizationEngine:
             model=EMBEDDED if made.runtime == EMBEDDED else self._served(self._layer),
             call_id=made.call_id,
             runtime=made.runtime,
-            target=target,
+            target=request.target,
             tokens_before=made.original_tokens,
             tokens_after=made.tokens,
             counts=made.counts,
             facts=fact_rows(made.verification.verdicts),
-            before=before,
+            before=request.text,
             after=made.text,
             deferred=made.deferred,
             verdicts=made.gates,
@@ -224,5 +193,7 @@ def _fact_row(verdict: Verdict) -> dict[str, str]:
     }
 
 
-def _cache_key(content: str, *rest: Hashable) -> Hashable:
-    return (sha256(content.encode(errors="surrogatepass")).hexdigest(), *rest)
+def _cache_key(request: CompressionRequest, recipe_version: str) -> Hashable:
+    """Everything that a compressed text depends on; the long texts as their hashes."""
+    texts = (sha256(text.encode(errors="surrogatepass")).hexdigest() for text in (request.text, request.original))
+    return (*texts, replace(request, text="", original=""), recipe_version)

@@ -1,8 +1,7 @@
-"""Compressions without a model in processes of their own: a night has many, and one Python process works on one at a time.
+"""Compressions without a model in worker processes: an archival run has many, and one Python process works on one at a time.
 
-Knows how a text gets there and back, over a socket that nobody else has. A process that dies loses nothing: its text, and all that follow,
-are shortened in this one, and so does one that does not answer. Where this process dies, however it does, the others find their socket
-closed, and end in the middle of a text.
+Each worker has a socket of its own. A worker that dies or does not answer loses nothing: its text, and all later ones, are compressed in
+this process. When this process ends, in whatever way, the workers find their socket closed and exit, even in the middle of a text.
 """
 
 import asyncio
@@ -19,12 +18,12 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from threading import Thread, Timer, local
 
-from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, CompressionOutcome, compress_structurally
 
-_CompressionJob = tuple[str, int, ContentType, str, str, str, int]
-"""A contract's text, target, content type, query, name and first original; tokens of the text."""
+_CompressionJob = tuple[CompressionRequest, int]
+"""A request, and the tokens of its text."""
 
 
 _TIMEOUT_S = 600.0
@@ -39,7 +38,7 @@ class _Worker:
     socket: Connection
 
     def kill(self) -> None:
-        """At once, also where it is stopped: what it works on is nobody's."""
+        """End the process at once, also a stopped one; its work is discarded."""
         self.process.kill()
         self.process.wait()
         self.socket.close()
@@ -66,18 +65,18 @@ class CompressionWorkerPool:
 
     async def __call__(self, contract: CompressionContract, tokens: int) -> CompressionOutcome:
         if not self._is_broken:
-            asked = (contract.text, contract.target, contract.content_type, contract.query, contract.name, contract.original, tokens)
-            if made := await asyncio.wrap_future(self._threads.submit(self._worker_outcome, asked)):
+            made = await asyncio.wrap_future(self._threads.submit(self._worker_outcome, (contract.request, tokens)))
+            if made is not None:
                 return made
         return compress_structurally(contract, tokens)
 
     def close(self) -> None:
-        """The processes end, once they have answered what they were asked."""
+        """End the workers after their current texts."""
         self._threads.shutdown(cancel_futures=True)
         self._open.close()
 
     def _worker_outcome(self, asked: _CompressionJob) -> CompressionOutcome | None:
-        """What the process of this thread says; None where it could not: then this process says why."""
+        """The outcome from the worker of this thread; None after a failure of the worker."""
         try:
             if not hasattr(self._of_thread, "worker"):
                 self._of_thread.worker = self._start_worker()
@@ -92,7 +91,7 @@ class CompressionWorkerPool:
         except (OSError, EOFError) as error:
             if not self._is_broken:
                 self._is_broken = True
-                self._report(f"a process that compressed texts has ended ({error!r}): what is left is compressed in this one")
+                self._report(f"a process that compressed texts has ended ({error!r}): the remaining texts are compressed in this one")
             return None
 
     def _start_worker(self) -> _Worker:
@@ -113,23 +112,23 @@ def spare_processor_count() -> int:
 
 
 def _serve(socket: Connection) -> None:
-    """Answer until nobody asks any more. What can not be answered is None: who asked tries it, and says why."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked for the work ends it
+    """Answer requests until the socket closes. A failed request is answered by None: the parent tries it and reports the error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     Thread(target=_exit_when_closed, args=[socket], daemon=True).start()
     counter: TokenMeasure = socket.recv()
     while True:
         asked: _CompressionJob = socket.recv()
         made: CompressionOutcome | None = None
         with suppress(Exception):
-            text, target, content_type, query, name, original, tokens = asked
-            made = compress_structurally(CompressionContract(text, target, content_type, counter, query, name, original), tokens)
+            request, tokens = asked
+            made = compress_structurally(CompressionContract(request, counter), tokens)
         socket.send(made)
 
 
 def _exit_when_closed(socket: Connection) -> None:
-    """Wait until the other end of the socket is closed, then end this process whatever it works on: nobody takes the answer."""
+    """Wait until the other end of the socket is closed, then end this process at once: nobody reads its answer."""
     closed = select.poll()
-    closed.register(socket.fileno(), 0)  # a hang-up is told unasked
+    closed.register(socket.fileno(), 0)  # a hang-up is reported without being requested
     closed.poll()
     os._exit(0)
 

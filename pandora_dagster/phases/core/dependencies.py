@@ -9,7 +9,7 @@ from pandora_dagster.contracts.ports.lineage_storage import LineageWriter
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.recipe_execution import BudgetCompressor, RecipeCatalog, RecipeExecutor
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions
-from pandora_dagster.contracts.ports.tool import Tool
+from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, Tool, ToolPermission
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore, VectorIndex
 from pandora_dagster.contracts.ports.user_storage import ConversationSummaries, FactStore, MemoryStore, NoteStore, SourceStore
 from pandora_dagster.retrieval.turn_excerpts import TextScorer
@@ -54,5 +54,7 @@ class PhaseDependencies:
     """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""
     lineage: LineageWriter | None = None
     """Writes what documents were made from, as turns come to rest."""
+    tool_permissions: frozenset[ToolPermission] = STORE_PERMISSIONS
+    """What tools may do; a tool that needs more is refused."""
     listener: AnswerListener | None = None
     """Told the turn's answer while it is written; None where nobody listens."""

@@ -240,7 +240,7 @@ def _turn_title(turn: Turn) -> str:
 def _section2_room(ctx: PhaseContext) -> int:
     """Tokens section 2 may take so that the Planner can read it beside sections 0 and 1 (000 section 11)."""
     count, budget = ctx.deps.counter.count, ctx.deps.cookbook.get(PLANNER, ctx.mode).recipe.token_budget
-    tools = sum(count(f"{t.name}{t.description}{t.parameters}") + 20 for t in ctx.deps.tools.values())
+    tools = sum(count(f"{t.spec.name}{t.spec.description}{t.spec.parameters}") + 20 for t in ctx.deps.tools.values())
     taken = 2 * count(ctx.query) + count(ctx.context_document.body(1)) + tools + 120
     return min(2_000, max(200, budget.input - taken))
 

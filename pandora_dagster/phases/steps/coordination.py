@@ -5,21 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import jsonschema
-
 from pandora_dagster.contracts.compression_results import CompressionInput
 from pandora_dagster.contracts.enums import SECTION_BUDGETS, ContentType
 from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.contracts.model_calls import InputDocument, Source
 from pandora_dagster.contracts.phase_outputs import ExecutorStep, TaskPlan, ToolCall
-from pandora_dagster.contracts.ports.tool import Tool, ToolOutcome
+from pandora_dagster.contracts.ports.tool import ToolOutcome
 from pandora_dagster.documents.citations import reference_list, relabel, source_references
 from pandora_dagster.documents.markdown import code_fence
 from pandora_dagster.documents.sections import escape_subheadings
-from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, parsed_answer
 from pandora_dagster.phases.steps.task_plan import offered_tools, tools_document
-from pandora_dagster.phases.steps.tool_findings import finding_files
+from pandora_dagster.phases.steps.tool_findings import artifact_files, finding_files
+from pandora_dagster.phases.steps.tool_runs import NO_SOURCE, run_tool
 
 EXECUTOR = "pipeline/phase4_executor"
 COORDINATOR = "pipeline/phase4_coordinator"
@@ -27,7 +25,6 @@ MOST_ROUNDS = 5
 """Tool calls of one turn at most; fewer where section 4 is full before (000 section 11.3)."""
 NO_TOOLS = "No tools were needed."
 NOTHING_FOUND = "Nothing was found."
-NO_SOURCE = "no source given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,8 @@ async def tool_results(ctx: PhaseContext) -> PhaseOutput:
         stopped = await _run_rounds(ctx, done)
     body = _section4(done)
     facts = {"tool_calls": len(done), "tool_errors": sum(not r.outcome.ok for r in done), "stopped": stopped}
-    found = finding_files(ctx, [(r.call.tool, r.outcome) for r in done if r.outcome.ok])
+    outcomes = [(r.call.tool, r.outcome) for r in done if r.outcome.ok]
+    found = finding_files(ctx, outcomes) | {name: text for r in done if r.outcome.ok for name, text in _artifacts(r).items()}
     return PhaseOutput(
         sections={4: body}, files={"toolresults.md": _raw_results(done), **found}, facts=facts, verdicts=(_evidence_verdict(done),)
     )
@@ -68,7 +66,7 @@ async def _run_rounds(ctx: PhaseContext, done: list[_ToolCallResult]) -> Literal
         known = _known_sources(ctx, done)
         asked = await ctx.ask(COORDINATOR, [InputDocument("command", step.command), tools], context=context, sources=known)
         call = parsed_answer(asked, ToolCall)
-        newest = _numbered_result(len(done) + 1, call, await _run_tool(ctx, call, offered), known)
+        newest = _numbered_result(len(done) + 1, call, await run_tool(ctx, call, offered), known)
         done[:] = await _append_result(ctx, done, newest)
         if _is_section_full(ctx, done):
             break
@@ -101,33 +99,6 @@ def _result_content(result: _ToolCallResult) -> CompressionInput:
     return CompressionInput(result.body, "toolresults.md", ContentType.TOOL_RESULT, original=_relabel_sources(result), preserve=kept)
 
 
-async def _run_tool(ctx: PhaseContext, call: ToolCall, offered: Sequence[Tool]) -> ToolOutcome:
-    """Run one tool. A bad choice or a failing tool is a result that says so, never a crash of the turn."""
-    tool = next((t for t in offered if t.name == call.tool), None)
-    if tool is None:
-        return _tool_error(f"{call.tool}: no such tool here; expected one of {', '.join(t.name for t in offered) or 'none'}")
-    fault = jsonschema.Draft202012Validator(tool.parameters).iter_errors(dict(call.arguments))  # pyright: ignore[reportUnknownMemberType] - jsonschema is untyped here
-    if (first := next(iter(fault), None)) is not None:
-        return _tool_error(f"{call.tool}: {first.json_path}: {first.message}")
-    try:
-        return _require_source(call, await tool.run(call.arguments, user=ctx.turn.key.user, turn=ctx.turn.key))
-    except Exception as error:  # a tool is foreign code: whatever it raises is its result
-        kind = "" if isinstance(error, PandoraError) else f"{type(error).__name__}: "
-        return _tool_error(f"{call.tool}: {kind}{error}")
-
-
-def _require_source(call: ToolCall, outcome: ToolOutcome) -> ToolOutcome:
-    """The outcome, or an error where it found something and names no source: nothing of it could be cited (DECISIONS 12)."""
-    if not outcome.ok or outcome.sources or not outcome.text.strip():
-        return outcome
-    return replace(_tool_error(f"{call.tool}: {NO_SOURCE}; what it gave stands in toolresults.md"), raw=outcome.raw)
-
-
-def _tool_error(said: str) -> ToolOutcome:
-    message = " ".join(said.split())  # one line: what a tool quotes must not become a heading or a source of section 4
-    return ToolOutcome(False, f"**Error:** {message}", json.dumps({"error": message}, ensure_ascii=False))
-
-
 def _numbered_result(number: int, call: ToolCall, outcome: ToolOutcome, known: tuple[Source, ...]) -> _ToolCallResult:
     """Number the outcome's sources behind those known; one that is known keeps its label."""
     labels = {s.path: s.label for s in known}
@@ -157,11 +128,16 @@ def _section4(done: list[_ToolCallResult]) -> str:
     return "\n\n".join([*parts, reference_list(sources.values())] if sources else parts)
 
 
+def _artifacts(result: _ToolCallResult) -> dict[str, str]:
+    return artifact_files(result.number, result.call.tool, result.outcome.artifacts)
+
+
 def _result_markdown(result: _ToolCallResult) -> str:
     cited = " ".join(f"[{s.label}]" for s in result.sources)
     status = "success" if result.outcome.ok else "error"
     head = f"### Result {result.number}: {result.call.tool}\n\n**Status:** {status} {cited}".rstrip()
-    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`\n\n{result.body}"
+    files = "".join(f"\n**File:** `{name}`" for name in _artifacts(result))
+    return f"{head}\n**Arguments:** `{_arguments(result.call.arguments)}`{files}\n\n{result.body}"
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:

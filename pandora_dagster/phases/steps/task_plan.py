@@ -46,14 +46,16 @@ def section2_meta(section2: str) -> dict[str, Any]:
 
 
 def offered_tools(ctx: PhaseContext, stem: str) -> tuple[Tool, ...]:
-    """The tools that the recipe names and that exist (DECISIONS 23)."""
+    """The tools that the recipe names, that exist (DECISIONS 23) and whose permissions are granted."""
     named = ctx.deps.cookbook.get(stem, ctx.mode).recipe.tools_available
-    return tuple(ctx.deps.tools[name] for name in named if name in ctx.deps.tools)
+    existing = (ctx.deps.tools[name] for name in named if name in ctx.deps.tools)
+    return tuple(tool for tool in existing if tool.spec.permissions <= ctx.deps.tool_permissions)
 
 
 def tools_document(tools: Iterable[Tool]) -> InputDocument:
     """The document `tools`: one JSON line per tool."""
-    lines = [json_line({"name": t.name, "description": t.description, "parameters": dict(t.parameters), "writes": t.writes}) for t in tools]
+    specs = [tool.spec for tool in tools]
+    lines = [json_line({"name": s.name, "description": s.description, "parameters": dict(s.parameters), "writes": s.writes}) for s in specs]
     return InputDocument("tools", "\n".join(lines))
 
 

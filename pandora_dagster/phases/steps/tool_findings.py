@@ -1,11 +1,14 @@
 """What the Coordinator's tools researched and visited: kept with its turn, and stored for later turns once the turn is saved."""
 
+import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 
 from pydantic import BaseModel, ValidationError
 
-from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.ports.tool import ToolArtifact, ToolOutcome
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
 from pandora_dagster.documents.research_pages import research_page
 from pandora_dagster.documents.timestamps import format_timestamp
@@ -30,6 +33,24 @@ def finding_files(ctx: PhaseContext, outcomes: Iterable[tuple[str, ToolOutcome]]
             files |= {f"{stem}.json": _finding_json(kept), f"{stem}.md": research_page(kept)}
         for visit in outcome.visits:
             files[f"webpage_cache/{visit.visit_id}/visit.json"] = _finding_json(visit.model_copy(update=origin))
+    return files
+
+
+def artifact_files(result: int, tool: str, artifacts: Iterable[ToolArtifact]) -> dict[str, str]:
+    """The turn's documents for the artifacts of one result, numbered within it, so that they replace no other document.
+
+    The documents of a turn are text: the bytes are in base64, with media type and sha256.
+    """
+    files: dict[str, str] = {}
+    for number, artifact in enumerate(artifacts, 1):
+        fields = {
+            "name": artifact.name,
+            "media_type": artifact.media_type,
+            "tool": tool,
+            "sha256": sha256(artifact.data).hexdigest(),
+            "base64": b64encode(artifact.data).decode(),
+        }
+        files[f"artifact_{result}_{number}_{artifact.name.replace('.', '_')}.json"] = json.dumps(fields, indent=1) + "\n"
     return files
 
 

@@ -81,6 +81,11 @@ class ExtractiveRuntime:
                 f"{pack.recipe}: role {pack.role!r}: the extractive runtime knows {', '.join(ROLES)}",
                 hint="set `role` in the recipe to one of these, or configure the sglang runtime",
             )
+        if pack.images:
+            raise ModelRejectedError(
+                f"{pack.recipe}: {len(pack.images)} images: the extractive runtime reads text only",
+                hint="configure the sglang runtime with a model that reads images",
+            )
         began = self._clock()
         text = written(role(pack, self._counter))
         took = (self._clock() - began).total_seconds() * 1000

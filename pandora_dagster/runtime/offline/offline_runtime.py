@@ -189,6 +189,11 @@ class OfflineRuntime:
     async def complete(self, pack: PromptPack, *, timeout_s: float, on_words: Callable[[str], None] | None = None) -> ModelAnswer:
         """One answer within `timeout_s` seconds from when the call has its place, told in one piece; raises ModelError."""
         endpoint, came = self.endpoints[pack.layer], time.perf_counter()
+        if pack.images:
+            raise ModelRejectedError(
+                f"{endpoint.layer} offline: {pack.recipe}: {len(pack.images)} images: this runtime reads text only",
+                hint="Run the recipe on the sglang runtime, on a server whose model reads images (images: true in runtime.yaml).",
+            )
         request = completion_request(pack, endpoint, attempt=next(self._attempts))
         engine = self._engine(endpoint)
         await engine.ready()

@@ -5,12 +5,15 @@ and `pattern` let raw control characters through and forbid escapes; an `allOf` 
 `$ref`, `anyOf`, `oneOf`, `enum`, `const`, formats and numeric bounds hold.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from pandora_dagster.contracts.enums import OutputFormat
+from pandora_dagster.contracts.images import ImagePart
 from pandora_dagster.contracts.model_calls import PromptPack
+from pandora_dagster.errors import ModelRejectedError
 from pandora_dagster.runtime.sglang.endpoints import Endpoint
 
 Schema = Mapping[str, object]
@@ -146,7 +149,7 @@ def _both_named(one: Schema, other: Schema) -> dict[str, object]:
 # A prompt pack -> the body of one request. Knows SGLang's fields; knows no socket.
 
 if TYPE_CHECKING:
-    from openai.types.chat import ChatCompletionMessageParam
+    from openai.types.chat import ChatCompletionContentPartParam, ChatCompletionMessageParam
 
 _CUE = "Answer:\n"
 """A base model goes on with what it reads: without the cue it would write another document or query."""
@@ -165,6 +168,7 @@ class Request:
     temperature: float
     max_tokens: int
     extra: Mapping[str, object]
+    images: tuple[ImagePart, ...] = ()
 
     @property
     def rid(self) -> str:
@@ -175,7 +179,13 @@ class Request:
     def messages(self) -> "list[ChatCompletionMessageParam]":
         """The two messages, the shared prefix first; no empty system message."""
         said: list[ChatCompletionMessageParam] = [{"role": "system", "content": self.system}] if self.system else []
-        return [*said, {"role": "user", "content": self.user}]
+        return [*said, {"role": "user", "content": self._user_content if self.images else self.user}]
+
+    @property
+    def _user_content(self) -> "list[ChatCompletionContentPartParam]":
+        """The text, then each image as a data URL."""
+        urls = (f"data:{image.media_type};base64,{b64encode(image.data).decode()}" for image in self.images)
+        return [{"type": "text", "text": self.user}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
 
     @property
     def prompt(self) -> str:
@@ -184,8 +194,12 @@ class Request:
 
 
 def completion_request(pack: PromptPack, endpoint: Endpoint, *, attempt: int, streamed: bool = False) -> Request:
-    """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process. A streamed answer counts its tokens at its end."""
+    """What `pack` sends to `endpoint`; `attempt` numbers the requests of one process. A streamed answer counts its tokens at its end.
+
+    Raises ModelRejectedError for images where the endpoint's model does not read them.
+    """
     server = endpoint.server
+    require_image_support(pack, endpoint)
     return Request(
         chat=server.chat,
         model=server.model,
@@ -202,12 +216,23 @@ def completion_request(pack: PromptPack, endpoint: Endpoint, *, attempt: int, st
             **({"priority": pack.priority.value} if server.priorities else {}),
             **({"stream": True, "stream_options": {"include_usage": True}} if streamed else {}),
         },
+        images=pack.images,
+    )
+
+
+def require_image_support(pack: PromptPack, endpoint: Endpoint) -> None:
+    """Raises ModelRejectedError for a pack with images where the endpoint's model reads text only."""
+    if not pack.images or (endpoint.server.chat and endpoint.server.images):
+        return
+    raise ModelRejectedError(
+        f"{endpoint}: {pack.recipe}: {len(pack.images)} images: expected a pack of text",
+        hint="Give the recipe a layer whose server in runtime.yaml has a chat template and a model that reads images (images: true).",
     )
 
 
 def tokenize_request(pack: PromptPack, endpoint: Endpoint) -> Mapping[str, object]:
     """What `/v1/tokenize` is asked: the same messages under the same template, or the same text, as `request_for` sends."""
-    request = completion_request(pack, endpoint, attempt=0)
+    request = completion_request(replace(pack, images=()), endpoint, attempt=0)
     if not request.chat:
         return {"model": request.model, "prompt": request.prompt}
     return {"model": request.model, "messages": request.messages, **_thinking(pack, endpoint)}

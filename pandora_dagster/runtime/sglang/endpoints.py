@@ -102,6 +102,8 @@ class Server(BaseModel):
     """Calls under way at once, at most; absent: as many as it is seen to keep up with."""
     chat: Annotated[bool, Field(strict=True)] = True
     """False: no chat template, packs go as plain text (DECISIONS 26)."""
+    images: Annotated[bool, Field(strict=True)] = False
+    """Whether the model reads images beside text; needs `chat`."""
     api_key_env: Annotated[str, AfterValidator(_variable_name)] | None = None
     launch: Launch | None = None
     """Absent: somebody else starts it."""

@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Protocol
 
 from pandora_dagster.contracts.enums import ModelLayer
+from pandora_dagster.contracts.images import image_tokens
 from pandora_dagster.contracts.model_calls import ModelAnswer, PromptPack, Usage
 from pandora_dagster.contracts.ports.measurement import Metrics
 from pandora_dagster.errors import ModelError, ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.runtime.sglang.admission import Admission, NullMeters
 from pandora_dagster.runtime.sglang.capability_probes import ServerProbes, probe_servers
 from pandora_dagster.runtime.sglang.completion_replies import Reply, parse_token_count
-from pandora_dagster.runtime.sglang.completion_requests import Request, completion_request, tokenize_request
+from pandora_dagster.runtime.sglang.completion_requests import Request, completion_request, require_image_support, tokenize_request
 from pandora_dagster.runtime.sglang.concurrency_limit import ServerLoad, parse_load
 from pandora_dagster.runtime.sglang.connections import Connection, Connections
 from pandora_dagster.runtime.sglang.endpoints import Endpoint, Endpoints, Server
@@ -106,6 +107,7 @@ class SglangRuntime:
                 raise
 
         endpoint = self.endpoints[pack.layer]
+        require_image_support(pack, endpoint)
         if self._wakes is not None:
             await self._wakes.ensure_started(endpoint)
         got = await self._admission.admit(endpoint, pack.priority, send)
@@ -126,14 +128,15 @@ class SglangRuntime:
             self._was_away.discard(url)
 
     async def count(self, pack: PromptPack) -> int | None:
-        """The prompt's tokens as the server's `/v1/tokenize` counts them, template and all; None where it does not say."""
+        """The prompt's tokens as the server's `/v1/tokenize` counts them, with its template, plus image estimates; None on failure."""
         server = self._admission.available_address(self.endpoints[pack.layer].server)
         if server is None:
             return None
         endpoint = replace(self.endpoints[pack.layer], server=server)
         asked = f"{server.base_url}/tokenize", tokenize_request(pack, endpoint)
         body = await self._side_request(endpoint, _COUNT_S, lambda connection: connection.post(*asked))
-        return None if body is None else parse_token_count(body)
+        tokens = None if body is None else parse_token_count(body)
+        return None if tokens is None else tokens + image_tokens(pack.images)
 
     async def _server_load(self, endpoint: Endpoint) -> ServerLoad | None:
         """What the endpoint's server works on, where its `/metrics` tells."""

@@ -45,11 +45,17 @@ class VaultFiles:
 
     def keep(self, user: str, kind: str, text: str) -> str:
         """Keep `text` without its credentials; the reference `<user>/<kind>/<sha256>`, "" where switched off."""
-        if not self._enabled:
-            return ""
         if not _KIND.fullmatch(kind):
             raise ValueError(f"kind {kind!r}: expected a lower-case word such as pack or answer")
-        data = redact(text).encode(errors="replace")
+        return self._keep_bytes(user, kind, redact(text).encode(errors="replace"))
+
+    def keep_image(self, user: str, data: bytes) -> str:
+        """Keep the bytes of an image unchanged; the reference `<user>/image/<sha256>`, "" where switched off."""
+        return self._keep_bytes(user, "image", data)
+
+    def _keep_bytes(self, user: str, kind: str, data: bytes) -> str:
+        if not self._enabled:
+            return ""
         digest = sha256(data).hexdigest()
         path = self._path(user, kind, digest)
         if path.exists():
@@ -62,6 +68,10 @@ class VaultFiles:
 
     def read(self, ref: str) -> str:
         """What was kept under `ref`; raises DocumentError (`missing` where its retention is over)."""
+        return self.read_image(ref).decode()
+
+    def read_image(self, ref: str) -> bytes:
+        """The bytes that were kept under `ref`; raises like `read`."""
         found = _REF.fullmatch(ref)
         if not found:
             raise DocumentError(f"reference {ref[:120]!r}: expected <user>/<kind>/<sha256>")
@@ -69,7 +79,7 @@ class VaultFiles:
         data = self._unpacked(path)
         if sha256(data).hexdigest() != found.group(3):
             raise DocumentError(f"{path}: changed since it was kept: expected sha256 {found.group(3)[:12]}")
-        return data.decode()
+        return data
 
     def sweep_daily(self, now: datetime, *, days: int, spared: Callable[[], Collection[str]] = tuple) -> int:
         """Delete what was last kept over `days` days ago, at most once in 24 hours; returns the number of deleted files.

@@ -3,6 +3,7 @@
 import pytest
 
 from pandora_dagster.compression.compressor import compress
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.documents.tokens import TokenCounter
@@ -19,7 +20,7 @@ TEXT = (
 
 
 def _made(target: int, counter: TokenCounter) -> str:
-    made = compress(TEXT, target_tokens=target, content_type=ContentType.CONTEXT_DOC, counter=counter)
+    made = compress(CompressionRequest(TEXT, content_type=ContentType.CONTEXT_DOC, target=target), counter)
     assert made.text is not None
     assert made.tokens <= target
     return made.text

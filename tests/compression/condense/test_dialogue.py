@@ -13,6 +13,7 @@ from pandora_dagster.compression.judge.ledger import build_ledger
 from pandora_dagster.compression.read.dialogue_lines import is_dialogue, read_lines
 from pandora_dagster.compression.words.courtesy import is_courtesy
 from pandora_dagster.compression.words.sentence_compression import telegraph
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.tokens import TokenCounter
 
@@ -97,7 +98,7 @@ def test_a_chat_with_times_is_talk(counter: TokenCounter) -> None:
     """Each line that is kept stands behind its time and its speaker; what goes on below a line is that speaker's."""
     assert is_dialogue(CHAT)
     assert [line.speaker for line in read_lines(CHAT)][3:5] == ["Ben", "Ben"]
-    made = compress(CHAT, target_tokens=110, counter=counter).text or ""
+    made = compress(CompressionRequest(CHAT, target=110), counter).text or ""
     assert made and all(re.match(r"\[\d\d:\d\d\] (Mara|Ben|Tilo): ", line) for line in made.split("\n"))
 
 
@@ -109,7 +110,7 @@ def test_the_speaker_is_read_from_the_stamps_of_chat_programs(row: str) -> None:
 
 def test_decisions_and_amounts_come_before_courtesy(counter: TokenCounter) -> None:
     """At a fifth the amounts and dates stand, and no greeting."""
-    made = compress(CHAT, target_tokens=60, counter=counter).text or ""
+    made = compress(CompressionRequest(CHAT, target=60), counter).text or ""
     assert "8 %" in made and "18 June" in made
     assert "orning" not in made and "lovely" not in made and "hank" not in made
 

@@ -6,6 +6,7 @@ from pandora_dagster.compression import compress
 from pandora_dagster.compression.condense.attribution import Origin
 from pandora_dagster.compression.condense.fact_restoration import restore_facts, snippet
 from pandora_dagster.compression.judge.ledger import build_ledger
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.tokens import TokenCounter
 
 CHAT = """Mara: we can't give 15 %. Offer 8 % and a free month, that's $1,150 less for us.
@@ -65,7 +66,7 @@ def test_what_came_of_it_stands(counter: TokenCounter) -> None:
         f"User: What about room {n}? I heard it is in house{n}.\nAssistant: Room {n} costs {n}5 euros, I believe.\n" for n in range(1, 30)
     )
     text = f"{asked}User: Take room 7 please.\nAssistant: Booked. Your confirmation code is QX7RT2, total 75 euros."
-    made = compress(text, target_tokens=counter.count(text) // 3, counter=counter).text or ""
+    made = compress(CompressionRequest(text, target=counter.count(text) // 3), counter).text or ""
     assert "assistant: Booked. Your confirmation code is QX7RT2, total 75 euros." in made
 
 
@@ -80,7 +81,7 @@ _ORDERS = (
 
 @pytest.mark.parametrize("target", range(70, 120, 6))
 def test_a_speaker_is_named_at_the_beginning_of_a_line_only(counter: TokenCounter, target: int) -> None:
-    text = compress(_ORDERS, target_tokens=target, counter=counter).text or ""
+    text = compress(CompressionRequest(_ORDERS, target=target), counter).text or ""
     for line in text.split("\n"):
         assert "user:" not in line.removeprefix("also: ").removeprefix("user:")
         assert "assistant:" not in line.removeprefix("also: ").removeprefix("assistant:")
@@ -88,19 +89,19 @@ def test_a_speaker_is_named_at_the_beginning_of_a_line_only(counter: TokenCounte
 
 
 def test_a_sum_that_a_person_names_too_is_put_back_behind_them(counter: TokenCounter) -> None:
-    texts = [compress(_ORDERS, target_tokens=target, counter=counter).text or "" for target in range(60, 120, 4)]
+    texts = [compress(CompressionRequest(_ORDERS, target=target), counter).text or "" for target in range(60, 120, 4)]
     put_back = [line for text in texts for line in text.split("\n") if line.startswith("also: ") and "310.50" in line]
     assert any("310.50" in text for text in texts)
     assert all(line.startswith("also: user: ") for line in put_back)
 
 
 def test_what_a_person_asks_for_and_must_not_be_is_critical(counter: TokenCounter) -> None:
-    made = compress(_ORDERS, target_tokens=110, counter=counter)
+    made = compress(CompressionRequest(_ORDERS, target=110), counter)
     assert "not at the number on the old letter" in (made.text or "")
 
 
 def test_a_tool_keeps_its_name(counter: TokenCounter) -> None:
-    text = compress(_ORDERS, target_tokens=100, counter=counter).text or ""
+    text = compress(CompressionRequest(_ORDERS, target=100), counter).text or ""
     assert "tool book: Error 502: desk not reached" in text
 
 

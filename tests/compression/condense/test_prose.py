@@ -12,6 +12,7 @@ from pandora_dagster.compression.condense.prose import Prose
 from pandora_dagster.compression.facts.fact_types import Outcome
 from pandora_dagster.compression.judge.ledger import build_ledger
 from pandora_dagster.compression.words.word_classes import sentences
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.tokens import TokenCounter
 
 TALK = "It was a long day and we spoke about the weather, the coffee, the garden and the neighbours of the old house by the sea. "
@@ -64,7 +65,7 @@ def test_one_long_line_costs_in_proportion(counter: TokenCounter, kind: str) -> 
     def seconds(size: int) -> float:
         text = parts[kind] * (size // len(parts[kind]))
         begin = time.process_time()
-        compress(text, target_tokens=200, counter=counter)
+        compress(CompressionRequest(text, target=200), counter)
         return time.process_time() - begin
 
     seconds(20_000)
@@ -76,8 +77,8 @@ def test_later_generations_are_judged_by_the_first_original(counter: TokenCounte
     text = "\n\n".join(
         f"Order A{n:03d} of 2026-03-{n % 28 + 1:02d} cost ${n * 7}.50 and came from shop{n}.example. {TALK}" for n in range(40)
     )
-    first = compress(text, target_tokens=500, counter=counter)
-    again = compress((first.text or "") + "\n\n" + TALK, target_tokens=500, counter=counter, ledger=first.ledger)
+    first = compress(CompressionRequest(text, target=500), counter)
+    again = compress(CompressionRequest((first.text or "") + "\n\n" + TALK, target=500), counter, ledger=first.ledger)
     assert first.missing and again.ledger is first.ledger
     assert again.counts["total"] == first.counts["total"]
     assert {v.text for v in first.verification.of(Outcome.KEPT)} - {v.text for v in again.verification.of(Outcome.KEPT)} == set()
@@ -95,7 +96,7 @@ def test_rows_that_nobody_talks_about_have_more_than_an_id(counter: TokenCounter
     items = [
         {"id": f"HUB-{n}", "title": f"USB hub {n}", "seller": ["Acme", "Cable and Co of Bergen"][n % 2], "price": n} for n in range(60)
     ]
-    made = compress(json.dumps({"total": 60, "results": items}), target_tokens=300, counter=counter)
+    made = compress(CompressionRequest(json.dumps({"total": 60, "results": items}), target=300), counter)
     rows = [line for line in (made.text or "").split("\n") if line.startswith("HUB-")]
     assert rows and all("|" in row for row in rows)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.condense.budget_selection import best_spans
 from pandora_dagster.compression.condense.query_focus import condense_for
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.tokens import TokenCounter
 
 
@@ -43,7 +44,7 @@ def test_a_short_text_is_read_sentence_by_sentence(counter: TokenCounter) -> Non
     """The answer at the very beginning of a long line is found, and what is left out is called missing, not dropped."""
     claim = "The bridge is safe for 40 tonnes. A later inspection found 12 tonnes only. Nobody signed it."
     text = "\n".join((claim, *(f"Pillar {n} was painted in {1950 + n} by crew {n}." for n in range(50))))
-    made = compress(text, target_tokens=40, query="How many tonnes is the bridge safe for?", counter=counter)
+    made = compress(CompressionRequest(text, query="How many tonnes is the bridge safe for?", target=40), counter)
     assert made.text
     assert "12 tonnes" in made.text
     assert made.counts["dropped_by_rule"] == 0
@@ -69,7 +70,7 @@ def test_a_table_keeps_its_head_and_counts_what_it_left_out(counter: TokenCounte
 def test_rows_that_match_the_question_come_first(counter: TokenCounter) -> None:
     """All delayed flights stand before any other."""
     flights = [{"flight": f"HAT{100 + n}", "status": "delayed" if n % 10 == 0 else "available", "price": 120 + n} for n in range(50)]
-    made = compress(json.dumps(flights), target_tokens=80, query="Which flights are delayed?", counter=counter)
+    made = compress(CompressionRequest(json.dumps(flights), query="Which flights are delayed?", target=80), counter)
     assert made.text
     assert [n for n in range(50) if f"HAT{100 + n}|delayed" in made.text] == [0, 10, 20, 30, 40]
 

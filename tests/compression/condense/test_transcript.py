@@ -6,6 +6,7 @@ import pytest
 
 from pandora_dagster.compression import compress
 from pandora_dagster.compression.condense.transcript import condense_transcript
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.tokens import TokenCounter
 
 
@@ -92,9 +93,9 @@ def test_siblings_of_one_result_are_no_versions_of_each_other(counter: TokenCoun
     """Objects that only a number names stand each in a row of their own; an object that is read twice has an earlier version."""
     parcels = [{named: n, "weight_kg": n - 9.5, "to": ("Graz", "Linz", "Wels")[n % 3]} for n in range(10, 50)]
     text = f"user: how heavy are my parcels?\ntool parcels: {json.dumps({'customer': 'CU-5', 'parcels': parcels})}"
-    made = compress(text, target_tokens=160, counter=counter)
+    made = compress(CompressionRequest(text, target=160), counter)
     assert made.text and "earlier" not in made.text and "12|2.5|Graz" in made.text
     orders = [{"order": "CU-5001", "status": status, "paid": 55} for status in ("open", "sent")]
     again = "user: and now?\n" + "\n".join(f"tool order: {json.dumps(order)}" for order in orders) + "\nuser: Thank you very much. " * 9
-    made = compress(again, target_tokens=40, counter=counter)
+    made = compress(CompressionRequest(again, target=40), counter)
     assert made.text and "earlier CU-5001: status open" in made.text

@@ -5,6 +5,7 @@ import json
 from pandora_dagster.compression import Outcome, compress
 from pandora_dagster.compression.condense.web_pages import condense_page
 from pandora_dagster.compression.read.page_zones import Page, PageZone
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.tokens import TokenCounter
 
@@ -26,7 +27,7 @@ PAGE = json.dumps(
 
 def test_sure_zones_stay_doubtful_ones_shrink_the_rest_is_dropped(counter: TokenCounter) -> None:
     """Pricing stands first and whole, a doubtful zone has its key fields, a zone under 0.5 is dropped by rule."""
-    result = compress(PAGE, target_tokens=330, content_type=ContentType.PAGE_DOC, counter=counter)
+    result = compress(CompressionRequest(PAGE, content_type=ContentType.PAGE_DOC, target=330), counter)
     assert result.text
     page = json.loads(result.text)
     assert page["url"] == "https://shop.example/p"
@@ -40,7 +41,7 @@ def test_sure_zones_stay_doubtful_ones_shrink_the_rest_is_dropped(counter: Token
 
 def test_a_broken_page_is_condensed_as_text(counter: TokenCounter) -> None:
     """What is no JSON still gives a text or a reason."""
-    result = compress(PAGE[:-40], target_tokens=150, content_type=ContentType.PAGE_DOC, counter=counter)
+    result = compress(CompressionRequest(PAGE[:-40], content_type=ContentType.PAGE_DOC, target=150), counter)
     assert result.text is None or counter.count(result.text) <= 150
 
 

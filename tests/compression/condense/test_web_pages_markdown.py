@@ -5,6 +5,7 @@ import pytest
 from pandora_dagster.compression import compress
 from pandora_dagster.compression.condense.web_pages import read_markdown_page
 from pandora_dagster.compression.read.text_blocks import blocks
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.tokens import TokenCounter
 
@@ -30,7 +31,7 @@ Sign up and get 5 % off your next order of teapots.
 @pytest.mark.parametrize("target", [70, 90, 120])
 def test_the_price_stays_first(counter: TokenCounter, target: int) -> None:
     """000 section 22: pricing before reviews, reviews before what leads away; the order on the page is kept."""
-    made = compress(PAGE, target_tokens=target, content_type=ContentType.PAGE_DOC, counter=counter)
+    made = compress(CompressionRequest(PAGE, content_type=ContentType.PAGE_DOC, target=target), counter)
     assert made.text and made.tokens <= target and "$49.90 (was $59.90), 12 in stock" in made.text
     assert "teapots" not in made.text or "on the floor" in made.text
     places = [made.text.find(part) for part in ("# Aero 3 kettle", "reviews", "## Price") if part in made.text]

@@ -4,6 +4,7 @@ import pytest
 
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.facts.repeated_phrases import shortened
+from pandora_dagster.contracts.compression_results import CompressionRequest
 
 FILLER = "and the committee went on to talk about the weather and the coffee for the rest of a long afternoon"
 
@@ -32,6 +33,6 @@ def test_sentences_of_their_own_words_have_no_shorter_form() -> None:
 def test_no_fact_is_lost_while_filler_stands(counter, target: int) -> None:
     """Forty facts before the same long filler all stay, though the text is more than twice too long."""
     text = "\n".join(f"Order A{i:03d} cost ${i * 7 + 3}.50 {FILLER}, {FILLER.replace('weather', 'river')}." for i in range(40))
-    made = compress(text, target_tokens=target, counter=counter)
+    made = compress(CompressionRequest(text, target=target), counter)
     assert made.text is not None and made.missing == ()
     assert made.original_tokens > target >= made.tokens

@@ -7,6 +7,7 @@ from pandora_dagster.compression.condense.dialogue import Dialogue
 from pandora_dagster.compression.condense.prose import condense_prose
 from pandora_dagster.compression.condense.query_focus import condense_for
 from pandora_dagster.compression.facts.retractions import SpokenSentence, answers
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.tokens import TokenCounter
 
 HAGGLING = """\
@@ -42,7 +43,7 @@ def test_a_date_that_was_refused_stands_with_the_refusal_or_not_at_all(target: i
     for out in (Dialogue(HAGGLING, counter).condensed(target), condense_for(HAGGLING, target, counter, "When is the pickup?")):
         assert counter.count(out) <= target
         assert "9 June" not in out or ("Not Monday" in out and "10 June" in out), out
-    made = compress(HAGGLING, target_tokens=target, counter=counter).text
+    made = compress(CompressionRequest(HAGGLING, target=target), counter).text
     assert made is None or "9 June" not in made or "10 June" in made, made
 
 
@@ -84,7 +85,7 @@ def test_an_error_stands_with_what_became_of_the_same_thing(query: str, counter:
     lines = [f"2026-10-03T02:{n:02}:00Z INFO worker {n} ok, 5000 rows, {300 + n} ms" for n in range(40)]
     lines.insert(20, "2026-10-03T02:19:30Z ERROR transfer 5518 failed: limit reached")
     lines.insert(30, "2026-10-03T02:29:30Z INFO transfer 5518 sent again: done")
-    made = compress("\n".join(lines), target_tokens=120, counter=counter, query=query or None).text
+    made = compress(CompressionRequest("\n".join(lines), query=query, target=120), counter).text
     assert made
     assert "transfer 5518 failed" in made
     assert "transfer 5518 sent again: done" in made

@@ -5,6 +5,7 @@ import pytest
 from pandora_dagster.compression import compress
 from pandora_dagster.compression.read.dialogue_lines import is_dialogue, read_lines
 from pandora_dagster.compression.read.mail_threads import as_talk, mail_rows
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.ports.measurement import TokenMeasure
 
 THREAD = """From: Nora Brandt <nora@brandt.example>
@@ -68,7 +69,7 @@ def _speaker_of(text: str, part: str) -> str:
 
 @pytest.mark.parametrize("target", (230, 150, 90))
 def test_what_stands_of_a_thread_stands_behind_its_sender(counter: TokenMeasure, target: int) -> None:
-    made = compress(THREAD, target_tokens=target, counter=counter)
+    made = compress(CompressionRequest(THREAD, target=target), counter)
     assert made.text is not None
     told = {
         "6,200": "Nora Brandt",
@@ -85,7 +86,7 @@ def test_what_stands_of_a_thread_stands_behind_its_sender(counter: TokenMeasure,
 
 
 def test_the_time_of_a_mail_stands_with_its_sender(counter: TokenMeasure) -> None:
-    text = compress(THREAD, target_tokens=150, counter=counter).text or ""
+    text = compress(CompressionRequest(THREAD, target=150), counter).text or ""
     times = {"Nora Brandt": "Tue, 5 May 2026 10:15", "Ivo Sanders": "Wed, 6 May 2026 16:40", "Lea Moritz": "Fri, 8 May 2026 09:05"}
     openings = [line.partition("): ")[0] for line in text.split("\n") if "): " in line]
     assert openings
@@ -94,7 +95,7 @@ def test_the_time_of_a_mail_stands_with_its_sender(counter: TokenMeasure) -> Non
 
 def test_an_offer_that_holds_no_more_stands_with_what_says_so(counter: TokenMeasure) -> None:
     for target in range(60, 240, 20):
-        text = compress(THREAD, target_tokens=target, counter=counter).text or ""
+        text = compress(CompressionRequest(THREAD, target=target), counter).text or ""
         assert "RF-1180 is 6,050" not in text or "no longer valid" in text
 
 
@@ -152,8 +153,8 @@ def test_what_is_no_thread_stays_as_it_is(text: str) -> None:
 
 
 def test_a_condensed_thread_is_talk_that_can_be_condensed_again(counter: TokenMeasure) -> None:
-    once = compress(THREAD, target_tokens=150, counter=counter).text or ""
-    twice = compress(once, target_tokens=80, counter=counter, original=THREAD)
+    once = compress(CompressionRequest(THREAD, target=150), counter).text or ""
+    twice = compress(CompressionRequest(once, original=THREAD, target=80), counter)
     assert is_dialogue(as_talk(THREAD))
     assert twice.text is not None
     assert not twice.counts["invented"]

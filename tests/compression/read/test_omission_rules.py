@@ -7,6 +7,7 @@ import pytest
 
 from pandora_dagster.compression import Outcome, build_ledger, compress, verify
 from pandora_dagster.compression.read.omission_rules import HTML_RULE, Rules, leftovers, weaker_claims
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.tokens import TokenCounter
 
@@ -47,7 +48,7 @@ def test_a_page_is_condensed_without_its_left_overs(as_json: bool, counter: Toke
     """Where they alone are too much, the page itself stays whole."""
     body = PAGE.replace("</span>", '</span><i class="ico-12"></i>') + "".join(f'<br data-x="Q{n}-77"/>' for n in range(80))
     text = json.dumps({"url": "https://shop.example/lamp", "zones": [{"type": "pricing", "raw_text": body}]}) if as_json else body
-    made = compress(text, target_tokens=120, content_type=ContentType.PAGE_DOC, counter=counter)
+    made = compress(CompressionRequest(text, content_type=ContentType.PAGE_DOC, target=120), counter)
     assert made.text and "Brass lamp" in made.text and "$49.50" in made.text and "Q7-77" not in made.text and "class=" not in made.text
     assert made.counts["dropped_by_rule"] > 80 and made.verification.facts_preserved
     assert made.counts["missing"] == 0
@@ -140,7 +141,7 @@ def test_research_is_condensed_without_its_weaker_claims(counter: TokenCounter) 
     """The surer claim stands, the other is told with its rule."""
     surer, weaker, _ = FORMS["lines"]
     text = f"## Research Findings\n\n{weaker}{FILLER}\n{surer}"
-    made = compress(text, target_tokens=300, content_type=ContentType.RESEARCH_DOC, counter=counter)
+    made = compress(CompressionRequest(text, content_type=ContentType.RESEARCH_DOC, target=300), counter)
     assert made.text and "bestbuy.com" in made.text and "walmart.com" not in made.text
     assert {v.reason for v in made.verdicts if v.outcome is Outcome.DROPPED_BY_RULE} == {"claims: an equal one of confidence 0.9 stands"}
 

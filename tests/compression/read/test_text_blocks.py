@@ -7,6 +7,7 @@ import pytest
 from pandora_dagster.compression import compress
 from pandora_dagster.compression.condense.prose import Prose
 from pandora_dagster.compression.read.text_blocks import blocks
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.tokens import TokenCounter
 
 CODE = "".join(f'def load_{n}(path):\n    """Reads order {n}."""\n    return open(path).read({n}00)\n\n' for n in range(60))
@@ -14,7 +15,7 @@ CODE = "".join(f'def load_{n}(path):\n    """Reads order {n}."""\n    return ope
 
 def test_a_fence_larger_than_the_target_stays_code(counter: TokenCounter) -> None:
     """Its lines stand in a fence, each under the function it belongs to; it never comes back empty."""
-    made = compress(f"# Loader\n\n```python\n{CODE}```\n\nIt must not run twice.\n", target_tokens=150, counter=counter)
+    made = compress(CompressionRequest(f"# Loader\n\n```python\n{CODE}```\n\nIt must not run twice.\n", target=150), counter)
     assert made.text
     lines = made.text.split("\n")
     assert lines.count("```python") == lines.count("```") == 1
@@ -27,7 +28,7 @@ def test_a_fence_larger_than_the_target_stays_code(counter: TokenCounter) -> Non
 def test_nothing_but_a_large_fence_is_condensed(counter: TokenCounter) -> None:
     """A log in a fence keeps its error."""
     log = "".join(f"2026-01-{n % 28 + 1:02d} request {n} took {n * 7} ms\n" for n in range(300))
-    made = compress(f"```\n{log}Error: disk full on /dev/sda1\n```", target_tokens=100, counter=counter)
+    made = compress(CompressionRequest(f"```\n{log}Error: disk full on /dev/sda1\n```", target=100), counter)
     assert made.text and "Error: disk full on /dev/sda1" in made.text
     assert made.text.startswith("```") and made.text.endswith("```")
 
@@ -37,7 +38,7 @@ def test_an_item_comes_with_the_item_above_it(counter: TokenCounter) -> None:
     text = "Our offers:\n" + "".join(
         f"- Lamp {n}\n  - Price: ${n}.50\n  - It is a fine lamp for many rooms, said many people.\n" for n in range(80)
     )
-    made = compress(text, target_tokens=150, counter=counter)
+    made = compress(CompressionRequest(text, target=150), counter)
     assert made.text
     name = ""
     for line in made.text.split("\n"):
@@ -49,7 +50,7 @@ def test_an_item_comes_with_the_item_above_it(counter: TokenCounter) -> None:
 def test_a_query_that_nothing_answers_still_gives_a_text(counter: TokenCounter) -> None:
     """Where nothing sound can be chosen for it, all counts."""
     text = "\n".join(f"user: I must not pay more than ${n} for room R{n}." for n in range(1, 12)) + "\nassistant: " + "Well then. " * 300
-    assert compress(text, target_tokens=320, query="zebra migration", counter=counter).text
+    assert compress(CompressionRequest(text, query="zebra migration", target=320), counter).text
 
 
 def test_a_later_sentence_of_a_line_knows_the_lines_label() -> None:
@@ -60,7 +61,7 @@ def test_a_later_sentence_of_a_line_knows_the_lines_label() -> None:
 
 def test_code_outside_of_a_fence_keeps_its_indentation(counter: TokenCounter) -> None:
     """Lines of code and of a traceback stand as they were."""
-    made = compress(code := "\n".join(CODE.split("\n")[:32]), target_tokens=120, counter=counter)
+    made = compress(CompressionRequest(code := "\n".join(CODE.split("\n")[:32]), target=120), counter)
     assert made.text
     lines = code.split("\n")
     assert any(line.startswith("    ") for line in made.text.split("\n"))
@@ -109,7 +110,7 @@ def overdue(invoices, today, grace=3):
 @pytest.mark.parametrize("target", [120, 90, 60])
 def test_a_line_of_code_comes_with_what_it_belongs_to(counter: TokenCounter, target: int) -> None:
     """No body stands without its function, and no method without its class; signatures come first."""
-    made = compress(SOURCE, target_tokens=target, counter=counter).text or ""
+    made = compress(CompressionRequest(SOURCE, target=target), counter).text or ""
     assert "class Invoice:" in made and "def __init__(self, number, lines):" in made
     lines, above = list[str](SOURCE.split("\n")), dict[int, str]()
     for line in made.split("\n"):
@@ -205,5 +206,5 @@ def test_a_mail_keeps_whose_words_each_line_is(counter: TokenCounter, target: in
 def test_sentences_in_small_letters_stand_one_by_one(target: int, counter: TokenCounter) -> None:
     """A line that begins with a small letter has its ends before small letters."""
     text = "box 1: nine pears from Turku, ripe. box 2: forty plums from Lund, dry. box 3: ten figs from Graz, sweet. box 4: salt from Bonn."
-    made = compress(text, target_tokens=target, counter=counter)
+    made = compress(CompressionRequest(text, target=target), counter)
     assert made.text and all(part in text for part in made.text.split(". "))

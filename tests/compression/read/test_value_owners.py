@@ -8,6 +8,7 @@ from pandora_dagster.compression import Outcome, build_ledger, verify
 from pandora_dagster.compression.compressor import compress
 from pandora_dagster.compression.condense.transcript import condense_transcript
 from pandora_dagster.compression.read.value_owners import flats
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.documents.tokens import TokenCounter
 
 _HALLS = {
@@ -84,7 +85,7 @@ def test_members_that_only_some_objects_have_carry_their_names(counter: TokenCou
     """Nobody knows what a bare `false` is."""
     rooms = [*_HALLS["rooms"], {"room": "R-13", "state": "open", "booked_on": None, "claim": {"nr": "CL-7", "approved": False}}]
     text = json.dumps({"hall": "H-1", "rooms": rooms, "notes": ["The hall is swept twice a day by the staff."] * 20})
-    made = compress(text, target_tokens=180, counter=counter).text or ""
+    made = compress(CompressionRequest(text, target=180), counter).text or ""
     assert "rooms[room,state,booked_on" in made
     assert "approved false" in made
     assert "alarm true" in made

@@ -92,10 +92,10 @@ def test_a_restart_forgets_no_call(allowance):
 def test_the_servers_429_is_a_pause_that_success_ends(allowance, time):
     """2 s after the first, 4 s after the second; after an answer none."""
     made = allowance()
-    made.refused(SITE)
+    made.record_refusal(SITE)
     assert admitted(made) == "" and time.slept == [2.0]
-    made.refused(SITE)
-    made.succeeded(SITE)
+    made.record_refusal(SITE)
+    made.record_success(SITE)
     assert admitted(made) == "" and time.slept == [2.0]
 
 
@@ -104,7 +104,7 @@ def test_limits_that_can_not_be_kept_defer(allowance, tmp_path):
     made = allowance()
     admitted(made)
     next(tmp_path.rglob("limiter.json")).write_text("{")
-    assert admitted(made).startswith("deferred: the limits of session s1 can not be kept: ") and "limiter.json" in admitted(made)
+    assert admitted(made).startswith("deferred: the limits of session s1 cannot be stored: ") and "limiter.json" in admitted(made)
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def test_a_listener_that_raises_stops_the_call(rig: Any, make_recipe: Any) -> No
     """Its own error comes out; nothing is retried."""
 
     class Gone(Listener):
-        def words(self, text: str) -> None:
+        def on_text(self, text: str) -> None:
             raise BrokenPipeError
 
     made = rig("so.", recipe=make_recipe(**WRITTEN))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from pandora_dagster.contracts.compression_results import CompressionInput
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.execution.fit.compression_contract import CompressionContract, compression_gates
 from tests.execution.fit.test_summarization_engine import FILLER, LIMIT, REPORT
@@ -24,9 +24,9 @@ from tests.execution.fit.test_summarization_engine import FILLER, LIMIT, REPORT
 def test_the_three_checks_are_what_was_found(text, failed, counter):
     """Each fails for its own reason and says it."""
     original = LIMIT + REPORT
-    contract = CompressionContract(original, 120, ContentType.GENERIC, counter)
+    contract = CompressionContract(CompressionRequest(original, target=120), counter)
     judged = contract.judge(text.format(limit=LIMIT, filler=FILLER))
-    gates = compression_gates(judged.verification, judged.check, counter.count(judged.text), contract.target)
+    gates = compression_gates(judged.verification, judged.check, counter.count(judged.text), contract.request.target)
     assert {gate.gate for gate in gates if not gate.passed} >= failed
     assert all(bool(gate.reason) is not gate.passed for gate in gates) and {"within_budget"} & failed == {
         gate.gate for gate in gates if not gate.passed and gate.gate == "within_budget"
@@ -72,11 +72,11 @@ def test_the_cache_knows_target_and_recipe(kitchen):
 def test_sound_parts_make_no_sound_whole_by_themselves(damage, kitchen):
     """A text put together of compressed parts is judged as a whole: unsound, the original stays, with the reason."""
     at = kitchen()
-    content = CompressionInput(LIMIT + REPORT, "toolresults.md", ContentType.GENERIC)
+    content = CompressionRequest(LIMIT + REPORT, "toolresults.md", ContentType.GENERIC, target=700)
     sound = at.compress(content.text, 700)
-    part = at.engine.report(content.text, sound, document="toolresults.md", content_type=ContentType.GENERIC, target=700)
-    assert at.engine.verified(content, sound.text, 700, [part]).report.verdicts
-    shrunk = at.engine.verified(content, sound.text.replace(*damage), 700, [part])
+    part = at.engine.report(content, sound)
+    assert at.engine.verify_whole(content, sound.text, [part]).report.verdicts
+    shrunk = at.engine.verify_whole(content, sound.text.replace(*damage), [part])
     assert shrunk.text == content.text and shrunk.report is None and shrunk.halted.startswith("toolresults.md: ")
 
 

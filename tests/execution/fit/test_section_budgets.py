@@ -56,10 +56,10 @@ def content(body: str, name: str = "section_2_whole.md") -> CompressionInput:
 
 def test_level_1_begins_over_the_sections_budget_and_leaves_headroom(budgets, counter):
     """Section 2 over 2,000: down to the threshold of it; under it: unchanged."""
-    settled = asyncio.run(budgets().settle_section(2, content(text(3_000)), site=SITE))
+    settled = asyncio.run(budgets().fit_section(2, content(text(3_000)), site=SITE))
     assert settled.report and counter.count(settled.text) <= 1_800
     assert settled.report.tokens_before > 2_000 and settled.report.counts["missing"] == 0
-    assert asyncio.run(budgets().settle_section(2, content(text(1_900)), site=SITE)).report is None
+    assert asyncio.run(budgets().fit_section(2, content(text(1_900)), site=SITE)).report is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_level_1_begins_over_the_sections_budget_and_leaves_headroom(budgets, co
 )
 def test_the_soft_settings_guide_level_1(limits, compressed, budgets, counter):
     """MIN_COMPRESSION_SAVINGS decides whether, COMPRESSION_THRESHOLD how far."""
-    settled = asyncio.run(budgets(limits).settle_section(2, content(text(3_000)), site=SITE))
+    settled = asyncio.run(budgets(limits).fit_section(2, content(text(3_000)), site=SITE))
     assert bool(settled.report) == compressed
     assert not settled.report or settled.report.target == int(2_000 * limits.threshold)
 
@@ -76,20 +76,20 @@ def test_the_soft_settings_guide_level_1(limits, compressed, budgets, counter):
 def test_a_section_over_its_budget_is_compressed_or_told(number, budget, budgets, counter):
     """000's two rules for every section alike: compressed over its budget, not for less than MIN_COMPRESSION_SAVINGS; then it says so."""
     made = budgets()
-    small = asyncio.run(made.settle_section(number, content("word" + " word" * (budget + 29)), site=SITE))
+    small = asyncio.run(made.fit_section(number, content("word" + " word" * (budget + 29)), site=SITE))
     assert small.report is None and f"{budget + 30} tokens are 30 over its budget of {budget}" in small.halted
     assert f"would save {budget + 30 - int(budget * 0.9)}, under MIN_COMPRESSION_SAVINGS of 500" in small.halted
     assert made.log.metrics.overflow_warnings == 1 and made.stores.records[-1].gates == {"within_budget": False}
-    large = asyncio.run(made.settle_section(number, content(text(budget + 1_000)), site=SITE))
+    large = asyncio.run(made.fit_section(number, content(text(budget + 1_000)), site=SITE))
     assert large.report and counter.count(large.text) <= budget * 0.9
-    within = asyncio.run(made.settle_section(number, content("word" + " word" * (budget - 1)), site=SITE))
+    within = asyncio.run(made.fit_section(number, content("word" + " word" * (budget - 1)), site=SITE))
     assert within.report is None and within.halted == "" and made.log.metrics.overflow_warnings == 1
 
 
 def test_without_a_least_saving_compression_starts_at_the_threshold(budgets, counter):
     """COMPRESSION_THRESHOLD: over 90 % of its budget a section is full."""
     made = budgets(SoftLimits(min_savings=0))
-    settled = asyncio.run(made.settle_section(2, content(text(2_150)), site=SITE))
+    settled = asyncio.run(made.fit_section(2, content(text(2_150)), site=SITE))
     assert 1_800 < settled.report.tokens_before < 2_000 and settled.report.tokens_after <= 1_800
 
 
@@ -97,7 +97,7 @@ def test_without_a_least_saving_compression_starts_at_the_threshold(budgets, cou
 def test_level_1_leaves_the_words_and_section_4_alone(number, budgets):
     """Section 0 never, section 4 is kept in its budget while it is written."""
     body = text(6_000)
-    assert asyncio.run(budgets().settle_section(number, content(body), site=SITE)).text == body
+    assert asyncio.run(budgets().fit_section(number, content(body), site=SITE)).text == body
 
 
 def test_what_stands_verbatim_in_a_section_stays(budgets):
@@ -105,7 +105,7 @@ def test_what_stands_verbatim_in_a_section_stays(budgets):
     meta = "```yaml\n_meta:\n  type: turn_context\n  relevant_turns: [811]\n```"
     sources = "### Source References\n\n- [1] `turns/turn_000811/context.md` - A chair was sold."
     body = f"### Relevant Prior Turns\n\n{meta}\n\n{text(3_000)}\n\n{sources}"
-    settled = asyncio.run(budgets().settle_section(2, content(body), site=SITE))
+    settled = asyncio.run(budgets().fit_section(2, content(body), site=SITE))
     assert settled.report and settled.text.startswith(f"### Relevant Prior Turns\n\n{meta}\n\n") and settled.text.endswith(sources)
 
 
@@ -114,16 +114,16 @@ def test_level_2_takes_the_largest_first_and_the_latest_last(budgets, counter):
     sections = {2: content(text(5_500)), 3: content(text(900)), 4: content(text(4_000), "section_4_whole.md")}
     total = sum(counter.count(c.text) for c in sections.values())
     assert total > DOCUMENT_LIMIT
-    done = asyncio.run(budgets().settle_document(sections, total=total, latest=4, site=SITE))
+    done = asyncio.run(budgets().fit_document(sections, total=total, latest=4, site=SITE))
     assert set(done) == {2}
     assert total - sum(s.report.tokens_before - s.report.tokens_after for s in done.values()) <= DOCUMENT_TARGET
-    assert asyncio.run(budgets().settle_document(sections, total=DOCUMENT_LIMIT, latest=4, site=SITE)) == {}
+    assert asyncio.run(budgets().fit_document(sections, total=DOCUMENT_LIMIT, latest=4, site=SITE)) == {}
 
 
 def test_section_4_makes_room_for_the_newest_result(budgets, counter):
     """Existing 2,400 and 600 more: the older ones go to 1,500, each with its facts; small ones stay whole."""
     older = [content(text(2_200), "toolresults.md"), content(text(200), "toolresults.md")]
-    shrunk = asyncio.run(budgets().make_room(older, text(600), around=60, site=SITE))
+    shrunk = asyncio.run(budgets().fit_older_results(older, text(600), around=60, site=SITE))
     assert shrunk[1].text == older[1].text and shrunk[0].report
     assert sum(counter.count(s.text) for s in shrunk) + 60 <= 1_500
 
@@ -132,23 +132,23 @@ def test_section_4_makes_room_for_the_newest_result(budgets, counter):
 def test_section_4_is_left_where_there_is_room_or_nothing_to_win(stands, comes, budgets):
     """Under the budget, or with 1,500 already, or near it with too little to save."""
     older = [content(text(stands), "toolresults.md")]
-    assert asyncio.run(budgets().make_room(older, text(comes), around=0, site=SITE))[0].text == older[0].text
+    assert asyncio.run(budgets().fit_older_results(older, text(comes), around=0, site=SITE))[0].text == older[0].text
 
 
 def test_a_result_over_the_whole_budget_is_compressed_with_a_way_to_the_original(budgets, counter):
     """DECISIONS 4: the newest stays whole unless it alone exceeds 2,500."""
     large = CompressionInput(text(6_000), "toolresults.md", ContentType.TOOL_RESULT)
-    shrunk = asyncio.run(budgets().shrink_newest(large, site=SITE))
+    shrunk = asyncio.run(budgets().fit_newest_result(large, site=SITE))
     assert counter.count(shrunk.text) <= 2_500 and "toolresults.md" in shrunk.text
     small = CompressionInput(text(2_000), "toolresults.md", ContentType.TOOL_RESULT)
-    assert asyncio.run(budgets().shrink_newest(small, site=SITE)).text == small.text
+    assert asyncio.run(budgets().fit_newest_result(small, site=SITE)).text == small.text
 
 
 def test_a_text_that_no_sound_compression_fits_stays_whole_and_says_so(budgets):
     """The soft levels never lose anything: the reason comes back, the overflow is counted."""
     errors = "\n".join(f"Error: disk {n} at /dev/sd{n} failed with code E{n}77 while writing file {n}." for n in range(150))
     made = budgets()
-    settled = asyncio.run(made.settle_section(2, content(errors), site=SITE))
+    settled = asyncio.run(made.fit_section(2, content(errors), site=SITE))
     assert settled.text == errors and "critical facts" in settled.halted and made.log.metrics.overflow_warnings >= 1
 
 
@@ -163,5 +163,5 @@ def test_a_model_that_is_down_halts_with_one_intervention(budgets):
 
     made = budgets(model=Down())
     with pytest.raises(HaltError, match="connection refused"):
-        asyncio.run(made.settle_section(2, content(text(3_000)), site=SITE))
+        asyncio.run(made.fit_section(2, content(text(3_000)), site=SITE))
     assert [i.type for i in made.stores.opened] == ["runtime_unreachable"]

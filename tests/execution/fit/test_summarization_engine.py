@@ -97,7 +97,7 @@ def test_a_piece_is_asked_for_again_with_exactly_what_is_missing(kitchen):
         return without_filler(request) if again else without_filler(request).replace("CH100X ", "")
 
     model = FakeModel(forgets_once)
-    made = kitchen(model).compress(REPORT, 700, hints=("chairs",))
+    made = kitchen(model).compress(REPORT, 700, preserve=("chairs",))
     first, *others = [r for r in model.asked if "CH100X" in document(r)]
     assert "CH100X" not in first.variables["preserve"] and first.variables["preserve"].startswith("chairs")
     assert others and "CH100X" in others[0].variables["preserve"] and document(others[0]) == document(first)

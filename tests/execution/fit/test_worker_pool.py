@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.documents.tokens import TokenCounter
 from pandora_dagster.errors import InputError
@@ -27,7 +28,7 @@ LINES = "\n\n".join(
 
 @pytest.fixture(scope="module")
 def contract() -> CompressionContract:
-    return CompressionContract(LINES, 600, ContentType.GENERIC, TokenCounter(VOCABULARY))
+    return CompressionContract(CompressionRequest(LINES, content_type=ContentType.GENERIC, target=600), TokenCounter(VOCABULARY))
 
 
 @pytest.fixture
@@ -38,9 +39,13 @@ def apart(contract):
     apart.close()
 
 
+def changed(contract: CompressionContract, **fields) -> CompressionContract:
+    return replace(contract, request=replace(contract.request, **fields))
+
+
 def made(apart: CompressionWorkerPool, *contracts: CompressionContract):
     async def work():
-        return await asyncio.gather(*(apart(one, one.counter.count(one.text)) for one in contracts))
+        return await asyncio.gather(*(apart(one, one.counter.count(one.request.text)) for one in contracts))
 
     return asyncio.run(work())
 
@@ -64,15 +69,17 @@ def _command(process: str) -> str:
 
 def test_the_text_and_its_verdicts_are_those_of_this_process(apart, contract):
     """A text that is shortened, and one that HALTs."""
-    shortened, halted = contract, replace(contract, text=f"Error: disk 7 failed.\n\n{LINES}", target=4)
-    assert made(apart[0], shortened, halted) == [compress_structurally(one, one.counter.count(one.text)) for one in (shortened, halted)]
+    shortened, halted = contract, changed(contract, text=f"Error: disk 7 failed.\n\n{LINES}", target=4)
+    assert made(apart[0], shortened, halted) == [
+        compress_structurally(one, one.counter.count(one.request.text)) for one in (shortened, halted)
+    ]
     assert len(workers()) == 2 and apart[1] == []
 
 
 def test_a_process_that_dies_loses_no_text(apart, contract):
     """Told once; from then on this process shortens."""
-    several = [replace(contract, target=target) for target in range(500, 600, 10)]
-    expected = [compress_structurally(one, one.counter.count(one.text)) for one in several]
+    several = [changed(contract, target=target) for target in range(500, 600, 10)]
+    expected = [compress_structurally(one, one.counter.count(one.request.text)) for one in several]
     assert made(apart[0], contract)
     for process in workers():
         os.kill(process, signal.SIGKILL)
@@ -82,7 +89,7 @@ def test_a_process_that_dies_loses_no_text(apart, contract):
 
 def test_a_target_that_is_none_is_refused_as_ever(apart, contract):
     with pytest.raises(InputError, match="expected at least 1 token"):
-        made(apart[0], replace(contract, target=0))
+        made(apart[0], changed(contract, target=0))
 
 
 @pytest.mark.parametrize("texts", [1, 1_000])
@@ -93,6 +100,7 @@ def test_they_end_with_the_process_that_asked(tmp_path, texts):
         f"""
 import asyncio, os, time
 from pathlib import Path
+from pandora_dagster.contracts.compression_results import CompressionRequest
 from pandora_dagster.contracts.enums import ContentType
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool
 from pandora_dagster.execution.fit.compression_contract import CompressionContract
@@ -100,7 +108,7 @@ from pandora_dagster.documents.tokens import TokenCounter
 
 if __name__ == "__main__":
     text = "\\n\\n".join({LINES!r}.replace("Offer", f"Offer {{n}}.") for n in range({texts}))
-    contract = CompressionContract(text, 600 * {texts}, ContentType.GENERIC, TokenCounter(Path({str(VOCABULARY)!r})))
+    contract = CompressionContract(CompressionRequest(text, target=600 * {texts}), TokenCounter(Path({str(VOCABULARY)!r})))
     apart = CompressionWorkerPool(1, contract.counter, print, os.environ)
     asyncio.run(apart(contract, 2000 * {texts}))
     print("made", flush=True)
@@ -122,7 +130,7 @@ if __name__ == "__main__":
 def test_a_process_that_does_not_answer_is_not_waited_for(contract):
     """It is ended, and its text shortened in this one."""
     told: list[str] = []
-    expected = [compress_structurally(contract, contract.counter.count(contract.text))]
+    expected = [compress_structurally(contract, contract.counter.count(contract.request.text))]
     with closing(CompressionWorkerPool(1, contract.counter, told.append, os.environ)) as apart:
         assert made(apart, contract) == expected
         (worker,) = workers()

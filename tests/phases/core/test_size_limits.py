@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pandora_dagster.contracts.model_calls import Source
-from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolSpec
 from pandora_dagster.errors import ModelTimeoutError, RuntimeUnreachableError
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from tests.phases.rig import COMPLETE, command, plan, retrieval, tool
@@ -22,8 +22,7 @@ def long_text(start: int, paragraphs: int) -> str:
 class Telling:
     """A tool that tells more with every call."""
 
-    name, description, writes = "doc.search", "tells", False
-    parameters = {"type": "object"}  # noqa: RUF012 - a test's tool
+    spec = ToolSpec("doc.search", "tells", {"type": "object"})
 
     def __init__(self, *sizes: int) -> None:
         self.sizes, self.calls = sizes, 0
@@ -31,7 +30,7 @@ class Telling:
     def text(self, call: int) -> str:
         return long_text(100 * (call + 1), self.sizes[call])
 
-    async def run(self, arguments, *, user, turn):
+    async def run(self, run):
         told = self.text(self.calls)
         self.calls += 1
         return ToolOutcome(True, told, told, (Source("", "shop.md"),))

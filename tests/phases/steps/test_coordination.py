@@ -6,7 +6,7 @@ import pytest
 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.model_calls import Source
-from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolSpec
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.errors import StoreError
@@ -30,13 +30,12 @@ def report_of(rig, key, phase="tool_results"):
 class Failing:
     """A tool that raises what it is told."""
 
-    name, description, writes = "doc.search", "fails", False
-    parameters = {"type": "object"}  # noqa: RUF012 - a test's tool
+    spec = ToolSpec("doc.search", "fails", {"type": "object"})
 
     def __init__(self, error):
         self.error = error
 
-    async def run(self, arguments, *, user, turn):
+    async def run(self, run):
         raise self.error
 
 
@@ -135,7 +134,7 @@ def test_the_loop_ends_when_section_4_is_full(looping):
     """Without compression section 4's budget is an end: no further call once it is used up, and nothing halts for that."""
 
     class Long(Failing):
-        async def run(self, arguments, *, user, turn):
+        async def run(self, run):
             return ToolOutcome(True, "many words " * 700, "raw", (Source("", "page.md"),))
 
     looping.app.dependencies.tools["doc.search"] = Long(None)
@@ -174,7 +173,7 @@ def test_an_empty_query_of_memory_lists_within_its_budget(looping):
 class Giving(Failing):
     """A tool that gives the outcome it is told."""
 
-    async def run(self, arguments, *, user, turn):
+    async def run(self, run):
         return self.error
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.contracts.model_calls import Source
-from pandora_dagster.contracts.ports.tool import ToolOutcome
+from pandora_dagster.contracts.ports.tool import ToolOutcome, ToolSpec
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from tests.phases.rig import COMPLETE, Rig, command, plan, tool
 from tests.stores.user.test_source_files import research, visit
@@ -17,10 +17,9 @@ ANNA = user_id("anna")
 class Researching:
     """A tool that has looked at a shop."""
 
-    name, description, writes = "doc.search", "looks at shops", False
-    parameters = {"type": "object"}  # noqa: RUF012 - a test's tool
+    spec = ToolSpec("doc.search", "looks at shops", {"type": "object"})
 
-    async def run(self, arguments, *, user, turn):
+    async def run(self, run):
         found = research(webpage_cache=["visit_abc123"])
         return ToolOutcome(True, "Lenovo LOQ 15 [source 1]", "{}", (Source("", found.logical_id),), research=(found,), visits=(visit(),))
 

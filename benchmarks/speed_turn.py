@@ -16,7 +16,7 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.defs.instance import add_keys, instance_at, open_instance
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.defs.turn.phase_assets import run_tags, turn_assets
-from pandora_dagster.defs.turn.turn_run import TURN_JOB, run_turn
+from pandora_dagster.defs.turn.turn_run import run_turn, turn_job
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
 
@@ -51,9 +51,10 @@ def empty_run(chain: list[dg.AssetsDefinition], key: TurnKey, instance: dg.Dagst
     """Seconds for one run of the empty chain, started as a turn is: partition, job, run."""
     started = perf_counter()
     add_keys(instance, [key])
+    job = turn_job(chain)
     result = (
-        dg.Definitions(assets=chain, jobs=[TURN_JOB])
-        .resolve_job_def(TURN_JOB.name)
+        dg.Definitions(assets=chain, jobs=[job])
+        .resolve_job_def(job.name)
         .execute_in_process(
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             instance=instance,

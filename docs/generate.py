@@ -15,7 +15,7 @@ from package_listing import Module, read_package, top_level_imports, without_imp
 
 from pandora_dagster.cli.program import command_line
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
-from pandora_dagster.phases.flow.decision_points import DECISION_POINTS
+from pandora_dagster.phases.flow.phase_table import decision_points
 from pandora_dagster.recipes import open_recipes
 from pandora_dagster.recipes.generated_files import answer_shape
 from pandora_dagster.settings import settings_table
@@ -157,7 +157,7 @@ def _decisions() -> str:
             " + ".join(layer.value for layer in (point.layer, *point.also)),
             point.decides,
         )
-        for point in DECISION_POINTS
+        for point in decision_points()
     )
     text = (
         "These decisions belong to prompts, never to code (000 section 7). Where each mode has a recipe of its own, the common part of the "

@@ -11,10 +11,11 @@ from pandora_dagster.defs.batch import batch_asset, inbox_sensor
 from pandora_dagster.defs.instance import disable_sqlite_sync
 from pandora_dagster.defs.intervention_events import interventions_asset, interventions_sensor
 from pandora_dagster.defs.prompt_scores import SCORES_JOB, prompt_assets, scores_schedule
-from pandora_dagster.defs.resources import ArchiveResource, BatchResource, InterventionResource, ScoreResource, TurnResource
+from pandora_dagster.defs.resources import ArchiveResource, BatchResource, InterventionResource, ScoreResource
 from pandora_dagster.defs.turn.phase_assets import turn_assets
+from pandora_dagster.defs.turn.phase_runner import TurnResource
 from pandora_dagster.defs.turn.turn_jobs import BATCH_JOB, new_turn_job
-from pandora_dagster.defs.turn.turn_run import TURN_JOB
+from pandora_dagster.defs.turn.turn_run import turn_job
 from pandora_dagster.settings import load_settings, process_environment
 
 disable_sqlite_sync()
@@ -33,7 +34,7 @@ defs = dg.Definitions(
         interventions_asset(),
     ],
     asset_checks=[missed_nights_check(_SETTINGS)],
-    jobs=[TURN_JOB, new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB],
+    jobs=[turn_job(_TURN_ASSETS), new_turn_job(_TURN_ASSETS), BATCH_JOB, ARCHIVAL_JOB, COLD_JOB, RUNS_JOB, SCORES_JOB],
     schedules=[nightly_schedule(_SETTINGS), runs_schedule(_SETTINGS), scores_schedule(_SETTINGS)],
     sensors=[inbox_sensor(), missed_nights_sensor(_SETTINGS), interventions_sensor()],
     resources={

@@ -9,10 +9,11 @@ from pathlib import Path
 from pandora_dagster.app.index_service import FaultCallback, IndexService, ProgressCallback, StoredIndex
 from pandora_dagster.app.lineage_service import LineageService, level_readers, level_rows
 from pandora_dagster.app.transfer_service import TransferService
+from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel
-from pandora_dagster.phases.flow.turn_flow import SECTION_OF
+from pandora_dagster.phases.flow.phase_table import phases_ending_in, section_writers
 from pandora_dagster.runtime.otel.call_spans import exporting_spans, is_exporter_configured
 from pandora_dagster.settings import Settings, process_environment
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
@@ -71,7 +72,9 @@ def open_store_adapters(
     research_index = DuckResearchIndex.at(indexes / "research_index.duckdb", wait_s=wait_s)
     note_index = DuckNoteIndex.at(indexes / "note_index.duckdb", index.reader, wait_s=wait_s)
     return StoreAdapters(
-        turns=TurnFiles(root, counter=counter, clock=clock, phases=PhaseTable(sections=SECTION_OF)),
+        turns=TurnFiles(
+            root, counter=counter, clock=clock, phases=PhaseTable(section_writers(), clarifying=phases_ending_in(TurnState.CLARIFY))
+        ),
         index=index,
         vectors=vectors,
         calls=_open_call_log(root, wait_s, metrics, report),

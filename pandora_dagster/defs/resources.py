@@ -3,9 +3,7 @@
 Assets call `resource.open()` and then the service; a test replaces the resource by an object whose `open()` returns a fake.
 """
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
 
 import dagster as dg
 from pydantic import Field
@@ -15,11 +13,7 @@ from pandora_dagster.app.archive_service import ArchiveService
 from pandora_dagster.app.batch_service import BatchService
 from pandora_dagster.app.evaluation import Evaluation, open_evaluation
 from pandora_dagster.contracts.enums import Priority
-from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports.record_storage import Interventions
-from pandora_dagster.errors import InputError
-from pandora_dagster.phases.core.phase_report import PhaseReport
-from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.settings import Settings, load_settings, process_environment
 from pandora_dagster.stores.records.batch_files import Inbox
 
@@ -64,59 +58,6 @@ class AppResource(StoreResource):
     @property
     def _runtime(self) -> str:
         return self.runtime
-
-
-class PhaseRunner(Protocol):
-    """What the assets need of the house. A test replaces it by any object with these methods."""
-
-    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey: ...
-    def session(self, key: TurnKey) -> str: ...
-    def run_phase(self, name: str, key: TurnKey) -> PhaseReport: ...
-    def folder(self, key: TurnKey, revision: int) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class AppPhaseRunner:
-    """RunsPhases over a house that is open. `again`: a finished phase runs again; without it the run only goes on with a turn."""
-
-    app: App
-    again: bool = True
-
-    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
-        return self.app.start(query, user=user, session=session, mode=mode)
-
-    def session(self, key: TurnKey) -> str:
-        return self.app.dependencies.turns.manifest(key).session_id
-
-    def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
-        report = self.app.run(turn_flow.run_phase(name, key, self.app.dependencies, again=self.again))
-        if report.skipped and not self.again and report.manifest.finished(name):
-            told = f"{key}: {name}: another process has finished it: expected nobody else to work on this turn"
-            raise InputError(told, hint="pandora turns shows what became of it")
-        return report
-
-    def folder(self, key: TurnKey, revision: int) -> str:
-        return self.app.dependencies.turns.path(key, revision=revision)
-
-
-class TurnResource(AppResource):
-    """Runs the phases of turns on a store. Empty fields take the values of the settings."""
-
-    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
-        return self._phases.start(query, user=user, session=session, mode=mode)
-
-    def session(self, key: TurnKey) -> str:
-        return self._phases.session(key)
-
-    def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
-        return self._phases.run_phase(name, key)
-
-    def folder(self, key: TurnKey, revision: int) -> str:
-        return self._phases.folder(key, revision)
-
-    @property
-    def _phases(self) -> PhaseRunner:
-        return AppPhaseRunner(self.app())
 
 
 class BatchResource(AppResource):

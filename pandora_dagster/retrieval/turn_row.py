@@ -47,6 +47,8 @@ def entry_sha(entry: str) -> str:
 
 
 MESSAGES = "messages.jsonl"
+READ_FILES = (RESPONSE_FILE, MESSAGES)
+"""The documents beside context.md that make a turn's row and what later turns read of it."""
 _WORDS = {0: ("query", "user"), 4: ("results", "tool"), 5: ("answer", "assistant")}
 """Section of a live turn -> the id and role of the message that it is."""
 _TOLD = (0, 4, 5)

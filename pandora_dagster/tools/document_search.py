@@ -13,6 +13,7 @@ from pandora_dagster.contracts.turns import Candidate
 from pandora_dagster.documents.citations import escape_source_marks
 from pandora_dagster.phases.gather.retrieval_scope import SESSION_POOL
 from pandora_dagster.retrieval.turn_excerpts import Excerpt, TextScorer, excerpt
+from pandora_dagster.retrieval.turn_row import READ_FILES
 
 BUDGET_TOKENS = 700
 """What one search may add to section 4."""
@@ -75,4 +76,5 @@ class DocSearch:
         return tuple(c for c in found if c.row.session_id == session)[:MOST_TURNS]
 
     def _piece(self, key: TurnKey, query: str, room: int) -> Excerpt:
-        return excerpt(self.turns.load(key), query, limit=min(room, BUDGET_TOKENS // 2), counter=self.counter, scores=self.scores)
+        turn = self.turns.load(key, only=READ_FILES)
+        return excerpt(turn, query, limit=min(room, BUDGET_TOKENS // 2), counter=self.counter, scores=self.scores)

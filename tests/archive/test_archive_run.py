@@ -12,7 +12,8 @@ from pandora_dagster.archive.turn_restoration import pin, restore, unpin
 from pandora_dagster.contracts.archive_records import ArchiveOutcome, NotDueReason
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import StoreError
-from pandora_dagster.phases.flow.turn_flow import ORDER, run_phase
+from pandora_dagster.phases.flow.phase_table import phase_order
+from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.settings import load_settings
 from tests.archive.archived_store import LATER, archived, desk_of, long_answer, snapshot
 from tests.phases.rig import CLARIFY, retrieval, vocabulary
@@ -132,8 +133,8 @@ def test_an_archived_turn_must_be_restored_before_it_is_changed(rig):
     with pytest.raises(StoreError, match="is archived"):
         rig.app.turns.commit(rig.turn(key), phase=None, files={})
     with pytest.raises(StoreError, match="is archived"):
-        rig.app.turns.reopen(rig.turn(key), phase="response", order=ORDER)
-    assert snapshot(rig.app.turns.path(key)) == before and rig.app.left_to_do(key) == ()
+        rig.app.turns.reopen(rig.turn(key), phase="response", order=phase_order())
+    assert snapshot(rig.app.turns.path(key)) == before and rig.app.pending_phases(key) == ()
     restore(key, desk_of(rig.app))
     assert rig.app.run(run_phase("response", key, rig.app.dependencies)).halt is None
 

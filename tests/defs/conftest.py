@@ -1,6 +1,7 @@
 """Fakes for the Dagster room: phases without a store, a cookbook without files, a run on an instance in memory."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -14,10 +15,11 @@ from pandora_dagster.contracts.model_calls import CallRecord, CallTokens
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe, PromptFile, Recipe
 from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.defs.turn.phase_assets import turn_assets
+from pandora_dagster.defs.turn.phase_runner import OpenTurn
 from pandora_dagster.defs.turn.turn_run import RunOutcome, downstream_phases, execute_turn
 from pandora_dagster.errors import PandoraError, RecipeValidationError
 from pandora_dagster.phases.core.phase_report import PhaseReport
-from pandora_dagster.phases.flow.turn_flow import PHASES
+from pandora_dagster.phases.flow.phase_table import PHASES
 
 GATES = {
     "pipeline/phase1_reflection": {"confidence_threshold": 0.7},
@@ -56,7 +58,7 @@ class FakeCookbook:
         return self.get(name, "chat")
 
     def names(self) -> tuple[str, ...]:
-        return tuple(p.recipe for p in PHASES if p.recipe)
+        return tuple(p.recipes[0].name for p in PHASES if p.recipes)
 
     def compressor(self, content_type: ContentType) -> LoadedRecipe:
         return self.get(f"compression/compress_{content_type}", "chat")
@@ -64,7 +66,7 @@ class FakeCookbook:
 
 @dataclass
 class FakePhases:
-    """RunsPhases in memory: asks back, HALTs or breaks as a test says; remembers what ran."""
+    """A TurnStarter in memory: asks back, HALTs or breaks as a test says; remembers what ran."""
 
     asks_at: str = ""
     """`reflection` or `task_plan`: the turn asks back there."""
@@ -79,8 +81,8 @@ class FakePhases:
         self.started.append((query, user, session, mode))
         return TurnKey(user_id(user), len(self.started))
 
-    def session(self, key: TurnKey) -> str:
-        return "s1"
+    def open(self, key: TurnKey) -> AbstractContextManager[OpenTurn]:
+        return nullcontext(OpenTurn(key, "s1", lambda name: self.run_phase(name, key), lambda revision: self.folder(key, revision)))
 
     def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
         if name in self.raises:
@@ -102,7 +104,7 @@ class FakePhases:
             verdict = GateVerdict("confidence_threshold", False, "confidence 0.42 is under 0.7", 0.42)
             return PhaseReport(name, key, manifest, verdicts=(verdict,), halt=self.halts[name])
         spec = next(p for p in PHASES if p.name == name)
-        calls = (call(name, spec.recipe),) if spec.recipe else ()
+        calls = (call(name, spec.recipes[0].name),) if spec.recipes else ()
         verdicts = (GateVerdict("schema_validation", True), GateVerdict("confidence_threshold", True, value=0.9)) if calls else ()
         return PhaseReport(name, key, manifest, section=f"What **{name}** wrote.", calls=calls, verdicts=verdicts)
 
@@ -166,7 +168,8 @@ class Graph:
     key: TurnKey
 
     def run(self, *, select: tuple[str, ...] = ()) -> RunOutcome:
-        return execute_turn(self.assets, self.phases, self.key, self.instance, select=downstream_phases(select))
+        with self.phases.open(self.key) as turn:
+            return execute_turn(self.assets, turn, self.instance, select=downstream_phases(select))
 
     def materialised(self, run_id: str) -> list[str]:
         return [e.asset_key.to_user_string() for e in self.events(run_id) if e.is_step_materialization and e.asset_key]

@@ -11,7 +11,7 @@ from pandora_dagster.contracts.ids import SessionId, TurnKey, user_id
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import InputError
 from pandora_dagster.phases.core.turn_indexing import turn_rows
-from pandora_dagster.phases.flow.turn_flow import ORDER
+from pandora_dagster.phases.flow.phase_table import phase_order
 from pandora_dagster.stores.calls.call_log import CallFiles
 from tests.faults.killed_turn import FACT, QUERY, scripted
 from tests.phases.rig import Rig, open_rig
@@ -82,7 +82,7 @@ def test_a_turn_killed_anywhere_is_finished_by_resuming_it(killed):
         if place % 6 == 0:
             check_next(rig)
         rig.app.close()
-    assert phases_cut >= set(ORDER) - {"clarification", "plan_clarification"} | {""}
+    assert phases_cut >= set(phase_order()) - {"clarification", "plan_clarification"} | {""}
 
 
 @pytest.mark.parametrize("phase", ["response", "turn_summary"])
@@ -110,7 +110,7 @@ def check_finished(rig: Rig, before) -> None:
     assert ContextDocument.parse(turn.context).faults() == () and set(turn.manifest.sections) == set("0123456")
     assert turn.files["response.md"] == rig.section(KEY, 5) + "\n" == "Here it is [1] [2].\n"
     names = [p.phase for p in turn.manifest.phases]
-    assert names == [n for n in ORDER if not n.endswith("clarification")]
+    assert names == [n for n in phase_order() if not n.endswith("clarification")]
     finished = {p.phase for p in before.phases}
     assert all(_CALLS[role] not in finished for role in rig.runtime.calls())
     assert [(e.key, e.value) for e in rig.app.dependencies.memory.entries(KEY.user)] == [("seat", "aisle")]

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from pandora_dagster.contracts.phase_outputs import GatheredContext, QueryAnalysis, Reflection
+from pandora_dagster.contracts.phase_outputs import GatheredContext, QueryAnalysis, Reflection, TaskPlan
 from pandora_dagster.contracts.recipe_schema import Recipe
 from pandora_dagster.governance.answer_compatibility import incompatibilities
-from pandora_dagster.phases.flow.answer_models import ANSWER_MODELS, answer_model
+from pandora_dagster.phases.flow.phase_table import PHASES, answer_model
 from pandora_dagster.recipes import open_recipes
 
 SHELF = open_recipes()
@@ -39,8 +39,9 @@ def test_every_shipped_recipe_can_be_read(name):
 
 def test_every_reader_belongs_to_a_recipe():
     """In each mode in which there is one."""
-    assert all(any(answer_model(name) is shape for name in SHELF.names()) for shape in ANSWER_MODELS.values())
-    assert answer_model("pipeline/phase3_planner_code") is ANSWER_MODELS["pipeline/phase3_planner"]
+    models = {recipe.answer for spec in PHASES for recipe in spec.recipes if recipe.answer}
+    assert all(any(answer_model(name) is model for name in SHELF.names()) for model in models)
+    assert answer_model("pipeline/phase3_planner_code") is answer_model("pipeline/phase3_planner") is TaskPlan
     assert answer_model("pipeline/phase5_synthesizer_chat") is None
 
 

@@ -1,6 +1,6 @@
 """The ports: what the inner rooms ask of the outer ones. Adapters in `runtime`, `stores` and `tools` fill them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
@@ -40,11 +40,14 @@ class TurnStore(Protocol):
         """A new open turn with section 0. `number`: one that was allocated for it; raises StoreError where a turn of it stands there."""
         ...
 
-    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
-        """The newest revision unless told; verifies hashes; raises UnknownTurnError or DocumentError."""
+    def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
+        """The newest revision unless told; verifies hashes; raises UnknownTurnError or DocumentError.
+
+        `only`: the documents that are read beside context.md; a turn loaded so is for reading, not for a commit.
+        """
         ...
 
-    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+    def original(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
         """The turn as it was before it was archived, out of cold storage; any other, and one whose originals were deleted by rule, as it
         stands. Raises DocumentError."""
         ...

@@ -10,13 +10,14 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.defs.partitions import TURNS
-from pandora_dagster.defs.resources import PhaseRunner
 from pandora_dagster.defs.turn.phase_checks import check_results, check_specs, checks_of, halt_results
 from pandora_dagster.defs.turn.phase_metadata import data_version, halt_metadata, phase_metadata
 from pandora_dagster.defs.turn.phase_recipes import PhaseRecipes, phase_recipes
+from pandora_dagster.defs.turn.phase_runner import PhaseRunner
 from pandora_dagster.errors import PandoraError
 from pandora_dagster.phases.core.phase_report import PhaseReport
-from pandora_dagster.phases.flow.turn_flow import PHASES, PhaseSpec
+from pandora_dagster.phases.flow import phase_table
+from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 GROUP = "turn"
 REPOSITORY = "__repository__@pandora_dagster"
@@ -26,26 +27,25 @@ PhaseEvent = dg.MaterializeResult[Any] | dg.AssetCheckResult
 
 def phase_asset(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetsDefinition:
     """The asset of one phase. A branch that the turn did not take yields nothing: it and what follows it are skipped."""
-    asked = checks_of(spec.name, recipes)
+    checks = checks_of(spec, recipes)
 
     @dg.multi_asset(
         name=spec.name,
         specs=[asset_spec(spec, recipes)],
-        check_specs=check_specs(spec.name, recipes),
+        check_specs=check_specs(spec, recipes),
         partitions_def=TURNS,
-        can_subset=spec.branch,
+        can_subset=spec.is_branch,
     )
     def phase(context: dg.AssetExecutionContext, pandora: dg.ResourceParam[PhaseRunner]) -> Iterator[PhaseEvent]:
-        report = _run(spec.name, context.partition_key, pandora)
+        report, folder = _run_phase(spec.name, context.partition_key, pandora)
         _tag_run(context, report)
-        folder = pandora.folder(report.key, report.manifest.revision)
         if report.skipped:
             context.log.info(f"{spec.name}: the turn took the other branch")
         elif report.halt:
-            yield from halt_results(report, asked)
+            yield from halt_results(report, checks)
             raise halt_failure(report, report.halt, folder)
         else:
-            yield materialization(report, folder, asked)
+            yield materialization(report, folder, checks)
 
     return phase
 
@@ -59,18 +59,18 @@ def asset_spec(spec: PhaseSpec, recipes: PhaseRecipes) -> dg.AssetSpec:
         group_name=GROUP,
         kinds={layer.lower() for layer in recipes.layers} or {"python"},
         code_version=spec.revision,
-        skippable=spec.branch,
+        skippable=spec.is_branch,
         tags={"pandora/phase": spec.number} if spec.number else {},
         metadata={f"recipe_{r.path.rpartition('/')[2]}": f"{r.path} ({r.version})" for r in recipes.every},
     )
 
 
-def materialization(report: PhaseReport, folder: str, asked: tuple[str, ...]) -> dg.MaterializeResult[Any]:
-    """A phase that went through, with its checks."""
+def materialization(report: PhaseReport, folder: str, checks: tuple[str, ...]) -> dg.MaterializeResult[Any]:
+    """The result of a finished phase, with its checks."""
     return dg.MaterializeResult(
         asset_key=report.phase,
         metadata=phase_metadata(report, folder),
-        check_results=list(check_results(report, asked)),
+        check_results=list(check_results(report, checks)),
         data_version=data_version(report),
     )
 
@@ -89,9 +89,12 @@ def run_tags(key: TurnKey, session: str) -> dict[str, str]:
     return {"pandora/user": key.user, "pandora/session": session, "pandora/turn": key.turn_id, ".dagster/repository": REPOSITORY}
 
 
-def _run(phase: str, partition_key: str, pandora: PhaseRunner) -> PhaseReport:
+def _run_phase(phase: str, partition_key: str, pandora: PhaseRunner) -> tuple[PhaseReport, str]:
+    """The report of the phase, and the folder of the turn's revision that it wrote."""
     try:
-        return pandora.run_phase(phase, TurnKey.parse(partition_key))
+        with pandora.open(TurnKey.parse(partition_key)) as turn:
+            report = turn.run_phase(phase)
+            return report, turn.folder(report.manifest.revision)
     except PandoraError as error:
         hint = {"hint": error.hint} if error.hint else {}
         raise dg.Failure(f"{phase}: {error}", metadata=hint, allow_retries=False) from error
@@ -106,7 +109,7 @@ def _tag_run(context: dg.AssetExecutionContext, report: PhaseReport) -> None:
 def _phase_description(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
     lines = [spec.description]
     lines += [f"`{r.path}` ({r.layer.value}): {r.recipe.description}" for r in recipes.every]
-    lines += [f"**This phase HALTs: its recipe can not be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]
+    lines += [f"**This phase HALTs: its recipe cannot be loaded.**\n\n```\n{fault}\n```" for fault in recipes.faults]
     return "\n\n".join(lines)
 
 
@@ -115,24 +118,25 @@ def _phase_description(spec: PhaseSpec, recipes: PhaseRecipes) -> str:
 
 def turn_assets(cookbook: RecipeCatalog) -> list[dg.AssetsDefinition]:
     """One asset per phase, in the order of the flow; never fails on a broken recipe."""
-    return list(_cached_assets(tuple(_RecipesKey(phase_recipes(spec, cookbook)) for spec in PHASES)))
+    return list(_cached_assets(tuple(_AssetKey(spec, phase_recipes(spec, cookbook)) for spec in phase_table.PHASES)))
 
 
-class _RecipesKey:
-    """The recipes of a phase as a key: equal where paths, versions and faults are."""
+class _AssetKey:
+    """A phase and its recipes as a key: equal where the spec, paths, versions and faults are."""
 
-    def __init__(self, recipes: PhaseRecipes) -> None:
+    def __init__(self, spec: PhaseSpec, recipes: PhaseRecipes) -> None:
+        self.spec = spec
         self.recipes = recipes
-        self._key = (tuple((r.path, r.version) for r in recipes.every), recipes.faults)
+        self._key = (spec, tuple((r.path, r.version) for r in recipes.every), recipes.faults)
 
     def __hash__(self) -> int:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _RecipesKey) and other._key == self._key
+        return isinstance(other, _AssetKey) and other._key == self._key
 
 
 @lru_cache(maxsize=4)
-def _cached_assets(recipes: tuple[_RecipesKey, ...]) -> tuple[dg.AssetsDefinition, ...]:
-    """Made once for a cookbook as it stands (60 ms); an edited recipe makes them anew."""
-    return tuple(phase_asset(spec, same.recipes) for spec, same in zip(PHASES, recipes, strict=True))
+def _cached_assets(keys: tuple[_AssetKey, ...]) -> tuple[dg.AssetsDefinition, ...]:
+    """Made once for the same phases and recipes (60 ms); an edited recipe makes them anew."""
+    return tuple(phase_asset(key.spec, key.recipes) for key in keys)

@@ -11,6 +11,7 @@ import dagster as dg
 from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.defs.turn.phase_recipes import PhaseRecipes
 from pandora_dagster.phases.core.phase_report import PhaseReport
+from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 GATES = {
     "schema_validation": "Every answer parses and fits its recipe's output schema (000 section 14).",
@@ -32,10 +33,10 @@ GATHERING = {
 _WARNING = frozenset({"within_budget", *GATHERING})
 
 
-def checks_of(phase: str, recipes: PhaseRecipes) -> tuple[str, ...]:
-    """The checks of a phase: the gates of its recipes, and those of compression where it makes calls. Their documents may have to be
-    compressed, and what they write too (000 section 25)."""
-    return (*gates(recipes), *(COMPRESSION if recipes.every else ()), *(GATHERING if phase == "gathered_context" else ()))
+def checks_of(spec: PhaseSpec, recipes: PhaseRecipes) -> tuple[str, ...]:
+    """The checks of a phase: the gates of its recipes, those of compression where it makes calls, and its own. The documents of its calls
+    may have to be compressed, and what it writes too (000 section 25)."""
+    return (*gates(recipes), *(COMPRESSION if recipes.every else ()), *spec.gates)
 
 
 def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
@@ -49,9 +50,9 @@ def gates(recipes: PhaseRecipes) -> tuple[str, ...]:
     return tuple(gate for gate in GATES if asked[gate])
 
 
-def check_specs(phase: str, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
-    """One check per gate of the phase's recipes, and those of compression."""
-    return [dg.AssetCheckSpec(check, asset=phase, description=_description(check, recipes)) for check in checks_of(phase, recipes)]
+def check_specs(spec: PhaseSpec, recipes: PhaseRecipes) -> list[dg.AssetCheckSpec]:
+    """One check for each of `checks_of`."""
+    return [dg.AssetCheckSpec(check, asset=spec.name, description=_description(check, recipes)) for check in checks_of(spec, recipes)]
 
 
 def check_results(report: PhaseReport, asked: Sequence[str]) -> Iterator[dg.AssetCheckResult]:

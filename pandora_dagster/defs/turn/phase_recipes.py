@@ -1,4 +1,4 @@
-"""The recipes behind a phase, for display. Knows how to ask the cookbook; a fault is a value here, never an exception."""
+"""The recipes of a phase, for display. A fault of a recipe is a value here, never an exception."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from pandora_dagster.contracts.enums import Mode
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError
-from pandora_dagster.phases.flow.turn_flow import PhaseSpec
+from pandora_dagster.phases.flow.phase_spec import PhaseSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class PhaseRecipes:
 def phase_recipes(spec: PhaseSpec, cookbook: RecipeCatalog) -> PhaseRecipes:
     """The recipes of `spec` in every mode. A broken one is reported, so that the graph still loads (DECISIONS 17)."""
     faults: dict[str, None] = {}
-    loaded = _loaded(spec.recipe, cookbook, faults) if spec.recipe else {}
-    also = {path: recipe for name in spec.also for path, recipe in _loaded(name, cookbook, faults).items() if path not in loaded}
-    return PhaseRecipes(tuple(loaded.values()), tuple(faults), tuple(also.values()))
+    main, *others = [_loaded(recipe.name, cookbook, faults) for recipe in spec.recipes] or [{}]
+    also = {path: recipe for other in others for path, recipe in other.items() if path not in main}
+    return PhaseRecipes(tuple(main.values()), tuple(faults), tuple(also.values()))
 
 
 def _loaded(name: str, cookbook: RecipeCatalog, faults: dict[str, None]) -> dict[str, LoadedRecipe]:

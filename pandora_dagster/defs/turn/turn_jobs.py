@@ -6,10 +6,12 @@ import dagster as dg
 from pydantic import Field
 
 from pandora_dagster.defs.batch import ASSET, JOB
-from pandora_dagster.defs.resources import PhaseRunner
 from pandora_dagster.defs.turn.phase_assets import halt_failure, run_tags
+from pandora_dagster.defs.turn.phase_runner import OpenTurn, TurnStarter
 from pandora_dagster.defs.turn.turn_run import RunOutcome, execute_turn
 from pandora_dagster.errors import PandoraError
+from pandora_dagster.phases.flow import phase_table
+from pandora_dagster.retrieval.turn_row import ANSWER_SECTION
 
 BATCH_JOB = dg.define_asset_job(JOB, selection=[ASSET], description="The queries that wait in the inbox, on one day.")
 _EXAMPLE = {"query": "Which chair did we order, and what did it cost?", "user": "example", "mode": "chat", "session": ""}
@@ -17,7 +19,7 @@ _EXAMPLE = {"query": "Which chair did we order, and what did it cost?", "user": 
 
 
 class NewTurn(dg.Config):
-    """What a person fills in to start a turn."""
+    """What a user fills in to start a turn."""
 
     query: str = Field(description="What to ask, in plain words.")
     user: str = Field("", description="Whose history is read and continued; empty: PANDORA_USER.")
@@ -44,31 +46,30 @@ def new_turn_op(assets: list[dg.AssetsDefinition]) -> dg.OpDefinition:
     """The one op of `new_turn`; the run of the turn that it starts is a run of its own, tagged with this one."""
 
     @dg.op(name="ask", description="Starts a turn and runs it.")
-    def ask(context: dg.OpExecutionContext, config: NewTurn, pandora: dg.ResourceParam[PhaseRunner]) -> None:
+    def ask(context: dg.OpExecutionContext, config: NewTurn, pandora: dg.ResourceParam[TurnStarter]) -> None:
         try:
             key = pandora.start(config.query, user=config.user, session=config.session, mode=config.mode)
         except PandoraError as error:
             raise dg.Failure(f"new_turn: {error}", allow_retries=False) from error
-        context.instance.add_run_tags(context.run_id, run_tags(key, pandora.session(key)))
-        outcome = execute_turn(assets, pandora, key, context.instance)
-        _show_turn(context, pandora, outcome)
+        with pandora.open(key) as turn:
+            context.instance.add_run_tags(context.run_id, run_tags(key, turn.session))
+            outcome = execute_turn(assets, turn, context.instance)
+        _show_turn(context, turn, outcome)
 
     return ask
 
 
-def _show_turn(context: dg.OpExecutionContext, pandora: PhaseRunner, outcome: RunOutcome) -> None:
+def _show_turn(context: dg.OpExecutionContext, turn: OpenTurn, outcome: RunOutcome) -> None:
     """Show the turn on the run of `new_turn`; fail where the turn failed."""
     if not outcome.reports:
         raise dg.Failure(f"{outcome.key}: {outcome.error}", allow_retries=False)
     last = outcome.reports[-1]
-    folder = pandora.folder(last.key, last.manifest.revision)
+    folder = turn.folder(last.manifest.revision)
     if outcome.halt:
         raise halt_failure(next(r for r in outcome.reports if r.halt), outcome.halt, folder)
     if not outcome.success:
         raise dg.Failure(f"{outcome.key}: {outcome.error}", allow_retries=False)
-    said = next((r.section for r in reversed(outcome.reports) if r.phase in _ANSWER_PHASES and not r.skipped), "")
+    writers = [spec.name for spec in phase_table.PHASES if spec.section == ANSWER_SECTION]
+    answer = next((r.section for r in reversed(outcome.reports) if r.phase in writers and not r.skipped), "")
     shown = {"turn": str(outcome.key), "run": outcome.run_id, "state": last.manifest.state.value, "path": dg.PathMetadataValue(folder)}
-    context.add_output_metadata({**shown, "answer": dg.MetadataValue.md(said)})
-
-
-_ANSWER_PHASES = ("response", "clarification", "plan_clarification")
+    context.add_output_metadata({**shown, "answer": dg.MetadataValue.md(answer)})

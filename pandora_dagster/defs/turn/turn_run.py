@@ -2,69 +2,45 @@
 """A turn through the graph, in this process. Knows how a run starts and ends; what a phase does is not here."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 from pandora_dagster.app import App
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.defs.instance import add_keys, open_instance, remove_keys
-from pandora_dagster.defs.resources import AppPhaseRunner, PhaseRunner
 from pandora_dagster.defs.turn.phase_assets import run_tags, turn_assets
 from pandora_dagster.defs.turn.phase_checks import check_results, checks_of
 from pandora_dagster.defs.turn.phase_metadata import data_version, phase_metadata
 from pandora_dagster.defs.turn.phase_recipes import phase_recipes
+from pandora_dagster.defs.turn.phase_runner import OpenTurn, PhaseRunner, ReportCallback, ignore_report, open_app_turn
 from pandora_dagster.errors import InputError, PandoraError
 from pandora_dagster.phases.core.phase_report import PhaseReport
-from pandora_dagster.phases.flow.turn_flow import PHASES
+from pandora_dagster.phases.flow import phase_table
 from pandora_dagster.settings import Settings
 from pandora_dagster.shipped import shipped_folder
 
-# Turns that ran outside Dagster's runs (chat, an API), told to Dagster afterwards. Runs nothing itself.
+# Turns that ran outside Dagster's runs (chat, an API), reported to Dagster afterwards. Runs nothing itself.
 
 
 def report_phases(instance: dg.DagsterInstance, reports: Iterable[PhaseReport], *, cookbook: RecipeCatalog, folder: str) -> None:
-    """Runless events for the phases of one turn that went through: materialisations with their checks."""
-    specs = {spec.name: spec for spec in PHASES}
+    """Runless events for the finished phases of one turn: materialisations with their checks."""
     for report in reports:
         if report.skipped:
             continue
         add_keys(instance, [report.key])
-        asked = checks_of(report.phase, phase_recipes(specs[report.phase], cookbook))
+        spec = phase_table.phase_spec(report.phase)
+        checks = checks_of(spec, phase_recipes(spec, cookbook))
         instance.report_runless_asset_event(_materialisation(report, folder))
-        for result in check_results(report, asked):
+        for result in check_results(report, checks):
             instance.report_runless_asset_event(_evaluation(report.phase, result))
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayPhaseRunner:
-    """RunsPhases of a turn that ran already: each phase says what it said then. A run of them is the page of a turn that HALTed."""
-
-    reports: Sequence[PhaseReport]
-    session_id: str
-    place: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(report.phase for report in self.reports if not report.skipped)
-
-    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
-        return self.reports[0].key
-
-    def session(self, key: TurnKey) -> str:
-        return self.session_id
-
-    def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
-        return next(report for report in self.reports if report.phase == name)
-
-    def folder(self, key: TurnKey, revision: int) -> str:
-        return self.place
 
 
 def _materialisation(report: PhaseReport, folder: str) -> dg.AssetMaterialization:
@@ -87,19 +63,9 @@ def _evaluation(phase: str, result: dg.AssetCheckResult) -> dg.AssetCheckEvaluat
     )
 
 
-TURN_JOB = dg.define_asset_job(
-    "turn",
-    selection=[p.name for p in PHASES],
-    description="All phases of an existing turn. A saved turn is never overwritten: its re-run is a numbered revision beside it.",
-)
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-ReportCallback = Callable[[PhaseReport], None]
 _ONE_RUN = Lock()
 """Two runs at once in one process hang (4 of 4 times, Dagster 1.13.27); two processes do not."""
-
-
-def ignore_report(report: PhaseReport) -> None:
-    """The ear of a caller that reads the outcome only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +96,17 @@ def run_turn(
 ) -> RunOutcome:
     """Run what is left of a turn through the graph, on the instance of DAGSTER_HOME; with `select` these phases and what follows, again.
 
-    Raises InputError where nothing is left, and where another process goes on with the turn meanwhile: nothing is done twice.
+    Raises InputError where nothing is left, StoreError where another process works on the turn: nothing is done twice.
 
-    `on_report` hears of each phase at once (DECISIONS 16). A HALT is in the outcome; any other error is raised. A process that
-    runs many turns hands in the instance that it keeps open: opening one takes 0.1 s.
+    `on_report` receives each report at once (DECISIONS 16). A HALT is in the outcome; any other error is raised. A process that
+    runs many turns passes the instance that it keeps open: opening one takes 0.1 s.
     """
-    phases = downstream_phases(select) if select else app.pending_phases(key)
-    if not phases:
-        raise InputError(f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
-    goes_on = AppPhaseRunner(app, again=bool(select))
-    with nullcontext(instance) if instance else open_instance(app.settings, listens=False) as opened:
-        outcome = execute_turn(turn_assets(app.dependencies.cookbook), goes_on, key, opened, select=phases, on_report=on_report)
+    with nullcontext(instance) if instance else open_instance(app.settings, listens=False) as opened, open_app_turn(app, key) as turn:
+        phases = downstream_phases(select) if select else app.pending_phases(key)
+        if not phases:
+            raise InputError(f"{key}: nothing is left to do; the turn is {app.turns.manifest(key).state}")
+        turn.on_report = on_report
+        outcome = execute_turn(turn_assets(app.dependencies.cookbook), turn, opened, select=phases)
     if outcome.error:
         raise outcome.error
     return outcome
@@ -160,9 +126,9 @@ def remove_archived_partitions(app: App) -> None:
 
 
 def report_turn(app: App, key: TurnKey, reports: Sequence[PhaseReport]) -> None:
-    """Tell Dagster of a turn that ran outside it (chat, an API), after the answer.
+    """Report a turn that ran outside Dagster (chat, an API) to it, after the answer.
 
-    One that HALTed becomes a run of its own, which fails where the turn did: its page shows the failed check and the intervention.
+    A turn that HALTed becomes a run of its own, which fails where the turn did: its page shows the failed check and the intervention.
     """
     folder = app.dependencies.turns.path(key)
     with open_instance(app.settings) as instance:
@@ -172,10 +138,11 @@ def report_turn(app: App, key: TurnKey, reports: Sequence[PhaseReport]) -> None:
 def record_turn(
     instance: dg.DagsterInstance, key: TurnKey, reports: Sequence[PhaseReport], *, cookbook: RecipeCatalog, session: str, folder: str
 ) -> None:
-    """`report_turn` on an open instance; nothing of the turn is run again."""
+    """`report_turn` on an open instance; no phase runs again."""
     if any(report.halt for report in reports):
-        told = ReplayPhaseRunner(reports, session, folder)
-        execute_turn(turn_assets(cookbook), told, key, instance, select=told.names)
+        by_phase = {report.phase: report for report in reports if not report.skipped}
+        finished = OpenTurn(key, session, phase=lambda name: by_phase[name], folder=lambda revision: folder)
+        execute_turn(turn_assets(cookbook), finished, instance, select=tuple(by_phase))
     else:
         report_phases(instance, reports, cookbook=cookbook, folder=folder)
 
@@ -197,38 +164,41 @@ def ui_commands(settings: Settings, *, host: str, port: int) -> tuple[tuple[list
     return (page, daemon, *archive), environment
 
 
+def turn_job(assets: Sequence[dg.AssetsDefinition]) -> UnresolvedAssetJobDefinition:
+    """The job `turn` over the assets of a turn."""
+    return dg.define_asset_job(
+        "turn",
+        selection=[key for asset in assets for key in asset.keys],
+        description="All phases of an existing turn. A saved turn is never overwritten: its re-run is a numbered revision beside it.",
+    )
+
+
 def resolved_turn_job(assets: Sequence[dg.AssetsDefinition], pandora: PhaseRunner) -> dg.JobDefinition:
     """The job `turn` over these assets and this resource (about 10 ms: made anew for each run)."""
-    return dg.Definitions(assets=assets, jobs=[TURN_JOB], resources={"pandora": pandora}).resolve_job_def(TURN_JOB.name)
+    job = turn_job(assets)
+    return dg.Definitions(assets=assets, jobs=[job], resources={"pandora": pandora}).resolve_job_def(job.name)
 
 
 def execute_turn(
-    assets: Sequence[dg.AssetsDefinition],
-    pandora: PhaseRunner,
-    key: TurnKey,
-    instance: dg.DagsterInstance,
-    *,
-    select: Collection[str] = (),
-    on_report: ReportCallback = ignore_report,
+    assets: Sequence[dg.AssetsDefinition], turn: OpenTurn, instance: dg.DagsterInstance, *, select: Collection[str] = ()
 ) -> RunOutcome:
-    """One run of the job `turn` for one turn: exactly the phases `select`, or all. What a phase raised is in the outcome."""
-    tags = run_tags(key, pandora.session(key))
+    """One run of the job `turn` for one turn: exactly the phases `select`, or all. An error of a phase is in the outcome."""
+    key = turn.key
     add_keys(instance, [key])
-    heard = RecordingPhaseRunner(pandora, on_report)
     with _ONE_RUN:
-        result = resolved_turn_job(assets, heard).execute_in_process(
+        result = resolved_turn_job(assets, turn).execute_in_process(
             run_config=_QUIET,
             instance=instance,
             partition_key=str(key),
             asset_selection=[dg.AssetKey(name) for name in select] if select else None,
-            tags=tags,
+            tags=run_tags(key, turn.session),
             raise_on_error=False,
         )
-    return RunOutcome(key, result.run_id, result.success, tuple(heard.reports), heard.error or _fault(result, key))
+    return RunOutcome(key, result.run_id, result.success, tuple(turn.reports), turn.error or _fault(result, key))
 
 
 def _fault(result: dg.ExecuteInProcessResult, key: TurnKey) -> PandoraError | None:
-    """What failed outside the phases themselves (a HALT is told by its report)."""
+    """What failed outside the phases themselves (a HALT is in its report)."""
     for event in result.all_events:
         failed = event.step_failure_data if event.is_step_failure else None
         if failed and failed.error and failed.error.cls_name == "DagsterExecutionInterruptedError":
@@ -242,40 +212,10 @@ def _fault(result: dg.ExecuteInProcessResult, key: TurnKey) -> PandoraError | No
 
 def downstream_phases(select: Collection[str]) -> tuple[str, ...]:
     """The selected phases and all that need them, in the order of the flow; raises ValueError for an unknown one."""
-    if unknown := set(select) - {p.name for p in PHASES}:
+    if unknown := set(select) - {spec.name for spec in phase_table.PHASES}:
         raise ValueError(f"select: {sorted(unknown)}: expected phases of the flow")
     chosen: list[str] = []
-    for spec in PHASES:
+    for spec in phase_table.PHASES:
         if spec.name in select or any(need in chosen for need in spec.needs):
             chosen.append(spec.name)
     return tuple(chosen)
-
-
-@dataclass(slots=True)
-class RecordingPhaseRunner:
-    """RunsPhases that remembers what it passed on, so that the caller gets reports and errors as they were."""
-
-    phases: PhaseRunner
-    on_report: ReportCallback
-    reports: list[PhaseReport] = field(default_factory=list[PhaseReport])
-    error: Exception | None = None
-
-    def start(self, query: str, *, user: str, session: str, mode: str) -> TurnKey:
-        return self.phases.start(query, user=user, session=session, mode=mode)
-
-    def session(self, key: TurnKey) -> str:
-        return self.phases.session(key)
-
-    def run_phase(self, name: str, key: TurnKey) -> PhaseReport:
-        try:
-            report = self.phases.run_phase(name, key)
-        except Exception as error:
-            self.error = error
-            raise
-        self.reports.append(report)
-        if not report.skipped:
-            self.on_report(report)
-        return report
-
-    def folder(self, key: TurnKey, revision: int) -> str:
-        return self.phases.folder(key, revision)

@@ -1,4 +1,4 @@
-"""What a phase may use: the ports, in one frozen bundle. `wiring` fills it; tests fill it with fakes."""
+"""The ports that phases work with, in one frozen object. `app` fills it with adapters; tests fill it with fakes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class PhaseDependencies:
     tools: Mapping[str, Tool]
     """Tools that exist, by name."""
     scores: TextScorer
-    """How much each text says about a query."""
+    """Relevance of each text for a query."""
     runtime: str
     """Name of the runtime in use: `extractive` or `sglang`."""
     policy: str = "assistant"
@@ -43,18 +43,18 @@ class PhaseDependencies:
     stage: str = ""
     """The policy's stage that a conversation is in; "" for the intent of each query."""
     facts: FactStore = field(kw_only=True)
-    """Notable facts of sessions, and with consent the person's profile."""
+    """Notable facts of sessions, and with consent the user's profile."""
     vectors: VectorIndex | None = None
-    """Keeps the vectors of turns for the search; None where embeddings are off."""
+    """Stores the vectors of turns for the search; None where embeddings are off."""
     priority: Priority = Priority.INTERACTIVE
-    """Of the calls of a turn until its answer is out; NIGHT for a batch, for which nobody waits."""
+    """Of the calls of a turn until its answer is stored; BATCH for a batch, for which nobody waits."""
     at_rest: bool = False
-    """True where what phases commit is nobody's activity: the turn's `last_activity` stays as it is."""
+    """True for maintenance runs: commits leave the turn's `last_activity` as it is."""
     summarizer: BudgetCompressor | None = None
-    """Keeps what phases write within its budgets; None where compression is switched off: a call over its budget halts then."""
+    """Compresses what phases write to its budgets; None where compression is switched off: a call over its budget halts then."""
     lineage: LineageWriter | None = None
-    """Writes what documents were made from, as turns come to rest."""
+    """Stores what documents were made from when turns are completed."""
     tool_permissions: frozenset[ToolPermission] = STORE_PERMISSIONS
     """What tools may do; a tool that needs more is refused."""
     listener: AnswerListener | None = None
-    """Told the turn's answer while it is written; None where nobody listens."""
+    """Receives the turn's answer while it is written; None for no listener."""

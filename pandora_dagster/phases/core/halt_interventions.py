@@ -1,4 +1,4 @@
-"""Why a phase stopped, as an intervention for a person (DECISIONS 14). Knows which error means what; decides nothing."""
+"""Interventions: why a phase stopped, for the user to resolve (DECISIONS 14)."""
 
 from contextlib import suppress
 
@@ -10,11 +10,11 @@ from pandora_dagster.errors import BadAnswerError, BudgetError, ConfigurationErr
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 
 HALTING_ERRORS = (DocumentError, BudgetError, ConfigurationError, BadAnswerError)
-"""What stops a phase with an intervention of its own; a call that fails has written one already (HaltError)."""
+"""Errors that stop a phase with an intervention of its own. A failed call has stored its intervention already (HaltError)."""
 
 
 def intervention_type(error: Exception) -> InterventionType:
-    """The intervention type of one of the `HALTING` errors."""
+    """The intervention type of one of the `HALTING_ERRORS`."""
     if isinstance(error, DocumentError):
         return InterventionType.MISSING_DOCUMENT if error.missing else InterventionType.CORRUPT_DOCUMENT
     if isinstance(error, BudgetError):
@@ -32,20 +32,20 @@ def open_intervention(
     hint: str = "",
     call: CallRecord | None = None,
 ) -> Intervention:
-    """Write an intervention about a phase of a turn, and about the call it judges where there is one."""
+    """Store an intervention about a phase of a turn and, where there is one, the call that caused it."""
     site = {"user_id": manifest.user_id, "session_id": manifest.session_id, "turn_id": manifest.turn_id, "phase": phase}
     names = ("recipe", "recipe_version", "call_id", "pack_ref", "answer_ref")
-    judged = {name: str(getattr(call, name)) for name in names} if call else {}
-    return deps.interventions.open(kind, message, hint=hint, revision=str(manifest.revision), **site, **judged)
+    cause = {name: str(getattr(call, name)) for name in names} if call else {}
+    return deps.interventions.open(kind, message, hint=hint, revision=str(manifest.revision), **site, **cause)
 
 
 def has_passed(manifest: Manifest, intervention: Intervention) -> bool:
-    """Whether the turn went on past what halted it: the phase has finished since, and the manifest names the intervention no more."""
+    """Whether the turn continued after its HALT: the phase has finished, and the manifest no longer names the intervention."""
     return manifest.finished(intervention.phase) and manifest.intervention != intervention.id
 
 
 def close_intervention(deps: PhaseDependencies, intervention_id: str | None, manifest: Manifest) -> None:
-    """Close the intervention that a turn stood at, once it went on. What fails here costs no turn: `gone_on` tells it at any time."""
+    """Resolve the intervention that halted a turn once the turn continued. An error is ignored: `has_passed` tells at any time."""
     with suppress(PandoraError):
         if intervention_id and (found := deps.interventions.show(intervention_id)).is_open and has_passed(manifest, found):
             deps.interventions.resolve(found.id, "", how="went_on")

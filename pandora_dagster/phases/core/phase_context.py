@@ -1,4 +1,4 @@
-"""The desk a phase works at: the turn it reads, the calls it makes, what it writes. No phase's own logic."""
+"""The phase context: the turn that a phase reads, the calls it makes, what it writes. No phase's own logic."""
 
 import json
 import re
@@ -21,17 +21,16 @@ from pandora_dagster.phases.core.halt_interventions import open_intervention
 
 Answer = TypeVar("Answer", bound=BaseModel)
 _LINE_END = re.compile("[\x85\u2028\u2029]")
-"""What ends a line beside the control characters, which JSON escapes."""
-_SCHEMA_HINT = "compare the recipe's output_schema with the shipped one: it lets an answer pass that the phase can not read"
+"""Line separators beside the control characters, which JSON escapes."""
+_SCHEMA_HINT = "compare the recipe's output_schema with the shipped one: it accepts an answer that the phase cannot read"
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseOutput:
-    """What a phase hands back: sections by number, files by name, and what to show of it."""
+    """What a phase returns: sections by number, files by name, and what reports show of it."""
 
     sections: Mapping[int, str] = field(default_factory=dict[int, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    state: TurnState | None = None
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     verdicts: tuple[GateVerdict, ...] = ()
     manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -46,15 +45,20 @@ class PhaseContext:
     phase: str
     turn: Turn
     deps: PhaseDependencies
+    required_files: tuple[str, ...] = ()
+    """Documents that the phases before this one always write."""
+    required_sections: tuple[int, ...] = ()
+    """Sections that the phases before this one write."""
     results: list[CallResult] = field(default_factory=list[CallResult])
     compressions: list[CompressionReport] = field(default_factory=list[CompressionReport])
     overflows: list[GateVerdict] = field(default_factory=list[GateVerdict])
-    kept: dict[str, str] = field(default_factory=dict[str, str])
-    """Documents that stay where the phase HALTs: what a person needs to judge it."""
+    halt_files: dict[str, str] = field(default_factory=dict[str, str])
+    """Documents that are stored where the phase HALTs, so that the user can judge it."""
+    _parsed: tuple[str, ContextDocument] | None = field(default=None, init=False, repr=False)
 
     @property
     def site(self) -> CallSite:
-        """Who calls: stands in every record of this run."""
+        """The caller, as every call record of this run names it."""
         manifest = self.turn.manifest
         answered = manifest.state in (TurnState.SAVED, TurnState.CLARIFY)
         priority = min(self.deps.priority, Priority.FOLLOW_UP) if answered else self.deps.priority
@@ -62,11 +66,14 @@ class PhaseContext:
 
     @property
     def context_document(self) -> ContextDocument:
-        return ContextDocument.parse(self.turn.context)
+        """context.md of the turn, parsed once for each text of it."""
+        if self._parsed is None or self._parsed[0] != self.turn.context:
+            self._parsed = (self.turn.context, ContextDocument.parse(self.turn.context))
+        return self._parsed[1]
 
     @property
     def query(self) -> str:
-        """The person's words, verbatim."""
+        """The user's words, verbatim."""
         return self.context_document.query()
 
     @property
@@ -83,7 +90,7 @@ class PhaseContext:
         halt_on_low_confidence: bool = True,
         aloud: bool = False,
     ) -> CallResult:
-        """Run the recipe of `recipe` (a stem, taken in the turn's mode) over this turn's documents; `aloud`: the person may listen."""
+        """Run `recipe` (for a stem: the one of the turn's mode) over this turn's documents; `aloud`: the listener receives the answer."""
         manifest = self.turn.manifest
         whole = (context or self.context_document).render()
         analysis = self.analysis() if "query_analysis.json" in self.turn.files else None
@@ -107,17 +114,17 @@ class PhaseContext:
         return result
 
     def withdraw(self, reason: str) -> None:
-        """Tell whoever listens that the answer they heard is none."""
+        """Notify the listener that the streamed answer is withdrawn."""
         if self.deps.listener is not None:
             self.deps.listener.on_withdrawal(reason)
 
-    def record_compression(self, shrunk: CompressionResult) -> str:
-        """The text of a compression, whose report goes into this run's; one that had to stay too large is told as a verdict."""
-        if shrunk.report:
-            self.compressions.append(shrunk.report)
-        if shrunk.halted:
-            self.overflows.append(GateVerdict("within_budget", False, shrunk.halted))
-        return shrunk.text
+    def record_compression(self, result: CompressionResult) -> str:
+        """The compressed text; adds the report, and a failed verdict where the text had to stay over its budget."""
+        if result.report:
+            self.compressions.append(result.report)
+        if result.halted:
+            self.overflows.append(GateVerdict("within_budget", False, result.halted))
+        return result.text
 
     @property
     def compression_verdicts(self) -> tuple[GateVerdict, ...]:
@@ -125,16 +132,16 @@ class PhaseContext:
         return tuple(v for report in self.compressions for v in report.verdicts) + tuple(self.overflows)
 
     def file(self, name: str) -> str:
-        """A document an earlier phase wrote; raises DocumentError where it is missing."""
+        """A document of an earlier phase; raises DocumentError where it is missing."""
         try:
             return self.turn.files[name]
         except KeyError:
             raise DocumentError(f"{self.turn.key}: {name}: missing; {self.phase} needs it", missing=True) from None
 
-    def read(self, name: str, shape: type[Answer]) -> Answer:
-        """A parsed answer an earlier phase wrote; raises DocumentError where it does not have `shape`."""
+    def read(self, name: str, model: type[Answer]) -> Answer:
+        """A parsed answer of an earlier phase; raises DocumentError where it does not fit `model`."""
         try:
-            return shape.model_validate_json(self.file(name))
+            return model.model_validate_json(self.file(name))
         except ValidationError as error:
             first = error.errors()[0]
             raise DocumentError(f"{self.turn.key}: {name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -143,39 +150,42 @@ class PhaseContext:
         return self.read("query_analysis.json", QueryAnalysis)
 
     def analysis_document(self) -> InputDocument:
-        """`query_analysis.json` as calls read it: without the query's own words, which every pack says already."""
+        """`query_analysis.json` as calls read it: without the query's own words, which every pack contains already."""
         analysis = self.analysis()
         same = analysis.resolved_query.strip() == self.query.strip()
-        said = {"original_query", "resolved_query"} if same else {"original_query"}
-        return InputDocument("query_analysis.json", as_json(analysis.model_dump(mode="json", exclude=said)))
+        repeated = {"original_query", "resolved_query"} if same else {"original_query"}
+        return InputDocument("query_analysis.json", as_json(analysis.model_dump(mode="json", exclude=repeated)))
 
     def halt(self, kind: InterventionType, message: str, *, hint: str) -> HaltError:
-        """The HALT of a phase that judges its last call's answer, with its intervention written."""
+        """The HALT of a phase that rejects its last call's answer; its intervention is stored."""
         call = self.results[-1].record if self.results else None
         opened = open_intervention(self.deps, self.phase, self.turn.manifest, kind, message, hint=hint, call=call)
         return HaltError(message, intervention_id=opened.id, hint=hint)
 
 
-def parsed_answer(result: CallResult, shape: type[Answer], **filled: Any) -> Answer:
-    """The parsed answer of a call as the phase reads it; raises BadAnswerError where a changed recipe schema let another shape pass."""
+def parsed_answer(result: CallResult, model: type[Answer], **fields: Any) -> Answer:
+    """The parsed answer of a call as `model`, with `fields` filled in.
+
+    Raises BadAnswerError where a changed recipe schema accepted an answer that does not fit it.
+    """
     where = f"{result.record.recipe}: answer"
     parsed: object = result.parsed
     if not isinstance(parsed, dict):
-        raise BadAnswerError(f"{where}: no object: expected {shape.__name__}", hint=_SCHEMA_HINT)
+        raise BadAnswerError(f"{where}: no object: expected {model.__name__}", hint=_SCHEMA_HINT)
     try:
-        return shape.model_validate({**cast("dict[str, Any]", parsed), **filled})
+        return model.model_validate({**cast("dict[str, Any]", parsed), **fields})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        message = f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}: expected {shape.__name__}"
+        message = f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}: expected {model.__name__}"
         raise BadAnswerError(message, hint=_SCHEMA_HINT) from error
 
 
 def as_json(value: BaseModel | Mapping[str, Any]) -> str:
-    """A document as JSON for files: readable, keys in the order of the specification."""
+    """A document as indented JSON, keys in the order of the specification."""
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
 
 
 def json_line(value: Mapping[str, Any]) -> str:
-    """One JSON line for a list of headers: also to readers to whom more than a line feed ends a line."""
+    """One JSON line; line separators are escaped, for readers that end a line at more than a line feed."""
     return _LINE_END.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False))

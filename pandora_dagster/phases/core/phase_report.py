@@ -1,4 +1,4 @@
-"""What a phase's run comes to: its report for people, and the part of it that the manifest keeps."""
+"""Reports of phases: for users, and the part that the manifest stores."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.model_calls import CallRecord, CallResult, token_alarm
 from pandora_dagster.contracts.turns import Manifest, Turn
-from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput
 
 # What one phase reports to whoever ran it: Dagster, the command line, a test. Shapes only.
@@ -36,14 +35,8 @@ class PhaseReport:
     """Further numbers and tables (lists of flat mappings) to display."""
     skipped: bool = False
     halt: Intervention | None = None
-
-    @property
-    def has_answer(self) -> bool:
-        """Whether the turn's answer, or its question back, is there with this phase."""
-        return self.phase in _ANSWER_PHASES and not self.skipped and self.halt is None
-
-
-_ANSWER_PHASES = ("saved_turn", "clarification", "plan_clarification")
+    has_answer: bool = False
+    """Whether the turn's answer, or its question back, is stored since this phase."""
 
 
 _log = logging.getLogger(__name__)
@@ -54,11 +47,11 @@ _GATE_OF = {
     InterventionType.TIMEOUT: "timeout_ms",
     InterventionType.FACT_LOSS: "facts_preserved",
 }
-"""Why a turn halted -> the gate that shows it."""
+"""Type of the intervention -> the gate that reports it."""
 
 
 def worst_verdicts(verdicts: Sequence[GateVerdict]) -> tuple[GateVerdict, ...]:
-    """One verdict a gate: the failed one where any call failed it, else the lowest value."""
+    """One verdict for each gate: the failed one where any call failed it, else the one of the lowest value."""
     worst: dict[str, GateVerdict] = {}
     for verdict in verdicts:
         known = worst.get(verdict.gate)
@@ -77,14 +70,14 @@ def build_report(
     """The report of a phase that ran, halted or not."""
     if halt and (gate := _GATE_OF.get(halt.type)):
         verdicts = worst_verdicts([*verdicts, GateVerdict(gate, False, halt.message)])  # pyright: ignore[reportArgumentType] - the table holds gate names only
-    shown = "\n\n".join(ContextDocument.parse(turn.context).body(n) for n in sorted(written.sections)) or written.shown
+    shown = "\n\n".join(ctx.context_document.body(n) for n in sorted(written.sections)) or written.shown
     calls = tuple(r.record for r in ctx.results)
     facts = {**written.facts, **(_turn_usage(ctx) if calls else {})}
     return PhaseReport(ctx.phase, turn.key, turn.manifest, shown, calls, verdicts, facts, halt=halt)
 
 
 def _turn_usage(ctx: PhaseContext) -> dict[str, Any]:
-    """What the turn took so far, compressions included, and the alarm where that is over what is expected of one."""
+    """Tokens and cost of the turn so far, compressions included, and an alarm where they exceed what is expected of a turn."""
     spent = ctx.deps.calls.usage(ctx.turn.key, ctx.turn.manifest.revision, phase=ctx.phase)
     facts: dict[str, Any] = {"turn_tokens": spent.tokens, **({"turn_cost": spent.cost} if spent.cost else {})}
     if alarm := token_alarm(spent.tokens):
@@ -95,7 +88,7 @@ def _turn_usage(ctx: PhaseContext) -> dict[str, Any]:
 
 
 def manifest_report(results: Sequence[CallResult], verdicts: Sequence[GateVerdict], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Per call the figures people ask for, the gates, and the phase's own facts."""
+    """The figures of each call, the gates, and the phase's own facts."""
     calls = [
         {
             "call_id": r.record.call_id,

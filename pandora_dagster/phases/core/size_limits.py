@@ -1,5 +1,5 @@
-"""What happens to context.md where one phase ends and the next has not begun (001 section 7): sections and document reported for
-their budgets, originals kept beside. Phases report; `execution` decides (DECISIONS 8).
+"""Budgets of context.md between two phases (001 section 7): sections and document are passed to `execution`, which decides whether to
+compress them (DECISIONS 8); originals are stored beside.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,21 +18,21 @@ VALIDATION_SECTION = 6
 """The answer stays whole in context.md until section 6 has judged it (001 section 7); then its budget holds, beside response.md."""
 _ANSWER_LINK = f"Whole answer: `{RESPONSE_FILE}`"
 _LONGEST_SHOWN = 20_000
-"""Characters of a text before and after compression that a report shows whole; longer ones are named by their documents."""
+"""Characters of a text before and after compression that a report shows whole; of a longer text it shows the document's name."""
 
 
 def whole_section_file(number: int) -> str:
-    """The document that keeps section `number` as it was before its first compression; the answer has one from the start."""
+    """The document that stores section `number` as it was before its first compression; the answer has one from the start."""
     return RESPONSE_FILE if number == ANSWER_SECTION else f"section_{number}_whole.md"
 
 
 def _with_answer_link(text: str) -> str:
-    """A compressed answer with the way to the whole one."""
+    """A compressed answer with a link to the whole one."""
     return text if text.endswith(_ANSWER_LINK) else f"{text}\n\n{_ANSWER_LINK}"
 
 
 async def fit_sections(ctx: PhaseContext, written: PhaseOutput) -> PhaseOutput:
-    """Level 1: what the phase wrote, each section within its budget; the whole text goes into a document of its own."""
+    """Level 1: each section that the phase wrote within its budget; the whole text is stored in a document of its own."""
     if ctx.deps.summarizer is None:
         return written
     sections, files = dict(written.sections), dict(written.files)
@@ -40,9 +40,9 @@ async def fit_sections(ctx: PhaseContext, written: PhaseOutput) -> PhaseOutput:
     if VALIDATION_SECTION in due:
         due[ANSWER_SECTION] = written.sections.get(ANSWER_SECTION, ctx.context_document.body(ANSWER_SECTION))
     for number, body in due.items():
-        shrunk = await ctx.deps.summarizer.fit_section(number, _section_content(number, body, ""), site=ctx.site)
-        text = ctx.record_compression(shrunk)
-        if shrunk.report:
+        result = await ctx.deps.summarizer.fit_section(number, _section_content(number, body, ""), site=ctx.site)
+        text = ctx.record_compression(result)
+        if result.report:
             sections[number] = _with_answer_link(text) if number == ANSWER_SECTION else text
             files |= {} if number == ANSWER_SECTION else {whole_section_file(number): body}
     return replace(written, sections=sections, files=files)
@@ -56,22 +56,23 @@ async def fit_document(ctx: PhaseContext, latest: Iterable[int], owners: Mapping
     turn, newest = ctx.turn, max(latest, default=0)
     if ctx.deps.summarizer is None:
         return turn
-    document, total = ContextDocument.parse(turn.context), ctx.deps.counter.count(turn.context)
+    document, total = ctx.context_document, ctx.deps.counter.count(turn.context)
     is_validated = bool(document.body(VALIDATION_SECTION))
     numbered = [s.number for s in document.sections if s.number and (is_validated or s.number != ANSWER_SECTION)]
     sections = {n: _section_content(n, document.body(n), turn.files.get(whole_section_file(n), "")) for n in numbered}
-    shrunk = await ctx.deps.summarizer.fit_document(sections, total=total, latest=newest, site=ctx.site)
-    for number, settled in shrunk.items():
-        text = ctx.record_compression(settled)
-        if settled.report is None:
+    results = await ctx.deps.summarizer.fit_document(sections, total=total, latest=newest, site=ctx.site)
+    for number, result in results.items():
+        text = ctx.record_compression(result)
+        if result.report is None:
             continue
         owner = next((p for p in reversed(turn.manifest.phases) if owners.get(p.phase) == number), turn.manifest.phases[-1])
-        turn = _replace_section(ctx, turn, owner, sections[number], number, _with_answer_link(text) if number == ANSWER_SECTION else text)
+        text = _with_answer_link(text) if number == ANSWER_SECTION else text
+        ctx.turn = turn = _replace_section(ctx, turn, owner, sections[number], number, text)
     return turn
 
 
 def compression_rows(reports: Sequence[CompressionReport]) -> Mapping[str, Any]:
-    """The figures of a phase's compressions, as the manifest keeps them; {} where there was none."""
+    """The figures of a phase's compressions, as the manifest stores them; {} where there was none."""
     return {"compressions": [_compression_row(r) for r in reports]} if reports else {}
 
 
@@ -96,7 +97,7 @@ def _section_content(number: int, body: str, original: str) -> CompressionInput:
 
 
 def _replace_section(ctx: PhaseContext, turn: Turn, owner: PhaseRecord, content: CompressionInput, number: int, text: str) -> Turn:
-    """One section replaced in one commit, in the name of the phase that wrote it; its record says so."""
+    """One section replaced in one commit, in the record of the phase that wrote it."""
     context = ContextDocument.parse(turn.context).with_section(number, text).render()
     files = {} if content.name in turn.files else {content.name: content.text}
     known = owner.report.get("facts", {})
@@ -108,10 +109,11 @@ def _replace_section(ctx: PhaseContext, turn: Turn, owner: PhaseRecord, content:
 def _compression_row(report: CompressionReport) -> dict[str, Any]:
     counts = {name: n for name, n in report.counts.items() if name != "total"}
     figures = {"tokens_before": report.tokens_before, "tokens_after": report.tokens_after, "ratio": report.ratio}
-    told = {name: getattr(report, name) for name in ("document", "recipe", "recipe_version", "prompt_hash", "runtime", "model", "call_id")}
+    names = ("document", "recipe", "recipe_version", "prompt_hash", "runtime", "model", "call_id")
+    origin = {name: getattr(report, name) for name in names}
     deferred = {"deferred": report.deferred} if report.deferred else {}
     checks = {verdict.gate: verdict.passed for verdict in report.verdicts}
-    return {**told, **figures, "facts": report.counts["total"], **counts, **checks, **deferred}
+    return {**origin, **figures, "facts": report.counts["total"], **counts, **checks, **deferred}
 
 
 def _report_text(report: CompressionReport, text: str) -> str:

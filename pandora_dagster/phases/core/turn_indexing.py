@@ -1,4 +1,4 @@
-"""The index row of a turn: put when the turn comes to rest, made again where a crash kept it back. Knows when; `row_of` knows what."""
+"""The index row of a turn: written when the turn is completed, repaired after a crash. `retrieval.turn_row` makes the row itself."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -11,16 +11,15 @@ from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.retrieval.turn_row import build_turn_row
 
 UNSETTLED_STATES = (TurnState.OPEN, TurnState.HALTED)
-"""States of a row that may be behind its documents: a process that dies after its last commit leaves them."""
+"""States of a row that may be older than its documents: a process that dies after its last commit leaves such a row."""
 
 
 def index_turn(deps: PhaseDependencies, turn: Turn) -> TurnRow:
-    """Take the turn's call records into their index, write its lineage, put its row: they lose no turn. Raises StoreError for its row.
+    """Index the turn's call records, write its lineage and its row. Raises StoreError for the row alone.
 
-    The row comes last of what must be there: one that says that the turn is done is not looked at again. Where an index was held too long
-    it says `open`, and who reads it tries again. Vectors are made of a saved
-    turn only: its answer is out by now (DECISIONS 16), and nobody waits at an unsettled row for a model. A rebuild makes those that
-    are not there.
+    The row is written last, because a row of a finished turn is not verified again. Where another index was locked too long, the row says
+    `open`, and the next reader repairs it. Vectors are made of a saved turn only: its answer is stored by then (DECISIONS 16). A rebuild
+    makes missing vectors.
     """
     taken = deps.calls.index_turn(turn.key, turn.manifest.revision)
     linked = deps.lineage.put([(turn.manifest, turn)]) if deps.lineage else True
@@ -32,9 +31,9 @@ def index_turn(deps: PhaseDependencies, turn: Turn) -> TurnRow:
 
 
 def reopen_row(deps: PhaseDependencies, manifest: Manifest, *, redone: bool) -> None:
-    """Before a phase changes a turn that is done: a process that dies from here on leaves a row that is looked at again.
+    """Mark the row of a finished turn as open before a phase changes the turn, so that a crash from here on is repaired.
 
-    `redone`: the phase had finished, so that a new revision begins; the calls of the one before it are taken in first.
+    `redone`: the phase had finished, so that a new revision begins; the calls of the revision before it are indexed first.
     """
     if manifest.state not in (TurnState.SAVED, TurnState.CLARIFY):
         return
@@ -46,7 +45,7 @@ def reopen_row(deps: PhaseDependencies, manifest: Manifest, *, redone: bool) -> 
 
 
 def repair_row(deps: PhaseDependencies, manifest: Manifest) -> None:
-    """Put the row of a turn that is done once more where it does not say what the manifest says. A damaged turn keeps the row it has."""
+    """Write the row of a finished turn again where it differs from the manifest. The row of a damaged turn stays as it is."""
     done = manifest.state in (TurnState.SAVED, TurnState.CLARIFY, TurnState.ABANDONED) and not manifest.recorded
     with suppress(DocumentError):
         if done and deps.index.outdated([manifest]):
@@ -54,22 +53,24 @@ def repair_row(deps: PhaseDependencies, manifest: Manifest) -> None:
 
 
 def current_row(deps: PhaseDependencies, row: TurnRow) -> TurnRow:
-    """`row` as the documents have it; one that a crash left behind is put again. A damaged turn keeps the row it has."""
+    """`row` as the documents have it; an outdated row of an unfinished turn is written again. The row of a damaged turn stays as it is."""
+    if row.state not in UNSETTLED_STATES:
+        return row
     key = TurnKey(UserId(row.user_id), row.number)
     try:
         manifest = deps.turns.manifest(key)
-        if row.state not in UNSETTLED_STATES or manifest.state is row.state:
+        if manifest.state is row.state:
             return row
         return index_turn(deps, replace(deps.turns.original(key), manifest=manifest))
     except DocumentError:
         return row
 
 
-# Turns as a list: the index, held against the documents, which are the truth.
+# Lists of turns: the index, verified against the documents, which are the truth.
 
 
 def turn_rows(deps: PhaseDependencies, user: UserId | None = None) -> tuple[TurnRow, ...]:
-    """All turns, oldest first, of one user or of all. One that a crash kept out of the index is read from its manifest."""
+    """All turns, oldest first, of one user or of all. A turn without a row is read from its manifest."""
     indexed = {TurnKey(UserId(row.user_id), row.number): row for row in deps.index.rows(user)}
     rows = [_listed_row(deps, key, indexed.get(key)) for key in deps.turns.keys(user)]
     return tuple(sorted(rows, key=lambda r: (r.created_at, r.user_id, r.number)))

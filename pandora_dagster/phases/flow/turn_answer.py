@@ -10,7 +10,7 @@ from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.steps.turn_completion import citations
-from pandora_dagster.retrieval.turn_row import whole_answer
+from pandora_dagster.retrieval.turn_row import RESPONSE_FILE, whole_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def _cited_file(deps: PhaseDependencies, key: TurnKey, home: Path, path: str) ->
 
 def read_answer(deps: PhaseDependencies, key: TurnKey) -> TurnAnswer:
     """Read a turn's answer and resolve each citation to its document."""
-    turn = deps.turns.load(key)
+    turn = deps.turns.load(key, only=(RESPONSE_FILE,))
     home = Path(deps.turns.path(key)).parent.parent
     if turn.manifest.revision:
         home = home.parent.parent

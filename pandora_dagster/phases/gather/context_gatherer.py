@@ -30,6 +30,7 @@ from pandora_dagster.phases.gather.source_documents import LoadedSources, load_s
 from pandora_dagster.phases.gather.source_headers import list_source_headers
 from pandora_dagster.retrieval.context_window import limit_turns, window_policy
 from pandora_dagster.retrieval.turn_excerpts import PER_TURN_LIMIT
+from pandora_dagster.retrieval.turn_row import READ_FILES
 
 RETRIEVAL = "pipeline/phase2_retrieval"
 SYNTHESIS = "pipeline/phase2_synthesis"
@@ -172,7 +173,7 @@ def _load_turn(ctx: PhaseContext, key: TurnKey) -> Turn:
     if not 0 < key.number < ctx.turn.key.number:
         raise DocumentError(f"{where}: not an earlier turn than {ctx.turn.key}: expected one of those offered", missing=True)
     try:
-        turn = ctx.deps.turns.load(key)
+        turn = ctx.deps.turns.load(key, only=READ_FILES)
     except UnknownTurnError as error:
         raise DocumentError(f"{where}: {key} does not exist: expected one of those offered", missing=True) from error
     if not retrieval_scope.may_load(ctx, turn):

@@ -16,6 +16,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.phases.gather import session_history
 from pandora_dagster.retrieval.context_window import ContextWindow, SessionTurn, WindowPolicy, choose_window, window_policy
 from pandora_dagster.retrieval.turn_excerpts import excerpt, full_excerpt
+from pandora_dagster.retrieval.turn_row import READ_FILES
 
 _PROTECTED, _ROLLED, _HISTORY = 1e12, 1e11, 1e3
 """Worth of an item: protected turns stay before the rolling summary, this before older turns, these before what was retrieved, which
@@ -143,7 +144,7 @@ async def _turn_forms(ctx: PhaseContext, rows: Sequence[TurnRow], policy: Window
     shortened: dict[int, tuple[str, ...]] = {}
     for row in rows:
         try:
-            turn = ctx.deps.turns.load(TurnKey(ctx.turn.key.user, row.number))
+            turn = ctx.deps.turns.load(TurnKey(ctx.turn.key.user, row.number), only=READ_FILES)
         except (DocumentError, UnknownTurnError):
             continue
         whole[row.number], shortened[row.number] = await prior_turn(ctx, turn, context_path(row.turn_id), limit=policy.turn_tokens)

@@ -155,6 +155,6 @@ def with_open_question(offered: InputDocument, ctx: PhaseContext) -> InputDocume
     if asked is None:
         return offered
     number = int(asked.removeprefix("turn_"))
-    context = ContextDocument.parse(ctx.deps.turns.load(TurnKey(ctx.turn.key.user, number)).context)
+    context = ContextDocument.parse(ctx.deps.turns.load(TurnKey(ctx.turn.key.user, number), only=()).context)
     told = json_line({"turn_id": number, "query": context.query(), "asked_back": context.body(5), "state": TurnState.CLARIFY.value})
     return replace(offered, items=(*offered.items, Item(told, _QUESTION_WORTH, f"question of turn {number}")))

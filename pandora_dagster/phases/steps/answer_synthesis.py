@@ -19,20 +19,20 @@ MOST_REVISIONS = 2
 
 
 async def response(ctx: PhaseContext) -> PhaseOutput:
-    """Section 5 and `response.md`: the answer as the person sees it, with citations; whoever listens hears it while it is written."""
+    """Section 5 and `response.md`: the answer as the user sees it, with citations; it is streamed to the listener."""
     result = await _synthesize(ctx, ctx.context_document, issues=())
     return PhaseOutput(sections={5: result.text}, files={"response.md": result.text + "\n"}, verdicts=result.verdicts)
 
 
 async def validation(ctx: PhaseContext) -> PhaseOutput:
-    """Section 6: APPROVE, or REVISE up to twice; else HALT. The rounds are kept in `validation.json`, with drafts."""
+    """Section 6: APPROVE, or REVISE up to twice; else HALT. `validation.json` stores the rounds with their drafts."""
     context = ctx.context_document.with_section(5, whole_answer(ctx.context_document, ctx.turn.files))
     rounds, drafts = list[ValidationVerdict](), list[str]()
     for last in (False,) * MOST_REVISIONS + (True,):
         result = await ctx.ask(VALIDATOR, context=context, sources=turn_sources(context))
         rounds.append(parsed_answer(result, ValidationVerdict))
         drafts.append(context.body(5))
-        ctx.kept["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
+        ctx.halt_files["validation.json"] = as_json({"rounds": [r.model_dump(mode="json") for r in rounds], "drafts": drafts})
         if rounds[-1].decision == "APPROVE":
             return _approved_output(ctx, context, rounds)
         ctx.withdraw(_verdict_reason(rounds[-1]))

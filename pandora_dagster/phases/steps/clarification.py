@@ -1,8 +1,7 @@
-"""The question back, saved instead of an answer (DECISIONS 11): summarised, and what the person stated is kept as after an answer."""
+"""The question back, saved instead of an answer (DECISIONS 11). It is summarised, and what the user stated is stored as after an answer."""
 
 from typing import Any
 
-from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.phase_outputs import Reflection, TaskPlan, TurnSummary
 from pandora_dagster.errors import HaltError
 from pandora_dagster.phases.core.halt_interventions import HALTING_ERRORS, intervention_type, open_intervention
@@ -12,20 +11,20 @@ from pandora_dagster.phases.steps.turn_completion import SUMMARIZER
 
 
 async def clarification(ctx: PhaseContext) -> PhaseOutput:
-    """Ask the person back after reflection: the turn ends with its question."""
+    """Ask the user back after reflection: the turn ends with its question."""
     return await _save_question(ctx, ctx.read("reflection.json", Reflection).question)
 
 
 async def plan_clarification(ctx: PhaseContext) -> PhaseOutput:
-    """Ask the person back after the Planner."""
+    """Ask the user back after the Planner."""
     return await _save_question(ctx, ctx.read("task_plan.json", TaskPlan).question)
 
 
 async def _save_question(ctx: PhaseContext, question: str | None) -> PhaseOutput:
-    """The question stands whatever fails beside it; the intervention says why there is no summary, or no facts."""
-    asked = question or "Could you tell me more about what you need?"
-    context = ctx.context_document.with_section(5, asked)
-    files = {"response.md": asked + "\n"}
+    """The question is saved whatever fails beside it; an intervention says why there is no summary, or no facts."""
+    text = question or "Could you tell me more about what you need?"
+    context = ctx.context_document.with_section(5, text)
+    files = {"response.md": text + "\n"}
     manifest: dict[str, object] = {}
     facts: dict[str, Any] = {}
     try:
@@ -42,4 +41,4 @@ async def _save_question(ctx: PhaseContext, question: str | None) -> PhaseOutput
         manifest["summary"] = summary.model_dump(mode="json")
     except HaltError as halt:
         manifest["intervention"] = halt.intervention_id
-    return PhaseOutput(sections={5: asked}, files=files, state=TurnState.CLARIFY, manifest=manifest, facts=facts)
+    return PhaseOutput(sections={5: text}, files=files, manifest=manifest, facts=facts)

@@ -24,7 +24,7 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput,
 from pandora_dagster.phases.gather import session_history
 from pandora_dagster.phases.gather.prior_turns import context_path
 from pandora_dagster.retrieval.context_window import SummaryTriggers, WindowPolicy, window_policy
-from pandora_dagster.retrieval.turn_row import build_turn_row, informative_sections
+from pandora_dagster.retrieval.turn_row import READ_FILES, build_turn_row, informative_sections
 
 SUMMARIZER = "memory/conversation_summary"
 MOST_CALLS = 8
@@ -156,7 +156,7 @@ async def _next_exchanges(
 def _read_exchange(ctx: PhaseContext, row: TurnRow) -> Exchange:
     """What was said in a turn, credentials taken out; one that can not be read stands as its summary: nothing named it."""
     try:
-        turn = ctx.deps.turns.load(TurnKey(UserId(row.user_id), row.number))
+        turn = ctx.deps.turns.load(TurnKey(UserId(row.user_id), row.number), only=READ_FILES)
     except (DocumentError, UnknownTurnError):
         return Exchange(row.number, row.created_at[:10], "", redact(row.summary))
     said = informative_sections(turn.manifest, ContextDocument.parse(turn.context), turn.files)

@@ -1,4 +1,4 @@
-"""Phases 0 and 1: what is asked, and whether to go on (000 section 16.1, 004 section 3)."""
+"""Phases 0 and 1: what is asked, and whether to go on (000 section 16.1, 004 section 3); the turn's request before them."""
 
 from pandora_dagster.contracts.model_calls import CallResult, InputDocument
 from pandora_dagster.contracts.phase_outputs import QueryAnalysis, Reflection
@@ -12,6 +12,11 @@ NOT_SURE = "I am not sure what you mean. Could you say it in other words?"
 """Asked where reflection stays under its confidence threshold and has no question of its own."""
 
 
+async def turn_request(ctx: PhaseContext) -> PhaseOutput:
+    """Section 0: the user's words, which the start of the turn stored."""
+    return PhaseOutput(shown=ctx.query)
+
+
 async def query_analysis(ctx: PhaseContext) -> PhaseOutput:
     """Phase 0: classify the query and resolve what it refers to."""
     offered = session_history.with_open_question(
@@ -19,7 +24,7 @@ async def query_analysis(ctx: PhaseContext) -> PhaseOutput:
     )
     result = await ctx.ask(ANALYZER, [InputDocument("raw_query", ctx.query), offered])
     analysis = parsed_answer(result, QueryAnalysis, original_query=ctx.query)
-    if not analysis.resolved_query.strip():  # nothing to resolve: a long query need not be said again
+    if not analysis.resolved_query.strip():  # nothing to resolve: a long query need not be repeated
         analysis = analysis.model_copy(update={"resolved_query": ctx.query})
     facts = session_history.summary_facts(session_history.session_turns(ctx), offered, result.record.left_out)
     return PhaseOutput(files={"query_analysis.json": as_json(analysis)}, facts=facts, shown=_analysis_table(analysis))

@@ -1,6 +1,5 @@
 """Phase 7 and what follows it: save, summarise, index (000 section 9, 004 section 11)."""
 
-from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.phase_outputs import TurnSummary
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.documents.citations import cited_labels
@@ -13,18 +12,17 @@ from pandora_dagster.phases.steps.tool_findings import store_findings
 from pandora_dagster.retrieval.turn_row import whole_answer
 
 SUMMARIZER = "pipeline/phase7_summarizer"
-_EXPECTED_FILES = ("query_analysis.json", "reflection.json", "task_plan.json", "toolresults.md", "response.md", "validation.json")
 
 
 async def saved_turn(ctx: PhaseContext) -> PhaseOutput:
-    """Check that the turn is whole, and mark it saved."""
-    missing = [name for name in _EXPECTED_FILES if name not in ctx.turn.files]
-    missing += [f"section {n}" for n in range(7) if ctx.context_document.section(n) is None]
+    """Check that every phase before wrote its documents and section; the commit saves the turn."""
+    missing = [name for name in ctx.required_files if name not in ctx.turn.files]
+    missing += [f"section {n}" for n in ctx.required_sections if ctx.context_document.section(n) is None]
     if missing:
         raise DocumentError(f"{ctx.turn.key}: {', '.join(missing)}: missing; a saved turn has them all", missing=True)
     rows = [(name, ctx.deps.counter.count(text)) for name, text in (("context.md", ctx.turn.context), *ctx.turn.files.items())]
     shown = table(("Document", "Tokens"), rows)
-    return PhaseOutput(state=TurnState.SAVED, shown=shown, facts={"documents": len(rows), "citations": citations(ctx.turn)})
+    return PhaseOutput(shown=shown, facts={"documents": len(rows), "citations": citations(ctx.turn)})
 
 
 async def turn_summary(ctx: PhaseContext) -> PhaseOutput:

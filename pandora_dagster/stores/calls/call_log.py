@@ -1,6 +1,7 @@
 """Call records as JSON lines beside the turn they belong to (000 section 27). Appends and reads; counts nothing."""
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +25,11 @@ class CallFiles:
     def __init__(self, root: Path) -> None:
         self.layout = Layout(root)
 
-    def append(self, record: CallRecord) -> None:
-        """Add one line, credentials taken out of its error and its thinking; raises StoreError. Several processes may append at once."""
+    def append(self, record: CallRecord) -> tuple[Path, int, int]:
+        """Add one line, credentials taken out of its error and its thinking; raises StoreError. Several processes may append at once.
+
+        Returns the file, and its size before and after.
+        """
         path = path_inside(self.layout.root, self._path(record))
         line = (
             record.model_copy(update={"error": redact(record.error), "thinking": redact(record.thinking)}).model_dump_json().encode()
@@ -33,10 +37,10 @@ class CallFiles:
         )
         with disk_errors(path):
             try:
-                _append(path, line)
+                return path, *_append(path, line)
             except FileNotFoundError:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _append(path, line)
+                return path, *_append(path, line)
 
     def path_of(self, key: TurnKey, revision: int) -> Path:
         """The file of one revision of a turn; it need not exist."""
@@ -85,7 +89,7 @@ class CallFiles:
         return self.layout.user(user) / "calls" / f"{date if _is_date(date) else 'undated'}.jsonl"
 
 
-def _append(path: Path, line: bytes) -> None:
+def _append(path: Path, line: bytes) -> tuple[int, int]:
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         size = os.fstat(descriptor).st_size
@@ -95,6 +99,7 @@ def _append(path: Path, line: bytes) -> None:
             line = b"\n" + line
         if os.write(descriptor, line) != len(line):
             raise StoreError(f"{path}: the disk took only part of a call record: expected room for {len(line)} bytes")
+        return size, size + len(line)
     finally:
         os.close(descriptor)
 
@@ -130,6 +135,9 @@ def _revision(path: Path) -> tuple[int, str]:
 # Call records and their index as one CallLog: written as lines at once, taken into DuckDB when a turn comes to rest.
 
 
+_MOST_FILES = 16
+
+
 @dataclass(frozen=True, slots=True)
 class IndexedCallLog:
     """The CallLog port. The lines are the truth; `settle` may be called any number of times."""
@@ -142,22 +150,33 @@ class IndexedCallLog:
     """Hear of every record; they never raise."""
     settled: tuple[Callable[[Sequence[CallRecord]], None], ...] = ()
     """Hear of all records of a turn when it comes to rest; they never raise."""
+    newest_files: OrderedDict[Path, tuple[int, tuple[CallRecord, ...]]] = field(
+        default_factory=OrderedDict[Path, tuple[int, tuple[CallRecord, ...]]]
+    )
+    """The records of the files that were used last, and the size of the file with them: it is not read again while it has this size."""
     owed: set[Path] = field(default_factory=set[Path])
     """Files that the index refused to take in; the next turn that comes to rest brings them along."""
 
     def append(self, record: CallRecord) -> None:
         """Write one line, and let the listeners hear of it; raises StoreError, after them."""
         try:
-            self.files.append(record)
+            path, before, after = self.files.append(record)
+            known = self.newest_files.get(path, (0, ()))
+            if known[0] == before:
+                self._remember(path, after, (*known[1], record))
         finally:
             for hear in self.listeners:
                 hear(record)
 
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
         """What a revision of a turn took so far, and how much of it before `phase`; nothing where its records can not be read."""
+        path = self.files.path_of(key, revision)
         try:
-            records = tuple(self.recorded(key, revision))
-        except StoreError:
+            size = path.stat().st_size if path.is_file() else 0
+            if self.newest_files.get(path, (0, ()))[0] != size:
+                self._remember(path, size, tuple(records_in(path, lambda fault: None, upto=size)))
+            records = self.newest_files[path][1] if size else ()
+        except (StoreError, OSError):
             return TurnUsage()
         tokens = sum(record.used_tokens for record in records)
         return TurnUsage(
@@ -166,6 +185,12 @@ class IndexedCallLog:
             sum(record.used_tokens for record in records if record.phase != phase),
             sum(record.latency_ms for record in records),
         )
+
+    def _remember(self, path: Path, size: int, records: tuple[CallRecord, ...]) -> None:
+        self.newest_files[path] = (size, records)
+        self.newest_files.move_to_end(path)
+        if len(self.newest_files) > _MOST_FILES:
+            self.newest_files.popitem(last=False)
 
     def index_turn(self, key: TurnKey, revision: int) -> bool:
         """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,

@@ -30,8 +30,9 @@ ReadsSource = Callable[[UserId, str], Iterable[str]]
 class _TurnTexts:
     """What was read of a turn: the revisions as they lie and as they were before an archival, or why they can not be read."""
 
-    lying: dict[int, Turn | PandoraError] = field(default_factory=dict[int, "Turn | PandoraError"])
-    original: dict[int, Turn | PandoraError] = field(default_factory=dict[int, "Turn | PandoraError"])
+    lying: dict[tuple[int, str], Turn | PandoraError] = field(default_factory=dict[tuple[int, str], "Turn | PandoraError"])
+    original: dict[tuple[int, str], Turn | PandoraError] = field(default_factory=dict[tuple[int, str], "Turn | PandoraError"])
+    """By revision, and by the one document that was read of it beside context.md; "" for all."""
     manifest: Manifest | None = None
 
 
@@ -52,7 +53,7 @@ class StoredDocumentTexts:
             return None
         try:
             for number in range(self.manifest(place.key).revision, -1, -1):
-                turn = self._original(place.key, number)
+                turn = self._original(place.key, number, place.name)
                 if number == 0 or _written_at(turn.manifest) < at:  # times are whole seconds: one of the same second came after
                     return _document_of(turn, place.name)
         except PandoraError:
@@ -119,7 +120,7 @@ class StoredDocumentTexts:
 
     def _stored_text(self, place: TurnDocument, number: int) -> str:
         """A document in the turn's folder; where the turn contradicts its manifest, as it lies."""
-        turn = self._once(self._of(place.key).lying, number, lambda: self.turns.load(place.key, revision=number))
+        turn = self._once(self._of(place.key).lying, (number, ""), lambda: self.turns.load(place.key, revision=number))
         if isinstance(turn, Turn):
             return _document_of(turn, place.name)
         name = place.name if place.name == CONTEXT else document_name(place.name)
@@ -130,8 +131,11 @@ class StoredDocumentTexts:
         except PandoraError as error:
             raise DocumentError(str(error), missing=True) from error
 
-    def _original(self, key: TurnKey, number: int) -> Turn:
-        found = self._once(self._of(key).original, number, lambda: self.turns.original(key, revision=number))
+    def _original(self, key: TurnKey, number: int, name: str = "") -> Turn:
+        """The revision before any archival; with `name`, of a turn that is not archived this document and context.md alone."""
+        part = "" if self.manifest(key).archive else name
+        only = (part,) if part else None
+        found = self._once(self._of(key).original, (number, part), lambda: self.turns.original(key, revision=number, only=only))
         if not isinstance(found, Turn):
             raise DocumentError(str(found), missing=isinstance(found, DocumentError) and found.missing)
         if (found.manifest.user_id, found.manifest.turn_id) != (key.user, key.turn_id):
@@ -151,13 +155,13 @@ class StoredDocumentTexts:
         return self._known[key]
 
     @staticmethod
-    def _once(known: dict[int, Turn | PandoraError], number: int, read: Callable[[], Turn]) -> Turn | PandoraError:
-        if number not in known:
+    def _once(known: dict[tuple[int, str], Turn | PandoraError], part: tuple[int, str], read: Callable[[], Turn]) -> Turn | PandoraError:
+        if part not in known:
             try:
-                known[number] = read()
+                known[part] = read()
             except PandoraError as error:
-                known[number] = error
-        return known[number]
+                known[part] = error
+        return known[part]
 
 
 def _document_of(turn: Turn, name: str) -> str:

@@ -4,10 +4,12 @@ A commit is files, then context.md, then `turn.json`; a folder appears complete 
 two writes leaves each turn as of its last commit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pandora_dagster.contracts.enums import TurnState
@@ -33,10 +35,13 @@ from pandora_dagster.stores.turns.commits import (
     prepare_commit,
     release_replaced,
 )
+from pandora_dagster.stores.turns.document_cache import DocumentCache, Stamp, stamp_of
 from pandora_dagster.stores.turns.folder_placement import TurnPlacement
 from pandora_dagster.stores.turns.manifests import render_manifest, updated_manifest
 from pandora_dagster.stores.turns.revisions import UNFINISHED, DroppedPhases, PhaseTable, drop_phases
 from pandora_dagster.stores.turns.turn_folder import TurnFolder
+
+_MOST_SEALED = 64
 
 
 class TurnFiles:
@@ -50,6 +55,10 @@ class TurnFiles:
         self._lock_seconds = lock_seconds
         self._cold = ColdFiles(root)
         self._erasures = ErasureIntents(root, wait_s=lock_seconds)
+        self._texts = DocumentCache[str]()
+        self._manifests = DocumentCache[Manifest]()
+        self._sealed: OrderedDict[Path, tuple[Stamp | None, Manifest]] = OrderedDict()
+        """Folder -> the manifest that this process wrote last: where `turn.json` is still the same file, a commit need not read it."""
 
     def start(
         self,
@@ -82,9 +91,7 @@ class TurnFiles:
                 replies_to=replies_to,
             )
             manifest = updated_manifest(manifest, context_fields(context, where=f"query of {key}", counter=self._counter))
-            turn = Turn(key, manifest, context)
-            folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn)])
-            return turn
+            return self._placed(Turn(key, manifest, context))
 
     def allocate(self, user: UserId, count: int) -> range:
         """`count` new turn numbers, given to nobody else."""
@@ -108,18 +115,21 @@ class TurnFiles:
             folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn) for turn in made])
         return made
 
-    def load(self, key: TurnKey, *, revision: int | None = None) -> Turn:
-        """The newest revision unless told, held against its manifest; raises UnknownTurnError or DocumentError."""
-        return self._folder(key, revision).turn()
+    def load(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
+        """The newest revision unless told, verified against its manifest; raises UnknownTurnError or DocumentError.
 
-    def original(self, key: TurnKey, *, revision: int | None = None) -> Turn:
+        `only`: the documents that are read and verified beside context.md; a turn loaded so is for reading, not for a commit.
+        """
+        return self._folder(key, revision).turn(only)
+
+    def original(self, key: TurnKey, *, revision: int | None = None, only: Collection[str] | None = None) -> Turn:
         """The turn as it was before it was archived, out of cold storage; any other as `load` gives it. Raises DocumentError.
 
         Where its originals were deleted by rule, the archived turn itself, which is all of it that there is.
         """
         manifest = self.manifest(key)
         if manifest.archive is None:
-            return self.load(key, revision=revision)
+            return self.load(key, revision=revision, only=only)
         number = manifest.revision if revision is None else revision
         try:
             return original_turn(key, number, self._cold.read(manifest.archive))
@@ -128,7 +138,7 @@ class TurnFiles:
 
     def manifest(self, key: TurnKey) -> Manifest:
         """The newest revision's manifest; the documents are not read."""
-        return self._folder(key, None).manifest()
+        return self._newest_manifest(self._folder(key, None))
 
     def commit(
         self,
@@ -148,10 +158,12 @@ class TurnFiles:
         folder = self._folder(turn.key, turn.manifest.revision)
         wanted = CommitRequest(phase, context, files or {}, state, manifest_fields)
         planned = prepare_commit(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
-        _check_newest(folder, turn.manifest)
+        self._check_newest(folder, turn.manifest)
         keep_replaced(folder.path, planned.replaced)
-        write_all(path_inside(self._layout.root, folder.path), planned.documents)
-        self._seal(folder, planned.turn.manifest)
+        at_once = all("/" not in name for name in planned.documents)
+        if not at_once:
+            write_all(path_inside(self._layout.root, folder.path), planned.documents)
+        self._seal(folder, planned.turn.manifest, planned.documents if at_once else {})
         return planned.turn
 
     def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
@@ -160,7 +172,8 @@ class TurnFiles:
         Open and halted turns change in place. A finished turn is not touched: a numbered revision beside it takes the re-run;
         it stays `saved` where only phases after saving are dropped. Nothing finished dropped = nothing changed but the state.
         """
-        newest = turn if turn.manifest.state in UNFINISHED else self.load(turn.key)
+        is_newest = turn.manifest.state in UNFINISHED or self._newest_manifest(self._folder(turn.key, None)) == turn.manifest
+        newest = turn if is_newest else self.load(turn.key)
         check_active(newest.manifest, str(newest.key))
         dropped = DroppedPhases.from_phase(phase, order)
         finished = newest.manifest.state not in UNFINISHED
@@ -201,11 +214,11 @@ class TurnFiles:
         folder = self._layout.turn(key, number)
         if not folder.is_dir():
             raise UnknownTurnError(f"turn {key}: it has no revision {number}: expected 0 to {turn_directory.newest_revision(base)}")
-        return TurnFolder(self._layout.root, folder, key, number)
+        return TurnFolder(self._layout.root, folder, key, number, self._texts, self._manifests)
 
     def _rewritten(self, before: Turn, manifest: Manifest, after: Turn | None = None) -> Turn:
         folder = self._folder(before.key, before.manifest.revision)
-        _check_newest(folder, before.manifest)
+        self._check_newest(folder, before.manifest)
         changed = updated_manifest(manifest, {"last_activity": iso(self._clock())})
         self._seal(folder, changed)
         shown = after or before
@@ -217,11 +230,31 @@ class TurnFiles:
         turn = Turn(after.key, updated_manifest(after.manifest, fields), after.context, after.files)
         with disk_errors(base):
             (base / REVISIONS).mkdir(exist_ok=True)
+        return self._placed(turn)
+
+    def _placed(self, turn: Turn) -> Turn:
         folder_placement.place_folders(self._layout, [folder_placement.new_turn_folder(self._layout, turn)])
+        self._remember(self._layout.turn(turn.key, turn.manifest.revision), turn.manifest)
         return turn
 
-    def _seal(self, folder: TurnFolder, manifest: Manifest) -> None:
-        write_all(path_inside(self._layout.root, folder.path), {MANIFEST: render_manifest(manifest).encode()})
+    def _remember(self, folder: Path, manifest: Manifest) -> None:
+        self._sealed[folder] = (stamp_of(folder / MANIFEST), manifest)
+        if len(self._sealed) > _MOST_SEALED:
+            self._sealed.popitem(last=False)
+
+    def _newest_manifest(self, folder: TurnFolder) -> Manifest:
+        sealed, stamp = self._sealed.get(folder.path), stamp_of(folder.path / MANIFEST)
+        return sealed[1] if sealed and sealed[0] == stamp is not None else folder.manifest()
+
+    def _check_newest(self, folder: TurnFolder, known: Manifest) -> None:
+        if self._newest_manifest(folder) != known:
+            message = f"{folder.path / MANIFEST}: another process committed since this turn was loaded: expected it unchanged"
+            raise StoreError(message, hint="load the turn again")
+
+    def _seal(self, folder: TurnFolder, manifest: Manifest, documents: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        """Put documents of the folder itself in place, then `turn.json`: all bytes are on the disk before the first of them appears."""
+        write_all(path_inside(self._layout.root, folder.path), {**documents, MANIFEST: render_manifest(manifest).encode()})
+        self._remember(folder.path, manifest)
         release_replaced(folder.path)
         remove_strays(folder.path, now=self._clock().timestamp())
 
@@ -233,9 +266,3 @@ def _query_document(query: str) -> str:
     except DocumentError as error:
         raise InputError(str(error)) from error
     return context
-
-
-def _check_newest(folder: TurnFolder, known: Manifest) -> None:
-    if folder.manifest() != known:
-        message = f"{folder.path / MANIFEST}: another process committed since this turn was loaded: expected it unchanged"
-        raise StoreError(message, hint="load the turn again")

@@ -4,7 +4,8 @@ What the manifest does not name has not happened: sections and files that a cut-
 must be there, byte for byte; where a cut-off commit had already replaced it, the bytes kept beside it take its place.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import TurnKey
@@ -13,6 +14,7 @@ from pandora_dagster.documents.sections import ContextDocument, parse_context
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.disk.files import document_path_inside, read_text, sha
 from pandora_dagster.stores.disk.layout import CONTEXT, KEPT, MANIFEST, document_name
+from pandora_dagster.stores.turns.document_cache import DocumentCache, stamp_of
 from pandora_dagster.stores.turns.manifests import read_manifest
 
 _TRIES = 5
@@ -20,38 +22,58 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class TurnFolder:
-    """The folder of one revision."""
+    """The folder of one revision. `texts` and `manifests`: what the store has read already."""
 
     root: Path
     path: Path
     key: TurnKey
     revision: int
+    texts: DocumentCache[str] = field(default_factory=DocumentCache[str])
+    manifests: DocumentCache[Manifest] = field(default_factory=DocumentCache[Manifest])
 
     def manifest(self) -> Manifest:
-        return read_manifest(document_path_inside(self.root, self.path / MANIFEST), self.key, self.revision)
+        path = document_path_inside(self.root, self.path / MANIFEST)
+        if (known := self.manifests.find(path)) is not None:
+            return known
+        stamp = stamp_of(path)
+        found = read_manifest(path, self.key, self.revision)
+        self.manifests.store(path, stamp, found, stamp[1] if stamp else 0)
+        return found
 
-    def turn(self) -> Turn:
-        """The revision as of its last commit; raises DocumentError with the file, what it is, what was expected."""
+    def turn(self, only: Collection[str] | None = None) -> Turn:
+        """The revision as of its last commit; raises DocumentError with the file, what it is, what was expected.
+
+        `only`: the documents to read beside context.md; None for all.
+        """
         manifest = self.manifest()
         for _ in range(_TRIES):
             try:
-                return self._read(manifest)
+                return self._read(manifest, only)
             except DocumentError:
                 # A commit by another process while we read looks like damage, unless the manifest is still the same.
                 newer = self.manifest()
                 if newer == manifest:
                     raise
                 manifest = newer
-        return self._read(manifest)
+        return self._read(manifest, only)
 
-    def _read(self, manifest: Manifest) -> Turn:
+    def _read(self, manifest: Manifest, only: Collection[str] | None) -> Turn:
         context = self._context(manifest)
-        files = {name: self._file(document_name(name), expected) for name, expected in named_files(manifest).items()}
+        named = {name: expected for name, expected in named_files(manifest).items() if only is None or name in only}
+        files = {name: self._file(document_name(name), expected) for name, expected in named.items()}
         return Turn(self.key, manifest, context, files)
+
+    def _text(self, path: Path, *, may_be_empty: bool) -> str:
+        if (known := self.texts.find(path)) is not None:
+            return known
+        stamp = stamp_of(path)
+        text = read_text(path, may_be_empty=may_be_empty)
+        self.texts.store(path, stamp, text, len(text))
+        return text
 
     def _file(self, name: str, expected: str) -> str:
         try:
-            text = read_text(document_path_inside(self.root, self.path / name), may_be_empty=True)
+            text = self._text(document_path_inside(self.root, self.path / name), may_be_empty=True)
         except DocumentError:
             if (kept := self._kept(expected)) is not None:
                 return kept
@@ -65,7 +87,7 @@ class TurnFolder:
     def _context(self, manifest: Manifest) -> str:
         path = document_path_inside(self.root, self.path / CONTEXT)
         try:
-            return _as_committed(read_text(path), manifest, str(path))
+            return _as_committed(self._text(path, may_be_empty=False), manifest, str(path))
         except DocumentError:
             if (kept := self._kept(manifest.context_sha)) is not None:
                 return kept

@@ -1,7 +1,7 @@
 """The graph of a turn: one asset per phase, whatever the recipes are worth."""
 
 from pandora_dagster.defs.turn.phase_assets import turn_assets
-from pandora_dagster.phases.flow.turn_flow import PHASES
+from pandora_dagster.phases.flow.phase_table import PHASES
 
 
 def test_every_phase_is_an_asset_with_the_flows_dependencies(graph):
@@ -17,7 +17,7 @@ def test_a_broken_recipe_leaves_the_graph_whole_and_says_so_at_its_asset(cookboo
     assert len(described) == len(PHASES)
     assert "recipes/pipeline/phase2_retrieval.yaml:7: token_budget: 6250 is over total 5750" in described["retrieval_plan"]
     assert described["retrieval_plan"].count("6250") == 1
-    assert "can not be loaded" not in described["reflection"]
+    assert "cannot be loaded" not in described["reflection"]
 
 
 def test_a_phase_shows_every_recipe_that_it_runs(cookbook):
@@ -32,4 +32,4 @@ def test_a_phase_shows_every_recipe_that_it_runs(cookbook):
             assert f"recipe_{recipe.rpartition('/')[2]}" in specs[phase].metadata
     cookbook.broken = ("pipeline/phase4_executor",)
     broken = {spec.key.to_user_string(): spec for asset in turn_assets(cookbook) for spec in asset.specs}["tool_results"]
-    assert "can not be loaded" in broken.description and "`pipeline/phase4_coordinator`" in broken.description
+    assert "cannot be loaded" in broken.description and "`pipeline/phase4_coordinator`" in broken.description

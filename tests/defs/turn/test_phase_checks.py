@@ -9,7 +9,7 @@ from pandora_dagster.contracts.enums import InterventionType
 from pandora_dagster.contracts.gates import GateVerdict
 from pandora_dagster.defs.turn.phase_checks import COMPRESSION, check_results, halt_results
 from pandora_dagster.defs.turn.phase_metadata import phase_metadata
-from pandora_dagster.phases.flow.turn_flow import PHASES
+from pandora_dagster.phases.flow.phase_table import PHASES
 from tests.defs.conftest import intervention
 
 FACTS = {
@@ -69,4 +69,4 @@ def test_the_graph_has_the_checks_where_a_compression_can_occur(graph):
     """All three in every phase that makes calls, whose documents may be too large; none where no call is made."""
     checks = [key for asset in graph.assets for key in asset.check_keys if key.name in COMPRESSION]
     assert len(checks) == len(set(checks)) == 3 * len({key.asset_key for key in checks})
-    assert {key.asset_key.to_user_string() for key in checks} == {spec.name for spec in PHASES if spec.recipe}
+    assert {key.asset_key.to_user_string() for key in checks} == {spec.name for spec in PHASES if spec.recipes}

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pandora_dagster.defs.turn.turn_run import downstream_phases, ui_commands
-from pandora_dagster.phases.flow.turn_flow import PHASES
+from pandora_dagster.phases.flow.phase_table import PHASES
 from pandora_dagster.settings import load_settings
 from pandora_dagster.shipped import shipped_folder
 

@@ -136,8 +136,8 @@ def test_an_answer_over_its_budget_is_whole_for_its_validation_and_for_the_perso
     assert turn.manifest.state == "saved" and stored.calls == 1
     assert rig.app.dependencies.counter.count(section) <= 2_000 and section.endswith("Whole answer: `response.md`")
     assert "$6049.00" in section and "[1]" in section
-    assert turn.files["response.md"] == answer + "\n" and rig.app.answered(key).response == answer
-    assert [c["label"] for c in rig.app.answered(key).citations] == ["1"]
+    assert turn.files["response.md"] == answer + "\n" and rig.app.answer_of(key).response == answer
+    assert [c["label"] for c in rig.app.answer_of(key).citations] == ["1"]
     assert phase_record(rig, key, "validation").report["facts"]["compressions"][0]["document"] == "response.md"
     judged = rig.runtime.of("validator")
     rig.app.run(run_phase("validation", key, rig.app.dependencies))

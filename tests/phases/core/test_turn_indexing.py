@@ -108,11 +108,11 @@ def test_a_row_is_found_by_its_number_not_by_its_time(rig, monkeypatch, again):
     rig.run(second)
     rig.say(summarizer=USUAL["summarizer"])
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        killed_before(patched, "index")
+        killed_before(patched, "index_turn")
         rig.run(second)
     assert rig.row(second).state == "open"
     if again == "resume":
-        assert rig.app.left_to_do(second) == ()
+        assert rig.app.pending_phases(second) == ()
     elif again == "the night":
         archived(rig.app, after=LATER)
     else:
@@ -123,7 +123,7 @@ def test_a_row_is_found_by_its_number_not_by_its_time(rig, monkeypatch, again):
 def test_the_calls_of_a_revision_that_never_came_to_rest_are_taken_in(rig, monkeypatch):
     key = rig.start()
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        killed_before(patched, "index")
+        killed_before(patched, "index_turn")
         rig.run(key)
     rig.app.run(turn_flow.run_phase("response", key, rig.app.dependencies))
     rig.run(key)

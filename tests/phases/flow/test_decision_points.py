@@ -9,7 +9,7 @@ import pytest
 
 from pandora_dagster.contracts import phase_outputs
 from pandora_dagster.contracts.enums import Mode
-from pandora_dagster.phases.flow.decision_points import COMPRESSION, DECISION_POINTS
+from pandora_dagster.phases.flow.phase_table import COMPRESSION, decision_points
 from pandora_dagster.recipes import open_recipes
 
 PACKAGE = Path(__file__).parents[3] / "pandora_dagster"
@@ -29,81 +29,59 @@ NINE = (
 )
 TEXT_METHODS = {"startswith", "endswith", "search", "match", "fullmatch", "findall", "finditer", "lower", "casefold", "isdigit", "lstrip"}
 STRUCTURE = {
-    "answers.py": {"path.startswith('notes/')", "path.startswith(('research_cache/', 'webpage_cache/'))"},
-    "archiving.py": {"name.endswith(_READABLE)", "name.startswith('section_')", "name == CONTEXT"},
-    "boundaries.py": {"text.endswith(_WAY)", "name != 'total'"},
-    "conversation.py": {"value not in ([], 0, '')"},
+    "compact_context.py": {"f.origin.startswith(f'{session}/')"},
+    "conversation_summary.py": {"value not in ([], 0, '')"},
     "coordination.py": {"NO_SOURCE in r.outcome.text"},
-    "desk.py": {"'query_analysis.json' in self.turn.files"},
-    "exporting.py": {"record.state == 'complete'"},
-    "flow.py": {
-        "desk.phase not in _AFTERWARDS",
-        "name not in _AFTERWARDS",
-        "p.phase not in _AFTERWARDS",
-        "spec.name == 'clarification'",
-        "spec.name == 'plan_clarification'",
-        "spec.name in _AFTERWARDS",
-        "spec.needs == ('reflection',)",
-        "spec.needs == ('turn_summary',)",
-        "'task_plan.json' not in turn.files",
-        "'reflection.json' not in turn.files",
-    },
-    "found.py": {"shape.fullmatch(name)"},
-    "history.py": {"t.how == 'rolled up'"},
-    "known_facts.py": {"f.origin.startswith(f'{session}/')"},
-    "lineage_view.py": {"'#' in document", "'#' not in d"},
-    "loading.py": {"'title' in kept", "name != 'title'"},
-    "looking_back.py": {"depth_policy(policy).other_sessions == 'own'"},
-    "offered.py": {
+    "phase_context.py": {"'query_analysis.json' in self.turn.files"},
+    "prior_turns.py": {"made.form_of(row.number) == 'summary'", "made.form_of(row.number) in ('whole', 'summary')"},
+    "retrieval_scope.py": {"depth_policy(policy).other_sessions == 'own'"},
+    "section2.py": {"_WHOLE_SOURCE.fullmatch(name)", "label == UNLINKED", "name != 'source'"},
+    "session_facts.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
+    "session_history.py": {"t.how == 'rolled up'"},
+    "size_limits.py": {"text.endswith(_ANSWER_LINK)", "name != 'total'"},
+    "source_documents.py": {"'title' in kept", "name != 'title'"},
+    "source_headers.py": {
         "name.rpartition('/')[2].removesuffix('.md').lower()",
         "told.lstrip('# ') not in ('', header.title)",
         "v not in ('', None)",
     },
-    "prior_turns.py": {"made.how(row.number) == 'summary'", "made.how(row.number) in ('whole', 'summary')"},
-    "recording.py": {"record.state == 'complete'"},
-    "remembering.py": {"c.kind != 'refuse'", "f.origin.startswith(f'{session}/')"},
-    "section2.py": {"_WHOLE_SOURCE.fullmatch(name)"},
-    "report.py": {"self.phase in _ANSWERING"},
-    "section2_sources.py": {"label == UNLINKED", "name != 'source'"},
+    "tool_findings.py": {"shape.fullmatch(name)"},
+    "turn_answer.py": {"path.startswith('notes/')", "path.startswith(('research_cache/', 'webpage_cache/'))"},
 }
 """Conditions on the project's own names (files, states, origins, headings), never on what a person or a model wrote."""
-WORDS = {
-    "distinctive.py": {"character in '$€£¥%'", "character.isdigit()"},
-    "remembering.py": {"_ASKS.match(s)", "s.rstrip().endswith('?')"},
-}
-"""The conditions on words that there are: which facts can be looked for byte by byte, and that a question states nothing to remember.
-Neither decides what a turn does."""
+WORDS = {"session_facts.py": {"_QUESTION.match(s)", "s.rstrip().endswith('?')"}}
+"""The conditions on words that there are: a question states nothing to remember. It decides nothing about the turn."""
 
 
 def test_the_nine_rows_stand_in_the_code():
     """In their order, each with a recipe or the reason why none is needed yet."""
-    assert tuple(point.decision for point in DECISION_POINTS) == NINE
-    assert all(bool(point.recipe) != bool(point.without) for point in DECISION_POINTS)
+    assert tuple(point.decision for point in decision_points()) == NINE
+    assert all(bool(point.recipe) != bool(point.without) for point in decision_points())
 
 
-@pytest.mark.parametrize("point", [p for p in DECISION_POINTS if p.recipe], ids=lambda p: p.decision)
+@pytest.mark.parametrize("point", [p for p in decision_points() if p.recipe], ids=lambda p: p.decision)
 def test_a_decision_runs_on_its_layer(point):
     """In both modes, as the recipe itself says."""
-    if point.recipe == COMPRESSION:
-        found = [SHELF.load(name) for name in SHELF.names() if name.startswith(f"{COMPRESSION}/")]
+    if point is COMPRESSION:
+        found = [SHELF.load(name) for name in SHELF.names() if name.startswith(f"{COMPRESSION.recipe}/")]
     else:
         found = [SHELF.get(point.recipe, mode.value) for mode in Mode]
     assert found and {loaded.recipe.model_layer for loaded in found} == {point.layer}
 
 
 def test_only_phases_name_recipes():
-    """A recipe's name stands in no other room; examples in the help of commands are words for people."""
+    """A recipe's name is in no other package; examples in the help of commands are words for users."""
     found = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.value}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path.relative_to(PACKAGE).parts[0] not in ("phases", "cli")
+        if path.relative_to(PACKAGE).parts[0] not in ("phases", "archive", "cli")
         for node in _texts(ast.parse(path.read_text()))
         if _names_a_recipe(node.value.removesuffix(".yaml"))
     ]
     assert found == []
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "phases").glob("*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted((PACKAGE / "phases").rglob("*.py")), ids=lambda p: p.stem)
 def test_a_phase_branches_on_parsed_answers_alone(path):
     """A condition on a text is one on a field of an answer, or on a name of the project's own that stands in the table above."""
     known = STRUCTURE.get(path.name, set()) | WORDS.get(path.name, set())

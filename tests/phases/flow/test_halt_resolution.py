@@ -20,7 +20,7 @@ def test_an_answer_by_hand_goes_on_from_where_the_turn_halted(rig):
     key = rig.ask()
     halt = rig.halted(key)
     before = rig.runtime.calls()
-    app, given = rig.app.answered_by_hand(halt, PROCEED)
+    app, given = rig.app.with_manual_answer(halt, PROCEED)
     rig.app.interventions.resolve(halt.id, "clear enough", how="by_hand")
     assert not given.given
     app.run_turn(key, on_report=lambda _: None)
@@ -37,7 +37,7 @@ def test_only_the_call_that_halted_is_answered(rig):
     rig.say(validator=[BAD, BAD, BAD, plain(checked_citations=[], issues=[], decision="APPROVE", confidence=0.95)])
     key = rig.ask()
     revise = plain(checked_citations=[], issues=["say more"], decision="REVISE", confidence=0.9)
-    app, _ = rig.app.answered_by_hand(rig.halted(key), revise)
+    app, _ = rig.app.with_manual_answer(rig.halted(key), revise)
     app.run_turn(key, on_report=lambda _: None)
     assert rig.turn(key).manifest.state == "saved"
     assert "**Revisions:** 1" in rig.section(key, 6)
@@ -75,7 +75,7 @@ def test_an_answer_that_would_not_pass_is_refused(rig, answer, says):
     key = rig.ask()
     halt = rig.halted(key)
     with pytest.raises(InputError, match=says):
-        rig.app.answered_by_hand(halt, answer)
+        rig.app.with_manual_answer(halt, answer)
     assert rig.app.interventions.show(halt.id).state == "open"
 
 
@@ -98,10 +98,10 @@ def test_an_answer_for_a_halt_that_is_past_is_refused(rig):
     new = rig.halted(key)
     assert new.phase != old.phase
     with pytest.raises(InputError, match=f"{old.phase} is done since"):
-        rig.app.answered_by_hand(old, PROCEED)
+        rig.app.with_manual_answer(old, PROCEED)
     rig.app.interventions.resolve(old.id, "", how="retry")
     with pytest.raises(InputError, match=r"resolved already \(retry"):
-        rig.app.answered_by_hand(rig.app.interventions.show(old.id), PROCEED)
+        rig.app.with_manual_answer(rig.app.interventions.show(old.id), PROCEED)
 
 
 def test_what_was_noted_can_be_acted_on_and_nothing_else(rig):
@@ -123,11 +123,11 @@ def test_what_an_open_intervention_is_judged_by_outlives_its_retention(rig):
     refs = (halt.pack_ref, halt.answer_ref, record.request_ref)
     later = rig.app.dependencies.clock() + timedelta(days=rig.app.settings.keep_packs_days + 1)
     app = replace(rig.app, dependencies=replace(rig.app.dependencies, clock=lambda: later))
-    app.tidy()
+    app.delete_expired()
     assert all(app.vault.read(ref) for ref in refs)
     app.interventions.resolve(halt.id, "")
     app = replace(app, dependencies=replace(app.dependencies, clock=lambda: later + timedelta(days=1)))
-    app.tidy()
+    app.delete_expired()
     for ref in refs:
         with pytest.raises(DocumentError, match="missing"):
             app.vault.read(ref)
@@ -149,7 +149,7 @@ def test_an_abandoned_turn_is_over(rig):
     key = rig.ask()
     assert abandon_turn(key, rig.app.dependencies).state == "abandoned"
     assert abandon_turn(key, rig.app.dependencies).state == "abandoned"
-    assert rig.app.left_to_do(key) == () and rig.row(key).state == "abandoned"
+    assert rig.app.pending_phases(key) == () and rig.row(key).state == "abandoned"
     assert rig.app.turns.load(key).manifest.intervention == rig.app.interventions.list()[0].id
 
 

@@ -11,6 +11,7 @@ from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.sections import ContextDocument
 from pandora_dagster.errors import InputError, RuntimeUnreachableError
 from pandora_dagster.phases.flow import turn_flow
+from pandora_dagster.phases.flow.phase_table import phase_order
 from tests.phases.rig import CLARIFY, PROCEED, SUMMARY, open_rig, plan, retrieval
 
 REPOSITORY = Path(__file__).parents[3]
@@ -29,7 +30,7 @@ def test_a_turn_runs_every_phase_in_order_and_is_saved(rig):
     """The reports come in the flow's order; the turn is saved, summarised and indexed with all its sections."""
     key = rig.start("which chair?")
     reports = rig.run(key)
-    taken = [name for name in turn_flow.ORDER if not name.endswith("clarification")]
+    taken = [name for name in phase_order() if not name.endswith("clarification")]
     assert [r.phase for r in reports] == taken
     manifest = rig.turn(key).manifest
     assert manifest.state == "saved" and set(manifest.sections) == set("0123456")
@@ -43,7 +44,7 @@ def test_each_phase_keeps_its_recipes_and_runtime(rig):
     """The manifest names recipe, version and runtime of every phase that asked a model."""
     manifest = rig.turn(rig.ask()).manifest
     asked = {p.phase: p for p in manifest.phases if p.recipes}
-    assert set(asked) == set(turn_flow.ORDER) - {
+    assert set(asked) == set(phase_order()) - {
         "turn_request",
         "clarification",
         "plan_clarification",
@@ -108,8 +109,8 @@ def test_clarify_after_reflection_asks_back_and_ends(rig):
     assert turn.manifest.state == "clarify" and turn.files["response.md"] == "Which chair do you mean?\n"
     assert rig.section(key, 5) == "Which chair do you mean?"
     assert (rig.row(key).state, rig.row(key).summary) == ("clarify", "They talked about a chair.")
-    assert rig.app.answered(key).response == "Which chair do you mean?"
-    assert rig.app.left_to_do(key) == () and rig.app.indexes.verify() == ()
+    assert rig.app.answer_of(key).response == "Which chair do you mean?"
+    assert rig.app.pending_phases(key) == () and rig.app.indexes.verify() == ()
 
 
 def test_clarify_after_the_planner_asks_back_and_ends(rig):
@@ -147,7 +148,7 @@ def test_a_summary_that_halts_leaves_the_turn_saved(rig):
     key = rig.start()
     report = rig.run(key)[-1]
     assert report.phase == "turn_summary" and report.halt and report.manifest.state == "saved"
-    assert rig.app.answered(key).response == "Here it is."
+    assert rig.app.answer_of(key).response == "Here it is."
     rig.say(summarizer=SUMMARY)
     before = rig.runtime.calls()
     assert [r.phase for r in rig.run(key)] == ["turn_summary", "conversation_summary", "session_facts"]
@@ -219,7 +220,7 @@ def test_two_that_resume_one_turn_do_nothing_twice(rig):
 
     key = rig.start()
     rig.app.run(twice(key))
-    rig.app.left_to_do(key)
+    rig.app.pending_phases(key)
     assert set(rig.runtime.calls().values()) == {1}
     assert rig.turn(key).manifest.state == "saved" and rig.turn(key).manifest.revision == 0
 
@@ -304,7 +305,7 @@ def test_asking_what_is_left_mends_the_row_of_a_finished_turn(rig):
     """`left_to_do` of a finished turn puts its index row right."""
     key = rig.ask()
     rig.app.turn_index.put([rig.row(key).model_copy(update={"state": "open", "summary": ""})])
-    assert rig.app.left_to_do(key) == () and rig.app.indexes.verify() == ()
+    assert rig.app.pending_phases(key) == () and rig.app.indexes.verify() == ()
 
 
 def test_section_labels_go_on_and_resolve(rig):
@@ -315,7 +316,7 @@ def test_section_labels_go_on_and_resolve(rig):
     sources = source_references(rig.section(key, 2))
     assert [(s.label, s.turn_id) for s in sources] == [("1", second.turn_id), ("2", first.turn_id)]
     assert cited_labels(rig.section(key, 5)) == ("1", "2")
-    assert all(Path(str(c["path"])).is_file() for c in rig.app.answered(key).citations)
+    assert all(Path(str(c["path"])).is_file() for c in rig.app.answer_of(key).citations)
 
 
 def test_citations_of_a_revision_lead_to_the_same_documents(rig):
@@ -323,10 +324,10 @@ def test_citations_of_a_revision_lead_to_the_same_documents(rig):
     first = rig.ask()
     rig.say(retrieval=retrieval(first.number))
     key = rig.ask()
-    before = rig.app.answered(key).citations
+    before = rig.app.answer_of(key).citations
     rig.app.run(turn_flow.run_phase("validation", key, rig.app.dependencies))
     rig.run(key)
-    assert rig.turn(key).manifest.revision == 1 and rig.app.answered(key).citations == before
+    assert rig.turn(key).manifest.revision == 1 and rig.app.answer_of(key).citations == before
 
 
 def test_users_do_not_see_each_other(rig):

@@ -71,7 +71,7 @@ def test_notes_that_can_not_be_read_cost_no_turn_and_are_named(anna, tmp_path):
     for name, target in (("link.md", outside / "secret.md"), ("linked", outside), ("loop.md", folder / "loop.md")):
         (folder / name).symlink_to(target)
     key, state, _ = asked(anna, "where does the walnut desk stand?")
-    assert state == "saved" and "in the hall" in anna.app.answered(key).response
+    assert state == "saved" and "in the hall" in anna.app.answer_of(key).response
     plan = next(p for p in anna.app.turns.manifest(key).phases if p.phase == "retrieval_plan")
     notices = "\n".join(plan.report["facts"]["notices"])
     for says in (
@@ -105,4 +105,4 @@ def test_a_damaged_page_of_preferences_halts_and_mended_the_turn_goes_on(anna, c
     assert state == "halted" and "preferences.md" in message and says in message and page.read_text() == change(good)
     page.write_text(good)
     anna.app.run_turn(key, on_report=lambda report: None)
-    assert anna.app.turns.manifest(key).state == "saved" and "900" in anna.app.answered(key).response
+    assert anna.app.turns.manifest(key).state == "saved" and "900" in anna.app.answer_of(key).response

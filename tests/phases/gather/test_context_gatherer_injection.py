@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.meta import subsection_metas
-from pandora_dagster.phases.flow.turn_flow import ORDER
+from pandora_dagster.phases.flow.phase_table import phase_order
 from tests.phases.embedded import Embedded
 
 ATTACKS = {
@@ -65,7 +65,7 @@ def test_what_a_source_says_changes_nothing_but_what_is_quoted(anna, attack, pla
     assert heads[-1] == "### Context Assessment" and len(heads) == len(set(heads)) and set(heads) <= PARTS
     assert subsection_metas(section)["Context Assessment"]["context_quality"] < 1.0
     known = {s.label for n in (2, 4) for s in source_references(anna.section(key, n))}
-    assert set(cited_labels(anna.section(key, 5))) <= known and turn.manifest.phases[-1].phase == ORDER[-1]
+    assert set(cited_labels(anna.section(key, 5))) <= known and turn.manifest.phases[-1].phase == phase_order()[-1]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

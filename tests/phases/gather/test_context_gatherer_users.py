@@ -56,7 +56,7 @@ def given_to(world, user, query, session):
     turn = world.app.turns.load(key)
     packs = [text for pack in world.runtime.packs[before:] for text in (pack.system, pack.user)]
     found = world.app.search(query, user=user, budget_tokens=2_000).text
-    return "\n".join((*packs, turn.context, *turn.files.values(), world.app.answered(key).response, found))
+    return "\n".join((*packs, turn.context, *turn.files.values(), world.app.answer_of(key).response, found))
 
 
 QUERIES = (

@@ -9,6 +9,7 @@ import pytest
 from pandora_dagster.app import open_app
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.phases.flow import turn_flow
+from pandora_dagster.phases.flow.phase_table import phase_order
 from pandora_dagster.settings import load_settings
 from tests.phases.rig import retrieval, vocabulary
 
@@ -118,7 +119,7 @@ def test_the_policy_of_the_house_counts_what_retrieval_may_add(rig):
     rig.say(retrieval=retrieval(*range(1, key.number + 1)))
     key = rig.start()
     deps, report = replace(rig.app.dependencies, policy="mediation"), None
-    for name in turn_flow.ORDER[: turn_flow.ORDER.index("gathered_context") + 1]:
+    for name in phase_order()[: phase_order().index("gathered_context") + 1]:
         report = rig.app.run(turn_flow.run_phase(name, key, deps, again=False))
     document = rig.runtime.of("context_synthesis")[-1].document("prior_turns")
     assert [int(n) for n, summary in _HEAD.findall(document) if not summary] == [1, 2, 3, 4, 5, 6, 7]

@@ -57,7 +57,7 @@ def test_what_is_gathered_is_verbatim_and_cited(stocked):
     answer, known = stocked.section(key, 5), {s.label: s.path for s in source_references(stocked.section(key, 2))}
     assert "Russian troll farms were run from St. Petersburg by the Internet Research Agency." in answer
     assert f"notes/{RUSSIAN_NOTE}" in {known[label] for label in cited_labels(answer)}
-    assert stocked.app.answered(key).citations[0]["path"].endswith(RUSSIAN_NOTE)
+    assert stocked.app.answer_of(key).citations[0]["path"].endswith(RUSSIAN_NOTE)
 
 
 def test_section_2_reads_back_as_the_planner_reads_it(stocked):

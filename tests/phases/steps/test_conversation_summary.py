@@ -111,7 +111,7 @@ def test_a_summary_that_fails_takes_nothing(rig, answer):
     key = rig.start(session="long")
     report = rig.run(key)[-1]
     assert report.phase == "conversation_summary" and report.halt and report.manifest.state == "saved"
-    assert report.manifest.summary and rig.app.answered(key).response.startswith("Here it is [1]")
+    assert report.manifest.summary and rig.app.answer_of(key).response.startswith("Here it is [1]")
     assert rig.app.dependencies.conversations.find(ANNA, LONG) is None and rig.app.indexes.verify() == ()
     rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug.", "key_themes": ["rug"]}))
     assert [r.phase for r in rig.run(key)] == ["conversation_summary", "session_facts"]
@@ -163,7 +163,7 @@ def test_a_crash_between_summary_and_turn_makes_it_once(rig, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         rig.run(key)
     monkeypatch.undo()
-    assert rig.app.left_to_do(key) == ("conversation_summary", "session_facts")
+    assert rig.app.pending_phases(key) == ("conversation_summary", "session_facts")
     report, _ = rig.run(key)
     assert report.facts["triggered"] is False and report.facts["covered"] == 33 and len(rig.runtime.of("conversation_summarizer")) == 1
 
@@ -204,7 +204,7 @@ def test_a_call_that_the_sessions_limits_put_off_is_left_for_the_next_turn(rig):
     first = store.find(ANNA, LONG)
     assert report.halt is None and len(report.calls) == 1 == len(rig.runtime.of("conversation_summarizer"))
     assert report.facts["deferred"].startswith("conversation_summary: deferred: session long may make its next summarisation call in ")
-    assert report.facts["left_for_later"] == 33 - len(first.turns) > 0 and rig.app.left_to_do(key) == ()
+    assert report.facts["left_for_later"] == 33 - len(first.turns) > 0 and rig.app.pending_phases(key) == ()
     assert "facts_preserved" in {v.gate for v in report.verdicts}
 
     report = {r.phase: r for r in rig.run(rig.start(session="long"))}["conversation_summary"]
@@ -265,13 +265,13 @@ def test_facts_are_kept_beside_a_summary_that_halted_and_the_halt_stays(rig):
     key = rig.start(session="long")
     halt = rig.run(key)[-1].halt
     assert rig.app.run(turn_flow.run_phase("session_facts", key, rig.app.dependencies)).halt is None
-    assert rig.turn(key).manifest.intervention == halt.id and rig.app.left_to_do(key) == ("conversation_summary",)
-    assert rig.run(key)[-1].halt and rig.app.left_to_do(key) == ("conversation_summary",)
+    assert rig.turn(key).manifest.intervention == halt.id and rig.app.pending_phases(key) == ("conversation_summary",)
+    assert rig.run(key)[-1].halt and rig.app.pending_phases(key) == ("conversation_summary",)
     rig.say(conversation_summarizer=json.dumps({**empty(), "summary": "They spoke of a rug."}))
     assert [r.phase for r in rig.run(key)] == ["conversation_summary"]
     manifest = rig.turn(key).manifest
     assert manifest.intervention is None and manifest.revision == 0 and manifest.finished("session_facts")
-    assert rig.app.left_to_do(key) == () and rig.app.indexes.verify() == ()
+    assert rig.app.pending_phases(key) == () and rig.app.indexes.verify() == ()
 
 
 def test_a_changed_limit_supersedes_the_older_and_the_summary_shows_both(app):

@@ -80,7 +80,7 @@ def test_labels_of_section_4_go_on_from_section_2(looping):
         "1": f"turns/{first.turn_id}/context.md",
         "2": "preferences.md",
     }
-    assert cited_labels(looping.section(key, 5)) == ("1", "2") and len(looping.app.answered(key).citations) == 2
+    assert cited_labels(looping.section(key, 5)) == ("1", "2") and len(looping.app.answer_of(key).citations) == 2
 
 
 @pytest.mark.parametrize(

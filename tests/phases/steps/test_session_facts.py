@@ -162,7 +162,7 @@ def test_a_failing_fact_call_leaves_the_answer_saved(rig):
     key = rig.start(SAID)
     report = rig.run(key)[-1]
     assert report.phase == "session_facts" and report.halt and report.manifest.state == "saved"
-    assert rig.app.answered(key).response == "Here it is." and rig.row(key).summary
+    assert rig.app.answer_of(key).response == "Here it is." and rig.row(key).summary
     rig.say(fact_keeper=diff(SAID))
     assert [r.phase for r in rig.run(key)] == ["session_facts"] and len(ledger(rig).facts) == 1
     assert rig.turn(key).manifest.intervention is None and rig.app.indexes.verify() == ()

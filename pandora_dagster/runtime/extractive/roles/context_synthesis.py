@@ -298,3 +298,7 @@ def _supporting(labels: Labels, told: bool, notes: bool, visits: bool, research:
     )
     wanted = tuple(place for place, present in places if present)
     return {s.label for s in labels.sources if s.path.startswith(wanted)}
+
+
+ANSWERS = {"context_synthesis": gather}
+"""Recipe field `role` -> the function that answers it."""

@@ -137,3 +137,7 @@ def _questions(before: ConversationDigest | None, exchanges: Sequence[Exchange])
         for sentence in _plain(open_here if exchange.answered else exchange.asked):
             if sentence.endswith("?"):
                 yield with_turn_number(sentence, exchange.number)
+
+
+ANSWERS = {"conversation_summarizer": summarize_conversation}
+"""Recipe field `role` -> the function that answers it."""

@@ -199,3 +199,7 @@ def _spaced(topic: object) -> str:
 
 def _number(value: object) -> float:
     return as_number(value) or 0.0
+
+
+ANSWERS = {"retrieval": retrieve}
+"""Recipe field `role` -> the function that answers it."""

@@ -64,3 +64,7 @@ def _fitting(digest: dict[str, Any], limit: int, counter: TokenMeasure) -> str:
         longest = max(_CAPS, key=lambda name: len(digest[name]))
         digest = {**digest, longest: digest[longest][1:]}
     return text if counter.count(text) <= limit else json.dumps({**digest, "progress_toward_goal": ""})
+
+
+ANSWERS = {"session_summarizer": summarize_session, "digest_builder": build_digest}
+"""Recipe field `role` -> the function that answers it."""

@@ -152,3 +152,7 @@ def answerable(query: str, pack: PromptPack) -> bool:
     if content_words(query):
         return bool(turns) or not pointer(query)
     return bool(turns) and any(c.isalnum() for c in query) and (asks_past(query) or resolve(query, turns)[0].status != "unresolved")
+
+
+ANSWERS = {"query_analyzer": analyse, "reflection": reflect}
+"""Recipe field `role` -> the function that answers it."""

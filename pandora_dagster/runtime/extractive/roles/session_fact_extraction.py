@@ -38,3 +38,7 @@ def keep_profile(pack: PromptPack, counter: TokenMeasure) -> Draft:
 def _upsert(sentence: str, category: FactCategory, held: Sequence[FactLine]) -> FactUpsert:
     older = next((f.name for f in reversed(held) if contradicts(sentence, f.text)), None)
     return FactUpsert(category=category, fact=sentence, replaces=older)
+
+
+ANSWERS = {"fact_keeper": keep_facts, "profile_keeper": keep_profile}
+"""Recipe field `role` -> the function that answers it."""

@@ -187,3 +187,7 @@ def _nothing(labels: Labels) -> str:
     if not labels.sources:
         return TEMPLATES["nothing_found"]
     return " ".join((TEMPLATES["nothing_found_in"], *_marks(labels, _MOST_LOOKED_AT)))
+
+
+ANSWERS = {"synthesizer": answer}
+"""Recipe field `role` -> the function that answers it."""

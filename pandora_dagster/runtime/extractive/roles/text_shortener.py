@@ -138,3 +138,7 @@ def _joined(pieces: list[tuple[int, str]], limit: int, counter: TokenMeasure) ->
             return text
         pieces = pieces[:-1]
     return ""
+
+
+ANSWERS = {"compressor": shorten}
+"""Recipe field `role` -> the function that answers it."""

@@ -190,3 +190,7 @@ def _described(command: str, tools: Mapping[str, OfferedTool], query: str) -> Of
     scored = [(len(asked & set(terms(f"{t.name.replace('.', ' ')} {t.description}"))), t) for t in open_to]
     best = max(scored, key=lambda pair: pair[0], default=None)
     return best[1] if best and best[0] else None
+
+
+ANSWERS = {"planner": plan, "executor": step, "coordinator": coordinate}
+"""Recipe field `role` -> the function that answers it."""

@@ -85,3 +85,7 @@ def _telling(text: str) -> list[str]:
         for w in words(text)
         if 2 < len(w) <= _LONGEST_TOPIC and not w.isdigit() and w not in STOP_WORDS and w not in META_WORDS and w.isalnum()
     ]
+
+
+ANSWERS = {"summarizer": summarize}
+"""Recipe field `role` -> the function that answers it."""

@@ -46,3 +46,7 @@ def unsupported(response: str, query: str, context: ContextDocument) -> tuple[st
     known = set(identifiers(evidence))
     plain = evidence.replace(",", "")
     return tuple(v for v in identifiers(said) if v not in known and not re.search(rf"(?<![\w.]){re.escape(v)}(?!\w|\.\d)", plain))
+
+
+ANSWERS = {"validator": validate}
+"""Recipe field `role` -> the function that answers it."""

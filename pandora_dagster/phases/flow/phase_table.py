@@ -1,0 +1,279 @@
+"""The flow of a turn: the only table that is keyed by phase. Dagster's assets, the docs, governance and the store read it from here."""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from pandora_dagster.contracts.enums import ModelLayer, TurnState
+from pandora_dagster.contracts.phase_outputs import (
+    ExecutorStep,
+    GatheredContext,
+    QueryAnalysis,
+    Reflection,
+    RetrievalPlan,
+    TaskPlan,
+    ToolCall,
+    TurnSummary,
+    ValidationVerdict,
+)
+from pandora_dagster.contracts.user.conversations import ConversationDigest
+from pandora_dagster.contracts.user.user_memory import FactsDiff
+from pandora_dagster.phases.flow.phase_spec import DecisionPoint, PhaseRecipe, PhaseSpec, when
+from pandora_dagster.phases.gather import context_gatherer
+from pandora_dagster.phases.steps import (
+    answer_synthesis,
+    clarification,
+    conversation_summary,
+    coordination,
+    query_analysis,
+    session_facts,
+    task_plan,
+    turn_completion,
+)
+
+_SUMMARIZER = PhaseRecipe(turn_completion.SUMMARIZER, TurnSummary)
+_SYNTHESIZER = PhaseRecipe(answer_synthesis.SYNTHESIZER)
+_FACTS = (PhaseRecipe(session_facts.FACTS, FactsDiff), PhaseRecipe(session_facts.PROFILE, FactsDiff))
+
+PHASES: tuple[PhaseSpec, ...] = (
+    PhaseSpec("turn_request", "", query_analysis.turn_request, "What the user asked: section 0, verbatim.", section=0),
+    PhaseSpec(
+        "query_analysis",
+        "0",
+        query_analysis.query_analysis,
+        "What is asked and what it refers to.",
+        needs=("turn_request",),
+        recipes=(PhaseRecipe(query_analysis.ANALYZER, QueryAnalysis),),
+        files=("query_analysis.json",),
+    ),
+    PhaseSpec(
+        "reflection",
+        "1",
+        query_analysis.reflection,
+        "PROCEED, or CLARIFY with a question.",
+        needs=("query_analysis",),
+        recipes=(PhaseRecipe(query_analysis.REFLECTION, Reflection),),
+        section=1,
+        files=("reflection.json",),
+        decisions=(
+            DecisionPoint(1, "Reflection Gate", ModelLayer.REFLEX, "PROCEED, or CLARIFY with a question.", query_analysis.REFLECTION),
+        ),
+    ),
+    PhaseSpec(
+        "clarification",
+        "1",
+        clarification.clarification,
+        "The question back, saved and summarised.",
+        needs=("reflection",),
+        recipes=(_SUMMARIZER, *_FACTS),
+        section=5,
+        files=("response.md",),
+        condition=when("reflection.json", Reflection, lambda answer: answer.decision == "CLARIFY"),
+        final_state=TurnState.CLARIFY,
+        revision="2",
+    ),
+    PhaseSpec(
+        "retrieval_plan",
+        "2",
+        context_gatherer.retrieval_plan,
+        "Which earlier turns, memory, research and pages matter.",
+        needs=("reflection",),
+        recipes=(PhaseRecipe(context_gatherer.RETRIEVAL, RetrievalPlan),),
+        files=("retrieval_plan.json",),
+        condition=when("reflection.json", Reflection, lambda answer: answer.decision != "CLARIFY"),
+        decisions=(
+            DecisionPoint(
+                4,
+                "Research Strategy",
+                ModelLayer.MIND,
+                "Which turns, memory, cached research, pages and notes are read, and whether research is reused.",
+                context_gatherer.RETRIEVAL,
+            ),
+        ),
+        revision="3",
+    ),
+    PhaseSpec(
+        "gathered_context",
+        "2",
+        context_gatherer.gathered_context,
+        "Section 2: what was found, with its sources.",
+        needs=("retrieval_plan",),
+        recipes=(PhaseRecipe(context_gatherer.SYNTHESIS, GatheredContext),),
+        section=2,
+        files=("gathered_context.json",),
+        gates=("sources_linked", "caches_fresh", "relevant_source"),
+        decisions=(
+            DecisionPoint(
+                6,
+                "Extraction Validation",
+                ModelLayer.MIND,
+                "What of the loaded sources goes into section 2; the rest is left out.",
+                context_gatherer.SYNTHESIS,
+            ),
+        ),
+        revision="3",
+    ),
+    PhaseSpec(
+        "task_plan",
+        "3",
+        task_plan.task_plan,
+        "Section 3: the next step and the tasks.",
+        needs=("gathered_context",),
+        recipes=(PhaseRecipe(task_plan.PLANNER, TaskPlan),),
+        section=3,
+        files=("task_plan.json", "ticket.md"),
+        decisions=(DecisionPoint(2, "Planner", ModelLayer.MIND, "The next step and the order of the tasks.", task_plan.PLANNER),),
+        revision="2",
+    ),
+    PhaseSpec(
+        "plan_clarification",
+        "3",
+        clarification.plan_clarification,
+        "The Planner's question back.",
+        needs=("task_plan",),
+        recipes=(_SUMMARIZER, *_FACTS),
+        section=5,
+        files=("response.md",),
+        condition=when("task_plan.json", TaskPlan, lambda answer: answer.next_step == "clarify"),
+        final_state=TurnState.CLARIFY,
+        revision="2",
+    ),
+    PhaseSpec(
+        "tool_results",
+        "4",
+        coordination.tool_results,
+        "Section 4: what the tools gave.",
+        needs=("task_plan",),
+        recipes=(PhaseRecipe(coordination.COORDINATOR, ToolCall), PhaseRecipe(coordination.EXECUTOR, ExecutorStep)),
+        section=4,
+        files=("toolresults.md",),
+        condition=when("task_plan.json", TaskPlan, lambda answer: answer.next_step != "clarify"),
+        decisions=(
+            DecisionPoint(3, "Coordinator", ModelLayer.MIND, "One command becomes one tool with its arguments.", coordination.COORDINATOR),
+            DecisionPoint(
+                5,
+                "Web Navigation",
+                ModelLayer.MIND,
+                "What a page is, and what to do on it.",
+                without="no tool of this project opens a page; one that does brings its recipe",
+                also=(ModelLayer.EYES,),
+            ),
+        ),
+        revision="2",
+    ),
+    PhaseSpec(
+        "response",
+        "5",
+        answer_synthesis.response,
+        "Section 5: the answer, with citations.",
+        needs=("tool_results",),
+        recipes=(_SYNTHESIZER,),
+        section=5,
+        files=("response.md",),
+        decisions=(DecisionPoint(7, "Synthesis", ModelLayer.VOICE, "The answer as the user sees it.", answer_synthesis.SYNTHESIZER),),
+        revision="2",
+    ),
+    PhaseSpec(
+        "validation",
+        "6",
+        answer_synthesis.validation,
+        "Section 6: the final gate, with bounded revisions.",
+        needs=("response",),
+        recipes=(PhaseRecipe(answer_synthesis.VALIDATOR, ValidationVerdict), _SYNTHESIZER),
+        section=6,
+        files=("validation.json",),
+        decisions=(
+            DecisionPoint(8, "Validation", ModelLayer.MIND, "APPROVE, REVISE or FAIL: the final gate.", answer_synthesis.VALIDATOR),
+        ),
+        revision="2",
+    ),
+    PhaseSpec(
+        "saved_turn",
+        "7",
+        turn_completion.saved_turn,
+        "The turn is whole and saved.",
+        needs=("validation",),
+        final_state=TurnState.SAVED,
+        revision="2",
+    ),
+    PhaseSpec(
+        "turn_summary",
+        "8",
+        turn_completion.turn_summary,
+        "The summary in the turn index.",
+        needs=("saved_turn",),
+        recipes=(_SUMMARIZER,),
+        files=("turn_summary.json",),
+        revision="2",
+    ),
+    PhaseSpec(
+        "conversation_summary",
+        "8",
+        conversation_summary.conversation_summary,
+        "The session's rolling summary, continued where it is due.",
+        needs=("turn_summary",),
+        recipes=(PhaseRecipe(conversation_summary.SUMMARIZER, ConversationDigest),),
+        is_follow_up=True,
+    ),
+    PhaseSpec(
+        "session_facts",
+        "8",
+        session_facts.session_facts,
+        "What users said of themselves, stored for the session; with consent for later ones.",
+        needs=("turn_summary",),
+        recipes=_FACTS,
+        is_follow_up=True,
+    ),
+)
+"""In the order in which they run (DECISIONS 10)."""
+
+COMPRESSION = DecisionPoint(9, "Compression", ModelLayer.NERVES, "What a text says in fewer tokens.", "compression")
+"""The one decision that belongs to no phase: any text over its budget is compressed; its content type selects the recipe."""
+
+
+def phase_order() -> tuple[str, ...]:
+    """The names of the phases in the order in which they run."""
+    return tuple(spec.name for spec in PHASES)
+
+
+def phase_spec(name: str) -> PhaseSpec:
+    """Raises KeyError for a name that is no phase."""
+    for spec in PHASES:
+        if spec.name == name:
+            return spec
+    raise KeyError(name)
+
+
+def follow_ups() -> frozenset[str]:
+    """The phases that follow a saved turn by themselves."""
+    return frozenset(spec.name for spec in PHASES if spec.is_follow_up)
+
+
+def phases_ending_in(state: TurnState) -> tuple[str, ...]:
+    """The phases that leave a turn in this state."""
+    return tuple(spec.name for spec in PHASES if spec.final_state is state)
+
+
+def section_writers() -> Mapping[str, int]:
+    """Phase -> the section of context.md that it writes; section 0 is written at the start of the turn."""
+    return {spec.name: spec.section for spec in PHASES if spec.section}
+
+
+def phases_before(name: str) -> tuple[PhaseSpec, ...]:
+    """All that a phase needs, directly or not, in the order of the flow."""
+    needed: set[str] = set()
+    for spec in reversed(PHASES):
+        if spec.name == name or spec.name in needed:
+            needed.update(spec.needs)
+    return tuple(spec for spec in PHASES if spec.name in needed)
+
+
+def answer_model(recipe: str) -> type[BaseModel] | None:
+    """The model that a phase reads the answer of `{category}/{name}` as; None where the answer is a text, or no phase runs the recipe."""
+    names = (recipe, recipe.removesuffix("_chat").removesuffix("_code"))
+    return next((known.answer for spec in PHASES for known in spec.recipes if known.name in names), None)
+
+
+def decision_points() -> tuple[DecisionPoint, ...]:
+    """The decisions that belong to prompts, in the order of 000 section 7."""
+    return tuple(sorted((*(point for spec in PHASES for point in spec.decisions), COMPRESSION), key=lambda point: point.row))

@@ -1,0 +1,106 @@
+"""The table of phases: what is derived from it, and a phase that is added in one place."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pandora_dagster.contracts.enums import TurnState
+from pandora_dagster.contracts.phase_outputs import TaskPlan, TurnSummary
+from pandora_dagster.defs.turn.phase_assets import turn_assets
+from pandora_dagster.defs.turn.turn_run import run_turn
+from pandora_dagster.phases.core.phase_context import PhaseContext, PhaseOutput, as_json, parsed_answer
+from pandora_dagster.phases.flow import phase_table
+from pandora_dagster.phases.flow.phase_spec import PhaseRecipe, PhaseSpec, when
+from tests.phases.rig import CLARIFY, SUMMARY, Rig, open_rig, plan
+
+REPOSITORY = Path(__file__).parents[3]
+RECIPE = "pipeline/phase3_title"
+
+
+async def _title(ctx: PhaseContext) -> PhaseOutput:
+    """The function of the added phase."""
+    answer = parsed_answer(await ctx.ask(RECIPE), TurnSummary)
+    return PhaseOutput(files={"title.json": as_json(answer)}, shown=answer.summary)
+
+
+TITLE = PhaseSpec(
+    "title",
+    "3",
+    _title,
+    "A title for the plan.",
+    needs=("task_plan",),
+    recipes=(PhaseRecipe(RECIPE, TurnSummary),),
+    files=("title.json",),
+    condition=when("task_plan.json", TaskPlan, lambda answer: answer.confidence > 0.5),
+)
+"""A branch phase behind another phase than `reflection`, and with a condition of its own."""
+
+
+@pytest.fixture
+def rig(tmp_path, monkeypatch) -> Rig:
+    """A store whose flow has one more phase: one spec in the table, one function, one recipe with its prompt."""
+    for part in ("recipes", "prompts"):
+        shutil.copytree(REPOSITORY / part, tmp_path / part)
+    summarizer = (tmp_path / "recipes/pipeline/phase7_summarizer.yaml").read_text()
+    recipe = summarizer.replace("name: summarizer", "name: title").replace("phase7_summarizer.md", "phase3_title.md")
+    (tmp_path / f"recipes/{RECIPE}.yaml").write_text(recipe)
+    shutil.copy(tmp_path / "prompts/pipeline/phase7_summarizer.md", tmp_path / f"prompts/{RECIPE}.md")
+    place = phase_table.phase_order().index("task_plan") + 1
+    monkeypatch.setattr(phase_table, "PHASES", (*phase_table.PHASES[:place], TITLE, *phase_table.PHASES[place:]))
+    rig = open_rig(tmp_path / "store", cookbook=tmp_path)
+    yield rig
+    rig.app.close()
+
+
+def test_an_added_phase_runs_in_a_turn(rig):
+    """It runs behind what it needs, its document is stored, and the turn is saved."""
+    key = rig.start()
+    ran = [report.phase for report in rig.run(key)]
+    assert ran[ran.index("task_plan") + 1] == "title"
+    turn = rig.turn(key)
+    assert turn.manifest.state is TurnState.SAVED and TurnSummary.model_validate_json(turn.files["title.json"])
+    assert rig.runtime.calls()["summarizer"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "skipped"), [({"planner": plan("synthesis").replace("0.9", "0.7")}, False), ({"reflection": CLARIFY}, True)]
+)
+def test_an_added_branch_follows_its_own_condition(rig, changed, skipped):
+    """Its predicate decides, not that of the branches beside it; of a turn that ended before, it runs nothing."""
+    rig.say(summarizer=SUMMARY, **changed)
+    key = rig.ask()
+    assert ("title.json" in rig.turn(key).files) is not skipped
+
+
+def test_an_added_branch_that_is_not_taken_writes_nothing(rig, monkeypatch):
+    """The other branches behind the same phase are taken as before."""
+    never = replace(TITLE, condition=when("task_plan.json", TaskPlan, lambda answer: answer.confidence > 0.99))
+    monkeypatch.setattr(phase_table, "PHASES", tuple(never if spec is TITLE else spec for spec in phase_table.PHASES))
+    turn = rig.turn(rig.ask())
+    assert turn.manifest.state is TurnState.SAVED and "title.json" not in turn.files and "response.md" in turn.files
+
+
+def test_an_added_phase_is_an_asset(rig):
+    """Dagster's factory makes its asset with recipe and checks, and a run of the graph materialises it."""
+    specs = {spec.key.to_user_string(): spec for asset in turn_assets(rig.app.cookbook) for spec in asset.specs}
+    assert specs["title"].skippable and f"`{RECIPE}`" in (specs["title"].description or "")
+    with dg.DagsterInstance.ephemeral() as instance:
+        outcome = run_turn(rig.app, rig.start(), instance=instance)
+        assert outcome.success and "title" in [report.phase for report in outcome.reports]
+        assert instance.get_latest_materialization_event(dg.AssetKey("title")) is not None
+
+
+def test_the_table_is_consistent():
+    """Phases need earlier ones; names and rows of decisions are unique; a section has its budget."""
+    names: list[str] = []
+    for spec in phase_table.PHASES:
+        assert set(spec.needs) <= set(names) and spec.name not in names
+        assert (spec.budget is None) is (spec.section is None)
+        names.append(spec.name)
+    rows = [point.row for point in phase_table.decision_points()]
+    assert rows == list(range(1, len(rows) + 1))
+    assert [spec.section for spec in phase_table.phases_before("saved_turn") if spec.section is not None] == list(range(7))
+    assert {spec.name for spec in phase_table.PHASES if spec.has_answer} == {"clarification", "plan_clarification", "saved_turn"}

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pandora_dagster.app.health import HealthService
 from pandora_dagster.app.index_service import IndexService
 from pandora_dagster.app.lineage_service import LineageService
-from pandora_dagster.app.search_service import most_messages, search_filters
+from pandora_dagster.app.search_service import search_messages, unmatched_filters
 from pandora_dagster.app.transfer_service import TransferService
 from pandora_dagster.contracts.ids import TurnKey, session_id, user_id
 from pandora_dagster.contracts.interventions import Intervention
@@ -18,7 +18,7 @@ from pandora_dagster.contracts.model_calls import AnswerListener
 from pandora_dagster.contracts.ports.model_runtime import ModelRuntime
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
 from pandora_dagster.contracts.ports.record_storage import CallHistory, ExpiringVault, Interventions, RecipeVersionStore
-from pandora_dagster.contracts.ports.turn_storage import TurnStore
+from pandora_dagster.contracts.ports.turn_storage import SearchIndex, TurnStore
 from pandora_dagster.contracts.ports.user_storage import Sessions
 from pandora_dagster.errors import InputError
 from pandora_dagster.execution.fit.compression_log import CompressionLog
@@ -31,10 +31,8 @@ from pandora_dagster.phases.core.phase_report import PhaseReport
 from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.phases.flow.halt_resolution import ManualAnswerExecutor, with_manual_answer
 from pandora_dagster.phases.flow.turn_answer import TurnAnswer, read_answer
-from pandora_dagster.retrieval.messages.message_relevance import neighbouring_messages, relevant_messages
-from pandora_dagster.retrieval.messages.search_results import SearchResults, search_results
+from pandora_dagster.retrieval.messages.search_results import SearchResults
 from pandora_dagster.settings import Settings
-from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_vectors import TurnVectors
 
 T = TypeVar("T")
@@ -59,7 +57,7 @@ class App:
     runtime: ModelRuntime
     vault: ExpiringVault
     sessions: Sessions
-    turn_index: DuckTurnIndex
+    turn_index: SearchIndex
     loop: asyncio.Runner
     compression: CompressionStack
     calls: CallHistory
@@ -136,21 +134,13 @@ class App:
         return read_answer(self.dependencies, key)
 
     def search(self, query: str, *, user: str = "", budget_tokens: int, **filters: str) -> SearchResults:
-        """What the user's messages say about `query`, within `budget_tokens`; an empty filter is none. With vectors on, a message may
-        bear on it without a word of it. Raises InputError."""
-        who = user_id(user) if user else self.settings.user
-        found = self.turn_index.messages(who, query, limit=most_messages(budget_tokens), filters=search_filters(filters))
-        if self.vectors:
-            return search_results(query, found, budget=budget_tokens, count=self.dependencies.counter.count)
-        kept = relevant_messages(query, found, self.turn_index.reader, self.turn_index.today)
-        near = neighbouring_messages(found, kept, self.turn_index.reader)
-        return search_results(query, kept, budget=budget_tokens, count=self.dependencies.counter.count, beside=near)
+        """`search_messages` for a user, by default the configured one. Raises InputError."""
+        owner, count = user_id(user) if user else self.settings.user, self.dependencies.counter.count
+        return search_messages(self.turn_index, owner, query, budget_tokens=budget_tokens, count=count, filters=filters)
 
     def unmatched_filters(self, user: str, filters: Mapping[str, str]) -> tuple[str, ...]:
-        """One sentence for each filter's value that no turn of the user has; an empty filter is none. Raises InputError."""
-        who = user_id(user) if user else self.settings.user
-        unknown = self.turn_index.unmatched_filters(who, search_filters(filters))
-        return tuple(f"{name} {value[:80]!r}: no turn of {who} has it: expected one that is there" for name, value in unknown.items())
+        """`unmatched_filters` for a user, by default the configured one. Raises InputError."""
+        return unmatched_filters(self.turn_index, user_id(user) if user else self.settings.user, filters)
 
     def folder(self, key: TurnKey) -> Path:
         return Path(self.turns.path(key))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from pandora_dagster.app.application import App, CompressionStack
 from pandora_dagster.app.health import HealthService, ServerHealth
@@ -20,6 +21,7 @@ from pandora_dagster.app.store_adapters import (
     open_transfer_service,
 )
 from pandora_dagster.contracts.enums import ModelLayer, Priority
+from pandora_dagster.contracts.ports.context_source import ContextSource
 from pandora_dagster.contracts.ports.measurement import Clock, Metrics, TokenMeasure
 from pandora_dagster.contracts.ports.model_runtime import EmbeddingModel, ModelRuntime
 from pandora_dagster.contracts.ports.recipe_execution import RecipeCatalog
@@ -37,7 +39,11 @@ from pandora_dagster.execution.fit.section_budgets import SectionBudgets, SoftLi
 from pandora_dagster.execution.fit.smart_summarizer import SmartSummarizer
 from pandora_dagster.execution.fit.summarization_engine import SummarizationEngine
 from pandora_dagster.phases.core.dependencies import PhaseDependencies
+from pandora_dagster.phases.gather.memory_source import MemorySource
+from pandora_dagster.phases.gather.note_source import NoteSource
+from pandora_dagster.phases.gather.research_source import ResearchSource
 from pandora_dagster.phases.gather.retrieval_scope import may_cross_sessions
+from pandora_dagster.phases.gather.visit_source import VisitSource
 from pandora_dagster.recipes import RecipeLoader, RecipeOverride
 from pandora_dagster.retrieval.term_overlap import TermOverlap
 from pandora_dagster.runtime.embedding.local_embedder import LocalEmbedder
@@ -235,6 +241,12 @@ def _open_executor(
     )
 
 
+def _context_sources(stores: StoreAdapters) -> tuple[ContextSource[Any], ...]:
+    """The sources of the Context Gatherer beside earlier turns, in the order in which they are offered."""
+    web = stores.sources
+    return MemorySource(stores.memory), ResearchSource(web), VisitSource(web, stores.index), NoteSource(stores.notes)
+
+
 def _phase_dependencies(
     settings: Settings,
     stores: StoreAdapters,
@@ -268,6 +280,7 @@ def _phase_dependencies(
         facts=stores.facts,
         sources=stores.sources,
         notes=stores.notes,
+        context_sources=_context_sources(stores),
         vectors=stores.vectors,
         priority=priority,
         lineage=LineageIndexWriter(lineage.index, lineage.texts, counter, report=print_notice),

@@ -1,11 +1,11 @@
 """A turn over its per-item limit, as whole pieces chosen by a query (001 section 5). Never a piece of a piece."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.enums import SECTION_TITLES
-from pandora_dagster.contracts.ports.measurement import TokenMeasure
+from pandora_dagster.contracts.ports.measurement import TextScorer, TokenMeasure
 from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.documents.conversation_messages import read_message_lines
@@ -48,9 +48,6 @@ PER_TURN_LIMIT = 1_500
 _PARAGRAPH = re.compile(r"\n{2,}")
 _OFTEN_ASKED = {0: 2.0, 5: 1.0}
 """Section -> bonus: the words of the person and the answer say what the turn was about."""
-
-TextScorer = Callable[[str, Sequence[str]], Sequence[float]]
-"""(query, texts) -> one score a text; higher matters more, scores lie in 0..1 or so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.model_calls import Source
-from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
+from pandora_dagster.contracts.ports.measurement import Clock, TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, ToolOutcome, ToolRun, ToolSpec
 from pandora_dagster.contracts.ports.user_storage import MemoryStore
 from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.citations import escape_source_marks
 from pandora_dagster.documents.markdown import cell
-from pandora_dagster.retrieval.turn_excerpts import TextScorer
 
 STATED_CONFIDENCE = 0.9
 """Confidence of an explicit statement of the user."""

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pandora_dagster.contracts.ids import UserId
-from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
+from pandora_dagster.contracts.ports.measurement import Clock, TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.tool import Tool
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore
 from pandora_dagster.contracts.ports.user_storage import MemoryStore
-from pandora_dagster.retrieval.turn_excerpts import TextScorer
 from pandora_dagster.tools.document_search import DOC_SEARCH, DocSearch
 from pandora_dagster.tools.memory_tools import MEMORY_CREATE, MEMORY_QUERY, MemoryCreate, MemoryQuery
 

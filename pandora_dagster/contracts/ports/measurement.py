@@ -1,7 +1,11 @@
 """Ports that measure: time, tokens, metrics."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
+
+TextScorer = Callable[[str, Sequence[str]], Sequence[float]]
+"""(query, texts) -> one score for each text, between 0 and 1; a higher score means a closer match."""
 
 
 class Clock(Protocol):

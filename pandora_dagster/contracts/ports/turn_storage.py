@@ -3,12 +3,23 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
-from pandora_dagster.contracts.turns import Candidate, Manifest, PhaseRecord, Turn, TurnRow
+from pandora_dagster.contracts.turns import (
+    Candidate,
+    FoundMessage,
+    IndexedMessage,
+    Manifest,
+    PhaseRecord,
+    SearchFilters,
+    Turn,
+    TurnRow,
+)
+from pandora_dagster.errors import StoreError
 
 
 class VectorIndex(Protocol):
@@ -104,38 +115,84 @@ class ImportedTurnStore(Protocol):
 
 
 class TurnIndex(Protocol):
-    """DuckDB: an index over the documents, rebuilt from them at any time."""
+    """An index over the documents, which rebuild it at any time."""
 
     def put(self, rows: Sequence[TurnRow]) -> None: ...
     def rows(
         self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
     ) -> tuple[TurnRow, ...]:
-        """Newest last; turns numbered `before` or later stay out; `limit` keeps the newest."""
+        """Newest last, without turns numbered `before` or later; `limit` keeps the newest."""
         ...
 
     def update_states(self, manifests: Sequence[Manifest]) -> None:
-        """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
+        """Set state, tokens and context hash of rows whose texts do not change; turns without a row are ignored."""
         ...
 
     def activities(self, *, archived: bool | None = None, between: tuple[str, str] = ...) -> Iterator[TurnActivity]:
-        """Of every turn its state and last activity, nothing else, user by user and by number, in bounded memory.
+        """State and last activity of every turn, by user and number, in bounded memory.
 
-        `archived`: only those that are, or are not; `between`: only where the text of the last activity lies from one to before the other.
+        `archived`: only archived turns, or only others; `between`: only turns whose last activity is from the first time to before the
+        second, compared as text.
         """
         ...
 
     def missing(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
-        """Those that have no row."""
+        """The turns that have no row."""
         ...
 
     def sessions(self, user: str) -> Mapping[str, tuple[TurnActivity, ...]]:
-        """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
+        """The user's sessions by id, with state and last activity of each turn, by number."""
         ...
 
     def outdated(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
-        """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
+        """The manifests whose row is missing or has another state, last activity, number of tokens or context hash."""
         ...
 
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
-        """The user's own turns that may matter for `query`, best first; turns numbered `before` or later stay out."""
+        """The user's own turns that match `query`, best first, without turns numbered `before` or later."""
+        ...
+
+
+class IndexHealth(Protocol):
+    """Whether an index can be used."""
+
+    def exists(self) -> bool: ...
+    def fault(self) -> StoreError | None:
+        """Why an index that exists cannot be used; None where it can."""
+        ...
+
+
+class SearchIndex(TurnIndex, IndexHealth, Protocol):
+    """A turn index that also finds single messages. It answers from its rows alone; the documents rebuild it at any time."""
+
+    def messages(
+        self, user: str, query: str, *, limit: int, filters: SearchFilters = ..., before: int | None = None
+    ) -> tuple[FoundMessage, ...]:
+        """The user's own messages that match `query` or are near a match, best first; turns numbered `before` or later are excluded."""
+        ...
+
+    def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+        """The found messages that bear on `query`, in their order."""
+        ...
+
+    def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+        """Found messages near the best relevant ones, for what a budget leaves."""
+        ...
+
+    def unmatched_filters(self, user: str, filters: SearchFilters) -> Mapping[str, str]:
+        """Filter -> its value, of session, intent, topic and state, where no turn of the user has that value."""
+        ...
+
+    def messages_by_turn(self, user: str) -> Mapping[int, tuple[IndexedMessage, ...]]:
+        """The messages of a user's turns by the turn's number, as they were put."""
+        ...
+
+    def remove(self, user: str, numbers: Sequence[int]) -> None:
+        """Take turns out of the index; numbers without a row are ignored."""
+        ...
+
+    def rebuild(self, batches: Iterable[Sequence[TurnRow]]) -> Path | None:
+        """Replace all rows by `batches`; the old rows answer until the new ones are complete.
+
+        Returns where a damaged index was set aside. Raises StoreError."""
         ...

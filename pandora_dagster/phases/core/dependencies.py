@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pandora_dagster.contracts.enums import Priority
 from pandora_dagster.contracts.model_calls import AnswerListener
+from pandora_dagster.contracts.ports.context_source import ContextSource
 from pandora_dagster.contracts.ports.lineage_storage import LineageWriter
-from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
+from pandora_dagster.contracts.ports.measurement import Clock, TextScorer, TokenMeasure
 from pandora_dagster.contracts.ports.recipe_execution import BudgetCompressor, RecipeCatalog, RecipeExecutor
 from pandora_dagster.contracts.ports.record_storage import CallLog, Interventions
 from pandora_dagster.contracts.ports.tool import STORE_PERMISSIONS, Tool, ToolPermission
 from pandora_dagster.contracts.ports.turn_storage import TurnIndex, TurnStore, VectorIndex
 from pandora_dagster.contracts.ports.user_storage import ConversationSummaries, FactStore, MemoryStore, NoteStore, SourceStore
-from pandora_dagster.retrieval.turn_excerpts import TextScorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class PhaseDependencies:
     sources: SourceStore = field(kw_only=True)
     """Cached research and visited pages."""
     notes: NoteStore = field(kw_only=True)
+    context_sources: tuple[ContextSource[Any], ...] = field(kw_only=True)
+    """What the Context Gatherer offers beside earlier turns, in this order. A new source is registered here."""
     stage: str = ""
     """The policy's stage that a conversation is in; "" for the intent of each query."""
     facts: FactStore = field(kw_only=True)

@@ -26,12 +26,8 @@ class TurnAnswer:
 
 
 def _cited_file(deps: PhaseDependencies, key: TurnKey, home: Path, path: str) -> str:
-    """The file that a cited path leads to: logical ids are resolved by their stores (DECISIONS 20)."""
-    if path.startswith("notes/"):
-        return deps.notes.path(key.user, path) or path
-    if path.startswith(("research_cache/", "webpage_cache/")):
-        return deps.sources.path(key.user, path) or path
-    return str(home / path)
+    """The file that a cited path leads to: sources resolve their logical ids (DECISIONS 20), other paths are below the user's folder."""
+    return next((file for source in deps.context_sources if (file := source.path(key.user, path))), str(home / path))
 
 
 def read_answer(deps: PhaseDependencies, key: TurnKey) -> TurnAnswer:

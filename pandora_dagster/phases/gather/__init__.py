@@ -1,1 +1,1 @@
-"""Phase 2: which sources are looked at, what is loaded, section 2."""
+"""Phase 2: the sources of the Context Gatherer, and section 2."""

@@ -1,7 +1,4 @@
-"""The compact context of 002 section 6: what is known of the session (004's session memory) and, with consent, of the person.
-
-Knows which facts a query is given and how they are cited; where the document goes is the gatherer's.
-"""
+"""The compact context of 002 section 6: facts of the session (004's session memory) and, with consent, of the user."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,45 +11,45 @@ from pandora_dagster.phases.core.phase_context import PhaseContext
 
 NAME, MEMORY = "conversation_context", "session_memory"
 SESSION = "===== SESSION MEMORY - USER PREFERENCES ====="
-"""Stands before the facts of the session (004 section 13.1)."""
+"""Heading of the session's facts (004 section 13.1)."""
 MOST_SHOWN = 5
 """Items of one kind (002 section 6)."""
-_WORTH = 5e5
-"""Above older history and what was retrieved, below the newest turns, which are never dropped."""
+_PRIORITY = 5e5
+"""Above older history and retrieved turns, below the newest turns, which are never dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFacts:
-    """What a query is given: of the person from other sessions, and of this session."""
+    """The facts that a query gets: of the user from other sessions, and of this session."""
 
-    person: tuple[NotableFact, ...] = ()
+    user: tuple[NotableFact, ...] = ()
     session: tuple[NotableFact, ...] = ()
 
     @property
     def all_facts(self) -> tuple[NotableFact, ...]:
-        return (*self.person, *self.session)
+        return (*self.user, *self.session)
 
 
 def known_facts(ctx: PhaseContext) -> KnownFacts:
-    """The facts of this session, and with consent those of the person, that say most about the query; of equals the newest.
+    """The facts of this session, and with consent those of the user, that match the query best; of equals the newest.
 
     Raises DocumentError for a damaged ledger.
     """
     user, session = ctx.turn.key.user, ctx.turn.manifest.session_id
     own = tuple(f for f in ctx.deps.facts.session(user, SessionId(session)).facts if f.turn < ctx.turn.key.number)
     profile = ctx.deps.facts.profile(user)
-    said = {f.fact for f in own}
-    others = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in said] if profile else []
+    stated = {f.fact for f in own}
+    others = [f for f in profile.facts if not f.origin.startswith(f"{session}/") and f.fact not in stated] if profile else []
     return KnownFacts(_relevant_facts(ctx, others), _relevant_facts(ctx, own))
 
 
 def conversation_context(
     known: KnownFacts, sources: Sequence[Source], *, user: str, turn_count: int
 ) -> tuple[tuple[InputDocument, ...], tuple[Source, ...]]:
-    """The two documents, and the sources of their facts that `sources` do not hold yet: a fact is cited as the turn in which it was said.
+    """The two documents, and the sources of their facts that `sources` lacks. A fact is cited as the turn in which it was stated.
 
-    `turn_count`: the place of the turn in its session. A document without items says nothing. The rolling summary, a block of 002
-    section 6, goes among the prior turns, for which it speaks.
+    `turn_count`: the number of the turn in its session. A document without facts is empty. The rolling summary, a block of 002
+    section 6, is among the prior turns that it summarizes.
     """
     labels = {s.turn_id: s.label for s in sources if s.turn_id}
     first = max((int(s.label) for s in sources), default=0) + 1
@@ -62,19 +59,21 @@ def conversation_context(
         if turn_id not in labels:
             label = labels[turn_id] = str(first + len(added))
             added[turn_id] = Source(label, f"turns/{turn_id}/context.md", f"turn of {fact.stated_at[:10]}", turn_id)
-    person, session = (
-        facts_block(PREFERENCES_HEADING, _fact_lines(known.person, labels)),
+    user_facts, session = (
+        facts_block(PREFERENCES_HEADING, _fact_lines(known.user, labels)),
         facts_block(FACTS_HEADING, _fact_lines(known.session, labels)),
     )
     documents = (
-        InputDocument(NAME, items=_fact_item(person, "what is known of the person", _WORTH), header=f"Turn {turn_count}" if person else ""),
-        InputDocument(MEMORY, items=_fact_item(session, "notable facts", _WORTH - 1), header=SESSION if session else ""),
+        InputDocument(
+            NAME, items=_fact_item(user_facts, "what is known of the person", _PRIORITY), header=f"Turn {turn_count}" if user_facts else ""
+        ),
+        InputDocument(MEMORY, items=_fact_item(session, "notable facts", _PRIORITY - 1), header=SESSION if session else ""),
     )
     return documents, tuple(added.values())
 
 
-def _fact_item(text: str, name: str, worth: float) -> tuple[Item, ...]:
-    return (Item(text, worth, name),) if text else ()
+def _fact_item(text: str, name: str, priority: float) -> tuple[Item, ...]:
+    return (Item(text, priority, name),) if text else ()
 
 
 def _fact_lines(facts: Sequence[NotableFact], labels: Mapping[str, str]) -> list[str]:
@@ -82,11 +81,11 @@ def _fact_lines(facts: Sequence[NotableFact], labels: Mapping[str, str]) -> list
 
 
 def _relevant_facts(ctx: PhaseContext, facts: Sequence[NotableFact]) -> tuple[NotableFact, ...]:
-    """At most `MOST_SHOWN` that hold, each with what held before it, in the order in which they were stated."""
-    holding = [f for f in facts if f.current]
-    if len(holding) > MOST_SHOWN:
-        scores = ctx.deps.scores(ctx.analysis().resolved_query, [f.fact for f in holding])
-        ranked = sorted(zip(scores, holding, strict=True), key=lambda pair: (-pair[0], -pair[1].turn))
-        holding = [fact for _, fact in ranked[:MOST_SHOWN]]
-    shown = {f.id for f in holding}
+    """At most `MOST_SHOWN` current facts, each with the fact that it replaced, in the order in which they were stated."""
+    current = [f for f in facts if f.current]
+    if len(current) > MOST_SHOWN:
+        scores = ctx.deps.scores(ctx.analysis().resolved_query, [f.fact for f in current])
+        ranked = sorted(zip(scores, current, strict=True), key=lambda pair: (-pair[0], -pair[1].turn))
+        current = [fact for _, fact in ranked[:MOST_SHOWN]]
+    shown = {f.id for f in current}
     return tuple(f for f in facts if f.id in shown or f.superseded_by in shown)

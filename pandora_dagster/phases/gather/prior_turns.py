@@ -1,4 +1,4 @@
-"""Earlier turns as SYNTHESIS reads them: those that RETRIEVAL chose, and the session's window. Knows forms and labels."""
+"""Earlier turns as SYNTHESIS reads them, and the window of the session that each of its calls gets."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,26 +19,26 @@ from pandora_dagster.retrieval.turn_excerpts import excerpt, full_excerpt
 from pandora_dagster.retrieval.turn_row import READ_FILES
 
 _PROTECTED, _ROLLED, _HISTORY = 1e12, 1e11, 1e3
-"""Worth of an item: protected turns stay before the rolling summary, this before older turns, these before what was retrieved, which
-is worth 100 to 300."""
+"""Priority of an item: protected turns take precedence over the rolling summary, this over older turns, these over turns that RETRIEVAL
+chose, which have 100 to 300."""
 _HEADER_TOKENS = 60
 """Tokens of the rolling summary's header, and of the line that names what it links."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionWindow:
-    """The session's earlier turns as the call gets them, beside those that RETRIEVAL chose."""
+    """The session's earlier turns in a call, beside those that RETRIEVAL chose."""
 
     items: tuple[Item, ...]
     sources: tuple[Source, ...]
-    told: tuple[session_history.TurnInclusion, ...]
+    inclusions: tuple[session_history.TurnInclusion, ...]
     left_out: tuple[str, ...]
     header: str
 
 
 @dataclass(frozen=True, slots=True)
 class _TurnForms:
-    """The turns that could go whole, and what their limit left out of them."""
+    """The texts of turns that may be included whole, and what their limit left out of each."""
 
     whole: Mapping[int, str]
     shortened: Mapping[int, tuple[str, ...]]
@@ -46,20 +46,20 @@ class _TurnForms:
 
 
 async def prior_turn(ctx: PhaseContext, turn: Turn, path: str, *, limit: int) -> tuple[str, tuple[str, ...]]:
-    """A turn within its limit: whole, else compressed to it, else its best whole pieces with what was left out (DECISIONS 2)."""
+    """A turn within its limit: whole, else compressed to it, else its best whole pieces and the names of those left out (DECISIONS 2)."""
     query, counter = ctx.analysis().resolved_query, ctx.deps.counter
     chosen = excerpt(turn, query, limit=limit, counter=counter, scores=ctx.deps.scores)
     if not chosen.left_out or ctx.deps.summarizer is None:
         return chosen.text, chosen.left_out
-    reported = CompressionInput(full_excerpt(turn), path, ContentType.PRIOR_TURN, query=query)
-    shrunk = await ctx.deps.summarizer.fit_text(reported, target=limit, site=ctx.site)
-    return (ctx.record_compression(shrunk), ()) if shrunk.report else (chosen.text, chosen.left_out)
+    content = CompressionInput(full_excerpt(turn), path, ContentType.PRIOR_TURN, query=query)
+    result = await ctx.deps.summarizer.fit_text(content, target=limit, site=ctx.site)
+    return (ctx.record_compression(result), ()) if result.report else (chosen.text, chosen.left_out)
 
 
 def with_turn_header(number: int, created_at: str, label: str, text: str, *, is_summary: bool = False) -> str:
-    """The text of an item, under the header that says which turn it is and how it is cited."""
-    said = escape_pack_lines(text) if is_summary else text
-    return f"===== PRIOR TURN {number} ({created_at[:10]}{', summary' if is_summary else ''}) [{label}] =====\n{said}"
+    """The text of an item under the header that names its turn and its citation label."""
+    quoted = escape_pack_lines(text) if is_summary else text
+    return f"===== PRIOR TURN {number} ({created_at[:10]}{', summary' if is_summary else ''}) [{label}] =====\n{quoted}"
 
 
 def context_path(turn_id: str) -> str:
@@ -75,13 +75,13 @@ def protected_turns(ctx: PhaseContext, rows: Sequence[TurnRow]) -> frozenset[int
 async def session_window(
     ctx: PhaseContext, rows: Sequence[TurnRow], *, chosen: Collection[int], room: int, retrieved_tokens: int, first_label: int
 ) -> SessionWindow:
-    """The window of the session's earlier turns (`rows`, oldest first) in `room` tokens, `retrieved_tokens` of them asked for by
-    what RETRIEVAL chose; its sources are numbered from `first_label`."""
+    """The window of the session's earlier turns (`rows`, oldest first) in `room` tokens, `retrieved_tokens` of which the turns chosen by
+    RETRIEVAL take. Its sources are numbered from `first_label`."""
     policy, kind = window_policy(ctx.deps.policy), _policy_kind(ctx)
     buffer, rolling = policy.buffer(kind), _rolling_summary(ctx)
     covered = frozenset(rolling.turns) if rolling else frozenset[int]()
     forms = await _turn_forms(ctx, [r for r in rows[len(rows) - min(buffer, len(rows)) :] if r.number not in chosen], policy)
-    made = choose_window(
+    window = choose_window(
         [_session_turn(row, forms, row.number in chosen, row.number in covered) for row in rows],
         policy=policy,
         kind=kind,
@@ -90,32 +90,35 @@ async def session_window(
         summary_tokens=rolling.tokens + _HEADER_TOKENS if rolling else 0,
         retrieved_tokens=retrieved_tokens,
     )
-    sent = [row for row in rows if row.number not in chosen and made.form_of(row.number) in ("whole", "summary")]
-    rolled = _rolling_item(ctx, rolling, made, str(first_label)) if rolling and made.rolled_up else None
-    labels = {row.number: str(first_label + place) for place, row in enumerate(sent, start=1 if rolled else 0)}
-    kept = protected_turns(ctx, rows)
+    sent = [row for row in rows if row.number not in chosen and window.form_of(row.number) in ("whole", "summary")]
+    summary = _rolling_item(ctx, rolling, window, str(first_label)) if rolling and window.rolled_up else None
+    labels = {row.number: str(first_label + place) for place, row in enumerate(sent, start=1 if summary else 0)}
+    protected = protected_turns(ctx, rows)
     return SessionWindow(
-        items=(*([rolled[0]] if rolled else []), *(_window_item(row, made, forms, labels[row.number], row.number in kept) for row in sent)),
+        items=(
+            *([summary[0]] if summary else []),
+            *(_window_item(row, window, forms, labels[row.number], row.number in protected) for row in sent),
+        ),
         sources=(
-            *([rolled[1]] if rolled else []),
+            *([summary[1]] if summary else []),
             *(Source(labels[row.number], context_path(row.turn_id), row.summary, row.turn_id) for row in sent),
         ),
-        told=tuple(
-            session_history.TurnInclusion(row.number, made.form_of(row.number), _window_reason(row.number, made, forms)) for row in rows
+        inclusions=tuple(
+            session_history.TurnInclusion(row.number, window.form_of(row.number), _window_reason(row.number, window, forms)) for row in rows
         ),
-        left_out=tuple(f"turn {n}: {name}" for n in made.whole for name in forms.shortened.get(n, ())),
-        header=_window_header(made),
+        left_out=tuple(f"turn {n}: {name}" for n in window.whole for name in forms.shortened.get(n, ())),
+        header=_window_header(window),
     )
 
 
 def _policy_kind(ctx: PhaseContext) -> str:
-    """By what the policy's table is read: the stage that the settings name, else the intent of the query."""
+    """The key into the policy's table: the stage that the settings name, else the intent of the query."""
     return ctx.deps.stage or ctx.analysis().intent
 
 
 def _rolling_summary(ctx: PhaseContext) -> ConversationSummary | None:
-    """The session's rolling summary; None where there is none, where it can not be read (nothing named it), and for the re-run of a
-    turn that it covers: that turn must not see what came after it."""
+    """The session's rolling summary; None where there is none, where it cannot be read (no plan named it), and for the re-run of a
+    turn that it covers: that turn must not see later turns."""
     try:
         found = ctx.deps.conversations.find(ctx.turn.key.user, SessionId(ctx.turn.manifest.session_id))
     except DocumentError:
@@ -123,9 +126,9 @@ def _rolling_summary(ctx: PhaseContext) -> ConversationSummary | None:
     return found if found and found.last < ctx.turn.key.number else None
 
 
-def _rolling_item(ctx: PhaseContext, rolling: ConversationSummary, made: ContextWindow, label: str) -> tuple[Item, Source]:
-    """The rolling summary as one item, and where it lies: it is cited for the turns that it stands for, under the last one's number."""
-    covered, last = session_history.number_ranges(made.rolled_up), made.rolled_up[-1]
+def _rolling_item(ctx: PhaseContext, rolling: ConversationSummary, window: ContextWindow, label: str) -> tuple[Item, Source]:
+    """The rolling summary as one item, and its source: it is cited for the turns that it covers, under the number of the last."""
+    covered, last = session_history.number_ranges(window.rolled_up), window.rolled_up[-1]
     linked = f"\nFurther limits and decisions: turns {session_history.number_ranges(rolling.linked)}." if rolling.linked else ""
     header = f"===== PRIOR TURNS {covered} ({rolling.created_at[:10]}, conversation summary) [{label}] ====="
     path = f"sessions/{rolling.session_id}/conversation_summary.json"
@@ -134,12 +137,12 @@ def _rolling_item(ctx: PhaseContext, rolling: ConversationSummary, made: Context
 
 
 def item_worth(number: int, *, is_protected: bool) -> float:
-    """What an item of the window is worth to its call: newer turns more."""
+    """The priority of an item of the window: higher for newer turns."""
     return (_PROTECTED if is_protected else _HISTORY) + number
 
 
 async def _turn_forms(ctx: PhaseContext, rows: Sequence[TurnRow], policy: WindowPolicy) -> _TurnForms:
-    """Turns within the window's own limit. One that can not be read goes as its summary: nothing named it."""
+    """Turns within the window's own limit. A turn that cannot be read is included as its summary: no plan named it."""
     whole: dict[int, str] = {}
     shortened: dict[int, tuple[str, ...]] = {}
     for row in rows:
@@ -152,34 +155,34 @@ async def _turn_forms(ctx: PhaseContext, rows: Sequence[TurnRow], policy: Window
 
 
 def _session_turn(row: TurnRow, forms: _TurnForms, chosen: bool, covered: bool) -> SessionTurn:
-    """Each form as it would stand in the pack, under a label of the usual length."""
+    """Each form of a turn as the pack would contain it, under a label of the usual length."""
     text = forms.whole.get(row.number, "")
     whole = with_turn_header(row.number, row.created_at, "10", text) if text else ""
     return SessionTurn(row.number, whole, with_turn_header(row.number, row.created_at, "10", row.summary, is_summary=True), chosen, covered)
 
 
-def _window_item(row: TurnRow, made: ContextWindow, forms: _TurnForms, label: str, is_protected: bool) -> Item:
-    is_summary = made.form_of(row.number) == "summary"
+def _window_item(row: TurnRow, window: ContextWindow, forms: _TurnForms, label: str, is_protected: bool) -> Item:
+    is_summary = window.form_of(row.number) == "summary"
     text = row.summary if is_summary else forms.whole[row.number]
-    said = with_turn_header(row.number, row.created_at, label, text, is_summary=is_summary)
-    return Item(said, item_worth(row.number, is_protected=is_protected), f"turn {row.number}")
+    headed = with_turn_header(row.number, row.created_at, label, text, is_summary=is_summary)
+    return Item(headed, item_worth(row.number, is_protected=is_protected), f"turn {row.number}")
 
 
-def _window_reason(number: int, made: ContextWindow, forms: _TurnForms) -> str:
+def _window_reason(number: int, window: ContextWindow, forms: _TurnForms) -> str:
     if number in forms.unreadable:
-        return "its documents can not be read"
-    return made.reasons[number] + ("; its least relevant pieces stayed out" if forms.shortened.get(number) else "")
+        return "its documents cannot be read"
+    return window.reasons[number] + ("; its least relevant pieces stayed out" if forms.shortened.get(number) else "")
 
 
-def _window_header(made: ContextWindow) -> str:
-    """One line that says of every turn of the session how it goes; "" where all are there whole."""
-    if not made.summarised and not made.rolled_up and not made.left_out:
+def _window_header(window: ContextWindow) -> str:
+    """One line that names the form of every turn of the session; "" where all turns are included whole."""
+    if not window.summarised and not window.rolled_up and not window.left_out:
         return ""
-    ways = (
-        ("whole", made.whole),
-        ("as their summaries", made.summarised),
-        ("in the summary of the conversation", made.rolled_up),
-        ("left out", made.left_out),
+    forms = (
+        ("whole", window.whole),
+        ("as their summaries", window.summarised),
+        ("in the summary of the conversation", window.rolled_up),
+        ("left out", window.left_out),
     )
-    told = "; ".join(f"{how} {session_history.number_ranges(numbers)}" for how, numbers in ways if numbers)
-    return f"Turns of this session: {told}."
+    listed = "; ".join(f"{form} {session_history.number_ranges(numbers)}" for form, numbers in forms if numbers)
+    return f"Turns of this session: {listed}."

@@ -1,4 +1,4 @@
-"""How far a turn looks back, and what the index offers it (002 section 4). Rules over the query and the policy: no call (DECISIONS 25)."""
+"""The depth of retrieval for a turn, and the turns that the index offers it (002 section 4). Rules without a model call (DECISIONS 25)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,54 +14,54 @@ from pandora_dagster.phases.core.phase_context import PhaseContext
 from pandora_dagster.retrieval.retrieval_depth import RetrievalScope, depth_policy, filter_candidates, find_reference, retrieval_scope
 
 _LINKED_FACTOR = 2
-"""How many times what is offered is looked at where sessions weigh differently or a threshold narrows."""
+"""Factor on the number of candidates fetched where linked sessions or a threshold filter them."""
 SESSION_POOL = 200
-"""Turns looked at where only this session's may be offered."""
+"""Candidates fetched where only turns of this session may be offered."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnCandidates:
-    """What the index offers, best first, and how it was looked for."""
+    """What the index offers, best first, and the scope of the search."""
 
     candidates: tuple[Candidate, ...]
-    how: RetrievalScope
+    scope: RetrievalScope
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What a phase tells of it."""
-        told: dict[str, Any] = {"retrieval_depth": self.how.depth, "depth_why": self.how.why, "candidates": len(self.candidates)}
-        return told | ({} if self.how.crosses else {"other_sessions": "no consent"})
+        """What the phase report says of the search."""
+        facts: dict[str, Any] = {"retrieval_depth": self.scope.depth, "depth_why": self.scope.why, "candidates": len(self.candidates)}
+        return facts | ({} if self.scope.crosses else {"other_sessions": "no consent"})
 
 
 def scope_of_turn(ctx: PhaseContext) -> RetrievalScope:
     """Depth, threshold and sessions for this turn."""
-    policy, referred = depth_policy(ctx.deps.policy), find_reference(own_words(ctx.query))
-    return retrieval_scope(policy, ctx.deps.stage or ctx.analysis().intent, referred, consents=crosses_sessions(ctx))
+    policy, reference = depth_policy(ctx.deps.policy), find_reference(own_words(ctx.query))
+    return retrieval_scope(policy, ctx.deps.stage or ctx.analysis().intent, reference, consents=crosses_sessions(ctx))
 
 
 def candidate_turns(ctx: PhaseContext, query: str) -> TurnCandidates:
     """The turns that the index offers RETRIEVAL for `query`."""
-    how, key, session = scope_of_turn(ctx), ctx.turn.key, ctx.turn.manifest.session_id
-    if not how.offered:
-        return TurnCandidates((), how)
-    linked = frozenset(ctx.deps.facts.session(key.user, SessionId(session)).linked_sessions) if how.crosses else frozenset[str]()
-    limit = max(SESSION_POOL, how.offered) if not how.crosses else how.offered * (_LINKED_FACTOR if linked or how.threshold else 1)
+    scope, key, session = scope_of_turn(ctx), ctx.turn.key, ctx.turn.manifest.session_id
+    if not scope.offered:
+        return TurnCandidates((), scope)
+    linked = frozenset(ctx.deps.facts.session(key.user, SessionId(session)).linked_sessions) if scope.crosses else frozenset[str]()
+    limit = max(SESSION_POOL, scope.offered) if not scope.crosses else scope.offered * (_LINKED_FACTOR if linked or scope.threshold else 1)
     found = ctx.deps.index.candidates(key.user, query, limit=limit, before=key.number)
-    return TurnCandidates(filter_candidates(found, how, session=session, linked=linked), how)
+    return TurnCandidates(filter_candidates(found, scope, session=session, linked=linked), scope)
 
 
 def named_days(ctx: PhaseContext) -> tuple[str, ...]:
-    """The days that the query names by their distance from the turn's own or by their date, as `told_days` says them."""
+    """The days that the query names by date or by their distance from the turn's day, as `day_ranges` writes them."""
     return day_ranges(query_day_terms(own_words(ctx.query), parse_timestamp(ctx.turn.manifest.created_at).date()))
 
 
 def crosses_sessions(ctx: PhaseContext) -> bool:
-    """Whether turns of the person's other sessions may be used in this turn."""
+    """Whether turns of the user's other sessions may be used in this turn."""
     return may_cross_sessions(ctx.deps.policy, ctx.deps.facts, ctx.turn.key.user)
 
 
 def may_cross_sessions(policy: str, facts: FactStore, user: UserId) -> bool:
-    """Whether `policy` lets the person's sessions tell each other: always one's own assistant's, else once the person consents."""
+    """Whether `policy` shares turns between the user's sessions: always for the user's own assistant, else after the user consents."""
     return depth_policy(policy).other_sessions == "own" or facts.profile(user) is not None
 
 

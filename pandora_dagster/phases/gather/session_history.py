@@ -1,4 +1,4 @@
-"""Earlier turns as a call sees them: one JSON line per turn, offered as items to choose from (004 section 4.1)."""
+"""Earlier turns as one JSON line each, offered as items to choose from (004 section 4.1), and what a phase reports of them."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,27 +18,27 @@ from pandora_dagster.phases.gather.retrieval_scope import crosses_sessions
 
 RECENT_TURNS = 20
 """How many turn summaries are offered by age alone (004 section 4.1)."""
-_QUESTION_WORTH = 1e12
-"""Above what any score is worth: the question that the turn answers stays, whatever else must go."""
+_QUESTION_PRIORITY = 1e12
+"""Above every score: the question that the turn answers is never dropped."""
 MOST_LISTED = 200
-"""Of how many of a session's newest turns a phase says how they went."""
-_PROTECTED_WORTH = 1e9
+"""The number of a session's newest turns that a phase reports on."""
+_PROTECTED_PRIORITY = 1e9
 CONVERSATION_ITEM = "summary of the conversation"
-"""The name of the item that stands for all turns that are rolled up."""
+"""The name of the item that replaces all turns that are rolled up."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnInclusion:
-    """How an earlier turn of the session went into a call, and why."""
+    """The form in which a call includes an earlier turn of the session, and the reason."""
 
     number: int
-    how: str
+    form: str
     """`whole`, `summary`, `rolled up` or `left out`."""
-    why: str
+    reason: str
 
 
 def recent_turns(ctx: PhaseContext) -> tuple[TurnRow, ...]:
-    """The person's turns before this one, newest last."""
+    """The user's turns before this one, newest last."""
     key = ctx.turn.key
     session = None if crosses_sessions(ctx) else ctx.turn.manifest.session_id
     rows = ctx.deps.index.rows(key.user, session=session, before=key.number, limit=RECENT_TURNS)
@@ -46,7 +46,7 @@ def recent_turns(ctx: PhaseContext) -> tuple[TurnRow, ...]:
 
 
 def session_turns(ctx: PhaseContext, *, limit: int | None = MOST_LISTED) -> tuple[TurnRow, ...]:
-    """The session's turns before this one, newest last; an unfinished turn has nothing to remember yet."""
+    """The session's turns before this one, newest last, without unfinished turns."""
     key, session = ctx.turn.key, ctx.turn.manifest.session_id
     rows = ctx.deps.index.rows(key.user, session=session, before=key.number, limit=limit)
     return tuple(r for row in rows if (r := current_row(ctx.deps, row)).summary)
@@ -60,52 +60,50 @@ def summaries_document(
     protected: Collection[int] = (),
     days: tuple[str, ...] = (),
 ) -> InputDocument:
-    """The document `turn_summaries`: newest last; kept are `protected` turns, then by score, then by session, then by age.
+    """The document `turn_summaries`, newest last. `protected` turns have the highest priority, then score, session and age decide.
 
-    `days`: those that the query names, told before the turns.
+    `days`: the days that the query names; they precede the turns.
     """
-    known = scores or {}
     items: list[Item] = []
     for place, row in enumerate(sorted(rows, key=lambda r: r.number)):
-        worth = known.get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
-        worth += _PROTECTED_WORTH if row.number in protected else 0.0
-        items.append(Item(_summary_line(row), worth, f"turn {row.number}"))
+        priority = (scores or {}).get(row.number, 0.0) * 1e6 + (1e3 if row.session_id == session else 0.0) + place
+        priority += _PROTECTED_PRIORITY if row.number in protected else 0.0
+        items.append(Item(_summary_line(row), priority, f"turn {row.number}"))
     return InputDocument("turn_summaries", items=tuple(items), header=days_line(days))
 
 
-def window_facts(told: Sequence[TurnInclusion], left_out: Collection[str]) -> dict[str, Any]:
-    """The table `window` of a phase: turns of the session, neighbours of one kind in one row.
+def window_facts(inclusions: Sequence[TurnInclusion], left_out: Collection[str]) -> dict[str, Any]:
+    """The table `window` of a phase: turns of the session, adjacent turns of one form in one row.
 
-    `left_out`: items the call had no room for.
+    `left_out`: items that did not fit the call.
     """
-    names = item_names(told)
-    seen = [TurnInclusion(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in told]
-    groups = [(how, why, [t.number for t in group]) for (how, why), group in groupby(seen, key=lambda t: (t.how, t.why))]
-    rows = [{"turn": number_ranges(numbers), "how": how, "why": why} for how, why, numbers in groups]
+    names = item_names(inclusions)
+    final = [TurnInclusion(t.number, "left out", "no room in the call") if names[t.number] in left_out else t for t in inclusions]
+    groups = groupby(final, key=lambda t: (t.form, t.reason))
+    rows = [{"turn": number_ranges([t.number for t in group]), "how": form, "why": reason} for (form, reason), group in groups]
     return {"window": rows} if rows else {}
 
 
-def item_names(told: Sequence[TurnInclusion]) -> dict[int, str]:
-    """Turn of the window -> the name of the item that carries it in a call."""
-    return {t.number: CONVERSATION_ITEM if t.how == "rolled up" else f"turn {t.number}" for t in told}
+def item_names(inclusions: Sequence[TurnInclusion]) -> dict[int, str]:
+    """Turn of the window -> the name of its item in a call."""
+    return {t.number: CONVERSATION_ITEM if t.form == "rolled up" else f"turn {t.number}" for t in inclusions}
 
 
 def summary_facts(rows: Iterable[TurnRow], offered: InputDocument, left_out: Collection[str]) -> dict[str, Any]:
-    """`window_facts` of a call that sees summaries alone: of the session's `rows` those in `offered`."""
+    """`window_facts` of a call that sees summaries only: of the session's `rows` those in `offered`."""
     names = {item.name for item in offered.items}
-    told = [_inclusion(row.number, f"turn {row.number}" in names) for row in rows]
-    return window_facts(told, left_out)
+    return window_facts([_inclusion(row.number, f"turn {row.number}" in names) for row in rows], left_out)
 
 
 def earlier_turns(ctx: PhaseContext) -> tuple[int, ...]:
-    """The session's earlier turns, ascending and at most the newest `TOLD`, as an earlier phase of this turn wrote them down."""
+    """The session's earlier turns, ascending and at most the newest `MOST_LISTED`, as an earlier phase of this turn reported them."""
     reports = (phase.report.get("facts", {}).get("window", ()) for phase in ctx.turn.manifest.phases)
     rows = next((rows for rows in reports if rows), ())
     return tuple(sorted(number for row in rows for number in _parse_ranges(str(row["turn"]))))
 
 
 def _parse_ranges(text: str) -> Iterable[int]:
-    """What `ranges` wrote, as numbers."""
+    """The numbers that `number_ranges` wrote."""
     for run in text.split(", "):
         first, _, last = run.partition("-")
         yield from range(int(first), int(last or first) + 1)
@@ -144,17 +142,17 @@ def _summary_line(row: TurnRow) -> str:
 
 
 def open_question(deps: PhaseDependencies, user: str, session: str) -> str | None:
-    """The turn id of the session's last turn where that one asked the person back (DECISIONS 11)."""
+    """The turn id of the session's last turn where it asked the user for clarification (DECISIONS 11)."""
     last = [current_row(deps, row) for row in deps.index.rows(user, session=session, limit=1)]
     return last[0].turn_id if last and last[0].state is TurnState.CLARIFY else None
 
 
 def with_open_question(offered: InputDocument, ctx: PhaseContext) -> InputDocument:
-    """The offered summaries, and last among them the exchange that this turn replies to: what was asked, and asked back (DECISIONS 11)."""
-    asked = ctx.turn.manifest.replies_to
-    if asked is None:
+    """The offered summaries, and last the exchange that this turn replies to: the query and the question back (DECISIONS 11)."""
+    replied = ctx.turn.manifest.replies_to
+    if replied is None:
         return offered
-    number = int(asked.removeprefix("turn_"))
+    number = int(replied.removeprefix("turn_"))
     context = ContextDocument.parse(ctx.deps.turns.load(TurnKey(ctx.turn.key.user, number), only=()).context)
-    told = json_line({"turn_id": number, "query": context.query(), "asked_back": context.body(5), "state": TurnState.CLARIFY.value})
-    return replace(offered, items=(*offered.items, Item(told, _QUESTION_WORTH, f"question of turn {number}")))
+    line = json_line({"turn_id": number, "query": context.query(), "asked_back": context.body(5), "state": TurnState.CLARIFY.value})
+    return replace(offered, items=(*offered.items, Item(line, _QUESTION_PRIORITY, f"question of turn {number}")))

@@ -206,6 +206,9 @@ class DuckDBFile:
             fresh.path.replace(self.path)
             return aside
 
+    def exists(self) -> bool:
+        return self.path.exists()
+
     def fault(self) -> StoreError | None:
         """Why a file that is there can not be used: damaged, of another design, refused; None where it can."""
         if not self.path.exists():

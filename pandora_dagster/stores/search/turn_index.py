@@ -1,9 +1,9 @@
 """The turn index: rows of turns, their messages and the postings of their terms, in one DuckDB file (004 section 3.3).
 
-Knows when the file is opened and what each question of the ports needs; tables are `turn_tables`', one search `message_search`'s.
+This module opens the file and answers the port; `turn_tables` has the tables, `message_search` one search.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,8 +15,10 @@ from pandora_dagster.contracts.archive_records import TurnActivity
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.turns import Candidate, FoundMessage, IndexedMessage, Manifest, SearchFilters, TurnRow
+from pandora_dagster.errors import StoreError
 from pandora_dagster.language.terms import TermReader
 from pandora_dagster.retrieval.messages.document_numbers import NUMBER_BITS, document_number, turn_number
+from pandora_dagster.retrieval.messages.message_relevance import neighbouring_messages, relevant_messages
 from pandora_dagster.retrieval.messages.search_question import strip_names
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.search.message_search import MessageSearch, messages_only, speakers_of
@@ -86,21 +88,21 @@ _HAVING = {
 
 
 class VectorSimilarity(Protocol):
-    """Where vectors are kept: they say what is like a query, given in one wording or more. Never raises; `{}` where they can not."""
+    """The similarity of stored vectors to a query in one wording or more. Never raises; `{}` where it cannot be computed."""
 
     def similarities(self, user: str, *wordings: str) -> Mapping[int, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class DuckTurnIndex:
-    """`TurnIndex`, which also finds single messages, in one DuckDB file. Every method opens, works and closes; raises StoreError."""
+    """`SearchIndex` in one DuckDB file. Every method opens, works and closes the file; raises StoreError."""
 
     file: DuckDBFile
     reader: TermReader = field(default_factory=TermReader)
     vectors: VectorSimilarity | None = None
-    """What a search is given besides the words; None: words alone."""
+    """Similarity by meaning, beside the words; None: the search uses words only."""
     clock: Callable[[], datetime] | None = None
-    """Tells the day on which a question is asked, in UTC as all times of turns are; None: `yesterday` and the like stay words."""
+    """The day of a query, in UTC as all times of turns; None: `yesterday` and the like are plain words."""
 
     @classmethod
     def at(
@@ -113,11 +115,11 @@ class DuckTurnIndex:
         return self.clock().astimezone(UTC).date() if self.clock else None
 
     def put(self, rows: Sequence[TurnRow]) -> None:
-        """Store rows, each in the place of an older one of the same turn; all of them or none."""
+        """Store rows; each replaces an older row of the same turn. All rows are stored or none."""
         newest = {(row.user_id, row.number): row for row in rows}
         if not newest:
             return
-        made = [(row, tuple(search_documents(row, self.reader))) for row in newest.values()]  # before the file is taken from others
+        made = [(row, tuple(search_documents(row, self.reader))) for row in newest.values()]  # before the file is locked
         with self.file.writing() as db:
             of = allocate_bases(db, list(dict.fromkeys(row.user_id for row, _ in made)))
             drop_turns(db, [of[row.user_id] + document_number(row.number) for row, _ in made])
@@ -127,9 +129,9 @@ class DuckTurnIndex:
     def rows(
         self, user: str | None = None, *, session: str | None = None, before: int | None = None, limit: int | None = None
     ) -> tuple[TurnRow, ...]:
-        """Newest last, by time and number; turns numbered `before` or later stay out; `limit` keeps the newest.
+        """Newest last, by time and number, without turns numbered `before` or later; `limit` keeps the newest.
 
-        Rows come without their messages: see `said`.
+        The rows have no messages: see `messages_by_turn`.
         """
         most = 2**62 if limit is None else max(0, limit)
         with self.file.reading() as db:
@@ -143,7 +145,7 @@ class DuckTurnIndex:
         return tuple(row_from(values) for values in reversed(found))
 
     def update_states(self, manifests: Sequence[Manifest]) -> None:
-        """State, tokens and context hash of rows whose texts stay as they are; turns that have no row are passed over."""
+        """Set state, tokens and context hash of rows whose texts do not change; turns without a row are ignored."""
         with self.file.writing() as db:
             docs = _docs(db, [m.key for m in manifests])
             values = [docs, [m.state for m in manifests], [m.tokens for m in manifests], [m.context_sha for m in manifests]]
@@ -151,9 +153,10 @@ class DuckTurnIndex:
                 db.execute(_RESTATE.format(table=f"turns{tier}"), values)
 
     def activities(self, *, archived: bool | None = None, between: tuple[str, str] = _ALL_TIME) -> Iterator[TurnActivity]:
-        """Of every turn its state and last activity, nothing else, user by user and by number; some at a time, the file closed between.
+        """State and last activity of every turn, by user and number. The file is closed between batches.
 
-        `archived`: only those that are, or are not; `between`: only where the text of the last activity lies from one to before the other.
+        `archived`: only archived turns, or only others; `between`: only turns whose last activity is from the first time to before the
+        second, compared as text.
         """
         last = -1
         while True:
@@ -165,14 +168,14 @@ class DuckTurnIndex:
             last = found[-1][0]
 
     def missing(self, keys: Sequence[TurnKey]) -> tuple[TurnKey, ...]:
-        """Those that have no row."""
+        """The turns that have no row."""
         with self.file.reading() as db:
             docs = _docs(db, keys)
             found = {doc for (doc,) in db.execute(_THERE, [docs]).fetchall()}
         return tuple(key for key, doc in zip(keys, docs, strict=True) if doc not in found)
 
     def sessions(self, user: str) -> dict[str, tuple[TurnActivity, ...]]:
-        """The user's sessions by id: of each turn its state and last activity, nothing else, by number."""
+        """The user's sessions by id, with state and last activity of each turn, by number."""
         with self.file.reading() as db:
             base = user_base(db, user)
             found = [] if base is None else db.execute(_SESSIONS, [base, end_of(base)]).fetchall()
@@ -182,7 +185,7 @@ class DuckTurnIndex:
         return {session: tuple(turns) for session, turns in sessions.items()}
 
     def outdated(self, manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
-        """Those whose row is missing, or has another state, last activity, number of tokens or context hash."""
+        """The manifests whose row is missing or has another state, last activity, number of tokens or context hash."""
         with self.file.reading() as db:
             docs = _docs(db, [m.key for m in manifests])
             found = {doc: tuple(rest) for doc, *rest in db.execute(_STATED, [docs]).fetchall()}
@@ -201,9 +204,9 @@ class DuckTurnIndex:
         return {number: tuple(messages) for number, messages in turns.items()}
 
     def candidates(self, user: str, query: str, *, limit: int, before: int | None = None) -> tuple[Candidate, ...]:
-        """The user's own turns that share terms or dates with `query` or stand beside one that does, best first.
+        """The user's own turns that share terms or dates with `query` or are near one that does, best first.
 
-        A turn is as good as its best message. Nothing matches, nothing comes back: recent turns are the caller's to add.
+        A turn has the score of its best message. Where nothing matches the result is empty: the caller adds recent turns.
         """
         if limit <= 0:
             return ()
@@ -224,7 +227,7 @@ class DuckTurnIndex:
     def messages(
         self, user: str, query: str, *, limit: int, filters: SearchFilters = EVERYTHING, before: int | None = None
     ) -> tuple[FoundMessage, ...]:
-        """The user's own messages that share something with `query` or stand beside one that does, best first."""
+        """The user's own messages that share something with `query` or are near one that does, best first."""
         if limit <= 0:
             return ()
         likeness = self._similarities(user, query)
@@ -248,8 +251,8 @@ class DuckTurnIndex:
             )
 
     def _similarities(self, user: str, query: str) -> Mapping[int, float]:
-        """To the query as it stands and without the names in it together: a name makes all alike that its bearer said, and the
-        ranking counts it already. Asked while the file is closed: nobody waits at the lock for a model."""
+        """Similarity to the query with and without its names: a name makes everything that its bearer said similar, and the ranking
+        counts it already. The file is closed meanwhile: no process waits at the lock for a model."""
         if not self.vectors:
             return {}
         with self.file.reading() as db:
@@ -257,12 +260,39 @@ class DuckTurnIndex:
             speakers = [] if base is None else speakers_of(db, base)[0]
         return self.vectors.similarities(user, query, strip_names(query, speakers))
 
+    def relevant(self, query: str, found: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+        """The found messages that bear on `query`, in their order. With vectors on all do: a message may bear on it without its words."""
+        return found if self.vectors else relevant_messages(query, found, self.reader, self.today)
+
+    def neighbours(self, found: Sequence[FoundMessage], relevant: Sequence[FoundMessage]) -> Sequence[FoundMessage]:
+        """Found messages near the best relevant ones, for what a budget leaves."""
+        return () if self.vectors else neighbouring_messages(found, relevant, self.reader)
+
     def remove(self, user: str, numbers: Sequence[int]) -> None:
-        """Take turns out of the index; those it does not hold are passed over."""
+        """Take turns out of the index; numbers without a row are ignored."""
         with self.file.writing() as db:
             base = user_base(db, user)
             if base is not None:
                 drop_turns(db, [base + document_number(number) for number in numbers if 0 <= number < 1 << NUMBER_BITS])
+
+    def rebuild(self, batches: Iterable[Sequence[TurnRow]]) -> Path | None:
+        """Put `batches` into a new file beside this one, then put it in its place. Returns where a damaged file was set aside."""
+        fresh = DuckTurnIndex(
+            DuckDBFile(self.file.path.with_name(self.file.path.name + ".rebuilt"), self.file.schema, self.file.wait_s), self.reader
+        )
+        with fresh.file.locked():
+            fresh.file.discard()
+        for rows in batches:
+            fresh.put(rows)
+        fresh.file.make()
+        return self.file.replace_with(fresh.file)
+
+    def exists(self) -> bool:
+        return self.file.exists()
+
+    def fault(self) -> StoreError | None:
+        """Why a file that exists cannot be used; None where it can."""
+        return self.file.fault()
 
 
 def _docs(db: duckdb.DuckDBPyConnection, keys: Sequence[TurnKey]) -> list[int]:

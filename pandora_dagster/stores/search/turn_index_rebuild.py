@@ -3,20 +3,19 @@
 Knows documents and rows; how a row is made is `selection.turn_row`'s, how it is stored is the index's.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId
+from pandora_dagster.contracts.ports.turn_storage import SearchIndex
 from pandora_dagster.contracts.ports.user_storage import Sessions
 from pandora_dagster.contracts.turns import IndexedMessage, Manifest, Turn, TurnRow
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.errors import ConversationError, DocumentError, UnknownTurnError
 from pandora_dagster.retrieval.turn_row import build_turn_row
-from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
-from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 
 _BATCH = 500
 
@@ -68,7 +67,7 @@ class RebuildReport:
 
 def rebuild_turns(
     documents: TurnDocuments,
-    index: DuckTurnIndex,
+    index: SearchIndex,
     preambles: Preambles = Preambles(),
     *,
     progress: Callable[[int], None] = lambda turns: None,
@@ -77,28 +76,27 @@ def rebuild_turns(
 
     Turns that were saved while it was being made are taken in afterwards, so nobody waits. Raises StoreError.
     """
-    file = index.file
-    fresh = DuckTurnIndex(DuckDBFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s), index.reader)
-    with fresh.file.locked():
-        fresh.file.discard()
     faults: list[str] = []
     turns = 0
-    for rows in _batches(_rows(documents, preambles, documents.keys(), faults)):
-        fresh.put(rows)
-        turns += len(rows)
-        progress(turns)
-    fresh.file.make()
-    aside = file.replace_with(fresh.file)
+
+    def batches() -> Iterator[list[TurnRow]]:
+        nonlocal turns
+        for rows in _batches(_rows(documents, preambles, documents.keys(), faults)):
+            yield rows
+            turns += len(rows)
+            progress(turns)
+
+    aside = index.rebuild(batches())
     index.put(list(_rows(documents, preambles, _changed(documents, index), [])))
     return RebuildReport(turns, tuple(faults), aside)
 
 
-def verify_turns(documents: TurnDocuments, index: DuckTurnIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:
+def verify_turns(documents: TurnDocuments, index: SearchIndex, preambles: Preambles = Preambles()) -> tuple[str, ...]:
     """Every difference between documents and index, each as one sentence; empty where they agree. Raises StoreError."""
     faults: list[str] = []
     rows = {(row.user_id, row.number): row for row in index.rows()}
     broken: set[TurnKey] = set()
-    said: dict[int, tuple[IndexedMessage, ...]] = {}
+    said: Mapping[int, tuple[IndexedMessage, ...]] = {}
     user = ""
     for row in _rows(documents, preambles, documents.keys(), faults, broken):
         if row.user_id != user:
@@ -143,7 +141,7 @@ def _short_repr(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _changed(documents: TurnDocuments, index: DuckTurnIndex) -> Iterator[TurnKey]:
+def _changed(documents: TurnDocuments, index: SearchIndex) -> Iterator[TurnKey]:
     """Turns whose manifest and row no longer tell the same: what happened during a rebuild."""
     known = {(row.user_id, row.number): _comparison_key(row.context_sha, row.state, row.last_activity, row.summary) for row in index.rows()}
     every: Iterable[TurnKey] = documents.keys()

@@ -35,7 +35,7 @@ def room(tmp_path, tokens):
     recipe = tmp_path / "recipes/pipeline/phase2_synthesis.yaml"
     recipe.write_text(recipe.read_text().replace("  input: 3800\n", f"  input: {tokens}\n"))
     made = open_rig(tmp_path / "store", cookbook=tmp_path)
-    return Rig(replace(made.app, deps=replace(made.app.dependencies, summarizer=None)), made.runtime)
+    return Rig(replace(made.app, dependencies=replace(made.app.dependencies, summarizer=None)), made.runtime)
 
 
 ORDER = ("memory", "research", "visit", "note", "near", "far")

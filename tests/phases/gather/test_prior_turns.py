@@ -71,7 +71,7 @@ def test_forty_turns_go_whole_as_summaries_or_stay_out(app):
     assert {n for n, how in ways.items() if how == "summary"} == set(range(29, 36)) - set(plan)
     assert told(reports["gathered_context"]) == {n: ways.get(n, "left out") for n in range(1, TURNS + 1)}
     assert "Turns of this session: whole " in pack and "It weighs 38 kilos." in pack
-    assert "109 euros" in app.answered(key).response
+    assert "109 euros" in app.answer_of(key).response
 
 
 def test_the_calls_that_see_summaries_say_which(app):
@@ -101,7 +101,7 @@ def test_a_turn_that_can_not_be_read_goes_as_its_summary(app):
     (app.folder(TurnKey(UserId("anna"), 38)) / "context.md").write_text("damaged", encoding="utf-8")
     _, reports = asked(app, "Where do zebras sleep?")
     assert reports["gathered_context"].halt is None and sent(app, reports["gathered_context"])[0][38] == "summary"
-    assert {"turn": "38", "how": "summary", "why": "its documents can not be read"} in reports["gathered_context"].facts["window"]
+    assert {"turn": "38", "how": "summary", "why": "its documents cannot be read"} in reports["gathered_context"].facts["window"]
 
 
 def test_a_session_of_its_own_sees_no_other(rig):

@@ -13,7 +13,7 @@ from pandora_dagster.contracts.user.user_memory import MemoryEntry
 from pandora_dagster.documents.citations import cited_labels, source_references
 from pandora_dagster.documents.meta import subsection_metas
 from pandora_dagster.phases.core.phase_context import json_line
-from pandora_dagster.phases.gather.source_headers import MOST_OFFERED
+from pandora_dagster.phases.gather.source_text import MOST_OFFERED
 from pandora_dagster.runtime.extractive.spans.header_lines import json_lines
 from tests.phases.gather.test_source_documents import chosen, gathered, lines, report, write_note
 from tests.phases.rig import ANALYSIS, SUMMARY

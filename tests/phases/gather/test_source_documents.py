@@ -9,8 +9,10 @@ import pytest
 from pandora_dagster.contracts.ids import user_id
 from pandora_dagster.documents.citations import source_references
 from pandora_dagster.documents.meta import subsection_metas
-from pandora_dagster.phases.gather.source_documents import NOTE_TOKENS, RESEARCH_TOKENS, SOURCES_TOKENS, TOP_CLAIMS, VISIT_TOKENS
-from pandora_dagster.phases.gather.source_headers import HEADER_TOKENS
+from pandora_dagster.phases.gather.context_gatherer import SUPPLEMENTARY_TOKENS
+from pandora_dagster.phases.gather.note_source import NOTE_HEADER_TOKENS, NOTE_TOKENS
+from pandora_dagster.phases.gather.research_source import RESEARCH_TOKENS, TOP_CLAIMS
+from pandora_dagster.phases.gather.visit_source import VISIT_HEADER_TOKENS, VISIT_TOKENS
 from tests.phases.rig import plain, retrieval
 from tests.stores.user.test_source_files import research, visit
 
@@ -91,9 +93,9 @@ def test_each_kind_of_header_keeps_to_its_tokens_and_prefers_what_bears(rig, sou
     sources.put_visit(ANNA, visit(visit_id="visit_lamp", url="https://example.org/lamp", extracted_data={"title": "Walnut lamp"}))
     write_note(rig, "zz_lamp.md", "# Walnut lamp")
     key = rig.ask("which walnut lamp?")
-    for name in ("visit_headers", "note_headers"):
+    for name, tokens in (("visit_headers", VISIT_HEADER_TOKENS), ("note_headers", NOTE_HEADER_TOKENS)):
         text = rig.runtime.of("retrieval")[-1].document(name)
-        assert "lamp" in text and rig.app.dependencies.counter.count(text) <= HEADER_TOKENS[name]
+        assert "lamp" in text and rig.app.dependencies.counter.count(text) <= tokens
     assert [h["note"] for h in lines(rig, "note_headers")] == ["zz_lamp.md"]
     assert sum(name.startswith("visit visit_") for name in report(rig, key, "retrieval_plan")["facts"]["headers_left_out"]) > 20
 
@@ -265,7 +267,7 @@ def test_large_things_keep_to_their_limits_and_none_is_cut(rig, sources):
     for line in pack.document("visit_records").splitlines():
         fields = json.loads(line)["extracted_data"]
         assert all(value.endswith("oak ") for name, value in fields.items() if name != "title") and "title" in fields
-    assert total <= SOURCES_TOKENS + 100 and report(rig, key)["facts"]["left_out"] > 10
+    assert total <= SUPPLEMENTARY_TOKENS + 100 and report(rig, key)["facts"]["left_out"] > 10
 
 
 def test_what_leads_to_no_loaded_source_is_flagged(rig, sources):

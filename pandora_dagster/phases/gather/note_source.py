@@ -1,0 +1,172 @@
+"""Knowledge notes as a source (004 section 13). A long note is reduced to the passages that match the query."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from pandora_dagster.contracts.enums import ContentType
+from pandora_dagster.contracts.ids import UserId
+from pandora_dagster.contracts.model_calls import Item, Source
+from pandora_dagster.contracts.phase_outputs import GatheredContext, RetrievalPlan
+from pandora_dagster.contracts.ports.context_source import (
+    ContextSource,
+    OmittedItem,
+    SourceHeaders,
+    SourcePassage,
+    SourceQuery,
+    SourceSection,
+    SourceTraits,
+)
+from pandora_dagster.contracts.ports.user_storage import NoteStore
+from pandora_dagster.contracts.user.sources import Note
+from pandora_dagster.documents.markdown import escape_pack_lines
+from pandora_dagster.documents.meta import meta_block
+from pandora_dagster.documents.passages import join_passages, passages
+from pandora_dagster.errors import DocumentError
+from pandora_dagster.phases.gather.source_text import (
+    MOST_OFFERED,
+    UNLINKED,
+    Header,
+    compress_text,
+    headers_within_budget,
+    one_line,
+    passage_text,
+    plan_error,
+    search_text,
+)
+
+NOTE_HEADER_TOKENS = 400
+"""Tokens of the headers. 004 section 7.1 sets none for notes: they take what turns leave."""
+NOTE_TOKENS = 800
+_LINKED = 0.3
+"""The share of its score that a note lends to the notes it links to."""
+_PASSAGE_CHARS = 240
+"""Characters of a note's passage in its header."""
+_PRESELECTION_FACTOR = 4
+"""Passages are selected up to this many times the limit before they are compressed: a long paste does not cost a hundred calls."""
+_NEIGHBOUR_WEIGHTS = {-1: 0.5, 1: 0.4, -2: 0.25, 2: 0.2}
+"""Distance of a passage that shares words with the query -> the share of its score that its neighbour gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSource(ContextSource[Note]):
+    """Source over the user's notes."""
+
+    store: NoteStore
+    traits: ClassVar[SourceTraits] = SourceTraits(
+        name="note",
+        plan_field="relevant_notes",
+        answer_field="forever_knowledge",
+        document="forever_memory",
+        heading="===== FOREVER MEMORY (Persistent Knowledge) =====",
+        priority=1e9,
+    )
+
+    def headers(self, query: SourceQuery) -> SourceHeaders:
+        """The notes that match the query, each with its best passage, and those that one of them links to; all notes if they are few."""
+        words = search_text(query)
+        listing = self.store.listing(query.user, words)
+        matches = {match.name: match for match in listing.matches}
+        lent: dict[str, float] = {}
+        for header in listing.headers:
+            for link in header.links if header.name in matches else ():
+                lent[_link_name(link)] = max(lent.get(_link_name(link), 0.0), _LINKED * matches[header.name].score)
+        found: list[Header] = []
+        for header in listing.headers:
+            match = matches.get(header.name)
+            score = max(match.score if match else 0.0, lent.get(_link_name(header.name), 0.0))
+            if score > 0 or len(listing.headers) <= MOST_OFFERED:
+                passage = _best_excerpt(query, words, match.passage) if match else ""
+                values = {"note": header.name, "title": header.title, "tags": list(header.tags)}
+                values |= {"passage": passage} if passage.lstrip("# ") not in ("", header.title) else {}
+                found.append(Header(f"note {header.name}", values, score))
+        return headers_within_budget(query, "note_headers", found, NOTE_HEADER_TOKENS, listing.notices)
+
+    def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
+        return tuple((name, "", "") for name in plan.relevant_notes)
+
+    def load(self, query: SourceQuery, plan: RetrievalPlan) -> tuple[tuple[Note, ...], tuple[str, ...]]:
+        try:
+            return tuple(self.store.load(query.user, name) for name in dict.fromkeys(plan.relevant_notes)), ()
+        except DocumentError as error:
+            raise plan_error("relevant_notes", error) from error
+
+    def cite(self, record: Note) -> Source:
+        return Source("", record.logical_id, f"Note: {record.header.title[:80]}")
+
+    async def read(self, query: SourceQuery, record: Note, label: str, place: int) -> SourcePassage:
+        """The whole note within its limit, else its matching passages, then compressed."""
+        name = record.header.name
+        text, omitted = _matching_passages(query, record.text, NOTE_TOKENS * (_PRESELECTION_FACTOR if query.compress else 1))
+        if query.counter.count(text) > NOTE_TOKENS:
+            text = await compress_text(query, text, record.logical_id, ContentType.GENERIC, NOTE_TOKENS)
+        day = f" ({record.dated})" if record.dated else ""
+        # Quoted under its heading: no line of a note can begin another source.
+        quoted = f"===== NOTE {name}{day} [{label}] =====\n{escape_pack_lines(text)}"
+        left_out = (f"note {name}: {omitted} passages",) if omitted else ()
+        return SourcePassage((Item(quoted, self.traits.priority - place, f"note {name}"),), left_out)
+
+    def render(self, gathered: GatheredContext, records: Sequence[Note], cited: Sequence[Source], now: datetime) -> SourceSection:
+        knowledge = gathered.forever_knowledge
+        if not knowledge:
+            return SourceSection()
+        paths = {s.path: s.label for s in cited}
+        labels = {n.header.name: paths[n.logical_id] for n in records}
+        lines = [f"- {one_line(k.content)} {f'[{labels[k.note]}]' if k.note in labels else UNLINKED}" for k in knowledge]
+        names = list(dict.fromkeys(k.note for k in knowledge))
+        meta = {"type": "forever_memory", "note_count": len(names), "notes": names}
+        return SourceSection(
+            f"### Forever Memory Knowledge\n\n{meta_block(meta)}\n\n" + "\n".join(lines),
+            used=frozenset(labels[name] for name in names if name in labels),
+            unlinked=tuple(f"note {one_line(k.note)[:80]} is not among the loaded sources" for k in knowledge if k.note not in labels),
+            confidences=tuple(0.7 for name in names if name in labels),
+        )
+
+    def unused(self, gathered: GatheredContext, records: Sequence[Note]) -> tuple[str, ...]:
+        names = {k.note for k in gathered.forever_knowledge}
+        return tuple(f"note {n.header.name}" for n in records if n.header.name not in names)
+
+    def drop_last(self, gathered: GatheredContext) -> tuple[GatheredContext, OmittedItem] | None:
+        knowledge = gathered.forever_knowledge
+        if not knowledge:
+            return None
+        shorter = gathered.model_copy(update={"forever_knowledge": knowledge[:-1]})
+        return shorter, OmittedItem(f"note {one_line(knowledge[-1].note)}")
+
+    def path(self, user: UserId, cited: str) -> str | None:
+        return (self.store.path(user, cited) or cited) if cited.startswith("notes/") else None
+
+
+def _best_excerpt(query: SourceQuery, words: str, passage: str) -> str:
+    """The part of a passage that shares most with the query, as one line."""
+    parts = [passage[start:stop] for start, stop in passages(passage, longest=_PASSAGE_CHARS)]
+    scores = query.scores(words, parts)
+    return " ".join(parts[max(range(len(parts)), key=lambda i: (scores[i], -i))].split()) if parts else ""
+
+
+def _link_name(name: str) -> str:
+    """A note's name as wiki links write it: without folders and ending."""
+    return name.rpartition("/")[2].removesuffix(".md").lower()
+
+
+def _matching_passages(query: SourceQuery, text: str, limit: int) -> tuple[str, int]:
+    """The whole text where it fits `limit` tokens, else the passages that share words with the query, best first, in their order;
+    and how many passages are left out. Neighbours of a match are added up to a note's own limit: they say what it is about."""
+    count = query.counter.count
+    if count(text) <= limit:
+        return text, 0
+    spans = passages(text)
+    pieces = [text[start:stop] for start, stop in spans]
+    scores = list(query.scores(passage_text(query), pieces))
+    near = [
+        max([scores[i], *(share * scores[i + at] for at, share in _NEIGHBOUR_WEIGHTS.items() if 0 <= i + at < len(scores))])
+        for i in range(len(scores))
+    ]
+    taken, chosen = 0, set[int]()
+    for place in sorted(range(len(pieces)), key=lambda i: -near[i]):
+        cost = count(pieces[place]) + 2
+        if taken + cost <= (limit if scores[place] > 0 else min(limit, NOTE_TOKENS)):
+            taken += cost
+            chosen.add(place)
+    return join_passages(text, spans, chosen), len(pieces) - len(chosen)

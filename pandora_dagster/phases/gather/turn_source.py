@@ -1,0 +1,177 @@
+"""Earlier turns as a source: RETRIEVAL sees their summaries, SYNTHESIS those that it chose."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.model_calls import Item, Source
+from pandora_dagster.contracts.phase_outputs import GatheredContext, PriorTurn, RetrievalPlan
+from pandora_dagster.contracts.ports.context_source import (
+    ContextSource,
+    OmittedItem,
+    SourceHeaders,
+    SourcePassage,
+    SourceQuery,
+    SourceSection,
+    SourceTraits,
+)
+from pandora_dagster.contracts.turns import Turn, TurnRow
+from pandora_dagster.documents.markdown import table
+from pandora_dagster.documents.meta import meta_block
+from pandora_dagster.errors import DocumentError, UnknownTurnError
+from pandora_dagster.phases.core.phase_context import PhaseContext
+from pandora_dagster.phases.gather import retrieval_scope, session_history
+from pandora_dagster.phases.gather.prior_turns import context_path, item_worth, prior_turn, protected_turns, with_turn_header
+from pandora_dagster.phases.gather.source_text import UNLINKED, one_line
+from pandora_dagster.retrieval.context_window import limit_turns, window_policy
+from pandora_dagster.retrieval.freshness import age_hours
+from pandora_dagster.retrieval.turn_excerpts import PER_TURN_LIMIT
+from pandora_dagster.retrieval.turn_row import READ_FILES
+
+_RELEVANCE_RANKS = {"high": 3, "medium": 2, "low": 1}
+_CONFIDENCES = {"high": 0.9, "medium": 0.7, "low": 0.4}
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTurn:
+    """An earlier turn that RETRIEVAL chose, with the priority of its item."""
+
+    turn: Turn
+    priority: float
+
+
+@dataclass(frozen=True, slots=True)
+class PriorTurnSource(ContextSource[RankedTurn]):
+    """Source over the user's earlier turns, for one run of a phase. `rows`: the session's turns, oldest first."""
+
+    ctx: PhaseContext
+    rows: tuple[TurnRow, ...]
+    days: tuple[str, ...]
+    """The days that the query names."""
+    traits: ClassVar[SourceTraits] = SourceTraits(
+        name="turn",
+        plan_field="relevant_turns",
+        answer_field="prior_turns",
+        document="prior_turns",
+        priority=300.0,
+        is_supplementary=False,
+    )
+
+    @classmethod
+    def of(cls, ctx: PhaseContext) -> "PriorTurnSource":
+        return cls(ctx, session_history.session_turns(ctx), retrieval_scope.named_days(ctx))
+
+    def headers(self, query: SourceQuery) -> SourceHeaders:
+        """Summaries of the turns that the index finds and of the session's newest turns; an unfinished turn has none."""
+        found = retrieval_scope.candidate_turns(self.ctx, f"{query.resolved} {' '.join(query.entities)}")
+        best = max((c.score for c in found.candidates), default=0.0) or 1.0
+        scores = {c.row.number: c.score / best for c in found.candidates}
+        protected = protected_turns(self.ctx, self.rows)
+        rows = {c.row.number: c.row for c in found.candidates} | {row.number: row for row in self.rows if row.number in protected}
+        document = session_history.summaries_document(
+            (row for row in rows.values() if row.summary),
+            session=self.ctx.turn.manifest.session_id,
+            scores=scores,
+            protected=protected,
+            days=self.days,
+        )
+        return SourceHeaders(document, facts=found.facts)
+
+    def choices(self, plan: RetrievalPlan) -> tuple[tuple[str, str, str], ...]:
+        ranks = [(n, plan.turn_relevance.get(str(n))) for n in plan.relevant_turns]
+        return tuple((f"turn {n}", rank.relevance if rank else "", rank.reason if rank else "") for n, rank in ranks)
+
+    def load(self, query: SourceQuery, plan: RetrievalPlan) -> tuple[tuple[RankedTurn, ...], tuple[str, ...]]:
+        """The chosen turns that the policy's counts let in (002 section 5)."""
+        ctx = self.ctx
+        turns = [self._load_turn(TurnKey(ctx.turn.key.user, n)) for n in dict.fromkeys(plan.relevant_turns)]
+        here = frozenset(t.key.number for t in turns if t.manifest.session_id == ctx.turn.manifest.session_id)
+        first = self.rows[0].number if self.rows else ctx.turn.key.number
+        chosen, omitted = limit_turns(window_policy(ctx.deps.policy), [t.key.number for t in turns], here=here, first=first)
+        protected = protected_turns(ctx, self.rows)
+        ranked = [
+            RankedTurn(t, item_worth(t.key.number, is_protected=True) if t.key.number in protected else _turn_worth(plan, t) - place)
+            for place, t in enumerate(t for t in turns if t.key.number in chosen)
+        ]
+        return tuple(ranked), tuple(f"turn {n}" for n in omitted)
+
+    def cite(self, record: RankedTurn) -> Source:
+        turn_id, summary = record.turn.key.turn_id, record.turn.manifest.summary
+        title = str(summary["summary"]) if summary else f"turn of {record.turn.manifest.created_at[:10]}"
+        return Source("", context_path(turn_id), title, turn_id)
+
+    def age(self, record: RankedTurn, now: datetime) -> float | None:
+        return age_hours(record.turn.manifest.created_at, now)
+
+    async def read(self, query: SourceQuery, record: RankedTurn, label: str, place: int) -> SourcePassage:
+        turn = record.turn
+        number, path = turn.key.number, context_path(turn.key.turn_id)
+        text, omitted = await prior_turn(self.ctx, turn, path, limit=PER_TURN_LIMIT)
+        item = Item(with_turn_header(number, turn.manifest.created_at, label, text), record.priority, f"turn {number}")
+        return SourcePassage((item,), tuple(f"turn {number}: {name}" for name in omitted))
+
+    def render(self, gathered: GatheredContext, records: Sequence[RankedTurn], cited: Sequence[Source], now: datetime) -> SourceSection:
+        """Turns of the session's window count as loaded too: their sources are among `cited`."""
+        turns, labels = gathered.prior_turns, {s.turn_id: s.label for s in cited if s.turn_id}
+        ids = {f"turn_{t.turn:06d}": t.turn for t in turns}
+        return SourceSection(
+            _turn_table(turns, labels, self.days),
+            used=frozenset(s.label for s in cited if s.turn_id in ids),
+            unlinked=tuple(f"turn {t.turn} is not among the loaded sources" for t in turns if f"turn_{t.turn:06d}" not in labels),
+            confidences=tuple(_CONFIDENCES[t.relevance] for t in turns),
+        )
+
+    def drop_last(self, gathered: GatheredContext) -> tuple[GatheredContext, OmittedItem] | None:
+        """Without the last key fact of the least relevant turn, then without that turn; the last turn and fact stay."""
+        turns = list(gathered.prior_turns)
+        if not turns:
+            return None
+        place = min(range(len(turns)), key=lambda i: (_RELEVANCE_RANKS[turns[i].relevance], -i))
+        turn = turns[place]
+        if len(turn.key_facts) > 1 or (turn.key_facts and len(turns) == 1):
+            omitted = OmittedItem(f"turn {turn.turn}", turn.relevance, turn.key_facts[-1])
+            turns[place] = turn.model_copy(update={"key_facts": turn.key_facts[:-1]})
+        elif len(turns) > 1:
+            omitted = OmittedItem(f"turn {turn.turn}", turn.relevance)
+            del turns[place]
+        else:
+            return None
+        return gathered.model_copy(update={"prior_turns": tuple(turns)}), omitted
+
+    def _load_turn(self, key: TurnKey) -> Turn:
+        """An earlier turn by its number; this turn and later turns are no history."""
+        where = f"retrieval_plan.json: relevant_turns: {key.number}"
+        if not 0 < key.number < self.ctx.turn.key.number:
+            raise DocumentError(f"{where}: not an earlier turn than {self.ctx.turn.key}: expected one of those offered", missing=True)
+        try:
+            turn = self.ctx.deps.turns.load(key, only=READ_FILES)
+        except UnknownTurnError as error:
+            raise DocumentError(f"{where}: {key} does not exist: expected one of those offered", missing=True) from error
+        if not retrieval_scope.may_load(self.ctx, turn):
+            raise DocumentError(f"{where}: {key} is of another session, and {key.user} has not consented: expected one of those offered")
+        return turn
+
+
+def _turn_worth(plan: RetrievalPlan, turn: Turn) -> float:
+    rank = plan.turn_relevance.get(str(turn.key.number))
+    return {"high": 300.0, "medium": 200.0, "low": 100.0}[rank.relevance if rank else "medium"]
+
+
+def _turn_table(turns: Sequence[PriorTurn], labels: Mapping[str, str], days: Sequence[str]) -> str:
+    if not turns:
+        return ""
+    highest = max(turns, key=lambda t: _RELEVANCE_RANKS[t.relevance]).relevance
+    values: dict[str, Any] = {"type": "turn_context", "relevant_turns": [t.turn for t in turns], "highest_relevance": highest}
+    meta = meta_block(values | ({"days": list(days)} if days else {}))
+    rows = [
+        (f"{t.turn} {_label(labels, t.turn)}", t.relevance, one_line(t.summary), "; ".join(one_line(f).rstrip(";") for f in t.key_facts))
+        for t in turns
+    ]
+    return f"### Relevant Prior Turns\n\n{meta}\n\n{table(('Turn', 'Relevance', 'Summary', 'Key Facts'), rows)}"
+
+
+def _label(labels: Mapping[str, str], turn: int) -> str:
+    label = labels.get(f"turn_{turn:06d}")
+    return f"[{label}]" if label else UNLINKED

@@ -27,11 +27,10 @@ from pandora_dagster.contracts.user.summary_levels import LevelReport, LevelSubj
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.execution.fit.worker_pool import CompressionWorkerPool, spare_processor_count
 from pandora_dagster.settings import process_environment
-from pandora_dagster.stores.records.first_day import FirstDay
+from pandora_dagster.stores.disk.turn_directory import FirstDay
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles
-from pandora_dagster.stores.turns.archive_folders import TurnArchiveFolders
+from pandora_dagster.stores.turns.archive_folders import HoldFiles, TurnArchiveFolders
 from pandora_dagster.stores.turns.cold_files import ColdFiles
-from pandora_dagster.stores.turns.hold_files import HoldFiles
 from pandora_dagster.stores.user.level_files import LevelFiles
 
 

@@ -18,8 +18,7 @@ from pandora_dagster.governance.call_metrics import CallMetrics, call_metrics
 from pandora_dagster.governance.recipe_failures import FailureGroup, find_failures, group_failures, recipe_test_from_call
 from pandora_dagster.governance.regressions import WINDOW, VersionComparison, compare_versions
 from pandora_dagster.governance.turn_outcomes import TurnOutcomes
-from pandora_dagster.stores.records.correction_files import CorrectionFiles
-from pandora_dagster.stores.records.recipe_version_files import RecipeTestFiles
+from pandora_dagster.stores.records.recipe_feedback import CorrectionFiles, RecipeTestFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ from pandora_dagster.phases.flow.phase_table import answer_model
 from pandora_dagster.recipes import RecipeLoader, check_all, check_file, write_registry, write_schema_file
 from pandora_dagster.settings import Settings
 from pandora_dagster.stores.calls.vault_files import VaultFiles
-from pandora_dagster.stores.records.recipe_version_files import RecipeTestFiles, RecipeVersionFiles
+from pandora_dagster.stores.records.recipe_feedback import RecipeTestFiles
+from pandora_dagster.stores.records.recipe_version_files import RecipeVersionFiles
 from pandora_dagster.tools.tool_registry import TOOL_NAMES
 
 __all__ = ["RecipeCheckResult", "check_files", "check_recipes", "open_recipe_loader", "recipe_rows", "write_generated"]

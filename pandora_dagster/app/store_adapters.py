@@ -21,8 +21,8 @@ from pandora_dagster.stores.calls.call_index_rebuild import rebuild_calls, verif
 from pandora_dagster.stores.calls.call_log import CallFiles, IndexedCallLog
 from pandora_dagster.stores.calls.metrics_file import MetricsFile, metrics_listener
 from pandora_dagster.stores.calls.vault_files import VaultFiles
+from pandora_dagster.stores.disk.turn_directory import FirstDay
 from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
-from pandora_dagster.stores.records.first_day import FirstDay
 from pandora_dagster.stores.records.intervention_files import InterventionFiles
 from pandora_dagster.stores.search.turn_index import DuckTurnIndex
 from pandora_dagster.stores.search.turn_index_rebuild import Preambles, RebuildReport, document_rows, rebuild_turns, verify_turns

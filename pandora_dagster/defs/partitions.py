@@ -3,7 +3,7 @@
 import dagster as dg
 
 from pandora_dagster.settings import Settings
-from pandora_dagster.stores.records.first_day import FirstDay
+from pandora_dagster.stores.disk.turn_directory import FirstDay
 
 TURNS = dg.DynamicPartitionsDefinition(name="turns")
 """One key per live turn, `<user>:turn_000811` (DECISIONS 15). Imported turns have keys too, but no materializations."""

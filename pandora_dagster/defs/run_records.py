@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,13 +12,15 @@ from typing import cast
 import dagster as dg
 from dagster._serdes import serialize_value
 
-from pandora_dagster.contracts.ids import TurnKey
+from pandora_dagster.contracts.erasure import SearchedObject
+from pandora_dagster.contracts.ids import TurnKey, UserId
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
 from pandora_dagster.defs.instance import open_instance
 from pandora_dagster.defs.partitions import TURNS
 from pandora_dagster.documents.redaction.user_traces import ERASED
 from pandora_dagster.errors import BadIdError
 from pandora_dagster.settings import Settings
+from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below, remove
 from pandora_dagster.stores.erasure.row_erasure import erase_sqlite_rows, open_sqlite
 
@@ -106,21 +108,22 @@ _PARTITION, _FIRST, _LAST = "dagster/partition", "dagster/asset_partition_range_
 
 @dataclass(frozen=True, slots=True)
 class DagsterRunEraser:
-    """`RunEraser` over the instance of DAGSTER_HOME; without an instance there is nothing to erase."""
+    """The Eraser port over the instance of DAGSTER_HOME; without an instance there is nothing to erase."""
 
     settings: Settings
+    step: str = "runs"
 
-    def count(self, user: str) -> Mapping[str, int]:
+    def count(self, user: UserId) -> Mapping[str, int]:
         if not self.settings.dagster_home.is_dir():
             return {"partitions": 0, "runs": 0}
         with open_instance(self.settings) as instance:
             return {"partitions": len(_keys(instance, user)), "runs": sum(1 for _ in _runs(instance, user))}
 
-    def erase(self, user: str, traces: TraceScrubber) -> None:
+    def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
         """Delete partitions and runs through Dagster, then every record in its files. Raises StoreError where another program holds one."""
         home = self.settings.dagster_home
         if not home.is_dir():
-            return
+            return ()
         with open_instance(self.settings) as instance:
             for key in _keys(instance, user):
                 instance.delete_dynamic_partition(str(TURNS.name), key)
@@ -133,6 +136,10 @@ class DagsterRunEraser:
                 _delete_orphan_rows(path, known)
             _restore_newest_events(instance, home, user)
         _erase_texts(home, traces)
+        return ()
+
+    def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
+        yield from search_files(files_below(self.settings.dagster_home), traces, wait_s=60.0)
 
 
 def _keys(instance: dg.DagsterInstance, user: str) -> list[str]:

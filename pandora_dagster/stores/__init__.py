@@ -1,1 +1,1 @@
-"""The disk and the index: documents as files, all-or-nothing. Knows where things lie; decides nothing about a turn's phases."""
+"""Adapters of storage: documents as files written whole, DuckDB indexes over them, the erasure of a user."""

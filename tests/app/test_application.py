@@ -9,7 +9,7 @@ from pandora_dagster.app import open_app
 from pandora_dagster.app.recipe_admin import TOOL_NAMES
 from pandora_dagster.errors import BadIdError, InputError
 from pandora_dagster.settings import load_settings
-from pandora_dagster.stores.records.first_day import FirstDay
+from pandora_dagster.stores.disk.turn_directory import FirstDay
 from tests.phases.rig import open_rig
 
 

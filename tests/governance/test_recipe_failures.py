@@ -18,7 +18,7 @@ from pandora_dagster.governance.correction_attribution import attribute_correcti
 from pandora_dagster.governance.recipe_failures import failure_brief, find_failures, group_failures
 from pandora_dagster.phases.flow.turn_flow import run_phase
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
-from pandora_dagster.stores.records.recipe_version_files import RecipeTestFiles
+from pandora_dagster.stores.records.recipe_feedback import RecipeTestFiles
 from tests.archive.archived_store import LATER, archived
 from tests.defs.conftest import call
 from tests.phases.rig import COMPLETE, Rig, command, open_rig, plan, tool

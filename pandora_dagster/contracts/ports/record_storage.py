@@ -147,7 +147,7 @@ class Batches(Protocol):
         """Writes the record, whole or not at all, unless one of this content stands there; returns what stands there. Raises StoreError."""
         ...
 
-    def running(self, batch: Batch) -> AbstractContextManager[None]:
+    def running(self, batch: Batch) -> AbstractContextManager[object]:
         """Held while its turns run; raises StoreError where another process runs them."""
         ...
 

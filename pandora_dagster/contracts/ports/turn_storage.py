@@ -82,7 +82,7 @@ class TurnStore(Protocol):
         saved (or clarified) is not touched: a numbered revision beside it takes the re-run."""
         ...
 
-    def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+    def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[object]:
         """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
         ...
 

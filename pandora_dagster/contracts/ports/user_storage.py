@@ -1,9 +1,10 @@
 """What is remembered of a person: the stored values, and the ports of the stores that hold memory, sources, facts and summaries."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import SessionId, UserId
 from pandora_dagster.contracts.user.conversations import ConversationSummary, SessionRecord
 from pandora_dagster.contracts.user.sources import Note, NoteListing, Research, ResearchRow, Visit, VisitRow
@@ -161,7 +162,7 @@ class LevelStore(Protocol):
         """Delete all narratives and the digest of a user, damaged ones too; returns how many files went."""
         ...
 
-    def lock(self, subject: LevelSubject, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+    def lock(self, subject: LevelSubject, *, wait_s: float | None = None) -> AbstractContextManager[object]:
         """Held while a level is made; raises StoreError where another process holds it longer than `wait_s`."""
         ...
 
@@ -176,13 +177,25 @@ class TraceScrubber(Protocol):
     def names_user(self, text: str) -> bool: ...
 
 
-class RunEraser(Protocol):
-    """Dagster's side of an erasure."""
+class Eraser(Protocol):
+    """What one adapter holds of a user: counted, erased, and searched as the proof that it is gone."""
 
-    def count(self, user: str) -> Mapping[str, int]:
-        """What there is of the user: `partitions`, `runs`."""
+    @property
+    def step(self) -> str:
+        """The name of this adapter's step in reports of progress."""
         ...
 
-    def erase(self, user: str, traces: TraceScrubber) -> None:
-        """Partition keys, runs with their events and logs, and every trace in records of several users. Raises StoreError."""
+    def count(self, user: UserId) -> Mapping[str, int]:
+        """What there is of the user, by kind."""
+        ...
+
+    def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
+        """Erase what is the user's alone, and every trace in what belongs to several users; returns notices for the others.
+
+        A second call after one that was cut off finishes it. Raises StoreError.
+        """
+        ...
+
+    def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
+        """Every object that this adapter stores, of all users, searched for traces."""
         ...

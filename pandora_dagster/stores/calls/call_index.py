@@ -1,4 +1,4 @@
-"""Call records as a table: the index over the JSON lines that lie beside the turns (000 section 27).
+"""Call records as a table: the index over the JSON lines beside the turns (000 section 27).
 
 Knows files of call records, how far each was read, and sums over them. The lines are the truth; a file that grew is read on
 from where the last reading ended, a file that shrank or was made anew is read again, and no call counts twice.
@@ -74,7 +74,7 @@ _SUMS = (
     *("latency_ms", "used_tokens", "cached_tokens", "queue_ms", "cost"),
 )
 _COUNTED = {"output_tokens": "output", "cached_tokens": "cached"}
-"""Of these the sum is of all attempts, as the server counted them; where nobody counted it is the last one's."""
+"""Summed over all attempts as the server counted them; where no server counted, those of the last attempt."""
 _SUMMED = {
     name: f"CASE WHEN spent_prompt + spent_output > 0 THEN spent_{_COUNTED[name]} ELSE {name} END" if name in _COUNTED else name
     for name in _SUMS
@@ -106,7 +106,7 @@ class DuckCallIndex:
     def index_files(self, paths: Iterable[Path], *, report: Callable[[str], None] | None = None) -> int:
         """Read what is new in files of call records; returns the calls added. A half-written last line waits for its end.
 
-        A line that is no record is told to `report` and passed over; without `report` it raises StoreError.
+        `report` receives each line that is no record, which is skipped; without `report` it raises StoreError.
         """
         given = {str(path): path for path in paths if path.exists()}
         if not given:
@@ -154,7 +154,7 @@ class DuckCallIndex:
         return tuple((str(what), CallTotals(*sums)) for what, *sums in found)
 
     def compressions(self) -> CompressionTotals:
-        """What compressions did, over all users and turns that came to rest; raises StoreError."""
+        """What compressions did, over all users and completed turns; raises StoreError."""
         done, whole = "contains(record, '\"facts_preserved\":')", "count(*) FILTER (WHERE {})"
         saved = "CAST(regexp_extract(record, '\"compression_savings\":(\\d+)', 1) AS BIGINT)"
         over = 'contains(record, \'"gates":{"within_budget":false}\')'
@@ -184,7 +184,7 @@ class DuckCallIndex:
             before = found[-1][1], found[-1][2]
 
     def between(self, begin: str, end: str, *, page: int = 1_000) -> Iterator[CallRecord]:
-        """The calls that began at or after `begin` and before `end` (as records tell times), oldest first, read page by page."""
+        """The calls that began at or after `begin` and before `end` (in the time format of records), oldest first, read page by page."""
         after = (begin, "")
         while True:
             with self.file.reading() as db:

@@ -1,7 +1,6 @@
 """The call index made again from the lines of call records, and compared with them. The lines are the truth (000 section 27)."""
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pandora_dagster.contracts.enums import TurnState
@@ -11,7 +10,7 @@ from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import DocumentError, UnknownTurnError
 from pandora_dagster.stores.calls.call_index import DuckCallIndex
 from pandora_dagster.stores.calls.call_log import CallFiles, records_in
-from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.disk.duckdb_file import batches
 from pandora_dagster.stores.disk.turn_directory import turn_keys
 
 _BATCH = 500
@@ -21,12 +20,10 @@ _BATCH = 500
 def rebuild_calls(files: CallFiles, index: DuckCallIndex, *, report: Callable[[str], None]) -> tuple[int, Path | None]:
     """Make the index again beside the old one, then put it in its place; returns the calls and where a damaged index is kept.
 
-    `report` is told of each line that is no record. What was written meanwhile is taken in afterwards. Raises StoreError.
+    `report` receives each line that is no record. What was written meanwhile is indexed afterwards. Raises StoreError.
     """
     file = index.file
-    fresh = DuckCallIndex(DuckDBFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s))
-    with fresh.file.locked():
-        fresh.file.discard()
+    fresh = DuckCallIndex(file.empty_copy())
     taken = _absorbed(fresh, files, report)
     fresh.file.make()
     aside = file.replace_with(fresh.file)
@@ -36,8 +33,8 @@ def rebuild_calls(files: CallFiles, index: DuckCallIndex, *, report: Callable[[s
 def verify_calls(files: CallFiles, index: DuckCallIndex, manifest: Callable[[TurnKey], Manifest]) -> tuple[str, ...]:
     """Every difference between lines and index, each as one sentence; empty where they agree. Raises StoreError.
 
-    A turn's calls are taken in when it comes to rest; until then, and in files of calls without a turn, only what the index
-    says it has read is compared.
+    The calls of a turn are indexed when it is completed; until then, and in files of calls without a turn, only the part that the index
+    has read is compared.
     """
     faults: list[str] = []
     there = {record.call_id: record for record in index.records()}
@@ -55,8 +52,8 @@ def _read(
     """Files with how many bytes of them must be in the index; None for all."""
     for user in files.users():
         for key in turn_keys(files.layout, user):
-            rests = _is_completed(key, manifest)
-            yield from ((path, None if rests else marks.get(str(path), 0)) for path in files.paths_of(key, report=report))
+            is_completed = _is_completed(key, manifest)
+            yield from ((path, None if is_completed else marks.get(str(path), 0)) for path in files.paths_of(key, report=report))
         yield from ((path, marks.get(str(path), 0)) for path in files.days(user, report=report))
 
 
@@ -76,10 +73,4 @@ def _differences(record: CallRecord, there: CallRecord | None, path: Path) -> It
 
 def _absorbed(index: DuckCallIndex, files: CallFiles, report: Callable[[str], None]) -> int:
     every = (path for user in files.users() for path in files.paths(user, report=report))
-    return sum(index.index_files(batch, report=report) for batch in _batches(every))
-
-
-def _batches(paths: Iterable[Path]) -> Iterator[list[Path]]:
-    rest = iter(paths)
-    while batch := list(islice(rest, _BATCH)):
-        yield batch
+    return sum(index.index_files(batch, report=report) for batch in batches(every, _BATCH))

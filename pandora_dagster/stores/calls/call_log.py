@@ -26,7 +26,7 @@ class CallFiles:
         self.layout = Layout(root)
 
     def append(self, record: CallRecord) -> tuple[Path, int, int]:
-        """Add one line, credentials taken out of its error and its thinking; raises StoreError. Several processes may append at once.
+        """Add one line, credentials removed from its error and its thinking; raises StoreError. Several processes may append at once.
 
         Returns the file, and its size before and after.
         """
@@ -47,12 +47,12 @@ class CallFiles:
         return path_inside(self.layout.root, self.layout.turn(key, revision) / CALLS)
 
     def read(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[CallRecord]:
-        """All records of a user, file by file as `paths` gives them. `report` is told of each line that is no record."""
+        """All records of a user, file by file as `paths` gives them. `report` receives each line that is no record."""
         for path in self.paths(user, report=report):
             yield from records_in(path, report)
 
     def paths(self, user: UserId, *, report: Callable[[str], None]) -> Iterator[Path]:
-        """Files of call records: those of turns and their revisions first, those without a turn after them. `report` is told of each
+        """Files of call records: those of turns and their revisions first, those without a turn after them. `report` receives each
         link out of the store, which is not followed."""
         for key in turn_keys(self.layout, user):
             yield from self.paths_of(key, report=report)
@@ -105,7 +105,7 @@ def _append(path: Path, line: bytes) -> tuple[int, int]:
 
 
 def records_in(path: Path, report: Callable[[str], None], *, upto: int | None = None) -> Iterator[CallRecord]:
-    """The records of a file, or of its first `upto` bytes; `report` is told of each line that is no record."""
+    """The records of a file, or of its first `upto` bytes; `report` receives each line that is no record."""
     if not path.is_file():
         return
     at = 0
@@ -132,7 +132,7 @@ def _revision(path: Path) -> tuple[int, str]:
     return (int(name) if name.isascii() and name.isdigit() else 0, name)
 
 
-# Call records and their index as one CallLog: written as lines at once, taken into DuckDB when a turn comes to rest.
+# Call records and their index as one CallLog: written as lines at once, indexed in DuckDB when a turn is completed.
 
 
 _MOST_FILES = 16
@@ -145,17 +145,17 @@ class IndexedCallLog:
     files: CallFiles
     index: DuckCallIndex
     report: Callable[[str], None]
-    """Is told, in one sentence, what kept records out of the index."""
+    """Receives one sentence for each error that kept records out of the index."""
     listeners: tuple[Callable[[CallRecord], None], ...] = ()
     """Hear of every record; they never raise."""
     settled: tuple[Callable[[Sequence[CallRecord]], None], ...] = ()
-    """Hear of all records of a turn when it comes to rest; they never raise."""
+    """Receive all records of a turn when it is completed; they never raise."""
     newest_files: OrderedDict[Path, tuple[int, tuple[CallRecord, ...]]] = field(
         default_factory=OrderedDict[Path, tuple[int, tuple[CallRecord, ...]]]
     )
     """The records of the files that were used last, and the size of the file with them: it is not read again while it has this size."""
     owed: set[Path] = field(default_factory=set[Path])
-    """Files that the index refused to take in; the next turn that comes to rest brings them along."""
+    """Files that could not be indexed; they are retried with the next completed turn."""
 
     def append(self, record: CallRecord) -> None:
         """Write one line, and let the listeners hear of it; raises StoreError, after them."""
@@ -169,7 +169,7 @@ class IndexedCallLog:
                 hear(record)
 
     def usage(self, key: TurnKey, revision: int, *, phase: str) -> TurnUsage:
-        """What a revision of a turn took so far, and how much of it before `phase`; nothing where its records can not be read."""
+        """What a revision of a turn took so far, and how much of it before `phase`; nothing where its records cannot be read."""
         path = self.files.path_of(key, revision)
         try:
             size = path.stat().st_size if path.is_file() else 0
@@ -193,7 +193,7 @@ class IndexedCallLog:
             self.newest_files.popitem(last=False)
 
     def index_turn(self, key: TurnKey, revision: int) -> bool:
-        """Take the records of one revision of a turn into the index. What goes wrong is reported, never raised: the turn stands,
+        """Index the records of one revision of a turn. Errors are reported, never raised: the turn is stored,
         what it still owes comes with the next one, and the index can be made again. False where another try may do."""
         return self.index_turns([(key, revision)])
 
@@ -244,7 +244,7 @@ class IndexedCallLog:
         return self.index.between(begin, end)
 
     def sums(self, by: SumBy, *, user: UserId | None, since: str) -> tuple[tuple[str, CallTotals], ...]:
-        """Sums over the calls of all turns that came to rest, and of those without a turn; raises StoreError."""
-        whose = [user] if user else self.files.users()
-        self.index.index_files([path for one in whose for path in self.files.days(one, report=self.report)], report=self.report)
+        """Sums over the calls of all completed turns, and of those without a turn; raises StoreError."""
+        users = [user] if user else self.files.users()
+        self.index.index_files([path for one in users for path in self.files.days(one, report=self.report)], report=self.report)
         return self.index.sums(by, user=user or "", since=since)

@@ -1,142 +1,137 @@
-"""Figures of the running system as a text file in Prometheus' form: `<root>/metrics/pandora.prom`. Knows the file, not what is counted.
+"""Metrics of a store as a text file in Prometheus' exposition format: `<root>/metrics/pandora.prom`.
 
-A collector of text files picks it up (node_exporter's does). All processes of a store add to one file: what each counted since it last
-wrote goes in under a lock, so that a counter outlives the processes; a level is what the last process saw.
+The textfile collector of node_exporter reads it. All processes of a store add to one file: each adds what it counted since its last
+write under a lock, so that a counter outlives the processes; a gauge has the value that the last process set.
 """
 
-import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from pandora_dagster.contracts.model_calls import CallRecord
 from pandora_dagster.contracts.ports.measurement import Metrics
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.file_locks import file_lock
-from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, write_atomic
+from pandora_dagster.stores.disk.files import disk_errors, path_inside, write_atomic
 
 HELP = {
     "pandora_calls_total": "Calls of models, by recipe, layer and outcome.",
-    "pandora_call_seconds_sum": "Seconds that calls took, waiting and retries included, by layer.",
-    "pandora_call_seconds_count": "Calls behind pandora_call_seconds_sum.",
-    "pandora_call_queue_seconds_total": "Seconds that calls waited for their place at a server, by layer.",
+    "pandora_call_seconds": "Seconds that calls took, waiting and retries included, by layer.",
+    "pandora_call_queue_seconds_total": "Seconds that calls waited in the admission queue, by layer.",
     "pandora_call_retries_total": "Attempts beyond a call's first, by layer.",
     "pandora_call_tokens_total": "Tokens as servers counted them, over all attempts, by layer and kind: prompt, output, cached.",
     "pandora_call_cost_total": "Cost by the prices in runtime.yaml, by layer.",
-    "pandora_server_full_total": "Requests that a server had no room for (503), by server; they were sent again.",
-    "pandora_server_unreachable_total": "Requests that met no server, by server.",
-    "pandora_aborts_total": "Requests taken back from a server: cancelled, or out of time.",
-    "pandora_server_places": "Calls that may be under way at once, as learned, by server.",
-    "pandora_server_running": "Calls under way, by server.",
-    "pandora_server_waiting": "Calls that wait for a place, by server.",
-    "pandora_server_left_alone": "1 where a server is left alone after failures in a row.",
+    "pandora_server_full_total": "Requests that a full server refused (503) and that were sent again, by server.",
+    "pandora_server_unreachable_total": "Requests that reached no server, by server.",
+    "pandora_aborts_total": "Requests aborted on a server: cancelled, or timed out.",
+    "pandora_server_places": "Calls that may run at once, as learned, by server.",
+    "pandora_server_running": "Calls that run now, by server.",
+    "pandora_server_waiting": "Calls that wait in the admission queue, by server.",
+    "pandora_server_left_alone": "1 while the circuit of a server is open after repeated failures.",
 }
 _FILE, _FOLDER = "pandora.prom", "metrics"
-_SERIES = re.compile(r'^([a-z_]+)(\{(?:[a-z_]+="(?:[^"\\]|\\.)*",?)*\})? (\S+)$')
-_ADDS = ("_total", "_sum", "_count")
+Series = tuple[str, tuple[tuple[str, str], ...]]
+"""The name of a series and its labels, sorted by name."""
 
 
 class MetricsFile:
-    """The Meters port. What goes wrong is told to `report`, once, and never raised."""
+    """The Metrics port. The first error is passed to `report`; none is raised."""
 
     def __init__(
         self, root: Path, *, report: Callable[[str], None], clock: Callable[[], float] = time.monotonic, every_s: float = 5.0
     ) -> None:
         self.path = root / _FOLDER / _FILE
         self._root, self._report, self._clock, self._every_s = root, report, clock, every_s
-        self._counted: dict[str, float] = {}
-        self._levels: dict[str, float] = {}
-        self._lock, self._written, self._told = threading.Lock(), clock(), False
+        self._counted: dict[Series, float] = {}
+        self._gauges: dict[Series, float] = {}
+        self._lock, self._written, self._reported = threading.Lock(), clock(), False
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
         if amount:
-            series = _series(name, labels)
+            series = (name, tuple(sorted(labels.items())))
             with self._lock:
                 self._counted[series] = self._counted.get(series, 0.0) + amount
-            self._written_in_time()
+            self._flush_when_due()
 
     def gauge(self, name: str, value: float, **labels: str) -> None:
         with self._lock:
-            self._levels[_series(name, labels)] = value
-        self._written_in_time()
+            self._gauges[(name, tuple(sorted(labels.items())))] = value
+        self._flush_when_due()
 
     def flush(self) -> None:
-        """Put what was counted since the last time into the file."""
+        """Add what was counted since the last write to the file."""
         with self._lock:
-            counted, levels, self._counted, self._levels = self._counted, self._levels, {}, {}
+            counted, gauges, self._counted, self._gauges = self._counted, self._gauges, {}, {}
             self._written = self._clock()
-        if not counted and not levels:
+        if not counted and not gauges:
             return
         try:
-            self._merge(counted, levels)
+            self._merge(counted, gauges)
         except StoreError as error:
-            if not self._told:
-                self._told = True
+            if not self._reported:
+                self._reported = True
                 self._report(f"metrics are not written: {error}")
 
-    def _written_in_time(self) -> None:
+    def _flush_when_due(self) -> None:
         if self._clock() - self._written >= self._every_s:
             self.flush()
 
-    def _merge(self, counted: Mapping[str, float], levels: Mapping[str, float]) -> None:
+    def _merge(self, counted: Mapping[Series, float], gauges: Mapping[Series, float]) -> None:
         path = path_inside(self._root, self.path)
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(path.with_name(f".{_FILE}.lock"), what="the metrics", seconds=2.0):
             known = read_metrics(path)
-            known.update(levels)
+            known.update(gauges)
             for series, amount in counted.items():
                 known[series] = known.get(series, 0.0) + amount
-            write_atomic(path, encode_text(_FILE, _exposition(known)), durable=False)
+            write_atomic(path, _rendered(known), durable=False)
 
 
-def read_metrics(path: Path) -> dict[str, float]:
-    """Series -> value, as the file has them; a line that is none is passed over, and written no more."""
+def read_metrics(path: Path) -> dict[Series, float]:
+    """The series of a file with their values; a line that is damaged is skipped, and is not written again. Raises StoreError."""
     if not path.is_file():
         return {}
     with disk_errors(path, "cannot read"):
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    found = (match for match in map(_SERIES.match, lines) if match)
-    return {(m[1] + (m[2] or "")): float(m[3]) for m in found if _is_number(m[3])}
+    found: dict[Series, float] = {}
+    for line in lines:
+        with suppress(ValueError):
+            found |= {(s.name, tuple(s.labels.items())): s.value for family in text_string_to_metric_families(line) for s in family.samples}
+    return found
 
 
-def _exposition(known: Mapping[str, float]) -> str:
-    """The file: each metric with its help and type, its series under it, in order."""
-    by_name: dict[str, list[str]] = {}
-    for series in sorted(known):
-        by_name.setdefault(series.partition("{")[0], []).append(f"{series} {known[series]:.12g}")
-    return "".join(_block(name, lines) for name, lines in by_name.items())
+class _StoredMetrics(Collector):
+    """The series of a file as the metric families that prometheus_client renders."""
+
+    def __init__(self, values: Mapping[Series, float]) -> None:
+        self._values = values
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        for name, labels in sorted(self._values):
+            kind = "counter" if name.endswith("_total") else "summary" if name.endswith(("_sum", "_count")) else "gauge"
+            family = name if kind == "gauge" else name.rpartition("_")[0]
+            metric = families.setdefault(family, Metric(family, HELP.get(name, HELP.get(family, family)), kind))
+            metric.add_sample(name, dict(labels), self._values[name, labels])
+        yield from families.values()
 
 
-def _block(name: str, lines: Iterable[str]) -> str:
-    kind = "counter" if name.endswith(_ADDS) else "gauge"
-    return "\n".join((f"# HELP {name} {HELP.get(name, name)}", f"# TYPE {name} {kind}", *lines)) + "\n"
-
-
-def _series(name: str, labels: Mapping[str, str]) -> str:
-    if not labels:
-        return name
-    return name + "{" + ",".join(f'{label}="{_escaped(labels[label])}"' for label in sorted(labels)) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", " ")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-# A call's record as figures for the meters. Knows names and labels; a label never holds a person's words or id.
+def _rendered(values: Mapping[Series, float]) -> bytes:
+    registry = CollectorRegistry()
+    registry.register(_StoredMetrics(values))
+    return generate_latest(registry)
 
 
 def metrics_listener(meters: Metrics) -> Callable[[CallRecord], None]:
-    """What counts every record that is written, failed calls included."""
+    """A listener that counts every call record, failed calls included. No label holds a user's words or id."""
 
     def count(record: CallRecord) -> None:
         layer = record.model_layer.value

@@ -1,17 +1,12 @@
-"""What was learned of the served tokenizers, in one small file: `<root>/token_ratios.json`. Knows the file, not what it is for."""
+"""Token ratios of the served tokenizers, in one file: `<root>/token_ratios.json`."""
 
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from pandora_dagster.contracts.enums import ModelLayer
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.disk.file_locks import file_lock
-from pandora_dagster.stores.disk.files import encode_text, path_inside, write_atomic
-from pandora_dagster.stores.disk.json_files import find_json_record
-
-_FILE = "token_ratios.json"
+from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot
 
 
 class _Ratio(BaseModel):
@@ -21,33 +16,26 @@ class _Ratio(BaseModel):
 
 
 class _Ratios(RootModel[dict[ModelLayer, _Ratio]]):
-    """One entry a layer, of the model that answered there last: another model has another tokenizer."""
+    """One entry per layer, of the model that answered there last: another model has another tokenizer."""
 
 
 class TokenRatioFile:
-    """The file, written whole or not at all."""
+    """The TokenRatios port."""
 
-    def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
-        self._root, self._lock_seconds = root, lock_seconds
+    def __init__(self, storage: StorageRoot, *, lock_seconds: float = 10.0) -> None:
+        self._file = RecordFiles(storage, "token_ratios.json", _Ratios, expected="layers with model and ratio", lock_seconds=lock_seconds)
 
     def find(self, layer: ModelLayer, model: str) -> float | None:
-        """The ratio that was kept for this model on this layer; raises DocumentError for a damaged file."""
-        known = self._load().get(layer)
-        return known.ratio if known and known.model == model else None
+        """The ratio of this model on this layer, None where none is stored; raises DocumentError for a damaged file."""
+        stored = self._file.find()
+        entry = stored.root.get(layer) if stored else None
+        return entry.ratio if entry and entry.model == model else None
 
     def keep(self, layer: ModelLayer, model: str, ratio: float) -> None:
-        """Replace the layer's entry, while no other process does; raises StoreError. A damaged file is begun anew."""
-        with file_lock(self._path().with_name(f".{_FILE}.lock"), what="the token ratios", seconds=self._lock_seconds):
+        """Replace the entry of a layer, under the lock; raises StoreError. A damaged file is replaced by a new one."""
+        with self._file.lock(what="the token ratios"):
             try:
-                known = self._load()
+                stored = self._file.find()
             except DocumentError:
-                known = {}
-            ratios = _Ratios({**known, layer: _Ratio(model=model, ratio=ratio)})
-            write_atomic(self._path(), encode_text(_FILE, ratios.model_dump_json(indent=1) + "\n"))
-
-    def _load(self) -> dict[ModelLayer, _Ratio]:
-        found = find_json_record(self._path(), _Ratios, expected="layers with model and ratio")
-        return found.root if found else {}
-
-    def _path(self) -> Path:
-        return path_inside(self._root, self._root / _FILE)
+                stored = None
+            self._file.put(_Ratios({**(stored.root if stored else {}), layer: _Ratio(model=model, ratio=ratio)}))

@@ -1,6 +1,6 @@
-"""Prompt packs and raw answers as they were, for whoever must judge a halt (DECISIONS 14). Knows nothing of what they mean.
+"""Prompt packs and raw answers for the inspection of a halt (DECISIONS 14).
 
-Content-addressed per user, compressed, credentials taken out first; kept for as long as the settings say, or not at all.
+Content-addressed per user and compressed, with credentials removed; kept for the retention time of the settings, or not at all.
 """
 
 import os
@@ -22,7 +22,7 @@ from pandora_dagster.stores.disk.turn_directory import user_ids
 
 _REF = re.compile(r"([^/]+)/([a-z][a-z_]{0,20})/([0-9a-f]{64})")
 _SWEPT = ".vault_swept"
-"""A file whose time says when the vault was swept last."""
+"""A file whose modification time is that of the last sweep."""
 _DAY_S = 86_400
 _KIND = re.compile(r"[a-z][a-z_]{0,20}")
 

@@ -1,17 +1,18 @@
-"""One DuckDB file that several processes share. Knows locks, schemas and damage; knows nothing of what the tables mean.
+"""One DuckDB file that several processes share: connections, locks, schema and damage.
 
-DuckDB lets one process write, and while it does no other may even read. So a connection is short, and an OS lock stands around
-open, use and close. The wait is bounded. What lies in such a file is an index: it can be made again from the documents.
+DuckDB lets one process write, and while it does no other may even read. So a connection is short, and an OS lock is held around open, use
+and close. The wait is bounded. Such a file is an index: it can be made again from the documents.
 """
 
 import os
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 import duckdb
 from filelock import FileLock, Timeout
@@ -19,8 +20,10 @@ from filelock import FileLock, Timeout
 from pandora_dagster.errors import DamagedIndexError, StoreError
 from pandora_dagster.stores.disk.files import disk_errors
 
-# A DuckDB file open for a moment, inside an instance of DuckDB that the process keeps: making an instance takes ten times as long.
-# Knows instances, one for each folder of files, which reach nothing outside of it; knows nothing of locks, schemas and tables.
+T = TypeVar("T")
+
+# A file is attached to an instance of DuckDB that the process keeps, one per folder of files: making an instance takes ten times as long.
+# An instance cannot reach anything outside of its folder.
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,  # nothing is ever downloaded
@@ -28,12 +31,12 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 2,
 }
 _MOST = 8
-"""Folders whose instances are kept when nobody uses them; the one that was used longest ago goes first."""
+"""Unused instances that are kept, one per folder; the least recently used one is closed first."""
 
 
 @dataclass(eq=False)
 class _Instance:
-    """Closing its connection closes those that others use, whatever they are about: so that only the last of its users may."""
+    """Closing its connection closes all cursors made from it, so that only the last user may close it."""
 
     connection: duckdb.DuckDBPyConnection
     users: int = 0
@@ -41,14 +44,14 @@ class _Instance:
 
 _instances: OrderedDict[Path, _Instance] = OrderedDict()
 _inherited: list[OrderedDict[Path, _Instance]] = []
-"""In a forked process, those of its parent: their threads are not here, and they are never touched."""
+"""In a forked process, those of its parent: their threads do not exist here, and they are never used."""
 _numbers = count()
 _lock = Lock()
 
 
 @contextmanager
 def attached_connection(path: Path, *, read_only: bool) -> Generator[duckdb.DuckDBPyConnection]:
-    """A connection whose tables are those of the file at `path`, made where it is not there; what was begun and not committed is undone at
+    """A connection whose tables are those of the file at `path`, made where it is missing; an uncommitted transaction is rolled back at
     the end, and the file is closed. Raises duckdb.Error."""
     folder, name = path.absolute().parent, f"file{next(_numbers)}"
     with _connection(folder) as connection:
@@ -91,7 +94,7 @@ def _opened(folder: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _detach(connection: duckdb.DuckDBPyConnection, name: str, folder: Path) -> None:
-    """An instance that can not let go of a file, after a fatal error, is given up, and the file with it."""
+    """An instance that cannot detach a file, after a fatal error, is discarded together with the file."""
     try:
         with suppress(duckdb.TransactionException):  # there is none
             connection.execute("ROLLBACK")
@@ -107,7 +110,7 @@ def _text(path: Path) -> str:
 
 
 def _forked() -> None:
-    global _instances, _lock  # what a parent's threads held is nobody's here
+    global _instances, _lock  # locks of the parent's threads have no owner in this process
     _inherited.append(_instances)
     _instances, _lock = OrderedDict[Path, _Instance](), Lock()
 
@@ -119,6 +122,13 @@ _POLL_S = 0.005
 _REMEDY = "run `pandora index rebuild`: it keeps this file aside and makes the index again from the documents"
 _DAMAGE = (duckdb.IOException, duckdb.SerializationException, duckdb.InternalException, duckdb.FatalException, duckdb.CatalogException)
 _VERSION_TABLE = "CREATE TABLE schema_version (version INTEGER)"
+
+
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of `size`, the last one shorter: rows that a rebuild writes or compares together."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +203,13 @@ class DuckDBFile:
         for path in (self.path, _log_of(self.path)):
             path.unlink(missing_ok=True)
 
+    def empty_copy(self) -> "DuckDBFile":
+        """A file beside this one with the same schema and no rows: what a rebuild fills before `replace_with` puts it in place."""
+        fresh = DuckDBFile(self.path.with_name(self.path.name + ".rebuilt"), self.schema, self.wait_s)
+        with fresh.locked():
+            fresh.discard()
+        return fresh
+
     def make(self) -> None:
         """Make the file with empty tables where it is not there."""
         with self.locked():
@@ -210,7 +227,7 @@ class DuckDBFile:
         return self.path.exists()
 
     def fault(self) -> StoreError | None:
-        """Why a file that is there can not be used: damaged, of another design, refused; None where it can."""
+        """Why an existing file cannot be used: damaged, another schema, refused; None where it can."""
         if not self.path.exists():
             return None
         try:
@@ -264,14 +281,14 @@ class DuckDBFile:
             raise DamagedIndexError(f"{self.path}: index design {found and found[0]}, expected {self.schema.version}", hint=_REMEDY)
 
     def _fault(self, error: duckdb.Error) -> StoreError:
-        said = str(error).splitlines()[0][:200]
-        if "lock" in said.lower() and isinstance(error, duckdb.IOException):
-            return StoreError(f"{self.path}: open in another program: {said}", hint="close the program that holds the file open")
-        if any(word in said for word in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
-            return StoreError(f"{self.path}: the disk refused: {said}", hint="free some space or make the folder writable")
+        reason = str(error).splitlines()[0][:200]
+        if "lock" in reason.lower() and isinstance(error, duckdb.IOException):
+            return StoreError(f"{self.path}: open in another program: {reason}", hint="close the program that holds the file open")
+        if any(word in reason for word in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
+            return StoreError(f"{self.path}: the disk refused: {reason}", hint="free some space or make the folder writable")
         if isinstance(error, _DAMAGE):
-            return DamagedIndexError(f"{self.path}: damaged or not an index: {said}", hint=_REMEDY)
-        return StoreError(f"{self.path}: the index refused: {said}")
+            return DamagedIndexError(f"{self.path}: damaged or not an index: {reason}", hint=_REMEDY)
+        return StoreError(f"{self.path}: the index refused: {reason}")
 
 
 def _log_of(path: Path) -> Path:

@@ -1,7 +1,7 @@
-"""Who is being erased: intents under `<root>/erasing/`, and the locks that keep turns from beginning meanwhile.
+"""Users that are being erased: intents under `<root>/erasing/`, and the locks that keep turns from beginning meanwhile.
 
-A turn begins under a shared lock, an intent is written under the exclusive one: whoever begins afterwards sees it, whoever began before is
-on the disk by then.
+A turn begins under a shared lock, and an intent is written under the exclusive one: a turn that begins afterwards sees the intent, a turn
+that began before is on the disk.
 """
 
 import fcntl
@@ -22,15 +22,15 @@ _BEGIN, _ONE = ".begin.lock", ".lock"
 
 
 class ErasureIntents:
-    """The intents of one store. `wait_s`: how long another erasure, or turns that are being written, are waited for."""
+    """The intents of one store. `wait_s`: how long to wait for another erasure, or for turns that are being written."""
 
     def __init__(self, root: Path, *, wait_s: float = 10.0) -> None:
         self._root, self.folder, self._wait_s = root, root / FOLDER, wait_s
 
     @contextmanager
     def beginning(self, user: UserId) -> Generator[None]:
-        """Held while something new of a user is put on the disk; raises StoreError while the user is being erased."""
-        self._path(user)  # an id that is none is refused before anything is written
+        """Hold the shared lock while something new of a user is written; raises StoreError while the user is being erased."""
+        self._path(user)  # a bad id is refused before anything is written
         with self._begin(fcntl.LOCK_SH):
             self.refuse(user)
             yield
@@ -42,12 +42,12 @@ class ErasureIntents:
 
     @contextmanager
     def one_at_a_time(self) -> Generator[None]:
-        """Held by one erasure; raises StoreError where another runs."""
+        """Hold the lock of erasures; raises StoreError where another runs."""
         with file_lock(self.folder / _ONE, what="the erasure of a user", seconds=self._wait_s):
             yield
 
     def write_intent(self, intent: ErasureIntent) -> None:
-        """The intent on the disk, in the place of one that was cut off; no turn of the user begins from now on. Raises StoreError."""
+        """Write the intent in the place of one that was cut off; no turn of the user begins afterwards. Raises StoreError."""
         with self._begin(fcntl.LOCK_EX):
             with disk_errors(self.folder, "cannot clean up"):
                 for path in self.folder.iterdir():
@@ -56,7 +56,7 @@ class ErasureIntents:
             write_atomic(self._path(user_id(intent.user_id)), (intent.model_dump_json() + "\n").encode())
 
     def facts(self, user: UserId) -> tuple[str, ...]:
-        """What an erasure that was cut off, or whose proof found something, has to look for. Raises StoreError."""
+        """The facts that an erasure which was cut off, or whose proof found something, has to search for. Raises StoreError."""
         path = self._path(user)
         if not path.exists():
             return ()
@@ -64,18 +64,19 @@ class ErasureIntents:
             return ErasureIntent.model_validate_json(read_text(path)).facts
         except (DocumentError, ValueError) as error:
             raise StoreError(
-                f"{path}: cannot be read: expected an erasure's intent", hint="take it away: then no more than what is left is looked for"
+                f"{path}: cannot be read: expected an erasure's intent",
+                hint="delete it: then the proof uses the remaining documents alone",
             ) from error
 
     def has_intent(self, user: UserId) -> bool:
         return self._path(user).exists()
 
     def set_aside_path(self, user: UserId) -> Path:
-        """Where the user's folder is brought before it is emptied."""
+        """Where the user's folder is moved before it is emptied."""
         return path_inside(self._root, self.folder / f"{user_id(user)}.folder")
 
     def remove_intent(self, user: UserId) -> None:
-        """The intent away; raises StoreError."""
+        """Delete the intent; raises StoreError."""
         path = self._path(user)
         with disk_errors(path, "cannot remove"):
             path.unlink(missing_ok=True)

@@ -1,13 +1,15 @@
-"""Locks between processes, held by the operating system: a killed process holds none. Knows nothing of what they guard."""
+"""Locks between processes, held by the operating system: a process that dies holds none."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from pandora_dagster.contracts.ports.object_storage import Lease
 from pandora_dagster.errors import StoreError
-from pandora_dagster.stores.disk.files import disk_errors
+from pandora_dagster.stores.disk.files import disk_errors, path_inside, write_atomic
 
 
 @contextmanager
@@ -25,3 +27,32 @@ def file_lock(path: Path, *, what: str, seconds: float) -> Generator[None]:
         yield
     finally:
         lock.release()
+
+
+@dataclass(frozen=True, slots=True)
+class FileLocks:
+    """The Locks port over lock files below one store root; a lock's name is the path of its file."""
+
+    root: Path
+
+    @contextmanager
+    def lease(self, name: str, *, what: str, wait_s: float) -> Generator[Lease]:
+        path = path_inside(self.root, self.root / name)
+        with file_lock(path, what=what, seconds=wait_s):
+            yield _FileLease(path)
+
+
+class _FileLease:
+    """A lock file that is held. Its number is kept beside it, `<lock>.number`, from the first time that one is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}.number")
+        self._number = 0
+
+    def number(self) -> int:
+        if not self._number:
+            with disk_errors(self._path, "cannot read"):
+                text = self._path.read_text() if self._path.exists() else "0"
+            self._number = int(text) + 1
+            write_atomic(self._path, f"{self._number}\n".encode())
+        return self._number

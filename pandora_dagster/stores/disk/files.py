@@ -1,4 +1,4 @@
-"""Files under the store root: written whole or not at all, read within a bound. Knows nothing of what they mean."""
+"""Files under the store root: written whole or not at all, read up to a limit."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,7 +16,7 @@ MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 """A larger document is neither written nor read: context.md holds about 8,000 tokens, raw tool results some megabytes."""
 _PART = ".part"
 _STRAY_SECONDS = 3_600.0
-"""A temporary file older than this belongs to a process that is gone: a write takes milliseconds."""
+"""A temporary file older than this belongs to a dead process: a write takes milliseconds."""
 _REASONS = {
     errno.EROFS: ("the disk is mounted read-only", "name a store root that can be written with PANDORA_ROOT"),
     errno.ENOSPC: ("the disk is full", "free some space, then run the same command again; nothing was half written"),
@@ -24,8 +24,8 @@ _REASONS = {
     errno.EFBIG: ("the file is larger than the disk or a limit allows", "raise the limit (ulimit -f) or free some space"),
     errno.EACCES: ("no permission", "give this user the right to write there, or name another store root with PANDORA_ROOT"),
     errno.EPERM: ("no permission", "give this user the right to write there, or name another store root with PANDORA_ROOT"),
-    errno.ENOTDIR: ("a file stands where a folder is expected", "move that file away, or name another store root with PANDORA_ROOT"),
-    errno.EEXIST: ("something of that name stands there already", "look at it and move it away"),
+    errno.ENOTDIR: ("a file is in the place of a folder", "move that file away, or name another store root with PANDORA_ROOT"),
+    errno.EEXIST: ("something of that name exists already", "look at it and move it away"),
     errno.ENAMETOOLONG: ("the path is too long", "name a shorter store root with PANDORA_ROOT"),
 }
 
@@ -37,7 +37,7 @@ def sha(text: str) -> str:
 
 @contextmanager
 def disk_errors(path: Path, doing: str = "cannot write") -> Generator[None]:
-    """Turn what the disk refuses into a StoreError with path, reason and remedy."""
+    """Turn an OSError into a StoreError with path, reason and remedy."""
     try:
         yield
     except OSError as error:
@@ -46,35 +46,52 @@ def disk_errors(path: Path, doing: str = "cannot write") -> Generator[None]:
 
 
 def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Write one file all-or-nothing: whoever reads `path` finds the old bytes or the new ones, also after a power cut.
+    """Write one file all-or-nothing: a reader of `path` finds the old bytes or the new ones, also after a power failure.
 
-    `durable=False` leaves out the waiting for the disk; the file is still never seen half written. Raises StoreError.
+    `durable=False` does not wait for the disk; the file is still never seen half written. Raises StoreError.
     """
     write_all(path.parent, {path.name: data}, durable=durable)
 
 
 def write_all(folder: Path, contents: Mapping[str, bytes], *, durable: bool = True) -> None:
-    """Write several files of one folder, each all-or-nothing, put in place in the given order."""
+    """Write several files of one folder, each all-or-nothing, renamed into place in the given order. Raises StoreError."""
     with disk_errors(folder):
-        written: list[tuple[Path, Path]] = []
-        try:
-            for name, data in contents.items():
-                path = folder / name
-                make_folder(path.parent, durable=durable)
-                written.append((_part(path), path))
-                write_new(written[-1][0], data, durable=durable)
-            for part, path in written:
-                os.replace(part, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
-        except BaseException:
-            _forget(part for part, _ in written)
-            raise
-        if durable:
-            for parent in dict.fromkeys(path.parent for _, path in written):
-                sync(parent)
+        write_files({folder / name: data for name, data in contents.items()}, durable=durable)
+
+
+_OPEN = 200
+"""Files that are open at a time: a process may have 1,024."""
+
+
+def write_files(contents: Mapping[Path, bytes], *, durable: bool = True, new_folders: bool = True) -> None:
+    """Write files all-or-nothing: the bytes of all to the disk, then each renamed into place, then the names to the disk.
+
+    Files are flushed together, which a journaling file system does in one go. Raises OSError.
+    """
+    written: dict[Path, Path] = {}
+    try:
+        for start in range(0, len(contents), _OPEN):
+            with ExitStack() as opened:
+                descriptors: list[int] = []
+                for path, data in list(contents.items())[start : start + _OPEN]:
+                    if new_folders:
+                        make_folder(path.parent, durable=durable)
+                    written[part := _part(path)] = path
+                    descriptors.append(write_open(part, data))
+                    opened.callback(os.close, descriptors[-1])
+                for descriptor in descriptors if durable else ():
+                    os.fsync(descriptor)
+        for part, path in written.items():
+            os.replace(part, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
+    except BaseException:
+        _forget(written)
+        raise
+    for folder in dict.fromkeys(path.parent for path in contents) if durable else ():
+        sync(folder)
 
 
 def write_new(path: Path, data: bytes, *, durable: bool) -> None:
-    """Write a file that nobody looks at yet; raises OSError."""
+    """Write a file that no reader knows yet; raises OSError."""
     descriptor = write_open(path, data)
     try:
         if durable:
@@ -84,7 +101,7 @@ def write_new(path: Path, data: bytes, *, durable: bool) -> None:
 
 
 def write_open(path: Path, data: bytes) -> int:
-    """Write a new file and leave it open for whoever waits for the disk and closes it; raises OSError."""
+    """Write a new file and return its open descriptor, for the caller to sync and close; raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         rest = memoryview(data)
@@ -116,8 +133,8 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def read_text(path: Path, *, limit: int = MAX_DOCUMENT_BYTES, may_be_empty: bool = False) -> str:
-    """The text of a document, line ends as they are; raises DocumentError (`missing` where there is none)."""
+def read_bytes(path: Path, *, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
+    """The bytes of a file; raises DocumentError (`missing` where there is none, or it is larger than `limit`)."""
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)
@@ -128,12 +145,22 @@ def read_text(path: Path, *, limit: int = MAX_DOCUMENT_BYTES, may_be_empty: bool
         raise DocumentError(f"{path}: cannot be read: {error.strerror}: expected a readable file") from error
     if len(data) > limit:
         raise DocumentError(f"{path}: {size:,} bytes: expected at most {limit:,}")
+    return data
+
+
+def decode_text(data: bytes, where: str | Path, *, may_be_empty: bool = False) -> str:
+    """The text of a document's bytes, line ends unchanged; raises DocumentError."""
     if not data and not may_be_empty:
-        raise DocumentError(f"{path}: empty: expected a document")
+        raise DocumentError(f"{where}: empty: expected a document")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise DocumentError(f"{path}: byte {error.start}: not UTF-8: expected UTF-8 text") from error
+        raise DocumentError(f"{where}: byte {error.start}: not UTF-8: expected UTF-8 text") from error
+
+
+def read_text(path: Path, *, limit: int = MAX_DOCUMENT_BYTES, may_be_empty: bool = False) -> str:
+    """The text of a document, line ends unchanged; raises DocumentError (`missing` where there is none)."""
+    return decode_text(read_bytes(path, limit=limit), path, may_be_empty=may_be_empty)
 
 
 def encode_text(name: str, text: str) -> bytes:
@@ -158,7 +185,7 @@ def path_inside(root: Path, path: Path) -> Path:
 
 
 def document_path_inside(root: Path, path: Path) -> Path:
-    """The same for what belongs to one document: DocumentError, for what is wrong with this one is wrong with no other."""
+    """The same with a DocumentError, for a fault of one document that does not concern others."""
     try:
         return path_inside(root, path)
     except StoreError as error:
@@ -166,12 +193,12 @@ def document_path_inside(root: Path, path: Path) -> Path:
 
 
 _NO_STEP = frozenset({"", ".", ".."})
-"""Steps that are no plain ones down."""
+"""Names that are no step to a child."""
 
 
 def _may_leave(root: str, path: str) -> bool:
-    """Whether any step from `root` to `path` is a link, or no plain step down. Every file that is touched asks: this takes a fifth of
-    the time of two real paths."""
+    """Whether any step from `root` to `path` is a link, or no step to a child. This runs for every file: it takes a fifth of the time of
+    two real paths."""
     if not path.startswith(root + os.sep):
         return True
     names = path[len(root) + 1 :].split(os.sep)  # noqa: PTH206 - as above
@@ -184,7 +211,7 @@ def _may_leave(root: str, path: str) -> bool:
             if stat.S_ISLNK(os.lstat(at).st_mode):
                 return True
         except OSError:
-            return False  # nothing lies there, nor below it
+            return False  # nothing exists there or below
     return False
 
 

@@ -1,4 +1,4 @@
-"""Where things lie under the store root. Paths are built from checked ids and fixed names only; nothing is opened here."""
+"""The paths under the store root, built from checked ids and fixed names only; nothing is opened here."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ COLD = "cold"
 """Folder below the root for the originals of archived turns."""
 REVISIONS = "revisions"
 KEPT = ".kept"
-"""Folder for what a commit is about to replace, named by sha256: it undoes a commit that was cut off."""
+"""Folder for the documents that a commit replaces, named by sha256: a commit that was cut off is undone from it."""
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OWN_NAMES = frozenset({CONTEXT, MANIFEST, CALLS, HOLD})
 _DOCUMENT = re.compile(r"(?:webpage_cache/[a-z0-9][a-z0-9_-]{0,99}/)?[a-z0-9][a-z0-9_-]{0,99}\.(?:md|json|jsonl|txt|html)")
@@ -90,12 +90,12 @@ class Layout:
         return self.user(user) / "webpage_cache"
 
     def notes(self, user: UserId) -> Path:
-        """A person's folder of notes, where the settings name no other."""
+        """A user's folder of notes, unless the settings name another."""
         return self.user(user) / "notes"
 
 
 @lru_cache(maxsize=4_096)
 def _turn(root: Path, key: TurnKey, revision: int) -> Path:
-    """A night asks a dozen times for each turn's folder, and building a path is most of the answer."""
+    """An archival run needs each turn's folder a dozen times, and building a path takes most of the time."""
     folder = Layout(root).turns(key.user) / key.turn_id
     return folder / REVISIONS / str(revision) if revision else folder

@@ -1,13 +1,14 @@
-"""Turn numbers: each given once per user, also when several processes ask at once. Knows nothing of what a turn holds."""
+"""Users, turns and revisions by their names, turn numbers given once per user, and the first day of the store. Opens no document."""
 
 import os
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 from pandora_dagster.contracts.ids import HIGHEST_TURN, TurnKey, UserId, turn_number, user_id
-from pandora_dagster.errors import BadIdError, StoreError, UnknownTurnError
+from pandora_dagster.errors import BadIdError, DocumentError, StoreError, UnknownTurnError
 from pandora_dagster.stores.disk.file_locks import file_lock
-from pandora_dagster.stores.disk.files import disk_errors, write_atomic
+from pandora_dagster.stores.disk.files import disk_errors, encode_text, read_text, write_atomic
 from pandora_dagster.stores.disk.layout import REVISIONS, Layout
 
 _COUNTER = ".last_number"
@@ -15,7 +16,7 @@ _LOCK = ".last_number.lock"
 
 
 def allocate_numbers(layout: Layout, user: UserId, count: int, *, seconds: float) -> range:
-    """`count` numbers that no turn of `user` had or will have. A number that is given and not used stays unused.
+    """`count` numbers that no turn of `user` had or will have; a number is never given twice, also when several processes ask.
 
     The counter file remembers numbers whose folders are gone; the folders count where the counter is missing or behind them.
     """
@@ -44,7 +45,7 @@ def turn_numbers(folder: Path) -> Iterator[int]:
 def _last_given(layout: Layout, user: UserId) -> int:
     folder = layout.turns(user)
     counted = _counted(folder / _COUNTER)
-    # Listing 100,000 folders at every start costs 50 ms or more, so the counter is believed until a folder contradicts it.
+    # Listing 100,000 folders at every start costs 50 ms or more, so the counter is used until a folder contradicts it.
     if counted is not None and not os.path.lexists(layout.turn(TurnKey(user, counted + 1))):
         return counted
     return max(turn_numbers(folder), default=0) if counted is None else max(counted, *turn_numbers(folder))
@@ -68,9 +69,6 @@ def _number(name: str) -> int | None:
     return number if f"turn_{number:06d}" == name else None
 
 
-# Which users, turns and revisions there are, from names alone: a listing of 100,000 turns opens no file.
-
-
 def user_ids(layout: Layout) -> tuple[UserId, ...]:
     """Users that have a folder, by name."""
     if not layout.users.is_dir():
@@ -87,7 +85,7 @@ def turn_keys(layout: Layout, user: UserId | None) -> Iterator[TurnKey]:
 
 
 def resolve_turn(layout: Layout, text: str) -> TurnKey:
-    """The turn that a person means; raises BadIdError, or UnknownTurnError where none or several fit."""
+    """The turn that a user means; raises BadIdError, or UnknownTurnError where none or several fit."""
     owner, colon, short = text.strip().rpartition(":")
     number = _short_number(short)
     candidates = (user_id(owner),) if colon else user_ids(layout)
@@ -121,3 +119,33 @@ def _user(entry: Path) -> UserId | None:
         return user_id(entry.name) if entry.is_dir() else None
     except BadIdError:
         return None
+
+
+_FIRST_DAY = "first_day"
+
+
+class FirstDay:
+    """The first day that a store has turns of, in `<root>/first_day` as one ISO date: Dagster's day partitions begin there when it is
+    before the day of the settings. An import stores the first day of all turns, an archival run that of the turns that are due. An
+    unreadable file counts as none.
+    """
+
+    def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
+        self._root, self._lock_seconds = root, lock_seconds
+
+    def read(self) -> date | None:
+        """The day, None where no turn is older than the day of the settings."""
+        try:
+            return date.fromisoformat(read_text(self._root / _FIRST_DAY, limit=100).strip())
+        except (DocumentError, ValueError):
+            return None
+
+    def extend(self, day: date, *, known: date) -> bool:
+        """Store `day` where it is before `known`, the day of the settings, and the stored one; True where it was. Raises StoreError."""
+        if day >= known or ((stored := self.read()) and day >= stored):
+            return False
+        with file_lock(self._root / f".{_FIRST_DAY}.lock", what="the first day of the store", seconds=self._lock_seconds):
+            if (stored := self.read()) and day >= stored:
+                return False
+            write_atomic(self._root / _FIRST_DAY, encode_text(_FIRST_DAY, f"{day.isoformat()}\n"))
+        return True

@@ -1,13 +1,10 @@
-"""Every byte of a folder, opened as far as this program can: compressed files unpacked, tables read through their engines.
-
-Knows containers; knows nothing of what is looked for.
-"""
+"""Every byte of a file for a search: compressed files unpacked, tables read through their engines."""
 
 import gzip
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +12,8 @@ from typing import Any, cast
 import duckdb
 import zstandard
 
+from pandora_dagster.contracts.erasure import SearchedObject
+from pandora_dagster.contracts.ports.user_storage import TraceScrubber
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 
@@ -25,9 +24,9 @@ _READ_ONLY: dict[str, str | bool | int | float | list[str]] = {"enable_external_
 
 
 def searchable_contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, bytes]]:
-    """Pieces of a file, each with where it is: its name, its bytes as they lie, then what is packed in it.
+    """Pieces of a file, each with its place: the name, the stored bytes, then what is packed in them.
 
-    Pieces overlap. Raises StoreError for a file that can not be read, or whose container can not be opened: nobody knows what is in it.
+    Pieces overlap. Raises StoreError for a file that cannot be read, or whose container cannot be opened: its content is unknown.
     """
     yield "name", os.fsencode(path)
     if path.is_symlink():
@@ -55,12 +54,27 @@ def searchable_contents(path: Path, *, wait_s: float) -> Iterator[tuple[str, byt
         ) from error
 
 
+def search_files(paths: Iterable[Path], traces: TraceScrubber, *, wait_s: float) -> Iterator[SearchedObject]:
+    """Each file searched up to its first trace. `wait_s`: how long a table that another process holds is waited for."""
+    for path in paths:
+        size, hit = 0, ""
+        try:
+            for place, data in searchable_contents(path, wait_s=wait_s):
+                size += len(data) if place == "bytes" else 0
+                if traces.found_in(data):
+                    hit = f"{path}: {place}" if place != "name" else f"{path.parent}: a name"
+                    break
+        except StoreError as error:
+            hit = str(error)
+        yield SearchedObject(size, hit)
+
+
 def _chunks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from _pieces(file)
 
 
-def _pieces(file: Any) -> Iterator[bytes]:  # whatever has `read`: a file, a decompressor's stream
+def _pieces(file: Any) -> Iterator[bytes]:  # anything with `read`: a file, the stream of a decompressor
     rest = b""
     while data := file.read(_CHUNK):
         yield rest + data
@@ -101,7 +115,7 @@ def _duckdb(path: Path, wait_s: float) -> Iterator[tuple[str, bytes]]:
 
 
 def _cell(column: str, value: object) -> bytes:
-    """A cell as JSON would have it, so that an id in a column named for it shows as that; a packed one unpacked too."""
+    """A cell with its column as in JSON, so that an id is recognized by the name of its column; a compressed cell also unpacked."""
     if value is None or isinstance(value, int | float):
         return b""
     if isinstance(value, list):

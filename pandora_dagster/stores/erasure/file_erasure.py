@@ -1,30 +1,73 @@
-"""A user's own files taken away. Knows folders and locks; follows no link, and touches nothing of anybody else's."""
+"""A user's own files erased. No link is followed, and nothing of another user is touched."""
 
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import TurnKey, UserId
+from pandora_dagster.contracts.ports.user_storage import TraceScrubber
 from pandora_dagster.errors import StoreError
+from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, make_folder, sync
 from pandora_dagster.stores.disk.layout import LOCK, Layout
 from pandora_dagster.stores.disk.turn_directory import turn_numbers
+from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.user.level_files import level_locks
 
 RETIRED_SUFFIX = ".erasing"
-"""Folder below the user's for turns that are no longer any: one rename each, under the turn's lock."""
+"""Folder below the user's for retired turns: one rename each, under the turn's lock."""
 
 
 def own_folders(layout: Layout, user: UserId) -> tuple[Path, Path]:
-    """Where a user's documents and originals lie."""
+    """The folders of a user's documents and originals."""
     return layout.user(user), layout.cold / user
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentEraser:
+    """The Eraser of documents and cold storage. The user's folder is first moved to `aside`, where it is emptied."""
+
+    layout: Layout
+    intents: ErasureIntents
+    wait_s: float
+    step: str = "documents"
+
+    def count(self, user: UserId) -> Mapping[str, int]:
+        documents, cold = own_folders(self.layout, user)
+        originals = [path.name for path in files_below(cold)]
+        return {
+            "turns": 0 if documents.is_symlink() else sum(1 for _ in turn_numbers(self.layout.turns(user))),
+            "files": sum(1 for _ in files_below(documents)),
+            "cold_objects": sum(name.endswith(".tar.zst") for name in originals),
+            "tombstones": sum(name.endswith(".tombstone.json") for name in originals),
+        }
+
+    def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
+        documents, cold = own_folders(self.layout, user)
+        remove(cold)
+        if self.layout.users.is_dir():
+            replace_with_file(documents, self.intents.set_aside_path(user))
+        remove(self.intents.set_aside_path(user))
+        return ()
+
+    def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
+        """All documents of all users, but for the intent of this erasure and the empty file in the place of the user's folder."""
+        intent, place = self.intents.folder / f"{traces.user}.json", own_folders(self.layout, UserId(traces.user))[0]
+
+        def is_own(path: Path) -> bool:
+            return path in (intent, place) and path.is_file() and (path == intent or not path.stat().st_size)
+
+        paths = files_below(self.layout.users, self.layout.cold, self.intents.folder)
+        yield from search_files((path for path in paths if not is_own(path)), traces, wait_s=self.wait_s)
+
+
 def retire_turns(layout: Layout, user: UserId, *, wait_s: float) -> int:
-    """Take every turn from whoever works on it: each is waited for, then renamed away, so that no commit can follow.
+    """Rename every turn of the user away under its lock, so that no commit can follow; returns how many.
 
     Raises StoreError where another process holds a turn longer than `wait_s`.
     """
@@ -48,9 +91,9 @@ def retire_turns(layout: Layout, user: UserId, *, wait_s: float) -> int:
 
 
 def await_levels(layout: Layout, user: UserId, *, wait_s: float) -> None:
-    """Wait for whoever makes a narrative or the digest of a user; once the user is being erased nobody begins to.
+    """Wait until no process makes a narrative or the digest of a user; none begins while the user is being erased.
 
-    Raises StoreError where another process is longer than `wait_s` about one.
+    Raises StoreError where another process takes longer than `wait_s`.
     """
     base = layout.user(user)
     if _is_link(base) or _is_link(base / "sessions"):
@@ -62,9 +105,9 @@ def await_levels(layout: Layout, user: UserId, *, wait_s: float) -> None:
 
 
 def replace_with_file(folder: Path, aside: Path) -> None:
-    """Bring a folder aside and put an empty file in its place: who still means to write there is refused by the disk, and makes none anew.
+    """Move a folder into `aside` and put an empty file in its place, so that a process that still writes there fails.
 
-    What is no folder goes. Raises StoreError.
+    What is not a folder is deleted. Raises StoreError.
     """
     with disk_errors(folder, "cannot erase"):
         while True:
@@ -77,14 +120,14 @@ def replace_with_file(folder: Path, aside: Path) -> None:
             try:
                 os.close(os.open(folder, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             except FileExistsError:
-                continue  # somebody made it anew in between
+                continue  # another process made it again in between
             sync(folder.parent)
             sync(aside.parent)
             return
 
 
 def remove(path: Path) -> None:
-    """A folder with all that is in it, a file, or a link itself; what a link leads to stays. Raises StoreError."""
+    """Delete a folder with its content, a file, or a link but not its target. Raises StoreError."""
     with disk_errors(path, "cannot erase"):
         try:
             mode = path.lstat().st_mode
@@ -99,7 +142,7 @@ def remove(path: Path) -> None:
 
 
 def files_below(*folders: Path) -> Iterator[Path]:
-    """Every entry that is no folder, by name; a link is one, and is not followed. A folder that can not be read is told as itself."""
+    """Every entry that is no folder, by name; a link is an entry and is not followed. An unreadable folder is yielded itself."""
     for folder in folders:
         if _is_link(folder) or folder.is_file():
             yield folder
@@ -125,7 +168,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _make_writable(folder: Path) -> None:
-    """Folders that their owner may not write could not be emptied."""
+    """Folders without write permission could not be emptied."""
     for base, _, _ in os.walk(folder):
         mode = os.lstat(base).st_mode
         if mode & 0o700 != 0o700:
@@ -133,7 +176,7 @@ def _make_writable(folder: Path) -> None:
 
 
 def _free(path: Path) -> Path:
-    """A name that nothing stands under: a run that was cut off may have retired a turn of this number."""
+    """An unused name: an erasure that was cut off may have retired a turn of this number."""
     number = 0
     while os.path.lexists(free := path.with_name(f"{path.name}.{number}") if number else path):
         number += 1

@@ -1,10 +1,10 @@
-"""What else of a store names a user: interventions, batches and their files, logs. Knows whose each record is.
+"""Records of a store that name a user: interventions, batches and their files, logs.
 
-A record that is the user's alone goes; of one that is also other people's the user's lines go, and what is left of the user in it.
+A record of the user alone is deleted; from a record of several users the user's lines and every other trace are removed.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -12,27 +12,48 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from pandora_dagster.contracts.batches import Batch
+from pandora_dagster.contracts.erasure import SearchedObject
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.interventions import Intervention
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
 from pandora_dagster.errors import DocumentError, StoreError
 from pandora_dagster.stores.disk.erasure_intents import FOLDER
 from pandora_dagster.stores.disk.files import disk_errors, write_atomic
+from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below
 from pandora_dagster.stores.records.batch_files import digest_of
 
-_OWN = frozenset({"users", "cold", "indexes", "interventions", "batches", "inbox", FOLDER})
-"""Folders of the root that are erased otherwise."""
+_OF_OTHERS = frozenset({"users", "cold", "indexes", FOLDER})
+"""Folders of the root that other erasers erase and search."""
+_OWN = _OF_OTHERS | {"interventions", "batches", "inbox"}
+"""Folders of the root without logs."""
 _REJECTED = ".rejected.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class StoreRecords:
-    """The records of one store. `default_user` is who asks where a line names nobody; `elsewhere` are folders that are no records."""
+class RecordEraser:
+    """The Eraser of records of several users. `default_user` owns the lines that name no user; `elsewhere` are folders without records."""
 
     root: Path
     default_user: UserId
-    elsewhere: tuple[Path, ...] = ()
+    elsewhere: tuple[Path, ...]
+    wait_s: float
+    step: str = "records"
+
+    def count(self, user: UserId) -> Mapping[str, int]:
+        return {"interventions": len(self.interventions(user)), "lines_of_queries": self.lines_of(user)}
+
+    def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
+        self.erase_interventions(user, traces)
+        self.erase_batches(user, traces)
+        self.erase_logs(traces)
+        return ()
+
+    def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
+        """Every file of the store that no other eraser of the store searches."""
+        entries = (entry for entry in sorted(self.root.iterdir()) if entry.name not in _OF_OTHERS and entry not in self.elsewhere)
+        paths = (path for path in files_below(*entries) if not any(path.is_relative_to(folder) for folder in self.elsewhere))
+        yield from search_files(paths, traces, wait_s=self.wait_s)
 
     def interventions(self, user: UserId) -> tuple[Path, ...]:
         """Those that halted something of the user's."""

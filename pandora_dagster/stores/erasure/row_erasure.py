@@ -1,26 +1,31 @@
-"""A user's rows taken out of the DuckDB indexes. Each file is written anew without them: a deleted row stays in its file otherwise.
+"""A user's rows removed from the DuckDB indexes and from SQLite files.
 
-Knows which column of a table says whose a row is; a table that it does not know ends the erasure rather than being kept.
+An index is written anew without the rows: a deleted row stays in its file otherwise. A table without a column for the owner of a row ends
+the erasure rather than being kept.
 """
 
 import os
 import sqlite3
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
+from pandora_dagster.contracts.erasure import SearchedObject
+from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.user_storage import TraceScrubber
 from pandora_dagster.errors import StoreError
 from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
 from pandora_dagster.stores.disk.files import disk_errors, sync
+from pandora_dagster.stores.erasure.content_search import search_files
 from pandora_dagster.stores.erasure.file_erasure import files_below
 from pandora_dagster.stores.search.turn_tables import user_base, user_of
 
 _TABLES_WITHOUT_USERS = frozenset({"schema_version", "model", "whole"})
-"""Tables that tell of no user."""
+"""Tables without rows of users."""
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -36,7 +41,7 @@ def index_files(root: Path) -> tuple[Path, ...]:
 
 
 def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
-    """The file without the user's rows, all others in their order; False for a damaged one, which is taken away: an index can be made
+    """The file without the user's rows, all others in their order; False for a damaged one, which is deleted: an index can be made
     again. Raises StoreError where another process holds it."""
     file = DuckDBFile(path, Schema(0, ()), wait_s)
     fresh = path.with_name(path.name + ".making")
@@ -60,11 +65,11 @@ def erase_rows(path: Path, user: str, *, wait_s: float) -> bool:
 
 
 def remove_leftovers(root: Path, *, wait_s: float) -> int:
-    """Damaged indexes that were kept aside, what rebuilds left, and what killed processes had spilled: rows of everybody, and nothing that
-    is the only copy. Raises StoreError where another process holds an index.
+    """Delete damaged indexes that were set aside, what rebuilds left, and spill files of killed processes: none is the only copy of
+    anything. Returns how many. Raises StoreError where another process holds an index.
 
-    A process spills only under the lock of an index, so that with all of them held nobody needs what lies in DuckDB's temporary folders.
-    The folders stay, and the empty files by which living instances know each other: without them they could not spill again.
+    A process spills only under the lock of an index; while all locks are held no process needs DuckDB's temporary files. The folders stay,
+    and the empty files by which live instances recognize each other: without them an instance could not spill again.
     """
     folder = root / "indexes"
     gone = 0
@@ -77,6 +82,27 @@ def remove_leftovers(root: Path, *, wait_s: float) -> int:
                 path.unlink()
                 gone += 1
     return gone
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEraser:
+    """The Eraser of the indexes of one store. `wait_s`: how long another process that holds an index is waited for."""
+
+    root: Path
+    wait_s: float
+    step: str = "indexes"
+
+    def count(self, user: UserId) -> Mapping[str, int]:
+        """Nothing: an index holds no more than the documents do."""
+        return {}
+
+    def erase(self, user: UserId, traces: TraceScrubber) -> Sequence[str]:
+        damaged = [path for path in index_files(self.root) if not erase_rows(path, user, wait_s=self.wait_s)]
+        remove_leftovers(self.root, wait_s=self.wait_s)
+        return tuple(f"{path}: it was damaged and is deleted: pandora index rebuild makes it again" for path in damaged)
+
+    def search(self, traces: TraceScrubber) -> Iterator[SearchedObject]:
+        yield from search_files(files_below(self.root / "indexes"), traces, wait_s=self.wait_s)
 
 
 def _copied(path: Path, fresh: Path, user: str) -> None:
@@ -124,11 +150,11 @@ def _remove_file(path: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-# Records of a user taken out of SQLite files that are also other people's. Knows SQL and which columns say whose a row is. What is
-# deleted is overwritten (`secure_delete`), and the file is written anew (VACUUM) so that no freed page is left.
+# SQLite files hold records of several users. What is deleted is overwritten (`secure_delete`), and the file is written anew (VACUUM)
+# so that no freed page is left.
 
 _OWNERS = ("partition", "value")
-"""Columns whose value, where it is a turn of the user or the user, says that the row is theirs alone."""
+"""Columns whose value, where it is a turn of the user or the user id, makes the row the user's alone."""
 _BODY = 262_144
 
 

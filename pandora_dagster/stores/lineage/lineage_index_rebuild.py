@@ -13,7 +13,7 @@ from pandora_dagster.contracts.turns import Turn
 from pandora_dagster.errors import DamagedIndexError, DocumentError, InputError, PandoraError
 from pandora_dagster.retrieval.turn_lineage import archival_edges, turn_edges
 from pandora_dagster.retrieval.turn_row import turn_entry
-from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
+from pandora_dagster.stores.disk.duckdb_file import batches
 from pandora_dagster.stores.lineage.document_texts import StoredDocumentTexts
 from pandora_dagster.stores.lineage.lineage_index import DuckLineageIndex
 
@@ -33,7 +33,7 @@ class ExpectedLineage:
     records: Sequence[EdgeSource] = ()
 
     def of_turn(self, key: TurnKey, faults: list[str]) -> tuple[LineageEdge, ...]:
-        """The rows of a turn; where its originals can not be read, that is one of `faults`, and its manifest tells what it can."""
+        """The rows of a turn; where its originals cannot be read, that is added to `faults`, and the rows come from the manifest."""
         try:
             manifest = self.turns.manifest(key)
             if manifest.recorded and manifest.archive is None:
@@ -69,28 +69,27 @@ def rebuild_lineage(
 ) -> tuple[int, Path | None]:
     """Make the index again beside the old one, then put it in its place: its rows, and where a damaged one is kept.
 
-    Rows of narratives and digests that no record tells of are taken over. A document that can not be read is told. Raises StoreError.
+    Rows of narratives and digests without a record are taken over. `report` receives each document that cannot be read. Raises StoreError.
     """
     file = index.file
-    fresh = DuckLineageIndex(DuckDBFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s))
-    with fresh.file.locked():
-        fresh.file.discard()
+    fresh = DuckLineageIndex(file.empty_copy())
     faults: list[str] = []
     seen: dict[TurnKey, tuple[str, ...]] = {}
     count = 0
-    for done, keys in _batches(expected.turns.keys()):
+    for keys in batches(expected.turns.keys(), BATCH):
         seen |= {key: _state_key(expected.turns, key) for key in keys}
         edges = [edge for key in keys for edge in expected.of_turn(key, faults)]
         fresh.put(edges)
         count += len(edges)
-        progress(done)
+        progress(len(seen))
     made = tuple(expected.of_records())
-    told = {DocumentId.parse(edge.child).owner for edge in made}
-    kept = (*made, *(edge for edge in _of_no_turn(index) if DocumentId.parse(edge.child).owner not in told))
+    recorded = {DocumentId.parse(edge.child).owner for edge in made}
+    kept = (*made, *(edge for edge in _of_no_turn(index) if DocumentId.parse(edge.child).owner not in recorded))
     fresh.put(kept)
     fresh.mark_complete(at)
     aside = file.replace_with(fresh.file)
-    for _, keys in _batches(key for key in expected.turns.keys() if seen.get(key) != _state_key(expected.turns, key)):  # noqa: SIM118 - a store
+    changed = (key for key in expected.turns.keys() if seen.get(key) != _state_key(expected.turns, key))  # noqa: SIM118 - a store
+    for keys in batches(changed, BATCH):
         index.put([edge for key in keys for edge in expected.of_turn(key, [])], owners=[str(key) for key in keys])
     for fault in faults:
         report(fault)
@@ -100,7 +99,7 @@ def rebuild_lineage(
 def verify_lineage(expected: ExpectedLineage, index: DuckLineageIndex, *, keys: Iterable[TurnKey] | None = None) -> Iterator[str]:
     """Every difference between the manifests and the rows, each as one sentence. `keys`: of these turns alone. Raises StoreError."""
     seen: set[str] = set()
-    for _, batch in _batches(expected.turns.keys() if keys is None else keys):
+    for batch in batches(expected.turns.keys() if keys is None else keys, BATCH):
         yield from differences(expected, index, batch)
         seen |= {str(key) for key in batch} if keys is None else set()
     if keys is not None:
@@ -137,8 +136,8 @@ def _compared(owner: str, wanted: Sequence[LineageEdge], found: Sequence[Lineage
             yield f"{owner}: {edge.relation}: {edge.child} from {edge.parent}: missing from the lineage, expected a row"
         elif row != edge:
             name = next(name for name in LineageEdge.model_fields if getattr(row, name) != getattr(edge, name))
-            told = f"the lineage says {str(getattr(row, name))[:80]!r}, its documents say {str(getattr(edge, name))[:80]!r}"
-            yield f"{owner}: {edge.relation}: {edge.child} from {edge.parent}: {name}: {told}"
+            fault = f"the lineage says {str(getattr(row, name))[:80]!r}, its documents say {str(getattr(edge, name))[:80]!r}"
+            yield f"{owner}: {edge.relation}: {edge.child} from {edge.parent}: {name}: {fault}"
     for edge in there.values():
         yield f"{owner}: {edge.relation}: {edge.child} from {edge.parent}: in the lineage, but not in its documents: expected no row"
 
@@ -169,17 +168,3 @@ def _state_key(turns: TurnStore, key: TurnKey) -> tuple[str, ...]:
     except PandoraError:
         return ()
     return str(manifest.revision), str(manifest.state), manifest.context_sha, turn_entry(manifest)
-
-
-def _batches(keys: Iterable[TurnKey]) -> Iterator[tuple[int, list[TurnKey]]]:
-    """Turns in batches, each with how many there were up to its end."""
-    batch: list[TurnKey] = []
-    done = 0
-    for key in keys:
-        batch.append(key)
-        done += 1
-        if len(batch) == BATCH:
-            yield done, batch
-            batch = []
-    if batch:
-        yield done, batch

@@ -1,6 +1,6 @@
-"""The folder where files of queries are put: `<root>/inbox/`. Knows which are whole, and where finished ones go; not what they say.
+"""Batches: the inbox for files of queries, `<root>/inbox/`, and the records of batches.
 
-A file is whole when two looks at it, a while apart, find the same size and time. What begins with a dot is somebody's temporary file.
+A file is complete when its size and modification time are the same in two listings. A name that begins with a dot is a temporary file.
 """
 
 import json
@@ -11,10 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from pandora_dagster.contracts.batches import Batch, RejectedLine
-from pandora_dagster.errors import DocumentError, InputError
-from pandora_dagster.stores.disk.file_locks import file_lock
-from pandora_dagster.stores.disk.files import disk_errors, encode_text, make_folder, path_inside, sync, write_atomic
-from pandora_dagster.stores.disk.json_files import find_json_record
+from pandora_dagster.errors import InputError
+from pandora_dagster.stores.disk.files import disk_errors, make_folder, path_inside, sync, write_atomic
+from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot, storage_of
 
 LARGEST = 256 * 1024 * 1024
 """Bytes of a file of queries."""
@@ -23,7 +22,7 @@ _SUFFIX, _REJECTED = ".jsonl", ".rejected.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """A file in the inbox as one look finds it."""
+    """A file in the inbox as one listing finds it."""
 
     name: str
     size: int
@@ -31,7 +30,7 @@ class WaitingFile:
 
     @property
     def fingerprint(self) -> str:
-        """What stays the same while nobody writes."""
+        """The same for two listings between which nobody writes."""
         return f"{self.size}:{self.modified_ns}"
 
 
@@ -42,23 +41,23 @@ class Inbox:
         self._root, self.folder = root, root / "inbox"
 
     def files(self) -> tuple[WaitingFile, ...]:
-        """What waits there, by name; links are left alone."""
+        """The waiting files, by name; links are skipped."""
         if not self.folder.is_dir():
             return ()
         with disk_errors(self.folder, "cannot list"):
             paths = sorted(path for path in self.folder.iterdir() if _is_queries(path))
-            looks = [(path.name, path.stat()) for path in paths if path.is_file() and not path.is_symlink()]
-        return tuple(WaitingFile(name, look.st_size, look.st_mtime_ns) for name, look in looks)
+            found = [(path.name, path.stat()) for path in paths if path.is_file() and not path.is_symlink()]
+        return tuple(WaitingFile(name, about.st_size, about.st_mtime_ns) for name, about in found)
 
     def path(self, name: str) -> Path:
-        """A file that waits there; raises InputError for any other name."""
+        """A waiting file; raises InputError for any other name."""
         if name not in {waiting.name for waiting in self.files()}:
             raise InputError(f"{self.folder}: {name[:100]!r}: expected the name of a .jsonl file that waits there")
         return path_inside(self._root, self.folder / name)
 
     def finish(self, name: str, day: str, digest: str, rejected: Sequence[RejectedLine] = ()) -> Path | None:
-        """Move a file to `done/<day>/`, where its rejected lines lie before it does: cut off in between, the file still waits, and its
-        batch writes them again. One of that name that lies there already keeps its own. Returns where the rejected lines are."""
+        """Move a file to `done/<day>/`, after its rejected lines are written there: if the process dies in between, the file still waits
+        and its batch writes them again. A file of that name that is there keeps its name. Returns the path of the rejected lines."""
         source, folder = self.path(name), self.folder / "done" / day
         with disk_errors(folder):
             make_folder(path_inside(self._root, folder))
@@ -73,7 +72,7 @@ class Inbox:
 
 
 def queries_of(path: Path) -> bytes:
-    """The bytes of a file of queries; raises InputError for one that can not be read or is larger than any such file."""
+    """The bytes of a file of queries; raises InputError for one that cannot be read or is larger than `LARGEST`."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -85,7 +84,7 @@ def queries_of(path: Path) -> bytes:
 
 
 def digest_of(data: bytes) -> str:
-    """What two files of the same queries share."""
+    """sha256 of a file of queries: equal for files with the same bytes."""
     return sha256(data).hexdigest()
 
 
@@ -103,44 +102,33 @@ def _is_queries(path: Path) -> bool:
     return path.name.endswith(_SUFFIX) and not path.name.endswith(_REJECTED) and not path.name.startswith(".")
 
 
-# Records of batches: one file a content, written before its first turn begins. Knows nothing of how turns run.
-
-
 class BatchFiles:
-    """The Batches port over `<root>/batches/<sha256>.json`."""
+    """The Batches port over `<root>/batches/<sha256>.json`: one record per content, written before its first turn begins."""
 
-    def __init__(self, root: Path, *, lock_seconds: float = 10.0) -> None:
-        self._root, self._folder, self._lock_seconds = root, root / "batches", lock_seconds
+    def __init__(self, storage: StorageRoot, *, lock_seconds: float = 10.0) -> None:
+        pattern, names = "batches/{digest}.json", {"digest": "[0-9a-f][^/]*"}
+        self._files = RecordFiles(
+            storage, pattern, Batch, expected="a batch's record", names=names, lock="batches/.lock", lock_seconds=lock_seconds
+        )
+        self._runs = storage_of(storage).locks
 
     def find(self, digest: str) -> Batch | None:
         """The record of this content; raises DocumentError for a damaged one."""
-        found = find_json_record(self._path(digest), Batch, expected="a batch's record")
+        found = self._files.find(digest)
         if found and found.digest != digest:
-            raise DocumentError(f"{self._path(digest)}: it holds the batch {found.digest[:12]}: expected {digest[:12]}")
+            raise self._files.damaged(f"it holds the batch {found.digest[:12]}: expected {digest[:12]}", digest)
         return found
 
     def begin(self, batch: Batch) -> Batch:
-        """Write the record unless one stands there; returns what stands there now. Raises StoreError."""
-        path = self._path(batch.digest)
-        with file_lock(self._folder / ".lock", what="the batches", seconds=self._lock_seconds):
-            known = self.find(batch.digest)
-            if known is None:
-                write_atomic(path, encode_text(path.name, batch.model_dump_json(indent=1) + "\n"))
-        return known or batch
+        """Write the record unless there is one; returns the stored one. Raises StoreError, DocumentError."""
+        with self._files.lock(batch.digest, what="the batches"):
+            return self.find(batch.digest) or self._files.put(batch, batch.digest)
 
-    def running(self, batch: Batch) -> AbstractContextManager[None]:
-        """Held while the batch's turns run; raises StoreError where another process runs them."""
-        path = self._path(batch.digest)
-        return file_lock(path.with_name(f".{path.stem}.lock"), what=f"the queries of {batch.file}", seconds=0.5)
+    def running(self, batch: Batch) -> AbstractContextManager[object]:
+        """A context in which the batch's turns run; raises StoreError where another process runs them."""
+        return self._runs.lease(f"batches/.{batch.digest}.lock", what=f"the queries of {batch.file}", wait_s=0.5)
 
     def of_day(self, day: str) -> Sequence[Batch]:
         """Those that began on this day, by file; raises DocumentError for a damaged one."""
-        if not self._folder.is_dir():
-            return ()
-        with disk_errors(self._folder, "cannot list"):
-            names = sorted(path.stem for path in self._folder.glob("[0-9a-f]*.json"))
-        found = [batch for name in names if (batch := self.find(name)) and batch.day == day]
+        found = [batch for (digest,) in self._files.list_keys() if (batch := self.find(digest)) and batch.day == day]
         return tuple(sorted(found, key=lambda batch: batch.file))
-
-    def _path(self, digest: str) -> Path:
-        return path_inside(self._root, self._folder / f"{digest}.json")

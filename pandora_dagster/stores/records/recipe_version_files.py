@@ -1,26 +1,21 @@
 """Every version of a recipe that ever ran, and which one is in production: `<root>/recipes/<category>/<name>/`.
 
-A version is one file, named by its hash and never changed; `production.json` is the one file that changes, under a lock. Knows files;
-decides nothing about which version is good.
+A version is one file, named by its hash and never changed; only `production.json` changes, under a lock.
 """
 
 import re
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
-from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.ports.measurement import Clock
 from pandora_dagster.contracts.recipe_governance import ProductionChange, RecipeProduction
-from pandora_dagster.contracts.recipe_schema import LoadedRecipe, RecipeTest
+from pandora_dagster.contracts.recipe_schema import LoadedRecipe
 from pandora_dagster.errors import ConfigurationError, DocumentError, InputError
 from pandora_dagster.recipes import read_version, version_text
-from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, read_text, write_atomic
-from pandora_dagster.stores.disk.json_files import find_json_record, read_json_record
 from pandora_dagster.stores.disk.layout import Layout
+from pandora_dagster.stores.disk.record_files import find_record
 from pandora_dagster.stores.turns.commits import iso
 
 _PRODUCTION = "production.json"
@@ -30,13 +25,13 @@ _LOCK_S = 10.0
 
 
 class RecipeVersionFiles:
-    """The KeepsVersions port below one store root."""
+    """The RecipeVersionStore port below one store root."""
 
     def __init__(self, root: Path, *, clock: Clock) -> None:
         self._layout = Layout(root)
         self._clock = clock
         self._ran: dict[str, str] = {}
-        """Recipe -> the version that this process ran last, which is kept."""
+        """Recipe -> the stored version that this process ran last."""
         self._read: dict[Path, tuple[tuple[int, int, int], RecipeProduction]] = {}
         self._loaded: dict[tuple[str, str], LoadedRecipe] = {}
 
@@ -58,7 +53,7 @@ class RecipeVersionFiles:
         self._ran[loaded.path] = loaded.version
 
     def production(self, recipe: str) -> RecipeProduction:
-        """As `production.json` says it now; read again only when it changed. Raises ConfigurationError where it is damaged."""
+        """The content of `production.json`; read again only when it changed. Raises ConfigurationError where it is damaged."""
         path = self._folder(recipe) / _PRODUCTION
         try:
             about = path.stat()
@@ -71,7 +66,7 @@ class RecipeVersionFiles:
         return known[1]
 
     def version(self, recipe: str, version: str) -> LoadedRecipe:
-        """A kept version by the first digits of its hash (4 at least), its content held against its name."""
+        """A kept version by the first digits of its hash (4 at least), its content verified against its name."""
         full = self._full_hash(recipe, version)
         if (recipe, full) not in self._loaded:
             self._loaded[recipe, full] = self._checked(recipe, full)
@@ -132,12 +127,12 @@ class RecipeVersionFiles:
     def _read_production(self, recipe: str) -> RecipeProduction:
         path = self._folder(recipe) / _PRODUCTION
         try:
-            found = find_json_record(path, RecipeProduction, expected="a record of what is in production")
+            found = find_record(path, RecipeProduction, expected="a record of what is in production")
         except DocumentError as error:
             hint = f"mend {path}, or move it away: then the recipe's file is what runs"
             raise ConfigurationError(str(error), hint=hint) from error
         if found and found.recipe != recipe:
-            raise ConfigurationError(f"{path}: it tells of {found.recipe}: expected {recipe}", hint="move the file where it belongs")
+            raise ConfigurationError(f"{path}: it describes {found.recipe}: expected {recipe}", hint="move the file where it belongs")
         return found or RecipeProduction(recipe=recipe)
 
     def _write(self, recipe: str, known: RecipeProduction, change: ProductionChange, *, pinned: str) -> RecipeProduction:
@@ -164,14 +159,14 @@ class RecipeVersionFiles:
 
 
 def _is_new_version(loaded: LoadedRecipe, standing: RecipeProduction) -> bool:
-    """Whether a version that runs is another than history says, which a pinned one never is."""
+    """Whether the running version differs from the history; never for a pinned one."""
     return not standing.pinned and standing.version != loaded.version
 
 
 def _conflict_message(recipe: str, known: RecipeProduction) -> str:
     last = known.history[-1] if known.history else None
-    told = f"{last.who or 'a call'} put {last.version} there ({last.kind})" if last else "its record is gone"
-    return f"{recipe}: what is in production changed meanwhile: {told}: expected it as it was when this was decided"
+    change = f"{last.who or 'a call'} put {last.version} there ({last.kind})" if last else "its record is gone"
+    return f"{recipe}: what is in production changed meanwhile: {change}: expected it as it was when this was decided"
 
 
 def _holds(path: Path, text: str) -> bool:
@@ -179,37 +174,3 @@ def _holds(path: Path, text: str) -> bool:
         return read_text(path) == text
     except DocumentError:
         return False
-
-
-# Tests made of a person's calls: `users/<user>/recipe_tests/<category>/<name>/<digest>.json`, erased with their user. Knows files.
-
-_NAME = re.compile(r"[0-9a-f]{64}\.json")
-
-
-@dataclass(frozen=True, slots=True)
-class RecipeTestFiles:
-    """The tests of one store. Content-addressed: the same test is kept once."""
-
-    root: Path
-
-    def add(self, user: UserId, recipe: str, test: RecipeTest) -> Path:
-        """On the disk when this returns; raises StoreError, also while the user is erased, InputError for one who is gone."""
-        data = encode_text("test", test.model_dump_json(exclude_defaults=True, indent=1) + "\n")
-        path = path_inside(self.root, self._folder(user, recipe) / f"{sha256(data).hexdigest()}.json")
-        with ErasureIntents(self.root).beginning(user):
-            if not path_inside(self.root, Layout(self.root).user(user)).is_dir():
-                raise InputError(f"user {user}: is gone: expected one who has turns")
-            if not path.exists():
-                write_atomic(path, data)
-        return path
-
-    def of_user(self, user: UserId, recipe: str) -> tuple[RecipeTest, ...]:
-        """By name; raises DocumentError naming a damaged file."""
-        folder = path_inside(self.root, self._folder(user, recipe))
-        paths = sorted(p for p in folder.iterdir() if _NAME.fullmatch(p.name)) if folder.is_dir() else []
-        found = [read_json_record(path_inside(self.root, path), RecipeTest, expected="a recipe test") for path in paths]
-        return tuple(sorted(found, key=lambda test: test.name))
-
-    def _folder(self, user: UserId, recipe: str) -> Path:
-        layout = Layout(self.root)
-        return layout.user(user) / "recipe_tests" / layout.recipe(recipe).relative_to(layout.recipes)

@@ -32,7 +32,7 @@ from pandora_dagster.retrieval.messages.search_question import SearchQuestion, r
 from pandora_dagster.stores.search.turn_tables import ALL_MESSAGES, ALL_POSTINGS, ALL_TURNS, ASKS, KEY, OWN_WORDS, TELLS_TIME, TIERS, end_of
 
 POOL = 200
-"""Documents that are scored with what stands around them; more change no first ten."""
+"""Documents that are scored with their neighbours; more do not change the first ten results."""
 ALIKE = 100
 """Messages taken besides because their vectors are most like the question's."""
 _AROUND = 4
@@ -108,13 +108,13 @@ class MessageSearch:
         return self._filtered(scored, {turn_number(doc) for doc in pool})
 
     def texts(self, scored: Sequence[ScoredMessage]) -> tuple[FoundMessage, ...]:
-        """What the messages say, in the same order."""
+        """The texts of the messages, in the same order."""
         docs = [self.base + s.unit.doc for s in scored]
-        told: dict[int, tuple[str, str, str, str, str]] = {}
+        texts: dict[int, tuple[str, str, str, str, str]] = {}
         for table in (f"messages{tier}" for tier in TIERS):  # by row: a text is read only where it stands
             rows = self.db.execute(_TEXTS.format(table=table), [docs]).fetchall()
-            told |= {row[0] - self.base: row[1:] for row in rows}
-        return tuple(_found_message(s, *told[s.unit.doc]) for s in scored)
+            texts |= {row[0] - self.base: row[1:] for row in rows}
+        return tuple(_found_message(s, *texts[s.unit.doc]) for s in scored)
 
     def _latest(self, query: str) -> list[str]:
         """The date terms of the latest days on which the user has turns, not after today, that the query names without a year."""

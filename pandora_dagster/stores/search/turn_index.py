@@ -131,7 +131,7 @@ class DuckTurnIndex:
     ) -> tuple[TurnRow, ...]:
         """Newest last, by time and number, without turns numbered `before` or later; `limit` keeps the newest.
 
-        The rows have no messages: see `messages_by_turn`.
+        Rows have no messages: see `messages_by_turn`.
         """
         most = 2**62 if limit is None else max(0, limit)
         with self.file.reading() as db:

@@ -1,7 +1,4 @@
-"""The turn index made again from the documents, and compared with them. The documents are the truth.
-
-Knows documents and rows; how a row is made is `selection.turn_row`'s, how it is stored is the index's.
-"""
+"""The turn index made again from the documents, and compared with them. The documents are the truth."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +13,7 @@ from pandora_dagster.contracts.turns import IndexedMessage, Manifest, Turn, Turn
 from pandora_dagster.contracts.user.conversations import Message
 from pandora_dagster.errors import ConversationError, DocumentError, UnknownTurnError
 from pandora_dagster.retrieval.turn_row import build_turn_row
+from pandora_dagster.stores.disk.duckdb_file import batches
 
 _BATCH = 500
 
@@ -31,7 +29,7 @@ class TurnDocuments(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Preambles:
-    """What stood before the first turn of a recorded conversation; without sessions nothing did."""
+    """The messages before the first turn of an imported conversation; none without sessions."""
 
     sessions: Sessions | None = None
 
@@ -45,11 +43,11 @@ class Preambles:
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What a rebuild did. `faults` names each turn whose documents can not be read; `aside` a damaged index, kept.
+    """What a rebuild did. `faults` names each turn whose documents cannot be read; `aside` a damaged index, kept.
 
-    `calls` and `calls_aside` say the same of the index of calls, `sources` and `sources_aside` of research and visits; `vectors`
+    `calls` and `calls_aside` are the same for the index of calls, `sources` and `sources_aside` of research and visits; `vectors`
     counts those of messages (0 where embeddings are off), `links` the rows of lineage.
-    `broken_lines` names each line and each record that can not be read.
+    `broken_lines` names each line and each record that cannot be read.
     """
 
     turns: int
@@ -74,19 +72,19 @@ def rebuild_turns(
 ) -> RebuildReport:
     """Make the index again beside the old one, then put it in its place.
 
-    Turns that were saved while it was being made are taken in afterwards, so nobody waits. Raises StoreError.
+    Turns that were saved while it was being made are added afterwards, so that no process waits. Raises StoreError.
     """
     faults: list[str] = []
     turns = 0
 
-    def batches() -> Iterator[list[TurnRow]]:
+    def row_batches() -> Iterator[list[TurnRow]]:
         nonlocal turns
-        for rows in _batches(_rows(documents, preambles, documents.keys(), faults)):
+        for rows in batches(_rows(documents, preambles, documents.keys(), faults), _BATCH):
             yield rows
             turns += len(rows)
             progress(turns)
 
-    aside = index.rebuild(batches())
+    aside = index.rebuild(row_batches())
     index.put(list(_rows(documents, preambles, _changed(documents, index), [])))
     return RebuildReport(turns, tuple(faults), aside)
 
@@ -96,13 +94,13 @@ def verify_turns(documents: TurnDocuments, index: SearchIndex, preambles: Preamb
     faults: list[str] = []
     rows = {(row.user_id, row.number): row for row in index.rows()}
     broken: set[TurnKey] = set()
-    said: Mapping[int, tuple[IndexedMessage, ...]] = {}
+    messages: Mapping[int, tuple[IndexedMessage, ...]] = {}
     user = ""
     for row in _rows(documents, preambles, documents.keys(), faults, broken):
         if row.user_id != user:
-            user, said = row.user_id, index.messages_by_turn(row.user_id)
+            user, messages = row.user_id, index.messages_by_turn(row.user_id)
         there = rows.pop((row.user_id, row.number), None)
-        faults += _differences(row, there and there.model_copy(update={"messages": said.get(row.number, ())}))
+        faults += _differences(row, there and there.model_copy(update={"messages": messages.get(row.number, ())}))
     gone = [(user, number) for user, number in rows if TurnKey(UserId(user), number) not in broken]
     faults += [f"{user}:turn_{number:06d}: in the index, but no document: expected no row" for user, number in gone]
     return tuple(faults)
@@ -142,7 +140,7 @@ def _short_repr(value: object) -> str:
 
 
 def _changed(documents: TurnDocuments, index: SearchIndex) -> Iterator[TurnKey]:
-    """Turns whose manifest and row no longer tell the same: what happened during a rebuild."""
+    """Turns whose manifest and row differ: those that changed during a rebuild."""
     known = {(row.user_id, row.number): _comparison_key(row.context_sha, row.state, row.last_activity, row.summary) for row in index.rows()}
     every: Iterable[TurnKey] = documents.keys()
     for key in every:
@@ -150,8 +148,8 @@ def _changed(documents: TurnDocuments, index: SearchIndex) -> Iterator[TurnKey]:
             manifest = documents.manifest(key)
         except (DocumentError, UnknownTurnError):
             continue
-        said = str((manifest.summary or {}).get("summary", ""))
-        if known.get((key.user, key.number)) != _comparison_key(manifest.context_sha, manifest.state, manifest.last_activity, said):
+        summary = str((manifest.summary or {}).get("summary", ""))
+        if known.get((key.user, key.number)) != _comparison_key(manifest.context_sha, manifest.state, manifest.last_activity, summary):
             yield key
 
 
@@ -162,11 +160,11 @@ def _comparison_key(*values: object) -> tuple[str, ...]:
 def _rows(
     documents: TurnDocuments, preambles: Preambles, keys: Iterable[TurnKey], faults: list[str], broken: set[TurnKey] | None = None
 ) -> Iterator[TurnRow]:
-    """The rows of the turns that can be read; the others are told in `faults` and kept in `broken`."""
+    """The rows of the turns that can be read; the others are reported in `faults` and `broken`."""
     for key in keys:
         try:
-            manifest, told = documents.manifest(key), _original(documents, key, faults if broken is None else None)
-            row = build_turn_row(manifest, told.context, told.files, preamble=preambles.before(manifest))
+            manifest, turn = documents.manifest(key), _original(documents, key, faults if broken is None else None)
+            row = build_turn_row(manifest, turn.context, turn.files, preamble=preambles.before(manifest))
         except (DocumentError, UnknownTurnError, ConversationError) as error:
             faults.append(f"{key}: {error}")
             if broken is not None:
@@ -176,8 +174,8 @@ def _rows(
 
 
 def _original(documents: TurnDocuments, key: TurnKey, faults: list[str] | None) -> Turn:
-    """What the turn tells: its originals, so that an archived one is found as before. Where they can not be read, that is one of
-    `faults`, and what stands in their place is told; without `faults` it raises DocumentError."""
+    """The turn's originals, so that an archived turn is found as before. Where they cannot be read, that is added to `faults` and the
+    stored documents are returned; without `faults` it raises DocumentError."""
     try:
         return documents.original(key)
     except DocumentError as error:
@@ -185,14 +183,3 @@ def _original(documents: TurnDocuments, key: TurnKey, faults: list[str] | None) 
             raise
         faults.append(f"{key}: {error}")
         return documents.load(key)
-
-
-def _batches(rows: Iterator[TurnRow]) -> Iterator[list[TurnRow]]:
-    batch: list[TurnRow] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

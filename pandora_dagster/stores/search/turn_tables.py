@@ -26,7 +26,7 @@ from pandora_dagster.stores.disk.duckdb_file import Schema
 # A turn as the documents that the index holds: the turn itself, then each of its messages, with their terms. Knows no SQL.
 
 ASKS, OWN_WORDS, TELLS_TIME = 1, 2, 4
-"""Bits of `Posted.manner`: it is a question; it is told in the first person; it says when something was."""
+"""Bits of `Posted.manner`: a question; a statement in the first person; a statement with a date."""
 _OWN = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours"})
 
 

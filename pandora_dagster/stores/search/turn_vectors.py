@@ -1,13 +1,12 @@
-"""Vectors of what turns say, in a DuckDB file beside the turn index: made after the answer is out, compared when something is asked.
+"""Vectors of the messages of turns, in a DuckDB file beside the turn index: made after the answer, compared in a search.
 
-Knows when a vector is made and which are there; what makes one is the `Embeds` port's. A vector belongs to one user's message and
-one model. Nothing here fails an ask or a search: what goes wrong is told, and the search goes by words alone.
+A vector belongs to one user's message and one model; the EmbeddingModel port makes it. No error here fails a turn or a search: it is
+reported, and the search uses words alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
 from math import isfinite, sqrt
 from pathlib import Path
 from time import monotonic
@@ -19,7 +18,7 @@ from pandora_dagster.contracts.turns import TurnRow
 from pandora_dagster.documents.redaction.credentials import redact
 from pandora_dagster.errors import BadAnswerError, DamagedIndexError, ModelError, PandoraError, StoreError
 from pandora_dagster.retrieval.messages.document_numbers import PLACE_BITS, document_number, turn_number
-from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema
+from pandora_dagster.stores.disk.duckdb_file import DuckDBFile, Schema, batches
 
 SCHEMA = Schema(
     version=1,
@@ -47,7 +46,7 @@ Row = tuple[str, int, str, list[float]]
 
 @dataclass(frozen=True, slots=True)
 class _MessageText:
-    """One message to embed: whose, where it stands, the text without credentials."""
+    """One message to embed: its user, its place, its text without credentials."""
 
     user: str
     doc: int
@@ -63,7 +62,7 @@ class _MessageText:
 
 
 class TurnVectors:
-    """`KeepsVectors`, and what a search asks of it. `report` is told in one sentence what went wrong, each sentence once."""
+    """The VectorIndex port, and similarities for a search. `report` receives one sentence per error, each sentence once."""
 
     def __init__(self, file: DuckDBFile, embeds: EmbeddingModel, *, report: Callable[[str], None], timer: Callable[[], float]) -> None:
         self.file = file
@@ -91,9 +90,9 @@ class TurnVectors:
         return self._embeds.name
 
     def put(self, rows: Sequence[TurnRow]) -> None:
-        """Embed the messages of these turns, in the place of older ones. What can not be embedded now is at the next rebuild."""
+        """Embed the messages of these turns, in the place of older ones. What cannot be embedded now is embedded by the next rebuild."""
         try:
-            for batch in _batches(rows):
+            for batch in batches(rows, _TURNS):
                 found = self._rows(batch, self._stored(batch))
                 with self.file.writing() as db:
                     self._same_model(db)
@@ -103,15 +102,15 @@ class TurnVectors:
             self._report_once(error)
 
     def similarities(self, user: str, *wordings: str) -> Mapping[int, float]:
-        """The user's own document -> cosine of its vector with the query's, -1 to 1; {} where that can not be told.
+        """The user's own document -> cosine of its vector with the query's, -1 to 1; {} where there is none.
 
-        Of a query in several wordings the vector is the direction that stands between theirs.
+        The vector of a query in several wordings is the mean direction of their vectors.
         """
         try:
-            said = list(dict.fromkeys(_readable(wording) for wording in wordings if wording.strip()))
-            if not said or not self._any_of(user):
+            texts = list(dict.fromkeys(_readable(wording) for wording in wordings if wording.strip()))
+            if not texts or not self._any_of(user):
                 return {}
-            query = _unit([sum(values) for values in zip(*self._embedded(said, QUERY_S), strict=True)])
+            query = _unit([sum(values) for values in zip(*self._embedded(texts, QUERY_S), strict=True)])
             if not query:
                 return {}
             with self.file.reading() as db:
@@ -123,13 +122,13 @@ class TurnVectors:
     def rebuild(self, rows: Iterable[TurnRow]) -> int:
         """Make the file again beside the old one; what has the same text and model is taken over. Returns how many vectors there are.
 
-        Messages that can not be embedded are left without. Raises StoreError.
+        Messages that cannot be embedded have no vector. Raises StoreError.
         """
         fresh = DuckDBFile(self.file.path.with_name(self.file.path.name + ".rebuilt"), SCHEMA, self.file.wait_s)
         with fresh.locked():
             fresh.discard()
         count = 0
-        for batch in _batches(rows):
+        for batch in batches(rows, _TURNS):
             try:
                 stored = self._stored(batch)
             except StoreError:  # another model's, or damaged: nothing to take over
@@ -166,20 +165,20 @@ class TurnVectors:
             found = kept.pop((row.user_id, row.number), {})
             if wanted != found:
                 sound = sum(found.get(doc) == digest for doc, digest in wanted.items())
-                told = f"{len(found)} vectors of messages, {sound} of them of what stands there: expected {len(wanted)}"
-                faults.append(f"{row.user_id}:{row.turn_id}: {told}")
+                fault = f"{len(found)} vectors of messages, {sound} of them of what stands there: expected {len(wanted)}"
+                faults.append(f"{row.user_id}:{row.turn_id}: {fault}")
         return (*faults, *(f"{user}:turn_{number:06d}: vectors of messages, but no readable turn: expected none" for user, number in kept))
 
     def _rows(self, batch: Sequence[TurnRow], stored: Mapping[tuple[str, int, str], list[float]]) -> list[Row]:
         """The rows of all messages of these turns, those that are stored as they are; without the others where the model fails."""
-        said = [message for row in batch for message in _message_texts(row)]
-        kept = [(m.user, m.doc, m.digest, stored[m.key]) for m in said if m.key in stored]
-        new = [m for m in said if m.key not in stored]
+        messages = [message for row in batch for message in _message_texts(row)]
+        kept = [(m.user, m.doc, m.digest, stored[m.key]) for m in messages if m.key in stored]
+        new = [m for m in messages if m.key not in stored]
         vectors = self._embedded([m.text for m in new], BATCH_S)
         return [*kept, *((m.user, m.doc, m.digest, v) for m, v in zip(new, vectors, strict=False))]
 
     def _embedded(self, texts: Sequence[str], timeout_s: float) -> list[list[float]]:
-        """A vector a text; none at all where the model fails, which is told, or failed a moment ago."""
+        """One vector per text; none where the model fails, which is reported, or failed a moment ago."""
         if not texts or self._timer() < self._quiet_until:
             return []
         try:
@@ -192,10 +191,10 @@ class TurnVectors:
     def _stored(self, batch: Sequence[TurnRow]) -> dict[tuple[str, int, str], list[float]]:
         if not self.file.path.exists():
             return {}
-        said = [message for row in batch for message in _message_texts(row)]
+        messages = [message for row in batch for message in _message_texts(row)]
         with self.file.reading() as db:
             self._same_model(db)
-            found = db.execute(_STORED, [[m.user for m in said], [m.doc for m in said]]).fetchall()
+            found = db.execute(_STORED, [[m.user for m in messages], [m.doc for m in messages]]).fetchall()
         return {(user, doc, digest): vector for user, doc, digest, vector in found}
 
     def _any_of(self, user: str) -> bool:
@@ -226,7 +225,7 @@ def _insert(db: duckdb.DuckDBPyConnection, rows: Sequence[Row], model: str) -> N
 
 
 def _message_texts(row: TurnRow) -> Iterator[_MessageText]:
-    """The messages of a turn that say something."""
+    """The messages of a turn that have text."""
     for place, message in enumerate(row.messages, 1):
         if message.text.strip():
             yield _MessageText(
@@ -255,9 +254,3 @@ def _checked(vectors: Sequence[Sequence[float]], count: int, model: str) -> list
 def _unit(vector: Sequence[float]) -> list[float]:
     length = sqrt(sum(value * value for value in vector))
     return [value / length for value in vector] if length and isfinite(length) else []
-
-
-def _batches(rows: Iterable[TurnRow]) -> Iterator[list[TurnRow]]:
-    waiting = iter(rows)
-    while batch := list(islice(waiting, _TURNS)):
-        yield batch

@@ -5,15 +5,14 @@ after it the turn is archived. Many turns switch together, so that they wait for
 """
 
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pandora_dagster.contracts.archive_records import ArchiveRecord
+from pandora_dagster.contracts.archive_records import ArchiveRecord, Hold
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import TurnKey
 from pandora_dagster.contracts.ports.archive_storage import ColdStorage
@@ -25,13 +24,12 @@ from pandora_dagster.stores.disk.files import (
     disk_errors,
     encode_text,
     is_stray,
-    make_folder,
     path_inside,
     sha,
-    sync,
-    write_open,
+    write_files,
 )
 from pandora_dagster.stores.disk.layout import CALLS, CONTEXT, HOLD, KEPT, LOCK, MANIFEST, Layout
+from pandora_dagster.stores.disk.record_files import RecordFiles, StorageRoot
 from pandora_dagster.stores.disk.turn_directory import newest_revision
 from pandora_dagster.stores.turns.cold_files import revision_prefix
 from pandora_dagster.stores.turns.commits import check_query, context_fields, keep_replaced, release_replaced
@@ -40,8 +38,6 @@ from pandora_dagster.stores.turns.turn_folder import TurnFolder, named_files
 
 _STAY = frozenset({CALLS, LOCK, HOLD})
 """No documents: the log of calls, the lock, what keeps the turn from archival. They stay where they are."""
-_OPEN = 200
-"""Files that are open at a time: a process may have 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +106,9 @@ class TurnArchiveFolders:
                     documents.append((folder / name, encode_text(f"{folder / name}", text)))
             manifests.append((folder / MANIFEST, render_manifest(after.manifest).encode()))
         with disk_errors(self.root):
-            _write(kept, new_folders=True)
-            _write(documents)
-            _write(manifests)
+            write_files(dict(kept))
+            write_files(dict(documents), new_folders=False)
+            write_files(dict(manifests), new_folders=False)
 
     def remove_unnamed(self, manifests: Iterable[Manifest]) -> None:
         """Take away what archived turns no longer name: their other documents, their older revisions. Raises StoreError."""
@@ -132,7 +128,8 @@ class TurnArchiveFolders:
         turn = TurnFolder(self.root, folder, key, manifest.revision).turn()  # what was about to be replaced is read where it was kept
         documents = {name: encode_text(f"{folder / name}", text) for name, text in ((CONTEXT, turn.context), *turn.files.items())}
         with disk_errors(folder):
-            _write([(folder / name, data) for name, data in documents.items() if _on_disk(folder / name) != data])
+            changed = {folder / name: data for name, data in documents.items() if _on_disk(folder / name) != data}
+            write_files(changed, new_folders=False)
         self.remove_unnamed([manifest])
 
     def restore(self, key: TurnKey) -> Turn:
@@ -152,8 +149,8 @@ class TurnArchiveFolders:
         targets = {name: path_inside(self.root, _target(base, name)) for name in files}
         keep_replaced(folder, _replaced(archived, files, revision_prefix(manifest.revision)))
         with disk_errors(base):
-            _write([(targets[name], data) for name, data in files.items() if name != last], new_folders=True)
-            _write([(targets[last], files[last])])
+            write_files({targets[name]: data for name, data in files.items() if name != last})
+            write_files({targets[last]: files[last]}, new_folders=False)
             _remove_parts(base)
         release_replaced(folder)
         return TurnFolder(self.root, folder, key, manifest.revision).turn()
@@ -178,6 +175,26 @@ class TurnArchiveFolders:
         number = newest_revision(self._base(key))
         folder = Layout(self.root).turn(key, number)
         return folder, read_manifest(path_inside(self.root, folder / MANIFEST), key, number)
+
+
+class HoldFiles:
+    """The Holds port: `hold.json` beside the first manifest of a turn."""
+
+    def __init__(self, storage: StorageRoot) -> None:
+        pattern, hint = f"users/{{user}}/turns/{{turn}}/{HOLD}", "remove the file to let the turn be archived"
+        self._files = RecordFiles(storage, pattern, Hold, expected="a hold", hint=hint)
+
+    def find(self, key: TurnKey) -> Hold | None:
+        """Raises DocumentError for a damaged one: it may be a pin."""
+        return self._files.find(key.user, key.turn_id)
+
+    def put(self, key: TurnKey, hold: Hold) -> None:
+        """Write a hold in the place of an older one; raises StoreError."""
+        self._files.put(hold, key.user, key.turn_id)
+
+    def remove(self, key: TurnKey) -> bool:
+        """True where there was one; raises StoreError."""
+        return self._files.delete(key.user, key.turn_id)
 
 
 def _files(base: Path) -> Iterator[tuple[str, Path]]:
@@ -231,39 +248,6 @@ def _replaced(archived: TurnFolder, files: Mapping[str, bytes], prefix: str) -> 
     except DocumentError:
         return {}
     return {name: text for name, text in ((CONTEXT, turn.context), *turn.files.items()) if files.get(prefix + name) != text.encode()}
-
-
-def _write(contents: Sequence[tuple[Path, bytes]], *, new_folders: bool = False) -> None:
-    """Files all-or-nothing: the bytes of all on the disk, then each in its place, then the names on the disk. Raises OSError."""
-    written: list[tuple[Path, Path]] = []
-    try:
-        for start in range(0, len(contents), _OPEN):
-            some = [
-                (path.with_name(f".{path.name}.{secrets.token_hex(6)}.part"), path, data) for path, data in contents[start : start + _OPEN]
-            ]
-            written += [(part, path) for part, path, _ in some]
-            for _, path, _ in some if new_folders else ():
-                make_folder(path.parent)
-            _write_parts([(part, data) for part, _, data in some])
-        for part, path in written:
-            os.replace(part, path)  # noqa: PTH105 - one primitive, the same that the kill tests count
-        for folder in dict.fromkeys(path.parent for _, path in written):
-            sync(folder)
-    except BaseException:
-        for part, _ in written:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-        raise
-
-
-def _write_parts(parts: Sequence[tuple[Path, bytes]]) -> None:
-    with ExitStack() as opened:
-        descriptors: list[int] = []
-        for part, data in parts:
-            descriptors.append(write_open(part, data))
-            opened.callback(os.close, descriptors[-1])
-        for descriptor in descriptors:
-            os.fsync(descriptor)
 
 
 def _remove_parts(base: Path) -> None:

@@ -1,13 +1,12 @@
 """Cold storage: the originals of one archived turn in one file, `cold/<user>/<yyyy>/<mm>/<sha256>.tar.zst`.
 
 An object is a POSIX tar, the same bytes for the same files (names sorted, no times, no owners), compressed with zstd; its name is
-the sha256 of the tar. `tar --zstd -xf` opens it without this program. Knows objects; knows nothing of the folders they came from.
-An object that was deleted by rule leaves `<sha256>.tombstone.json`; from the moment that stands there, the originals count as deleted.
+the sha256 of the tar. `tar --zstd -xf` opens it without this program. An object that was deleted by rule leaves
+`<sha256>.tombstone.json`; once that is written, the originals count as deleted.
 """
 
 import io
 import os
-import secrets
 import stat
 import tarfile
 import time
@@ -25,9 +24,9 @@ from pandora_dagster.contracts.ids import TurnKey, user_id
 from pandora_dagster.contracts.retention import Tombstone
 from pandora_dagster.contracts.turns import Manifest, Turn
 from pandora_dagster.errors import DocumentError, OriginalsDeletedError, StoreError, UnknownTurnError
-from pandora_dagster.stores.disk.files import disk_errors, make_folder, path_inside, remove_strays, sync, write_atomic, write_open
-from pandora_dagster.stores.disk.json_files import find_json_record
+from pandora_dagster.stores.disk.files import disk_errors, path_inside, remove_strays, sync, write_atomic, write_files
 from pandora_dagster.stores.disk.layout import CONTEXT, MANIFEST, REVISIONS, Layout
+from pandora_dagster.stores.disk.record_files import find_record
 from pandora_dagster.stores.turns.manifests import parse_manifest
 from pandora_dagster.stores.turns.turn_folder import named_files
 
@@ -67,7 +66,8 @@ class ColdFiles:
         """
         packed = [self._packed(item) for item in objects]
         standing = [one for one in packed if self._is_stored(one)]
-        self._write([one for one in packed if one not in standing])
+        with disk_errors(self.layout.cold):
+            write_files({one.path: one.data for one in packed if one not in standing})
         with disk_errors(self.layout.cold):  # a run that was cut off may have left them unsynced
             for path in dict.fromkeys(p for one in standing for p in (one.path, one.path.parent)):
                 sync(path)
@@ -109,7 +109,7 @@ class ColdFiles:
     def tombstone(self, record: ArchiveRecord) -> Tombstone | None:
         """What says that the originals were deleted by rule; raises DocumentError for one that is damaged or contradicts the record."""
         path = _tombstone(self._path(record.location))
-        found = find_json_record(path, Tombstone, expected="a tombstone", hint="it is no proof that the originals may be gone")
+        found = find_record(path, Tombstone, expected="a tombstone", hint="it is no proof that the originals may be gone")
         if found is None:
             return None
         if found.sha256 != record.sha256 or {n: f.sha256 for n, f in found.files.items()} != dict(record.files) or found.day != record.day:
@@ -175,29 +175,6 @@ class ColdFiles:
             return _tar_of(one.path) == one.tar
         except DocumentError:
             return False
-
-    def _write(self, packed: Sequence[_PackedObject]) -> None:
-        written: list[tuple[Path, _PackedObject]] = []
-        opened: list[int] = []
-        with disk_errors(self.layout.cold):
-            try:
-                for one in packed:
-                    make_folder(one.path.parent)
-                    part = one.path.with_name(f".{one.path.name}.{secrets.token_hex(6)}.part")
-                    written.append((part, one))
-                    opened.append(write_open(part, one.data))
-                for descriptor in opened:
-                    os.fsync(descriptor)
-                for part, one in written:
-                    os.replace(part, one.path)  # noqa: PTH105 - one primitive, the same that the kill tests count
-                for folder in dict.fromkeys(one.path.parent for one in packed):
-                    sync(folder)
-            finally:
-                for descriptor in opened:
-                    os.close(descriptor)
-                for part, _ in written:
-                    with suppress(OSError):
-                        part.unlink(missing_ok=True)
 
     def _path(self, place: ColdLocation) -> Path:
         path = self.root / place.path

@@ -15,12 +15,13 @@ from typing import Any
 from pandora_dagster.contracts.enums import TurnState
 from pandora_dagster.contracts.ids import SessionId, TurnKey, UserId, session_id
 from pandora_dagster.contracts.ports.measurement import Clock, TokenMeasure
+from pandora_dagster.contracts.ports.object_storage import Locks
 from pandora_dagster.contracts.turns import Manifest, PhaseRecord, Turn
 from pandora_dagster.documents.sections import new_context
 from pandora_dagster.errors import DocumentError, InputError, OriginalsDeletedError, StoreError, UnknownTurnError
 from pandora_dagster.stores.disk import turn_directory
 from pandora_dagster.stores.disk.erasure_intents import ErasureIntents
-from pandora_dagster.stores.disk.file_locks import file_lock
+from pandora_dagster.stores.disk.file_locks import FileLocks
 from pandora_dagster.stores.disk.files import disk_errors, document_path_inside, encode_text, path_inside, remove_strays, write_all
 from pandora_dagster.stores.disk.layout import LOCK, MANIFEST, REVISIONS, Layout
 from pandora_dagster.stores.disk.turn_directory import allocate_numbers
@@ -45,10 +46,20 @@ _MOST_SEALED = 64
 
 
 class TurnFiles:
-    """The turns under one store root. `lock_seconds` is how long a lock is waited for."""
+    """The TurnStore port below a store root. `lock_seconds`: how long to wait for a lock; `locks`: lock files unless given."""
 
-    def __init__(self, root: Path, *, counter: TokenMeasure, clock: Clock, phases: PhaseTable, lock_seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        counter: TokenMeasure,
+        clock: Clock,
+        phases: PhaseTable,
+        lock_seconds: float = 10.0,
+        locks: Locks | None = None,
+    ) -> None:
         self._layout = Layout(root)
+        self._locks = locks or FileLocks(root)
         self._counter = counter
         self._clock = clock
         self._phases = phases
@@ -184,11 +195,11 @@ class TurnFiles:
         after = drop_phases(newest, dropped, self._phases, counter=self._counter)
         return self._revision(after) if finished else self._rewritten(newest, after.manifest, after)
 
-    def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[None]:
+    def lock(self, key: TurnKey, *, wait_s: float | None = None) -> AbstractContextManager[object]:
         """Held while a phase runs; raises StoreError where another process holds it too long (`wait_s` where given)."""
         self._folder(key, 0)
-        seconds = self._lock_seconds if wait_s is None else wait_s
-        return file_lock(self._layout.turn(key) / LOCK, what=f"turn {key}", seconds=seconds)
+        name = (self._layout.turn(key) / LOCK).relative_to(self._layout.root).as_posix()
+        return self._locks.lease(name, what=f"turn {key}", wait_s=self._lock_seconds if wait_s is None else wait_s)
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]:
         """All turns, by user and number; from folder names alone."""

@@ -1,6 +1,6 @@
-"""The FactBook port: one JSON file a ledger, its audit as JSON lines beside it. Knows files and locks, not what a fact means.
+"""The FactStore port: one JSON file per ledger, its audit as JSON lines beside it.
 
-`users/<user>/sessions/<id>/session_facts.json`, and while the person consents `users/<user>/profile.json`.
+`users/<user>/sessions/<id>/session_facts.json`, and while the user consents `users/<user>/profile.json`.
 """
 
 import os
@@ -14,8 +14,8 @@ from pandora_dagster.contracts.user.user_memory import FactLedger, Profile, Sess
 from pandora_dagster.errors import DocumentError
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, sync, write_atomic
-from pandora_dagster.stores.disk.json_files import find_json_record
 from pandora_dagster.stores.disk.layout import Layout
+from pandora_dagster.stores.disk.record_files import find_record
 from pandora_dagster.stores.user.session_files import session_folder
 
 L = TypeVar("L", bound=FactLedger)
@@ -47,7 +47,7 @@ class FactFiles:
             return _changed(path, self.session(user, session), change)
 
     def profile(self, user: UserId) -> Profile | None:
-        """The person's profile, None without consent; raises DocumentError for a damaged one."""
+        """The user's profile, None without consent; raises DocumentError for a damaged one."""
         path = self._profile(user)
         found = _read(path, Profile)
         if found and found.user_id != user:
@@ -62,7 +62,7 @@ class FactFiles:
             return _changed(path, found, change) if found else None
 
     def consent(self, user: UserId, *, at: str, after_turn: int) -> Profile:
-        """Begin an empty profile, or leave the one that is there; raises StoreError or DocumentError."""
+        """Begin an empty profile, or return the existing one; raises StoreError or DocumentError."""
         path = self._profile(user)
         with self._held(path, f"the profile of {user}"):
             found = self.profile(user)
@@ -113,7 +113,7 @@ def _audit(path: Path) -> Path:
 
 
 def _read(path: Path, shape: type[L]) -> L | None:
-    found = find_json_record(path, shape, expected="a ledger of facts", hint=_REMEDY)
+    found = find_record(path, shape, expected="a ledger of facts", hint=_REMEDY)
     if found is None:
         return None
     ids = [f.id for f in found.facts]

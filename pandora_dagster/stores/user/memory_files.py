@@ -1,4 +1,4 @@
-"""The MemoryStore port over preferences.md and facts.md. Knows files and locks; `memory_page` knows what stands in them."""
+"""The MemoryStore port over preferences.md and facts.md."""
 
 import json
 import re
@@ -21,8 +21,8 @@ from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import encode_text, path_inside, read_text, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
 
-# preferences.md and facts.md as text: Markdown for people, with one YAML block of records (DECISIONS 20, 004 section 3.4). Reads
-# strictly, with lines; replaces the block and leaves every other byte. Knows nothing of a disk.
+# preferences.md and facts.md as text: Markdown with one YAML block of records (DECISIONS 20, 004 section 3.4). Reads
+# strictly, with line numbers; replaces the block and leaves every other byte.
 
 _BLOCK = re.compile(r"^```ya?ml[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
 _PLAIN_KEY = re.compile(r"(?!(?:true|false|null)$)[a-z][a-z_]*", re.IGNORECASE)
@@ -47,7 +47,7 @@ class _Record(_Value):
 
 
 class _StringDateConstructor(SafeConstructor):
-    """Dates stay the words that stand there."""
+    """Dates stay text."""
 
 
 _StringDateConstructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)  # pyright: ignore[reportUnknownMemberType]
@@ -148,11 +148,11 @@ class MemoryFiles:
         return tuple(entry for kind in _PAGES for entry in self._page(user, kind)[1])
 
     def put(self, user: UserId, entry: MemoryEntry) -> None:
-        """Add an entry, or set the value of its key in its place; what people wrote around the records stays.
+        """Add an entry, or set the value of its key in its place; text around the records stays.
 
         A contradiction keeps both: the value with the newer date is current, the others follow in `earlier`.
 
-        Raises DocumentError where the page is damaged (it is left as it is) or the value is nothing that YAML can keep.
+        Raises DocumentError where the page is damaged (it is left as it is) or YAML cannot represent the value.
         """
         if entry.kind not in _PAGES:
             raise DocumentError(f"memory entry {entry.key[:60]!r}: kind {entry.kind!r}: expected preference or fact")
@@ -164,7 +164,7 @@ class MemoryFiles:
             self._write(user, entry.kind, page, tuple(records.values()), about=entry.key)
 
     def forget(self, user: UserId, key: str) -> bool:
-        """Take the entries of a key away, on both pages; False where there is none. Raises DocumentError for a damaged page."""
+        """Remove the entries of a key from both pages; False where there is none. Raises DocumentError for a damaged page."""
         found = False
         with self._held(user):
             pages = {kind: self._page(user, kind) for kind in _PAGES}
@@ -202,7 +202,7 @@ class MemoryFiles:
 
 
 def _current(new: MemoryEntry, known: MemoryEntry | None) -> MemoryEntry:
-    """The entry of a key after `new` was said: the newest date is current, of equal dates what was said last."""
+    """The entry of a key after `new` was stated: the newest date is current, of equal dates the last statement."""
     if known is None:
         return new
     values = [_as_earlier(new), *(e for e in (_as_earlier(known), *known.earlier) if e.value != new.value)]

@@ -1,4 +1,4 @@
-"""The NoteStore port over a folder of Markdown notes, which it only reads. Knows the folder, its links, sizes and times.
+"""The NoteStore port over a folder of Markdown notes, which it only reads.
 
 A note's name is looked up among those that were listed: it never becomes a path.
 """
@@ -72,7 +72,7 @@ def _split(text: str, where: str) -> tuple[Mapping[str, Any], str]:
 
 
 def _tags(front: Mapping[str, Any]) -> list[str]:
-    """`tags: [a, b]`, `tags: a, b` and `tags: "#a #b"` say the same."""
+    """`tags: [a, b]`, `tags: a, b` and `tags: "#a #b"` are equivalent."""
     given = front.get("tags", front.get("tag"))
     words = cast("list[object]", given) if isinstance(given, list) else re.split(r"[,\s]+", _plain_text(given))
     return [tag for word in words if (tag := _plain_text(word).lstrip("#").strip()[:80])]
@@ -92,17 +92,17 @@ def _plain_text(value: object) -> str:
 
 
 MAX_NOTE_BYTES = 1024 * 1024
-"""A person's longest notes take some hundred kilobytes; what is larger is a paste or no text."""
+"""The longest notes take some hundred kilobytes; a larger file is a paste or not text."""
 MOST_NOTES = 20_000
 _AT_ONCE = 500
 """Notes that are indexed in one transaction: what was read stays read where a command is cut off."""
 _UNREADABLE = "unreadable: "
 _PASSAGES_READ = 20
-"""Notes whose passage is looked up: as many as are offered at most."""
+"""Notes whose passage is searched: the most that retrieval offers."""
 
 
 class NoteFiles:
-    """Each user's notes: `folders` names where those of a user lie; others keep theirs under the store. `index` holds what they say."""
+    """The notes of each user. `folders`: user -> folder of notes, by default below the store. `index`: the index over their content."""
 
     def __init__(self, root: Path, folders: Mapping[UserId, Path], index: DuckNoteIndex) -> None:
         self._layout = Layout(root)
@@ -110,7 +110,7 @@ class NoteFiles:
         self._index = index
 
     def listing(self, user: UserId, query: str = "") -> NoteListing:
-        """Headers by name, a sentence for each note that can not be offered, and what `query` leads to, best first.
+        """Headers by name, a sentence for each note that cannot be offered, and what `query` leads to, best first.
 
         A note is read where its file's time or size is another than the index holds. Raises StoreError for folder and index.
         """
@@ -138,7 +138,7 @@ class NoteFiles:
         return next((path for known, path in self._paths(user, []) if known == name), None)
 
     def _refreshed(self, user: UserId, paths: Mapping[str, Path]) -> dict[str, IndexedNote]:
-        """What the index knows of these notes, after those that changed were read and those that are gone were taken out."""
+        """The index rows of these notes, after changed notes were read again and deleted ones removed."""
         known = self._index.indexed_notes(user)
         marks = {name: self._mark(user, path) for name, path in paths.items()}
         changed = [name for name, mark in marks.items() if name not in known or known[name].mark != mark]
@@ -173,7 +173,7 @@ class NoteFiles:
     def _passage(self, user: UserId, match: NotePassage, path: Path) -> str:
         if match.span is None:
             return ""
-        with suppress(DocumentError):  # changed or gone since it was indexed: it is loaded strictly where it is chosen
+        with suppress(DocumentError):  # changed or deleted since it was indexed: loading reports it
             return self._note(user, match.name, path).text[slice(*match.span)]
         return ""
 

@@ -1,6 +1,6 @@
-"""What notes say, in one DuckDB file: their headers, and the terms of their passages. Knows rows and scores; reads no note.
+"""The index of notes, one DuckDB file: their headers, and the terms of their passages.
 
-Nothing in it is the only copy: what the folder no longer says as a row does is read again, and a damaged file is made anew.
+It can be rebuilt: a note that differs from its row is read again, and a damaged file is replaced.
 """
 
 from collections import defaultdict
@@ -60,7 +60,7 @@ class NoteRow:
 
 @dataclass(frozen=True, slots=True)
 class IndexedNote:
-    """What stands in the index of a note."""
+    """A note as it is indexed."""
 
     mark: str
     header: NoteHeader | None
@@ -69,7 +69,7 @@ class IndexedNote:
 
 @dataclass(frozen=True, slots=True)
 class NotePassage:
-    """A note that a query leads to: how well (the best 1), and where its best passage stands; none where only its header fits."""
+    """A note that matches a query: its score, 1 for the best, and the span of its best passage; None where only the header matches."""
 
     name: str
     score: float
@@ -88,7 +88,7 @@ class DuckNoteIndex:
         return cls(DuckDBFile(path, SCHEMA, wait_s), reader)
 
     def indexed_notes(self, user: str) -> dict[str, IndexedNote]:
-        """Every note of a user by name; none where no index was made yet, or where it is damaged: then it is taken away."""
+        """Every note of a user by name; none where no index was made yet, or where it is damaged: then it is deleted."""
         if not self.file.path.exists():
             return {}
         try:
@@ -101,21 +101,21 @@ class DuckNoteIndex:
         return {name: IndexedNote(mark, _header(header), fault) for name, mark, header, fault in found}
 
     def put(self, user: str, rows: Sequence[NoteRow], gone: Iterable[str] = ()) -> None:
-        """Store rows in the place of older ones, and take the notes `gone` out; all of it or nothing."""
+        """Replace the rows of these notes and remove those of the notes `gone`, in one transaction."""
         names = [row.name for row in rows]
         parts = [(row.name, *part) for row in rows if row.note for part in self._parts(row.note)]
         with self.file.writing() as db:
             for table in ("notes", "passages", "terms"):
                 db.execute(_DROP.format(table), [user, [*names, *gone]])
-            told = [_HEADER.dump_json(row.note.header).decode() if row.note else "" for row in rows]
-            db.execute(_NOTES, [user, names, [row.mark for row in rows], told, [row.fault for row in rows]])
+            headers = [_HEADER.dump_json(row.note.header).decode() if row.note else "" for row in rows]
+            db.execute(_NOTES, [user, names, [row.mark for row in rows], headers, [row.fault for row in rows]])
             if parts:
                 owner, place, start, stop, length, bag = map(list, zip(*parts, strict=True))
                 db.execute(_PASSAGES, [user, owner, place, start, stop, length])
                 db.execute(_TERMS, [user, owner, place, bag])
 
     def matching_notes(self, user: str, query: str) -> tuple[NotePassage, ...]:
-        """The notes that `query` leads to, best first: by their header, or by a passage that holds enough of it."""
+        """The notes that match `query`, best first: by their header, or by a passage with enough of its terms."""
         asked = list(self.reader.counts(query))
         if not asked or not self.file.path.exists():
             return ()

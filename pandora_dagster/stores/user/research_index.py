@@ -1,4 +1,4 @@
-"""The research index: rows of cached research and of visits in one DuckDB file (004 section 3). Knows rows; reads no record."""
+"""The research index: rows of cached research and of visits in one DuckDB file (004 section 3)."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields

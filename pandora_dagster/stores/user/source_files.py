@@ -1,6 +1,6 @@
 """The SourceStore port: research and visit records as JSON files of their user, the research index over them.
 
-Knows files, locks and rows. A file is named by a digest of its record's own id, so that no text from outside becomes a path;
+A file is named by a digest of its record's own id, so that no text from outside becomes a path;
 which file a logical id leads to is known from the index alone.
 """
 
@@ -15,14 +15,13 @@ from pydantic_core import ErrorDetails
 from pandora_dagster.contracts.ids import UserId
 from pandora_dagster.contracts.user.sources import Claim, Research, ResearchRow, Visit, VisitRow, research_id, visit_reference
 from pandora_dagster.errors import DocumentError
-from pandora_dagster.stores.disk.duckdb_file import DuckDBFile
 from pandora_dagster.stores.disk.file_locks import file_lock
 from pandora_dagster.stores.disk.files import disk_errors, encode_text, path_inside, read_text, sha, write_atomic
 from pandora_dagster.stores.disk.layout import Layout
 from pandora_dagster.stores.disk.turn_directory import user_ids
 from pandora_dagster.stores.user.research_index import DuckResearchIndex
 
-# Research and visit records as JSON text: read strictly, all faults at once; written so that they read back. Knows no disk.
+# Research and visit records as JSON text: read strictly, with all faults at once; written so that they read back.
 
 Record = TypeVar("Record", bound=Research | Visit)
 _MOST_FAULTS = 12
@@ -60,16 +59,16 @@ def render_record(record: Research | Visit) -> str:
 
 def _fault_sentence(fault: ErrorDetails, shape: type[Record]) -> str:
     """What is wrong with a field, and what was expected there."""
-    told, path = fault["msg"].removeprefix("Value error, "), fault["loc"]
-    if "expected" in told:
-        return told
+    message, path = fault["msg"].removeprefix("Value error, "), fault["loc"]
+    if "expected" in message:
+        return message
     owner: type[BaseModel] = Claim if path[:1] == ("claims",) and len(path) > 2 else shape
     name = str(path[0 if owner is shape else 2]) if path else ""
     if fault["type"] == "extra_forbidden":
         return f"no field of a record: expected {', '.join(n for n in owner.model_fields if n != _KEPT_BY_THE_STORE)}"
     field = owner.model_fields.get(name)
     expected = (field.description if field else None) or f"one object with {_required(shape)}"
-    return f"{'missing' if fault['type'] == 'missing' else told}: expected {expected}"
+    return f"{'missing' if fault['type'] == 'missing' else message}: expected {expected}"
 
 
 def _required(shape: type[Record]) -> str:
@@ -102,7 +101,7 @@ Stored = TypeVar("Stored", Research, Visit)
 
 
 class SourceFiles:
-    """What was researched and visited for each user."""
+    """Research and visits of each user."""
 
     def __init__(self, root: Path, index: DuckResearchIndex, *, lock_seconds: float = 10.0) -> None:
         self._layout = Layout(root)
@@ -133,8 +132,8 @@ class SourceFiles:
         path = self._layout.research(user) / row.file
         found = self._read(path, Research)
         if (found.topic, found.cache_key) != (row.topic, row.cache_key):
-            told = f"{path}: topic {found.topic}, cache_key {found.cache_key}: expected {row.topic}, {row.cache_key}"
-            raise DocumentError(told, hint=_DAMAGED)
+            message = f"{path}: topic {found.topic}, cache_key {found.cache_key}: expected {row.topic}, {row.cache_key}"
+            raise DocumentError(message, hint=_DAMAGED)
         return found
 
     def visit(self, user: UserId, visit_id: str) -> Visit:
@@ -162,7 +161,7 @@ class SourceFiles:
         return None
 
     def stored_rows(self, faults: list[str]) -> Iterator[Row]:
-        """Rows of every record on the disk, as the index should hold them; what can not be read is named in `faults`."""
+        """Rows of every record on the disk, as the index should hold them; what cannot be read is named in `faults`."""
         for user in user_ids(self._layout):
             for folder, shape in ((self._layout.research(user), Research), (self._layout.visits(user), Visit)):
                 for path in _records(folder):
@@ -187,7 +186,7 @@ class SourceFiles:
             self._index.put([_row(user, record, text)])
 
     def _read(self, path: Path, shape: type[Stored]) -> Stored:
-        """A record that is named; raises DocumentError that says how it is mended."""
+        """A record by its path; raises DocumentError with the remedy as its hint."""
         try:
             return read_record(self._text(path), shape, where=str(path))
         except DocumentError as error:
@@ -231,12 +230,10 @@ def _row(user: UserId, record: Research | Visit, text: str) -> Row:
 def rebuild_sources(files: SourceFiles, index: DuckResearchIndex, *, report: Callable[[str], None]) -> tuple[int, Path | None]:
     """Make the index again beside the old one, then put it in its place: the records in it, and where a damaged one is kept.
 
-    A record that can not be read is told to `report`. Raises StoreError.
+    `report` receives each record that cannot be read. Raises StoreError.
     """
     file = index.file
-    fresh = DuckResearchIndex(DuckDBFile(file.path.with_name(file.path.name + ".rebuilt"), file.schema, file.wait_s))
-    with fresh.file.locked():
-        fresh.file.discard()
+    fresh = DuckResearchIndex(file.empty_copy())
     faults: list[str] = []
     rows = list(files.stored_rows(faults))
     if not rows and not file.path.exists():

@@ -41,9 +41,9 @@ def test_a_file_that_is_written_on_looks_different(inbox):
     assert inbox.files() == first
     with path.open("a") as file:
         file.write("{}")
-    assert inbox.files()[0].stamp != first[0].stamp
+    assert inbox.files()[0].fingerprint != first[0].fingerprint
     os.utime(path, ns=(1, 1))
-    assert inbox.files()[0].stamp == "4:1"
+    assert inbox.files()[0].fingerprint == "4:1"
 
 
 @pytest.mark.parametrize("name", ["../secret.jsonl", "b.jsonl", "", "a.jsonl/../../x.jsonl"])

@@ -168,7 +168,7 @@ def test_a_root_without_permission_is_a_clear_error(tmp_path):
 def test_a_file_where_the_root_should_be_is_a_clear_error(tmp_path):
     """A root that is a file: StoreError, not a traceback."""
     (tmp_path / "root").write_text("I am a file")
-    with pytest.raises(StoreError, match=r"a file stands where a folder is expected|stands there already"):
+    with pytest.raises(StoreError, match=r"a file is in the place of a folder|exists already"):
         store(tmp_path / "root").start("anna", "q", session="s", mode="chat", now=NOW)
 
 

@@ -327,5 +327,5 @@ def test_an_index_that_can_not_be_written_undoes_no_turn(rig, capsys):
     assert rig.app.lineage.ensure_index(report=said.append) and "damaged or not an index" in said[0] and ".damaged-1" in said[1]
     assert faults(rig) == [] and not rig.app.lineage.ensure_index(report=pytest.fail)
     index.file.path.unlink()
-    assert rig.app.lineage.ensure_index(report=said.append) and rig.app.verify_index() == ()
+    assert rig.app.lineage.ensure_index(report=said.append) and rig.app.indexes.verify() == ()
     assert isinstance(index, DuckLineageIndex)

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pandora_dagster.contracts.enums import TurnState
@@ -171,10 +170,8 @@ class TurnFiles:
         planned = prepare_commit(turn, wanted, where=str(folder.path), now=self._clock(), counter=self._counter)
         self._check_newest(folder, turn.manifest)
         keep_replaced(folder.path, planned.replaced)
-        at_once = all("/" not in name for name in planned.documents)
-        if not at_once:
-            write_all(path_inside(self._layout.root, folder.path), planned.documents)
-        self._seal(folder, planned.turn.manifest, planned.documents if at_once else {})
+        write_all(path_inside(self._layout.root, folder.path), planned.documents)  # on the disk before `turn.json` names them
+        self._seal(folder, planned.turn.manifest)
         return planned.turn
 
     def reopen(self, turn: Turn, *, phase: str, order: Sequence[str]) -> Turn:
@@ -262,9 +259,9 @@ class TurnFiles:
             message = f"{folder.path / MANIFEST}: another process committed since this turn was loaded: expected it unchanged"
             raise StoreError(message, hint="load the turn again")
 
-    def _seal(self, folder: TurnFolder, manifest: Manifest, documents: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        """Put documents of the folder itself in place, then `turn.json`: all bytes are on the disk before the first of them appears."""
-        write_all(path_inside(self._layout.root, folder.path), {**documents, MANIFEST: render_manifest(manifest).encode()})
+    def _seal(self, folder: TurnFolder, manifest: Manifest) -> None:
+        """Write `turn.json`: the commit point."""
+        write_all(path_inside(self._layout.root, folder.path), {MANIFEST: render_manifest(manifest).encode()})
         self._remember(folder.path, manifest)
         release_replaced(folder.path)
         remove_strays(folder.path, now=self._clock().timestamp())

@@ -32,14 +32,14 @@ def test_what_an_archived_store_tells_is_what_it_told_before(app):
     """Export byte for byte, search, rows, index and documents; twice archived changes nothing, restored is byte-equal."""
     keys = list(app.turns.keys())
     before = {key: snapshot(app.turns.path(key)) for key in keys}
-    exported = [json.dumps(c) for c in app.exported(None)]
+    exported = [json.dumps(c) for c in app.transfer.export_conversations(None)]
     found = app.search("which desk did we order?", user="example", budget_tokens=800).text
     report, rows = archived(app)
     assert report.counts == {ArchiveOutcome.ARCHIVED: len(keys)} and not report.failed and not report.stopped
     assert [row.outcome for row in rows] == [ArchiveOutcome.ARCHIVED] * len(keys)
     assert {app.turns.manifest(key).state for key in keys} == {"archived"}
     assert report.tokens_after <= report.tokens_before and report.facts_kept <= report.facts
-    assert [json.dumps(c) for c in app.exported(None)] == exported
+    assert [json.dumps(c) for c in app.transfer.export_conversations(None)] == exported
     assert app.search("which desk did we order?", user="example", budget_tokens=800).text == found
     assert app.indexes.verify() == ()
     assert archived(app)[0].due == 0
@@ -82,14 +82,14 @@ def test_a_live_turn_is_archived_with_its_revisions_and_comes_back_whole(rig):
     assert rig.app.turns.manifest(key).revision == 1
     folder = Path(rig.app.turns.path(key, revision=0))
     before, turn = snapshot(folder), rig.turn(key)
-    exported = list(rig.app.exported(None))
+    exported = list(rig.app.transfer.export_conversations(None))
     report, _ = archived(rig.app, after=LATER)
     assert report.counts == {ArchiveOutcome.ARCHIVED: 2}, report
     manifest = rig.app.turns.manifest(key)
     assert manifest.last_activity == turn.manifest.last_activity and manifest.summary == turn.manifest.summary
     left = set(snapshot(folder))
     assert left == {"revisions/1/turn.json", "revisions/1/context.md"} and set(manifest.archive.files) == set(before)
-    assert rig.app.turns.original(key) == turn and list(rig.app.exported(None)) == exported
+    assert rig.app.turns.original(key) == turn and list(rig.app.transfer.export_conversations(None)) == exported
     assert rig.app.turns.original(key, revision=0).manifest.revision == 0
     assert rig.app.indexes.verify() == ()
     restore(key, desk_of(rig.app))

@@ -234,11 +234,11 @@ def test_a_manifest_that_contradicts_itself_is_never_archived_again(app):
 
 def test_one_damaged_original_does_not_keep_the_others_from_leaving(app):
     """An export names the conversation and writes the rest."""
-    whole = {c["id"] for c in app.exported(None)}
+    whole = {c["id"] for c in app.transfer.export_conversations(None)}
     archived(app)
     key = list(app.turns.keys(None))[1]
     record = app.turns.manifest(key).archive
     (app.settings.root / record.cold).write_bytes(b"damaged")
     faults = []
-    left = {c["id"] for c in app.exported(None, on_fault=faults.append)}
+    left = {c["id"] for c in app.transfer.export_conversations(None, on_fault=faults.append)}
     assert whole - left == {app.turns.manifest(key).session_id} and len(faults) == 1 and record.sha256[:12] in str(faults[0])

@@ -22,7 +22,7 @@ from pandora_dagster.contracts.archive_records import ArchiveOutcome, DayCheck, 
 from pandora_dagster.contracts.enums import InterventionType, TurnState
 from pandora_dagster.contracts.lineage import DocumentId, Relation
 from pandora_dagster.errors import HaltError, StoreError
-from pandora_dagster.stores.turns import archive_folders as archived_folders
+from pandora_dagster.stores.turns import archive_folders
 from tests.archive.archived_store import LATER, archived, desk_of, snapshot, two_turns
 
 SAVED = {"state": TurnState.SAVED}
@@ -35,12 +35,12 @@ def live(rig):
     return rig, *two_turns(rig, 40)
 
 
-_WRITE = archived_folders._write
+_WRITE = archive_folders.write_files
 
 
 def before_the_switch(contents, **how):
     """A disk that refuses just before `turn.json`."""
-    if [path.name for path, _ in contents] == ["turn.json"]:
+    if [path.name for path in contents] == ["turn.json"]:
         raise OSError(5, "Input/output error")
     _WRITE(contents, **how)
 
@@ -103,7 +103,7 @@ def test_a_turn_is_judged_again_when_its_lock_is_held(live):
 def test_a_compression_that_touches_the_question_or_a_section_is_refused(live, monkeypatch, wrong):
     """Whatever says that its facts are kept: section 0 stands as it was, and no section goes."""
     rig, _, key = live
-    real = type(rig.app.dependencies.summarizer).condense
+    real = type(rig.app.dependencies.summarizer).compress_for_archive
 
     async def changed(self, content, **how):
         shrunk = await real(self, content, **how)
@@ -114,7 +114,7 @@ def test_a_compression_that_touches_the_question_or_a_section_is_refused(live, m
         return replace(shrunk, text=shrunk.text[: shrunk.text.index("\n## 6")])
 
     before = rig.turn(key).context
-    monkeypatch.setattr(type(rig.app.dependencies.summarizer), "condense", changed)
+    monkeypatch.setattr(type(rig.app.dependencies.summarizer), "compress_for_archive", changed)
     report, _ = archived(rig.app, after=LATER)
     assert not report.failed
     (about,) = [d for d in rig.app.turns.manifest(key).archive.documents if d.name == "context.md"]
@@ -132,7 +132,7 @@ def test_a_restoring_that_is_cut_off_leaves_the_archived_turn(live, monkeypatch,
     before = rig.turn(key)
     assert before.context != original.context
     with monkeypatch.context() as patch:
-        patch.setattr(archived_folders, "_write", before_the_switch)
+        patch.setattr(archive_folders, "write_files", before_the_switch)
         with pytest.raises(StoreError):
             restore(key, desk_of(rig.app, after=LATER))
     assert rig.app.turns.load(key) == before and (Path(rig.app.turns.path(key)) / "context.md").read_text() == before.context
@@ -180,7 +180,7 @@ def test_no_more_documents_are_shortened_at_a_time_than_allowed(live, monkeypatc
     for n in range(4):
         rig.ask(f"and chair {n}?")
     now, most = [0], [0]
-    real = type(rig.app.dependencies.summarizer).condense
+    real = type(rig.app.dependencies.summarizer).compress_for_archive
 
     async def counted(self, content, **how):
         now[0] += 1
@@ -191,7 +191,7 @@ def test_no_more_documents_are_shortened_at_a_time_than_allowed(live, monkeypatc
         finally:
             now[0] -= 1
 
-    monkeypatch.setattr(type(rig.app.dependencies.summarizer), "condense", counted)
+    monkeypatch.setattr(type(rig.app.dependencies.summarizer), "compress_for_archive", counted)
     archived(rig.app, after=LATER, concurrency=2)
     assert most[0] == 2
 
@@ -207,7 +207,7 @@ def test_a_model_that_is_down_ends_the_night(live, monkeypatch):
         raise HaltError("the server is down", intervention_id=opened.id, hint="start it")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(rig.app.dependencies.summarizer), "condense", down)
+        patch.setattr(type(rig.app.dependencies.summarizer), "compress_for_archive", down)
         report, _ = archived(rig.app, after=LATER, concurrency=1)
     assert report.stopped == "the server is down" and report.hint == "start it" and len(called) == 1
     assert {rig.app.turns.manifest(k).state for k in (first, key)} == {"saved"}
@@ -264,8 +264,8 @@ def test_what_a_prune_calls_deleted_is_nowhere(live, monkeypatch):
     archived(rig.app, after=LATER)
     before, ctx = rig.turn(first), desk_of(rig.app, after=LATER)
     with monkeypatch.context() as patch:
-        patch.setattr(archived_folders, "_write", before_the_switch)
-        patch.setattr(type(ctx.folders), "settle", lambda *_: None)
+        patch.setattr(archive_folders, "write_files", before_the_switch)
+        patch.setattr(type(ctx.folders), "reconcile", lambda *_: None)
         with pytest.raises(StoreError):
             restore(first, ctx)
     document = Path(rig.app.turns.path(first)) / "context.md"

@@ -83,7 +83,7 @@ def test_after_their_deletion_everything_goes_on_and_says_so(app):
             restore(key, desk_of(app))
         assert app.turns.manifest(key).archive == record
     assert app.indexes.verify() == ()
-    conversations = list(app.exported(None))
+    conversations = list(app.transfer.export_conversations(None))
     assert sum(len(c[DELETED_FIELD]) for c in conversations) == len(keys)
     assert all({"role", "content"} <= set(m) for c in conversations for m in c["messages"])
     assert app.search("which desk did we order?", user="example", budget_tokens=800).results
@@ -161,7 +161,7 @@ def test_a_tombstone_that_contradicts_its_manifest_is_a_fault(app):
     assert [fault.partition(": ")[0] for fault in pruned(app).faults] == [str(one)]
 
 
-@pytest.mark.parametrize("step", ["bury", "put", "discard"])
+@pytest.mark.parametrize("step", ["write_tombstone", "put", "delete"])
 def test_a_crash_leaves_the_object_or_its_tombstone_and_the_next_run_finishes(app, step, monkeypatch):
     """Before the tombstone: as it was. After it: deleted by all that is read, finished by the next run."""
     one = next(iter(app.turns.keys(None)))
@@ -179,8 +179,8 @@ def test_a_crash_leaves_the_object_or_its_tombstone_and_the_next_run_finishes(ap
         with pytest.raises(Cut):
             prune(ctx, older_than_days=365, by=BY)
     there = len(objects(app))
-    assert there == len(list(app.turns.keys(None))) and len(stones(app)) == (step != "bury")
-    if step == "bury":
+    assert there == len(list(app.turns.keys(None))) and len(stones(app)) == (step != "write_tombstone")
+    if step == "write_tombstone":
         assert app.turns.original(one).manifest.state == "saved"
     else:
         assert app.turns.original(one).manifest.state == "archived"

@@ -42,7 +42,7 @@ def most_talkative(count: int) -> list[str]:
 def test_export_gives_every_conversation_back(app):
     """The same ids and messages, value for value."""
     given = {c["id"]: (c["user_id"], c["messages"]) for c in conversations()}
-    back = {c["id"]: (c["user_id"], c["messages"]) for c in app.exported(None) if c["id"] in given}
+    back = {c["id"]: (c["user_id"], c["messages"]) for c in app.transfer.export_conversations(None) if c["id"] in given}
     assert back == given
 
 

@@ -276,6 +276,6 @@ def test_a_layer_that_answers_already_hides_no_predecessor(kitchen):
     first, second = kitchen.run(), kitchen.edited("Hurry.")
     with pytest.raises(InputError, match="answers already"):
         assign(kitchen.ctx, RECIPE, second.recipe.model_layer, ANN)
-    assert [change.version for change in kitchen.versions.production(RECIPE).judged] == [second.version, first.version]
+    assert [change.version for change in kitchen.versions.production(RECIPE).current_and_previous] == [second.version, first.version]
     with pytest.raises(InputError, match="COMPRESSION_MODEL_LAYER"):
         assign(kitchen.ctx, "compression/compress_context", ModelLayer.MIND, ANN)

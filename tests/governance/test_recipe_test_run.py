@@ -130,7 +130,7 @@ def test_recipes_are_tested_as_they_are_in_production(tmp_path, monkeypatch):
         asked.append(shelf)
         return open_dry_run(settings, shelf, counter, **more)
 
-    monkeypatch.setattr(recipe_admin, "open_trying", trying)
+    monkeypatch.setattr(recipe_admin, "open_dry_run", trying)
     runtime = FakeRuntime(['{"decision": "PROCEED"}'])
     recipe_admin.run_tests(settings, opened, "reflection", runtime=runtime)
     assert {pack.layer for pack in runtime.packs} == {"MIND"}

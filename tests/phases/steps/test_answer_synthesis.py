@@ -40,7 +40,7 @@ def test_who_listens_hears_that_a_draft_is_replaced(rig):
     listener = Listener()
     rig.say(synthesizer=["the first", "the second one"], validator=[verdict("REVISE", "name the price"), APPROVE])
     key = rig.start()
-    rig.app.listened_by(listener).run_turn(key, on_report=lambda _: None)
+    rig.app.with_listener(listener).run_turn(key, on_report=lambda _: None)
     assert listener.told == ["the", " first", None, "the", " second", " one"] and listener.reasons == ["name the price"]
     assert listener.shown == rig.section(key, 5)
 
@@ -49,7 +49,7 @@ def test_a_rejected_answer_is_withdrawn(rig):
     """A turn that HALTs at its validation leaves nothing told, and nobody hears of its other calls."""
     listener = Listener()
     rig.say(validator=verdict("FAIL", "all wrong"))
-    rig.app.listened_by(listener).run_turn(rig.start(), on_report=lambda _: None)
+    rig.app.with_listener(listener).run_turn(rig.start(), on_report=lambda _: None)
     assert listener.told[-1] is None and listener.reasons == ["all wrong"] and listener.told[:3] == ["Here", " it", " is."]
 
 

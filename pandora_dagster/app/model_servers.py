@@ -14,7 +14,7 @@ from pandora_dagster.runtime.sglang.endpoints import Endpoints
 from pandora_dagster.runtime.sglang.runtime_file import load_endpoints
 from pandora_dagster.settings import Settings, process_environment
 
-_LAUNCH_HINT = "Give a server a launch block; docs/serving.md shows the form."
+_LAUNCH_HINT = "Give a server a launch block; docs/reference/runtime-file.md shows the form."
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 What answers a question often stands beside what shares its words, so a message is scored with its neighbours in the session.
 Each signal is divided by its greatest value, then weighted. Windows, `K1` and `B` were chosen on the six conversations on which
-docs/performance.md reports; how the other weights were found is not recorded, so take them for chosen there too.
+docs/explanation/performance.md reports; how the other weights were found is not recorded, so take them for chosen there too.
 """
 
 from collections import defaultdict

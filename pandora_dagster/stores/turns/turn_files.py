@@ -1,4 +1,4 @@
-"""The TurnStore port over folders: the documents, which are the truth (docs/architecture.md). Knows the order of writes.
+"""The TurnStore port over folders: the documents, which are the truth (docs/reference/formats.md). Knows the order of writes.
 
 A commit is files, then context.md, then `turn.json`; a folder appears complete by one rename. A process killed between any
 two writes leaves each turn as of its last commit.

@@ -1,6 +1,6 @@
 """Documents as spans: sentences, list items, table rows, JSON records, code blocks, each verbatim with its label and neighbourhood.
 
-Knows the formats of docs/architecture.md; nothing that a document says changes how it is read.
+Knows the formats of docs/reference/call-documents.md; nothing that a document says changes how it is read.
 """
 
 import re

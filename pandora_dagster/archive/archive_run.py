@@ -1,7 +1,7 @@
-"""Many turns archived in one run: batches that are compressed while a thread brings the batch before them to the disk.
+"""One archival run over many turns: a batch is compressed while a thread writes the batch before it.
 
-Bounded in memory (two batches; of a turn that is done only its row) and in calls at a time. A bad turn becomes an intervention and
-a failed row, the rest goes on; a disk that refuses or a model that is down ends the run, which the next one finishes.
+Memory is bounded by two batches, calls by a semaphore. A bad turn becomes an intervention and a failed row, and the run continues; a
+refusing disk or an unreachable model ends the run, and the next run finishes it.
 """
 
 import asyncio
@@ -32,18 +32,18 @@ from pandora_dagster.phases.flow import turn_flow
 from pandora_dagster.retrieval.turn_row import build_turn_row
 
 _BATCH = 128
-"""Turns that go to the disk together: they wait for it once, and two batches are what a run holds in memory."""
+"""Turns that are written together: one fsync wait for all; a run has two batches in memory."""
 _BATCH_BYTES = 32 * 1024 * 1024
-"""Bytes of their originals, beyond which a batch has fewer turns."""
+"""Limit for the originals of a batch, in bytes."""
 _FATAL_INTERVENTIONS = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
-"""What no other turn would be spared of."""
+"""Interventions that would stop every other turn too."""
 OnRow = Callable[[ArchivedTurn], None]
 
 
 async def archive_turns(selected: ArchiveSelection, ctx: ArchiveContext, *, on_row: OnRow = lambda row: None) -> ArchiveReport:
-    """Archive what was selected. `on_row` is told of each turn as it is done; the report keeps sums and what failed.
+    """Archive the selected turns. `on_row` receives each turn's row; the report has sums and failures.
 
-    A turn that another process works on is tried last, once it is free. Never raises for one turn.
+    A turn that another process holds is tried last, once it is free. Never raises for one turn.
     """
     run = _ArchiveRun(ctx, current_eligibility(ctx), selected.known, on_row, ArchiveReport(due=len(selected.due), not_due=selected.not_due))
     try:
@@ -80,13 +80,13 @@ class _Batch:
     locks: ExitStack
     made: list[PackedTurn] = field(default_factory=list[PackedTurn])
     left: list[DueTurn] = field(default_factory=list[DueTurn])
-    """Archived by a run that was cut off."""
+    """Archived by an interrupted run."""
     started: float = field(default_factory=monotonic)
 
 
 @dataclass(slots=True)
 class _StoredBatch:
-    """What became of a batch at the disk."""
+    """The outcome of writing a batch."""
 
     after: list[Turn] = field(default_factory=list[Turn])
     settled: list[DueTurn] = field(default_factory=list[DueTurn])
@@ -94,7 +94,7 @@ class _StoredBatch:
 
     @contextmanager
     def collect_fault(self, due: DueTurn) -> Generator[None]:
-        """What is wrong with this turn's documents is kept as that."""
+        """Collect the DocumentError of one turn."""
         try:
             yield
         except DocumentError as error:
@@ -102,22 +102,22 @@ class _StoredBatch:
 
 
 class _ArchiveRun:
-    """One run: the batch at the disk, the sums so far."""
+    """One run: the batch that is being written, the sums so far."""
 
     def __init__(
         self, ctx: ArchiveContext, rules: EligibilityRule, known: frozenset[TurnActivity], on_row: OnRow, report: ArchiveReport
     ) -> None:
-        self._desk, self._rules, self._known, self._on_row = ctx, rules, set(known), on_row
-        self._night = replace(ctx.deps, priority=Priority.BATCH, at_rest=True)
+        self._ctx, self._rules, self._known, self._on_row = ctx, rules, set(known), on_row
+        self._background = replace(ctx.deps, priority=Priority.BATCH, at_rest=True)
         self._limit = asyncio.Semaphore(ctx.rules.concurrency)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="archive")
-        self._under_way: tuple[_Batch, Future[_StoredBatch]] | None = None
+        self._pending: tuple[_Batch, Future[_StoredBatch]] | None = None
         self.report = report
         self.busy: list[DueTurn] = []
-        """Turns that another process worked on when their turn came."""
+        """Turns that another process held when they were tried."""
 
     async def archive_batch(self, due: Sequence[DueTurn], *, wait_s: float | None) -> None:
-        """Compress a batch while the one before it goes to the disk, then send it. Raises StoreError."""
+        """Compress a batch while the one before it is written, then submit it. Raises StoreError."""
         if self.report.stopped:
             return
         batch = _Batch(ExitStack())
@@ -129,13 +129,13 @@ class _ArchiveRun:
         except BaseException:
             batch.locks.close()
             raise
-        self._under_way = (batch, self._disk.submit(self._store_batch, batch))
+        self._pending = (batch, self._disk.submit(self._store_batch, batch))
 
     async def finish(self) -> None:
-        """Wait for the batch at the disk, and tell of its turns. Raises StoreError."""
-        if self._under_way is None:
+        """Wait for the batch that is being written, and report its turns. Raises StoreError."""
+        if self._pending is None:
             return
-        (batch, stored), self._under_way = self._under_way, None
+        (batch, stored), self._pending = self._pending, None
         with batch.locks:
             done = await asyncio.wrap_future(stored)
         seconds = (monotonic() - batch.started) / max(len(done.after), 1)
@@ -144,7 +144,7 @@ class _ArchiveRun:
         for due in done.settled:
             self._add_row(
                 ArchivedTurn(
-                    due.key, due.day.isoformat(), ArchiveOutcome.FINISHED, reason="archived before; its folder and row are settled"
+                    due.key, due.day.isoformat(), ArchiveOutcome.FINISHED, reason="archived before; its folder and row are complete now"
                 )
             )
         for due, error in done.bad:
@@ -155,13 +155,13 @@ class _ArchiveRun:
         self.report = replace(self.report, stopped=why, hint=hint)
 
     def close(self) -> None:
-        """What was sent to the disk is waited for; its locks end."""
+        """Wait for the writing thread, and release the locks of its batch."""
         self._disk.shutdown()
-        if self._under_way:
-            self._under_way[0].locks.close()
+        if self._pending:
+            self._pending[0].locks.close()
 
     async def _archive_turn(self, due: DueTurn, batch: _Batch, wait_s: float | None) -> None:
-        """One turn, locked and compressed, or told as kept or failed."""
+        """Lock and compress one turn, or report it as kept or failed."""
         async with self._limit:
             if self.report.stopped:
                 return
@@ -175,20 +175,20 @@ class _ArchiveRun:
                 self._record_failure(due, error)
             except StoreError as error:
                 if isinstance(error.__cause__, OSError):
-                    raise  # the disk refuses: no other turn would be spared
+                    raise  # the disk refuses: it would refuse every other turn too
                 self._record_failure(due, error)
 
     async def _archive_locked(self, due: DueTurn, batch: _Batch, wait_s: float | None) -> None:
         with ExitStack() as lock:
             try:
-                lock.enter_context(self._desk.deps.turns.lock(due.key, wait_s=wait_s))
+                lock.enter_context(self._ctx.deps.turns.lock(due.key, wait_s=wait_s))
             except StoreError as error:
                 if wait_s is None:
                     self._add_row(ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.KEPT, reason=str(error)))
                 else:
                     self.busy.append(due)
                 return
-            manifest = self._desk.deps.turns.manifest(due.key)
+            manifest = self._ctx.deps.turns.manifest(due.key)
             if not _lacks_summary(manifest):
                 batch.locks.push(lock.pop_all())
                 await self._pack_or_keep(due, manifest, batch)
@@ -197,30 +197,30 @@ class _ArchiveRun:
         await self._archive_locked(due, batch, wait_s)
 
     async def _pack_or_keep(self, due: DueTurn, manifest: Manifest, batch: _Batch) -> None:
-        judged = judge_manifest(manifest, self._desk, self._rules)
+        judged = judge_manifest(manifest, self._ctx, self._rules)
         if isinstance(judged, DueTurn):
-            batch.made.append(await pack_turn(judged, self._desk))
+            batch.made.append(await pack_turn(judged, self._ctx))
         elif judged.kept is NotDueReason.ARCHIVED:
             batch.left.append(due)
         else:
             self._add_row(ArchivedTurn(due.key, due.day.isoformat(), ArchiveOutcome.KEPT, reason=judged.reason))
 
     async def _make_summary(self, due: DueTurn, manifest: Manifest) -> None:
-        """The summary that a saved turn's row needs, made where a crash kept it back. Raises HaltError."""
+        """Make the summary that the row of a saved turn needs, where a crash prevented it. Raises HaltError."""
         self._known.discard(TurnActivity(due.key, manifest.state, manifest.last_activity))
-        report = await turn_flow.run_phase("turn_summary", due.key, self._night, again=False)
+        report = await turn_flow.run_phase("turn_summary", due.key, self._background, again=False)
         if report.halt:
             raise HaltError(report.halt.message, intervention_id=report.halt.id, hint=report.halt.hint)
 
     def _store_batch(self, batch: _Batch) -> _StoredBatch:
-        """The batch on the disk and in the index, in a thread; one bad turn of it is left out. Raises StoreError."""
+        """Write and index a batch, in a thread; a bad turn is left out. Raises StoreError."""
         done = _StoredBatch()
         try:
-            done.after += store_turns(batch.made, self._desk) if batch.made else ()
+            done.after += store_turns(batch.made, self._ctx) if batch.made else ()
         except DocumentError:
             for one in batch.made:
                 with done.collect_fault(one.due):
-                    done.after += store_turns([one], self._desk)
+                    done.after += store_turns([one], self._ctx)
         before = {one.due.key: one.turn for one in batch.made}
         self._index_turns([(before[turn.key], turn) for turn in done.after])
         for due in batch.left:
@@ -230,11 +230,11 @@ class _ArchiveRun:
         return done
 
     def _index_turns(self, turns: Sequence[tuple[Turn, Turn]]) -> None:
-        """Rows made of the originals: where the index had the turn as it was, its texts stay there."""
-        # rows last: a turn whose row says archived is not looked at again
-        self._desk.deps.calls.index_turns([(after.key, after.manifest.revision) for _, after in turns])
-        if self._desk.deps.lineage and turns:
-            self._desk.deps.lineage.put([(after.manifest, before) for before, after in turns])
+        """Index turns by their originals; rows that were up to date keep their texts and change their state only."""
+        # Rows last: a later run skips a turn whose row says archived.
+        self._ctx.deps.calls.index_turns([(after.key, after.manifest.revision) for _, after in turns])
+        if self._ctx.deps.lineage and turns:
+            self._ctx.deps.lineage.put([(after.manifest, before) for before, after in turns])
         same: list[Manifest] = []
         for before, after in turns:
             if TurnActivity(before.key, before.manifest.state, before.manifest.last_activity) in self._known:
@@ -242,31 +242,31 @@ class _ArchiveRun:
             else:
                 self._put_row(after.manifest, before)
         if same:
-            self._desk.deps.index.update_states(same)
+            self._ctx.deps.index.update_states(same)
 
     def _finish_interrupted(self, key: TurnKey) -> None:
-        """What a run that was cut off left to do: the folder, row, lineage."""
-        self._desk.folders.reconcile(key)
-        manifest, original = self._desk.deps.turns.manifest(key), self._desk.deps.turns.original(key)
-        self._desk.deps.calls.index_turn(key, manifest.revision)
-        if self._desk.deps.lineage:
-            self._desk.deps.lineage.put([(manifest, original)])
+        """Finish an interrupted run for one turn: folder, call index, lineage, row."""
+        self._ctx.folders.reconcile(key)
+        manifest, original = self._ctx.deps.turns.manifest(key), self._ctx.deps.turns.original(key)
+        self._ctx.deps.calls.index_turn(key, manifest.revision)
+        if self._ctx.deps.lineage:
+            self._ctx.deps.lineage.put([(manifest, original)])
         self._put_row(manifest, original)
 
     def _put_row(self, manifest: Manifest, original: Turn) -> None:
-        row = build_turn_row(manifest, original.context, original.files, preamble=self._desk.preamble(manifest))
-        self._desk.deps.index.put([row])
+        row = build_turn_row(manifest, original.context, original.files, preamble=self._ctx.preamble(manifest))
+        self._ctx.deps.index.put([row])
 
     def _record_halt(self, due: DueTurn, halt: HaltError) -> None:
         self._add_row(_failed_row(due, str(halt), halt.intervention_id))
-        if self._desk.deps.interventions.show(halt.intervention_id).type in _FATAL_INTERVENTIONS:
+        if self._ctx.deps.interventions.show(halt.intervention_id).type in _FATAL_INTERVENTIONS:
             self.stop(str(halt), halt.hint)
 
     def _record_failure(self, due: DueTurn, error: PandoraError) -> None:
-        """A turn that is not sound stays as it is, and a person is told."""
+        """Leave a damaged turn unchanged, and open an intervention."""
         kind = intervention_type(error) if isinstance(error, DocumentError) else InterventionType.CORRUPT_DOCUMENT
         fields = {"user_id": due.key.user, "turn_id": due.key.turn_id, "phase": PHASE}
-        opened = self._desk.deps.interventions.open(kind, f"{due.key}: {error}", hint=error.hint, **fields)
+        opened = self._ctx.deps.interventions.open(kind, f"{due.key}: {error}", hint=error.hint, **fields)
         self._add_row(_failed_row(due, str(error), opened.id))
 
     def _add_row(self, row: ArchivedTurn) -> None:

@@ -1,6 +1,6 @@
-"""Which stored turns are due for archival: candidates from the index and from folders without a row, each with its hold.
+"""Selection of the stored turns that are due for archival: candidates from the index and from folders without a row, with their holds.
 
-Reads little: a row's state and last activity, and a manifest only where there is no row. Whoever archives a turn judges it again.
+Reads rows, and manifests only of turns without a settled row. The archival run judges each turn again under its lock.
 """
 
 from collections.abc import Collection, Iterator
@@ -20,14 +20,14 @@ from pandora_dagster.phases.core.halt_interventions import has_passed
 from pandora_dagster.phases.core.turn_indexing import UNSETTLED_STATES
 
 _KEYS_PER_QUERY = 10_000
-"""Folders that are held against the index at a time."""
+"""Folders that are compared with the index at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSelection:
-    """What a run archives, oldest day first, and which turns of those days stay, with the reason.
+    """The turns that a run archives, oldest day first, and those of the same days that are not due, with the reason.
 
-    `known` holds what the index says of each due turn that it has: the row of a turn that still says so needs no new texts.
+    `known`: the index rows of due turns; a row that still agrees with its turn needs no new texts.
     """
 
     due: tuple[DueTurn, ...]
@@ -36,58 +36,58 @@ class ArchiveSelection:
 
 
 def current_eligibility(ctx: ArchiveContext) -> EligibilityRule:
-    """The rules and what is open at this moment; raises DocumentError for a damaged intervention."""
+    """The rule at this moment, with open interventions; raises DocumentError for a damaged one."""
     return EligibilityRule(ctx.deps.clock(), ctx.rules.zone, ctx.rules.after_days, interventions_by_turn(ctx))
 
 
 def select_turns(ctx: ArchiveContext, *, days: Collection[date] | None = None) -> ArchiveSelection:
-    """Every due turn, or those of `days`. A turn that is archived or too young for any day is not listed, unless its day was asked for."""
+    """Every due turn, or those of `days`. Archived turns are not listed; turns that are too young only where `days` names their day."""
     rules = current_eligibility(ctx)
     due: list[DueTurn] = []
     not_due: list[NotDueTurn] = []
     known: set[TurnActivity] = set()
-    for stands, indexed in _candidates(ctx):
+    for activity, indexed in _candidates(ctx):
         try:
-            judged = _judge_with_hold(rules, stands, ctx)
-        except StoreError:  # the folder is not where it should be: who archives the turn finds out
-            judged = rules.decide(stands)
+            judged = _judge_with_hold(rules, activity, ctx)
+        except StoreError:  # the folder is missing: the archival run reports it
+            judged = rules.decide(activity)
         if days is not None and judged.day not in days:
             continue
-        if isinstance(judged, NotDueTurn) and judged.kept is NotDueReason.HELD and judged.day and is_archived(stands.key, ctx):
-            judged = DueTurn(stands.key, judged.day)  # a restoring that was cut off: its row and its hold are ahead of it
+        if isinstance(judged, NotDueTurn) and judged.kept is NotDueReason.HELD and judged.day and is_archived(activity.key, ctx):
+            judged = DueTurn(activity.key, judged.day)  # an interrupted restore: its row and hold were written before its manifest
         if isinstance(judged, NotDueTurn):
             if judged.kept is not NotDueReason.ARCHIVED and (days is not None or judged.kept is not NotDueReason.YOUNG):
                 not_due.append(judged)
             continue
         due.append(judged)
         if indexed:
-            known.add(stands)
+            known.add(activity)
     return ArchiveSelection(tuple(sorted(due, key=lambda d: (d.day, d.key))), tuple(not_due), frozenset(known))
 
 
 def is_archived(key: TurnKey, ctx: ArchiveContext) -> bool:
-    """What the manifest says; False where it can not be read."""
+    """Whether the manifest says archived; False where it cannot be read."""
     return _manifest_state(key, ctx).state == NotDueReason.ARCHIVED
 
 
 def judge_manifest(manifest: Manifest, ctx: ArchiveContext, rules: EligibilityRule) -> DueTurn | NotDueTurn:
-    """The judgement by the turn's own manifest, read under its lock; raises DocumentError, StoreError."""
+    """Judge a turn by its own manifest, read under its lock; raises DocumentError, StoreError."""
     return _judge_with_hold(rules, TurnActivity(manifest.key, manifest.state, manifest.last_activity), ctx)
 
 
-def _judge_with_hold(rules: EligibilityRule, stands: TurnActivity, ctx: ArchiveContext) -> DueTurn | NotDueTurn:
-    judged = rules.decide(stands)
+def _judge_with_hold(rules: EligibilityRule, activity: TurnActivity, ctx: ArchiveContext) -> DueTurn | NotDueTurn:
+    judged = rules.decide(activity)
     if isinstance(judged, NotDueTurn):
         return judged
     try:
-        hold: Hold | None = ctx.holds.find(stands.key)
+        hold: Hold | None = ctx.holds.find(activity.key)
     except DocumentError as error:
-        return NotDueTurn(stands.key, judged.day, NotDueReason.HELD, f"its hold can not be read, and may be a pin: {error.with_hint}")
-    return rules.decide(stands, hold)
+        return NotDueTurn(activity.key, judged.day, NotDueReason.HELD, f"its hold cannot be read, and may be a pin: {error.with_hint}")
+    return rules.decide(activity, hold)
 
 
 def _candidates(ctx: ArchiveContext) -> Iterator[tuple[TurnActivity, bool]]:
-    """What the index says of every turn at rest that is not archived, and the manifests of the others and of turns that have no row."""
+    """Turns that are not archived: from their row where it is settled, else from their manifest. True: from the row."""
     for row in ctx.deps.index.activities(archived=False):
         yield (row, True) if row.state not in UNSETTLED_STATES else (_manifest_state(row.key, ctx), False)
     keys = iter(ctx.deps.turns.keys(None))
@@ -96,7 +96,7 @@ def _candidates(ctx: ArchiveContext) -> Iterator[tuple[TurnActivity, bool]]:
 
 
 def _manifest_state(key: TurnKey, ctx: ArchiveContext) -> TurnActivity:
-    """What a turn's manifest says, where the index does not know or may be behind; an unreadable one says why."""
+    """The activity of a turn from its manifest; for an unreadable one with the reason."""
     try:
         manifest = ctx.deps.turns.manifest(key)
     except (DocumentError, UnknownTurnError, StoreError) as error:
@@ -105,8 +105,7 @@ def _manifest_state(key: TurnKey, ctx: ArchiveContext) -> TurnActivity:
 
 
 def interventions_by_turn(ctx: ArchiveContext, *, phase: str = "") -> dict[TurnKey, str]:
-    """The turns that open interventions name, each with its intervention; with `phase` those of that phase. One past which its turn went
-    on keeps nothing."""
+    """Turn -> its open intervention, of one `phase` if given; without interventions that their turn has passed."""
     named: dict[TurnKey, str] = {}
     for found in ctx.deps.interventions.list(state="open"):
         with suppress(BadIdError):

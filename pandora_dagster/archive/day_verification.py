@@ -1,6 +1,6 @@
-"""Days of the archive read back: what their manifests say, and whether folders, cold objects and index bear it out.
+"""Verification of archived days: five checks of manifests against folders, cold objects and the index.
 
-Knows the five checks of a day. Reads one turn after the other, so that a day of any size takes the memory of its shown rows.
+Turns are read one after the other, so memory is bounded by the rows that are shown.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,9 +35,9 @@ _UNSOUND_OUTCOMES = ("mutated", "invented")
 
 
 def verify_days(days: Collection[date], ctx: ArchiveContext, *, originals: bool = True) -> Iterator[ArchivedDay]:
-    """Each day as it stands now, in order; without `originals` no cold object is opened, and that check has no verdict.
+    """Verify each day, in order; without `originals` no cold object is opened, and that check has no verdict.
 
-    Raises StoreError where the index can not be read.
+    Raises StoreError where the index cannot be read.
     """
     wanted = set(days)
     turns: dict[date, list[TurnKey]] = {day: [] for day in sorted(wanted)}
@@ -56,18 +56,18 @@ def archived_turns(days: Collection[date], index: TurnIndex, zone: ZoneInfo) -> 
     wanted = set(days)
     if not wanted:
         return
-    for stands in index.activities(archived=True, between=timestamp_bounds(min(wanted), max(wanted))):
+    for activity in index.activities(archived=True, between=timestamp_bounds(min(wanted), max(wanted))):
         try:
-            day = local_day(stands.last_activity, zone)
+            day = local_day(activity.last_activity, zone)
         except ValueError:
             continue
         if day in wanted:
-            yield day, stands.key
+            yield day, activity.key
 
 
 @dataclass(slots=True)
 class _CheckTally:
-    """One check on its way through a day."""
+    """Running counts of one check."""
 
     check: DayCheck
     judged: int = 0
@@ -76,7 +76,7 @@ class _CheckTally:
     faults: list[str] = field(default_factory=list[str])
 
     def add(self, fault: str) -> None:
-        """One more that was looked at; "" for one that is well."""
+        """Count one more judged item; "" for one without fault."""
         self.judged += 1
         if fault:
             self.faulty += 1
@@ -90,7 +90,7 @@ class _CheckTally:
 
 @dataclass(slots=True)
 class _DayTally:
-    """A day on its way: sums, shown rows, checks."""
+    """Running sums, shown rows and checks of a day."""
 
     originals: bool
     turns: int = 0
@@ -125,7 +125,7 @@ class _DayTally:
 
 
 def _verify_day(
-    read: "_DayTally",
+    tally: "_DayTally",
     day: date,
     keys: Sequence[TurnKey],
     due: Sequence[DueTurn],
@@ -133,56 +133,56 @@ def _verify_day(
     failed: Mapping[TurnKey, str],
     ctx: ArchiveContext,
 ) -> ArchivedDay:
-    left = read.checks[DayCheck.NOTHING_LEFT_BEHIND]
+    leftovers = tally.checks[DayCheck.NOTHING_LEFT_BEHIND]
     for start in range(0, len(keys), _BATCH):
         known: list[Manifest] = []
         for key in keys[start : start + _BATCH]:
-            if manifest := _verify_turn(key, read, ctx):
+            if manifest := _verify_turn(key, tally, ctx):
                 known.append(manifest)
-                left.add("")
-        behind = {m.key for m in ctx.deps.index.outdated(known)}
+                leftovers.add("")
+        outdated = {m.key for m in ctx.deps.index.outdated(known)}
         for m in known:
-            fault = f"{m.key}: its row is behind: expected what turn.json says; run: pandora index rebuild"
-            read.checks[DayCheck.INDEX_AGREES].add(fault if m.key in behind else "")
+            fault = f"{m.key}: its row is out of date: expected the state of turn.json; run: pandora index rebuild"
+            tally.checks[DayCheck.INDEX_AGREES].add(fault if m.key in outdated else "")
     for one in due:
-        left.add(f"{one.key}: due, and not archived")
+        leftovers.add(f"{one.key}: due, and not archived")
     for one in (*due, *stays):
         if is_archived(one.key, ctx):
-            read.checks[DayCheck.INDEX_AGREES].add(f"{one.key}: turn.json says archived, its row does not: pandora index rebuild")
+            tally.checks[DayCheck.INDEX_AGREES].add(f"{one.key}: turn.json says archived, its row does not: pandora index rebuild")
     for one in stays:
         if one.key in failed:
-            left.add(f"{one.key}: it could not be archived: intervention {failed[one.key]} says why")
+            leftovers.add(f"{one.key}: it could not be archived: intervention {failed[one.key]} says why")
         else:
-            left.add(f"{one.key}: {one.reason}" if one.kept is NotDueReason.UNREADABLE else "")
-    sums = {name: getattr(read, name) for name in _SUMS}
-    return ArchivedDay(day, **sums, rows=tuple(read.rows), stays=tuple(stays), verdicts=tuple(c.verdict for c in read.checks.values()))
+            leftovers.add(f"{one.key}: {one.reason}" if one.kept is NotDueReason.UNREADABLE else "")
+    sums = {name: getattr(tally, name) for name in _SUMS}
+    return ArchivedDay(day, **sums, rows=tuple(tally.rows), stays=tuple(stays), verdicts=tuple(c.verdict for c in tally.checks.values()))
 
 
 _SUMS = ("turns", "documents", "compressed", "tokens_before", "tokens_after", "facts", "facts_kept", "cold_bytes")
 
 
-def _verify_turn(key: TurnKey, read: _DayTally, ctx: ArchiveContext) -> Manifest | None:
-    """A turn that the index says is archived, held against its folder and its cold object; None where it says otherwise by now."""
+def _verify_turn(key: TurnKey, tally: _DayTally, ctx: ArchiveContext) -> Manifest | None:
+    """Verify a turn that the index lists as archived against its folder and cold object; None where it is not archived or unreadable."""
     try:
         manifest = ctx.deps.turns.load(key).manifest
     except PandoraError as error:
-        read.checks[DayCheck.NO_FACT_LOST].add(f"{key}: {error}")
+        tally.checks[DayCheck.NO_FACT_LOST].add(f"{key}: {error}")
         return None
     if manifest.archive is None:
-        read.checks[DayCheck.INDEX_AGREES].add(f"{key}: the index says archived, turn.json {manifest.state}")
+        tally.checks[DayCheck.INDEX_AGREES].add(f"{key}: the index says archived, turn.json {manifest.state}")
         return None
-    read.add(key, manifest.archive)
-    if not read.originals:
+    tally.add(key, manifest.archive)
+    if not tally.originals:
         return manifest
     fault = ctx.cold.verify(manifest.archive)
-    originals = read.checks[DayCheck.ORIGINALS_RESTORABLE]
+    originals = tally.checks[DayCheck.ORIGINALS_RESTORABLE]
     originals.add(f"{key}: {fault}" if fault else "")
     originals.by_rule += not fault and ctx.cold.tombstone(manifest.archive) is not None
     return manifest
 
 
 def _target_fault(key: TurnKey, document: ArchivedDocument) -> str:
-    """A document may stand whole, with its reason; a compressed one fits its target, unless no sound text does."""
+    """The fault of a compressed document over its target; "" for one that fits or stays whole."""
     if document.whole or document.tokens_after <= document.target:
         return ""
     return f"{key}: {document.name}: {document.tokens_after} tokens: expected at most {document.target}; no shorter text kept its facts"
@@ -190,8 +190,8 @@ def _target_fault(key: TurnKey, document: ArchivedDocument) -> str:
 
 def _fact_fault(key: TurnKey, document: ArchivedDocument) -> str:
     if document.whole:
-        return "" if document.sha_before == document.sha_after else f"{key}: {document.name}: stands whole, and is another text"
-    wrong = [f"{n} {outcome}" for outcome in _UNSOUND_OUTCOMES if (n := document.counts.get(outcome, 0))]
-    if document.checks.get("facts_preserved") and not wrong:
+        return "" if document.sha_before == document.sha_after else f"{key}: {document.name}: stays whole, but is another text"
+    unsound = [f"{n} {outcome}" for outcome in _UNSOUND_OUTCOMES if (n := document.counts.get(outcome, 0))]
+    if document.checks.get("facts_preserved") and not unsound:
         return ""
-    return f"{key}: {document.name}: facts_preserved did not hold ({', '.join(wrong) or 'no verdict'})"
+    return f"{key}: {document.name}: facts_preserved did not hold ({', '.join(unsound) or 'no verdict'})"

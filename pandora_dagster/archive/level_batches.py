@@ -1,4 +1,4 @@
-"""What a level takes up now, what of it still stands, and the proof that its links leave nothing out. Pure; reads no store."""
+"""Batches of turns for the summary levels, validity of stored parts, and the check that links are complete. Reads no store."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pandora_dagster.retrieval.turn_row import entry_head, entry_sha, turn_entry
 
 @dataclass(frozen=True, slots=True)
 class BatchRule:
-    """003's "Configuration" for level L2: when a session that may go on is taken up, how much at once, what stays out of it."""
+    """003's "Configuration" for level L2: entries that trigger a run, entries of a batch, newest entries that are left out."""
 
     trigger: int
     size: int
@@ -28,10 +28,10 @@ class LevelEntry:
     at: str
     """When the turn began."""
     head: str
-    """What `text` begins with: its day and keywords."""
+    """First line of `text`: its day and keywords."""
     text: str
     is_archived: bool
-    """Only archived turns are taken up; one that was restored stays where it is linked."""
+    """Only archived turns are added; a restored turn stays where it is linked."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> "LevelEntry":
@@ -46,7 +46,7 @@ class LevelEntry:
 
 
 def valid_parts(narrative: SessionNarrative | None, entries: Mapping[int, LevelEntry]) -> tuple[NarrativePart, ...]:
-    """The parts whose every turn is there and says what it said; the turns of others are free to be taken up again."""
+    """The parts whose turns all exist with unchanged entries; the turns of other parts can be batched again."""
     parts = narrative.parts if narrative else ()
     return tuple(p for p in parts if all((e := entries.get(link.turn)) is not None and e.link == link for link in p.links))
 
@@ -59,10 +59,10 @@ def sort_parts(parts: Iterable[NarrativePart]) -> tuple[NarrativePart, ...]:
 def batches_due(
     entries: Iterable[LevelEntry], newest: Sequence[int], rule: BatchRule, *, at_rest: bool
 ) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
-    """The batches of `entries` that a narrative takes up now, oldest first, and how many archived ones wait.
+    """The batches of `entries` to add to a narrative now, oldest first, and the number of archived entries that wait.
 
-    A session that may go on keeps its newest turns out of it, begins at `trigger` entries, and takes whole batches. One at rest, to
-    which nothing comes any more, is taken up whole. `newest`: its turns, newest last.
+    An active session leaves out its newest turns, starts at `trigger` entries, and adds whole batches only. A quiet session adds all
+    entries. `newest`: its turns, newest last.
     """
     kept = frozenset[int]() if at_rest or rule.preserved <= 0 else frozenset(newest[-rule.preserved :])
     waiting = sorted((e for e in entries if e.is_archived), key=lambda e: (e.at, e.turn))
@@ -73,13 +73,13 @@ def batches_due(
 
 
 def split_batches(entries: Iterable[LevelEntry], size: int) -> tuple[tuple[LevelEntry, ...], ...]:
-    """Entries by time, `size` at a time, at least one."""
+    """Entries by time in batches of `size`, at least 1."""
     ordered, step = sorted(entries, key=lambda e: (e.at, e.turn)), max(1, size)
     return tuple(tuple(ordered[at : at + step]) for at in range(0, len(ordered), step))
 
 
 def merged_parts(digest: UserDigest, narratives: Iterable[SessionNarrative]) -> frozenset[str] | None:
-    """The parts that a digest holds; None where one of them is no part of its narrative any more: the digest tells what is gone."""
+    """Hashes of the parts in a digest; None where one is no longer a part of its narrative: the digest is out of date."""
     now = {n.session_id: {part.sha for part in n.parts} for n in narratives}
     if any(not set(link.parts) <= now.get(link.session_id, set()) for link in digest.narratives):
         return None
@@ -87,11 +87,11 @@ def merged_parts(digest: UserDigest, narratives: Iterable[SessionNarrative]) -> 
 
 
 def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[LevelEntry]) -> tuple[str, ...]:
-    """What speaks against `no_fact_lost` at level L2: archived turns that no narrative links, and links with another hash."""
+    """Faults of `no_fact_lost` at level L2: archived turns without a link, links to missing turns, links with another hash."""
     known = {entry.turn: entry for entry in entries}
     links = {link.turn: link for link in narrative.links} if narrative else {}
     lost = [f"turn {t}: archived and in no narrative" for t, e in known.items() if e.is_archived and t not in links]
-    gone = [f"turn {t}: linked, and not there" for t in links if t not in known]
+    gone = [f"turn {t}: linked, but missing" for t in links if t not in known]
     other = [
         f"turn {t}: linked with another hash than its entry has" for t, e in known.items() if t in links and links[t].sha != e.link.sha
     ]
@@ -99,11 +99,11 @@ def unlinked_turns(narrative: SessionNarrative | None, entries: Iterable[LevelEn
 
 
 def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionNarrative]) -> tuple[str, ...]:
-    """The same at level L3: narratives, or parts of them, that the digest does not link, and links with another hash."""
+    """Faults of `no_fact_lost` at level L3: narratives, or parts, that the digest does not link, and links with another hash."""
     known = {n.session_id: n for n in narratives}
     links = {link.session_id: link for link in digest.narratives} if digest else {}
     lost = [f"session {s}: its narrative is in no digest" for s in known if s not in links]
-    gone = [f"session {s}: linked, and not there" for s in links if s not in known]
+    gone = [f"session {s}: linked, but missing" for s in links if s not in known]
     other = [
         f"session {s}: linked with another hash than its narrative has"
         for s, n in known.items()
@@ -113,8 +113,8 @@ def unlinked_narratives(digest: UserDigest | None, narratives: Iterable[SessionN
 
 
 def narrative_edges(narrative: SessionNarrative, *, entry_tokens: Mapping[int, int]) -> tuple[LineageEdge, ...]:
-    """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where it is not known. The links from
-    turns to their summaries are the turns' own (`selection.turn_lineage`)."""
+    """A link from each turn's summary to the narrative; `entry_tokens`: tokens of each entry, 0 where unknown. `retrieval.turn_lineage`
+    makes the links from turns to their summaries."""
     child, user = narrative_id(narrative.user_id, narrative.session_id), UserId(narrative.user_id)
     return tuple(
         LineageEdge(
@@ -180,5 +180,5 @@ def digest_id(user: str) -> str:
 
 
 def level_id(subject: LevelSubject) -> str:
-    """The document that a level makes of a session, or of a person."""
+    """The document id of a session's narrative, or of a user's digest."""
     return narrative_id(subject.user, subject.session) if subject.session else digest_id(subject.user)

@@ -1,6 +1,6 @@
-"""What the levels above a turn are made with, and one run over many subjects: bounded, one bad subject does not stop the others.
+"""Runs of the summary levels over many subjects, with bounded concurrency; one bad subject does not stop the others.
 
-Knows rows, locks and interventions; `narratives` and `digests` know what a level is.
+`session_narratives` and `user_digests` define the levels.
 """
 
 import asyncio
@@ -27,24 +27,24 @@ from pandora_dagster.phases.core.dependencies import PhaseDependencies
 from pandora_dagster.phases.core.halt_interventions import HALTING_ERRORS, intervention_type
 
 _FATAL_INTERVENTIONS = frozenset({InterventionType.RUNTIME_UNREACHABLE, InterventionType.CONFIG_ERROR})
-"""What no other subject would be spared of."""
+"""Interventions that would stop every other subject too."""
 OnRow = Callable[[LevelRow], None]
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRules:
-    """What settings and 003 say of the levels."""
+    """Settings of the levels, with the triggers of 003."""
 
     zone: ZoneInfo
     quiet_days: int = 30
-    """Days without activity after which a session, or a person, is at rest."""
+    """Days without activity after which a session, or a user, is quiet."""
     triggers: SummarizationConfig = field(default_factory=SummarizationConfig)
     concurrency: int = 8
 
 
 @dataclass(frozen=True, slots=True)
 class LevelContext:
-    """What the levels are made with. `lineage`: told of the links of each level that is made; None where nobody listens."""
+    """Dependencies of the levels. `lineage` receives the links of each level that is made, if given."""
 
     deps: PhaseDependencies
     levels: LevelStore
@@ -54,7 +54,7 @@ class LevelContext:
 
     @property
     def background(self) -> PhaseDependencies:
-        """The kit of calls for which nobody waits."""
+        """Dependencies with batch priority, for calls that no user waits for."""
         return replace(self.deps, priority=Priority.BATCH, at_rest=True)
 
     def made_by(self, result: CallResult) -> TextOrigin:
@@ -71,12 +71,12 @@ class LevelContext:
         )
 
     def is_quiet(self, turns: Sequence[TurnActivity]) -> bool:
-        """Whether none of these turns was active within the quiet days, so that little is to come. A day that can not be read is past."""
+        """Whether none of these turns was active within the quiet days. An unreadable day counts as past."""
         last = last_due_day(self.deps.clock(), self.rules.zone, self.rules.quiet_days)
         return all(_activity_day(turn, self.rules.zone) <= last for turn in turns)
 
     def halt(self, phase: str, subject: LevelSubject, kind: InterventionType, message: str, *, hint: str, call: CallResult) -> HaltError:
-        """The HALT of a level that judges a call's answer, with its intervention written."""
+        """Open an intervention for a call whose answer was refused; returns the HaltError to raise."""
         names = ("recipe", "recipe_version", "call_id", "pack_ref", "answer_ref")
         judged = {name: str(getattr(call.record, name)) for name in names}
         opened = self.deps.interventions.open(kind, message, hint=hint, **_intervention_fields(phase, subject), **judged)
@@ -87,10 +87,10 @@ LevelWork = Callable[[LevelSubject], Awaitable[LevelRow]]
 
 
 async def run_subjects(subjects: Sequence[LevelSubject], work: LevelWork, ctx: LevelContext, *, phase: str, on_row: OnRow) -> LevelReport:
-    """`work` on each subject under its lock, a few at a time; `on_row` is told of each as it is done. Never raises for one subject.
+    """Run `work` on each subject under its lock, with bounded concurrency; `on_row` receives each row. Never raises for one subject.
 
-    One that another process works on is tried again in the end. One that an open intervention of `phase` names stays until that is
-    resolved. A disk that refuses or a model that is down ends the run; the next one finishes it.
+    A subject that another process holds is tried again at the end. A subject with an open intervention of `phase` is skipped until that
+    is resolved. A refusing disk or an unreachable model ends the run; the next run finishes it.
     """
     run = _LevelRun(ctx, phase, work, on_row, _open_interventions(ctx, phase, by_session=any(s.session for s in subjects)))
     for wait_s, waiting in ((0.0, subjects), (None, run.busy)):
@@ -101,22 +101,22 @@ async def run_subjects(subjects: Sequence[LevelSubject], work: LevelWork, ctx: L
 
 
 class _LevelRun:
-    """One run: what it told so far."""
+    """One run and its report so far."""
 
-    def __init__(self, ctx: LevelContext, phase: str, work: LevelWork, on_row: OnRow, named: Mapping[LevelSubject, str]) -> None:
-        self._desk, self._phase, self._work, self._on_row, self._named = ctx, phase, work, on_row, named
+    def __init__(self, ctx: LevelContext, phase: str, work: LevelWork, on_row: OnRow, interventions: Mapping[LevelSubject, str]) -> None:
+        self._ctx, self._phase, self._work, self._on_row, self._interventions = ctx, phase, work, on_row, interventions
         self.report = LevelReport()
         self.busy: list[LevelSubject] = []
 
     async def run_subject(self, subject: LevelSubject, wait_s: float | None) -> None:
         if self.report.stopped:
             return
-        if intervention := self._named.get(subject):
+        if intervention := self._interventions.get(subject):
             self._add_row(LevelRow(subject, LevelOutcome.KEPT, reason=f"intervention {intervention} is open: expected it resolved"))
             return
         with ExitStack() as locks:
             try:
-                locks.enter_context(self._desk.levels.lock(subject, wait_s=wait_s))
+                locks.enter_context(self._ctx.levels.lock(subject, wait_s=wait_s))
             except StoreError as error:
                 if wait_s is None:
                     self._add_row(LevelRow(subject, LevelOutcome.KEPT, reason=str(error)))
@@ -138,13 +138,13 @@ class _LevelRun:
 
     def _record_halt(self, subject: LevelSubject, halt: HaltError) -> None:
         self._add_row(LevelRow(subject, LevelOutcome.FAILED, reason=str(halt), intervention=halt.intervention_id))
-        if self._desk.deps.interventions.show(halt.intervention_id).type in _FATAL_INTERVENTIONS:
+        if self._ctx.deps.interventions.show(halt.intervention_id).type in _FATAL_INTERVENTIONS:
             self.report = replace(self.report, stopped=str(halt), hint=halt.hint)
 
     def _record_failure(self, subject: LevelSubject, error: PandoraError) -> None:
         message = f"{subject}: {error}"
         kind = intervention_type(error) if isinstance(error, HALTING_ERRORS) else InterventionType.CORRUPT_DOCUMENT
-        opened = self._desk.deps.interventions.open(kind, message, hint=error.hint, **_intervention_fields(self._phase, subject))
+        opened = self._ctx.deps.interventions.open(kind, message, hint=error.hint, **_intervention_fields(self._phase, subject))
         self._add_row(LevelRow(subject, LevelOutcome.FAILED, reason=str(error), intervention=opened.id))
 
     def _add_row(self, row: LevelRow) -> None:
@@ -156,7 +156,7 @@ class _LevelRun:
 
 
 def _open_interventions(ctx: LevelContext, phase: str, *, by_session: bool) -> dict[LevelSubject, str]:
-    """The subjects that open interventions name; one about a model that was down keeps nothing from a second try."""
+    """Subjects with an open intervention; an intervention about an unreachable model does not prevent another try."""
     found = (i for i in ctx.deps.interventions.list(state="open") if i.phase == phase and i.type not in _FATAL_INTERVENTIONS)
     return {LevelSubject(UserId(i.user_id), i.session_id if by_session else ""): i.id for i in found}
 

@@ -1,4 +1,4 @@
-"""Lineage proved: every link held against the texts as they lie. Knows rows, texts and hashes; changes nothing."""
+"""Verification of lineage: every link against the stored texts. Changes nothing."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from pandora_dagster.errors import PandoraError
 
 @dataclass(frozen=True, slots=True)
 class LinkCheck:
-    """A link that was looked at. `fault` says what is wrong with it, "" where both of its texts have the hashes of the row; `is_open`:
-    the source is there, and its owner may change it at any time, so that no hash is kept of it."""
+    """A verified link. `fault`: what is wrong, "" where both texts have the hashes of the row. `is_open`: the source exists and its owner
+    may change it at any time, so no hash of it is stored."""
 
     edge: LineageEdge
     fault: str = ""
     is_open: bool = False
     is_deleted: bool = False
-    """One of its texts was an original that was deleted by rule."""
+    """One of its texts is an original that was deleted by rule."""
 
 
 def check_links(edges: Iterable[LineageEdge], texts: DocumentTexts) -> Iterator[LinkCheck]:
-    """Each link with what became of it. Never raises for one text."""
+    """Check each link. Never raises for one text."""
     for edge in edges:
         fault = _link_fault(edge, texts)
         if fault and any(texts.is_deleted(DocumentId.parse(end)) for end in (edge.child, edge.parent)):
@@ -34,25 +34,25 @@ def check_links(edges: Iterable[LineageEdge], texts: DocumentTexts) -> Iterator[
 
 
 def _link_fault(edge: LineageEdge, texts: DocumentTexts) -> str:
-    child, wrong = text_by_hash(edge.child, edge.child_sha, texts)
+    child, fault = text_by_hash(edge.child, edge.child_sha, texts)
     if child is None:
-        return f"{edge.child}: {wrong}"
-    parent, wrong = text_by_hash(edge.parent, edge.parent_sha, texts)
+        return f"{edge.child}: {fault}"
+    parent, fault = text_by_hash(edge.parent, edge.parent_sha, texts)
     if parent is None:
-        return f"{edge.parent}: {wrong}"
+        return f"{edge.parent}: {fault}"
     if edge.span is None:
         return ""
     start, end = edge.span
     whole = child if edge.relation is Relation.SECTION else parent
     if not start < end <= len(whole):
-        return f"characters {start} to {end}: expected a place in its {len(whole)}"
+        return f"characters {start} to {end}: expected a range within its {len(whole)}"
     if edge.relation is Relation.SECTION and whole[start:end] != parent:
-        return f"characters {start} to {end} of {edge.child} say something else: expected the section"
+        return f"characters {start} to {end} of {edge.child} differ: expected the section"
     return ""
 
 
 def text_by_hash(document: str, sha: str, texts: DocumentTexts) -> tuple[str | None, str]:
-    """The text that has the hash; None, and what is wrong, where none has. Without a hash any text that is there will do."""
+    """The text with this hash, else None and the fault. Without a hash any text that exists is accepted."""
     found: list[str] = []
     try:
         for text in texts.candidates(DocumentId.parse(document)):
@@ -62,7 +62,7 @@ def text_by_hash(document: str, sha: str, texts: DocumentTexts) -> tuple[str | N
             found.append(digest)
     except PandoraError as error:
         return None, "; ".join([*(_hash_fault(digest, sha) for digest in found[:1]), str(error)])
-    return None, _hash_fault(found[0], sha) if found else "gone: expected the text that was linked"
+    return None, _hash_fault(found[0], sha) if found else "missing: expected the text that was linked"
 
 
 def _hash_fault(digest: str, sha: str) -> str:

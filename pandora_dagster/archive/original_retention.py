@@ -1,7 +1,7 @@
-"""Originals of archived turns deleted once their time is over. Knows what keeps them, and the order of one deletion.
+"""Retention of the originals of archived turns: which are deleted, which are kept and why, and the order of a deletion.
 
-The tombstone is the switch: before it stands on the disk the originals are there, after it they count as deleted, whatever a crash left of
-the object. Then the turn's row is made of its compressed documents, then the object goes; a run that was cut off is finished by the next.
+Writing the tombstone is the commit point: before it the originals exist, after it they count as deleted, whatever a crash left of the
+object. Then the turn's row is built from its compressed documents, then the object is deleted; the next run finishes an interrupted one.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -23,21 +23,19 @@ from pandora_dagster.documents.timestamps import format_timestamp
 from pandora_dagster.errors import DocumentError, PandoraError, StoreError, UnknownTurnError
 from pandora_dagster.retrieval.turn_row import build_turn_row
 
-# Cold objects that no turn names any more: left by a turn that was restored, changed and archived anew. What such an object holds
-# stands in the object that the turn names now, which is read before anything goes. That of a turn that is restored stays, and so
-# does one whose turn is gone: it may be the last copy.
-
 LOCK_WAIT_S = 1.0
-"""For a turn that another process works on: the next run takes it."""
+"""Seconds to wait for a turn that another process holds; the next run takes it."""
 SUPERSEDED_REASON = "an object of an earlier archival"
 
 
 def prune_superseded(
     ctx: ArchiveContext, named: Collection[str], *, before: datetime, by: str, dry_run: bool
 ) -> Iterator[PrunedTurn | str]:
-    """Delete the objects written before then that are not in `named` (paths below the root) and whose turn is archived in another.
+    """Delete objects written before `before` that no turn names: not in `named` (paths below the root), their turn archived in another.
 
-    Each leaves a tombstone. One that does not tell whose it is stays, and is a sentence. Raises StoreError where the disk refuses.
+    A turn that was restored, changed and archived again leaves such an object; the newer object contains what it held, and is verified
+    first. The object of a restored or missing turn is kept: it may be the last copy. Each deletion leaves a tombstone. An unreadable
+    object is kept and yields a sentence. Raises StoreError where the disk refuses.
     """
     for place in ctx.cold.objects(before=before):
         if place.path in named:
@@ -45,18 +43,18 @@ def prune_superseded(
         try:
             key, files = ctx.cold.unpack(place)
         except DocumentError as error:
-            yield f"{error}; no turn names it, and it stays"
+            yield f"{error}; no turn names it, and it is kept"
             continue
         now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
-        there = {name: DeletedFile(sha256=sha256(data).hexdigest(), size=len(data)) for name, data in sorted(files.items())}
+        deleted_files = {name: DeletedFile(sha256=sha256(data).hexdigest(), size=len(data)) for name, data in sorted(files.items())}
         month = "-".join(place.path.split("/")[2:4])
-        stone = Tombstone(sha256=place.sha256, turn=str(key), day=month, files=there, deleted_at=now, why=SUPERSEDED_REASON, by=by)
+        stone = Tombstone(sha256=place.sha256, turn=str(key), day=month, files=deleted_files, deleted_at=now, why=SUPERSEDED_REASON, by=by)
         if (turn := _prune_object(key, place, ctx, stone, dry_run=dry_run)) is not None:
             yield turn
 
 
 def _prune_object(key: TurnKey, place: ColdLocation, ctx: ArchiveContext, stone: Tombstone, *, dry_run: bool) -> PrunedTurn | None:
-    """One object, under its turn's lock; None where the turn names it by now, or is active."""
+    """Delete one object under its turn's lock; None where the turn names it by now, or is active."""
 
     def kept(why: RetentionReason, reason: str) -> PrunedTurn:
         return PrunedTurn(key, stone.day, place.path, place.size, why, reason)
@@ -67,7 +65,7 @@ def _prune_object(key: TurnKey, place: ColdLocation, ctx: ArchiveContext, stone:
             if record is None or record.cold == place.path:
                 return None
             if fault := ctx.cold.verify(record):
-                return kept(RetentionReason.FAULT, f"what the turn names now is damaged: {fault}")
+                return kept(RetentionReason.FAULT, f"the object that the turn names now is damaged: {fault}")
             if not dry_run:
                 ctx.cold.write_tombstone(place, stone)
                 ctx.cold.delete(place)
@@ -87,25 +85,25 @@ OnTurn = Callable[[PrunedTurn], None]
 
 @dataclass(frozen=True, slots=True)
 class LiveCitations:
-    """What turns that are not archived list among their sources, by their own documents."""
+    """Turns that the documents of live turns cite as sources."""
 
     by: Mapping[TurnKey, TurnKey]
     """Turn -> a live turn that cites it."""
     unread: Mapping[str, TurnKey]
-    """User -> a turn of theirs that can not be read, and may cite anything."""
+    """User -> an unreadable turn of this user, which may cite anything."""
 
     def reason(self, key: TurnKey) -> str:
-        """Why the turn's originals are wanted; "" where nothing live cites it."""
+        """Why the turn's originals are needed; "" where no live turn cites it."""
         if citing := self.by.get(key):
             return f"{citing} cites it, which is not archived"
         if unread := self.unread.get(key.user):
-            return f"{unread} can not be read, and may cite it"
+            return f"{unread} cannot be read, and may cite it"
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class _PruneRule:
-    """What one run goes by."""
+    """The rule of one run."""
 
     ctx: ArchiveContext
     keeps: EligibilityRule
@@ -120,10 +118,10 @@ class _PruneRule:
 
 
 def prune(ctx: ArchiveContext, *, older_than_days: int, by: str, dry_run: bool = False, on_turn: OnTurn = lambda turn: None) -> PruneReport:
-    """Delete the originals of turns archived more than `older_than_days` ago, unless something live refers to them, and objects as old
-    that no turn names any more.
+    """Delete the originals of turns archived more than `older_than_days` ago, unless a live turn cites them, and equally old objects that
+    no turn names.
 
-    `by` says who asked. `on_turn` is told of each turn whose time is over. Raises StoreError where the disk or the index refuses.
+    `by`: who asked for it. `on_turn` receives each turn whose retention is over. Raises StoreError where the disk or the index refuses.
     """
     now = ctx.deps.clock()
     rule = _PruneRule(ctx, current_eligibility(ctx), now - timedelta(days=older_than_days), older_than_days, cited_by_live_turns(ctx), by)
@@ -155,7 +153,7 @@ def prune(ctx: ArchiveContext, *, older_than_days: int, by: str, dry_run: bool =
 
 
 def archived_manifests(ctx: ArchiveContext) -> Iterator[tuple[Manifest, ArchiveRecord]]:
-    """Every archived turn that can be read, by its own manifest; the checks of the days tell of the others."""
+    """Every readable archived turn with its record; the checks of the days report the others."""
     for key in ctx.deps.turns.keys(None):
         try:
             manifest = ctx.deps.turns.manifest(key)
@@ -166,7 +164,7 @@ def archived_manifests(ctx: ArchiveContext) -> Iterator[tuple[Manifest, ArchiveR
 
 
 def cited_by_live_turns(ctx: ArchiveContext) -> LiveCitations:
-    """What the live turns of the store cite. Of another user's turns nobody cites anything."""
+    """Citations of the live turns of the store. A turn cites turns of its own user only."""
     found: dict[TurnKey, TurnKey] = {}
     unread: dict[str, TurnKey] = {}
     for key in ctx.deps.turns.keys(None):
@@ -186,13 +184,13 @@ def cited_by_live_turns(ctx: ArchiveContext) -> LiveCitations:
 
 
 def _prune_turn(key: TurnKey, rule: _PruneRule) -> PrunedTurn | None:
-    """One turn under its lock, judged by its manifest as it is now; None where its originals were gone before."""
+    """Judge one turn by its manifest under its lock and delete its originals; None where they were deleted before."""
     ctx = rule.ctx
     try:
         with ctx.deps.turns.lock(key, wait_s=LOCK_WAIT_S):
             manifest = ctx.deps.turns.manifest(key)
             if manifest.archive is None:
-                return PrunedTurn(key, "", "", 0, RetentionReason.ACTIVE, "it is not archived any more")
+                return PrunedTurn(key, "", "", 0, RetentionReason.ACTIVE, "it is no longer archived")
             turn = _judge_turn(manifest, manifest.archive, rule)
             if turn is not None and turn.kept is None:
                 _delete_originals(manifest, manifest.archive, rule)
@@ -208,7 +206,7 @@ def _prune_turn(key: TurnKey, rule: _PruneRule) -> PrunedTurn | None:
 
 
 def _judge_turn(manifest: Manifest, record: ArchiveRecord, rule: _PruneRule) -> PrunedTurn | None:
-    """What becomes of a turn whose time is over; None where its originals are gone already. What a tombstone stands for goes."""
+    """Whether to delete the originals of a turn whose retention is over; None where they are gone. A tombstoned object is deleted."""
     key, ctx = manifest.key, rule.ctx
     turn = PrunedTurn(key, record.day, record.cold, record.size)
     try:
@@ -229,18 +227,18 @@ def _judge_turn(manifest: Manifest, record: ArchiveRecord, rule: _PruneRule) -> 
 
 
 def _read_fault(key: TurnKey, ctx: ArchiveContext) -> str:
-    """Why the documents that would be all that is left can not be read; "" where they can."""
+    """Why the documents that would remain cannot be read; "" where they can."""
     try:
         ctx.deps.turns.load(key)
     except DocumentError as error:
-        return f"what would be left of it is damaged: {error}: expected it whole; run: pandora restore {key}"
+        return f"the documents that would remain are damaged: {error}: expected them whole; run: pandora restore {key}"
     return ""
 
 
 def _delete_originals(manifest: Manifest, record: ArchiveRecord, rule: _PruneRule) -> None:
     ctx = rule.ctx
     key = manifest.key
-    ctx.folders.reconcile(key)  # a restoring that failed may have left originals beside what says that they are deleted
+    ctx.folders.reconcile(key)  # a failed restore may have left originals beside their tombstone
     if ctx.cold.tombstone(record) is None:
         files = {n: DeletedFile(sha256=record.files[n], size=len(data)) for n, data in sorted(ctx.cold.read(record).items())}
         now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
@@ -252,14 +250,13 @@ def _delete_originals(manifest: Manifest, record: ArchiveRecord, rule: _PruneRul
     if ctx.deps.vectors:
         ctx.deps.vectors.put([row])
     if ctx.deps.lineage:
-        ctx.deps.lineage.put(
-            [(manifest, turn), *_readable_turns(ctx.deps.lineage.citing(key), ctx)]
-        )  # whose passages were told by the originals
+        # The spans of citing turns referred to passages of the originals.
+        ctx.deps.lineage.put([(manifest, turn), *_readable_turns(ctx.deps.lineage.citing(key), ctx)])
     ctx.cold.delete(record.location)
 
 
 def _readable_turns(keys: Iterable[TurnKey], ctx: ArchiveContext) -> Iterator[tuple[Manifest, Turn]]:
-    """Those that can be read, as they stand and as they were."""
+    """The readable turns among `keys`: manifest and original."""
     for key in keys:
         with suppress(DocumentError, UnknownTurnError):
             yield ctx.deps.turns.manifest(key), ctx.deps.turns.original(key)

@@ -1,6 +1,6 @@
 """Level L2: the narrative of each session's archived turns, a part for each batch of entries (003 "SummarizationPipeline").
 
-Incremental: a part stands for as long as its turns say what they said; what is new, or free again, is taken up.
+Incremental: a part is valid while the entries of its turns are unchanged; new turns and turns of invalid parts are added.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ SUMMARIZER = "memory/l2_summary"
 
 
 async def summarise_sessions(
-    ctx: LevelContext, which: Iterable[tuple[UserId, str]] | None = None, *, on_row: OnRow = lambda row: None
+    ctx: LevelContext, which: Iterable[tuple[UserId, str]] | None = None, *, on_row: OnRow = lambda _: None
 ) -> LevelReport:
-    """Bring the narratives of sessions up to date: `which` (user, session id), or all that have archived turns or a narrative.
+    """Update the narratives of sessions: `which` (user, session id), or all with archived turns or a narrative.
 
-    Also the way to take an erased turn out: with the turn gone, its part is made again without it.
+    Also removes an erased turn: its part is made again without it.
     """
     subjects = tuple(dict.fromkeys(LevelSubject(user, session) for user, session in which)) if which is not None else tuple(_subjects(ctx))
     of_user = user_sessions(ctx)
@@ -52,18 +52,19 @@ async def summarise_sessions(
 
 
 def user_sessions(ctx: LevelContext) -> Callable[[str], Mapping[str, tuple[TurnActivity, ...]]]:
-    """A user's sessions, read once while the same user is asked for: subjects come user by user; a user's rows are a few words a turn."""
+    """A lookup of a user's sessions that caches the latest user: subjects come user by user."""
     return lru_cache(maxsize=1)(ctx.deps.index.sessions)
 
 
-def missing_turns(ctx: LevelContext, subject: LevelSubject, stands: Sequence[TurnActivity]) -> tuple[str, ...]:
-    """What speaks against `no_fact_lost` at this level, a sentence each: archived turns without a link, links that lead nowhere or to
-    another text. Turns that wait for 003's triggers are no loss and not told. `stands`: the session's turns. Raises DocumentError.
+def missing_turns(ctx: LevelContext, subject: LevelSubject, turns: Sequence[TurnActivity]) -> tuple[str, ...]:
+    """Faults of `no_fact_lost` at this level, a sentence each: archived turns without a link, links to missing or changed entries.
+
+    Turns that wait for 003's triggers are not lost and not reported. `turns`: the session's turns. Raises DocumentError.
     """
     user, session = subject.user, subject.session
     narrative = ctx.levels.narrative(user, SessionId(session))
-    entries = _entries(ctx, user, session, stands, narrative)
-    waiting = _waiting_turns(ctx, narrative, entries, stands)
+    entries = _entries(ctx, user, session, turns, narrative)
+    waiting = _waiting_turns(ctx, narrative, entries, turns)
     return unlinked_turns(narrative, [e for e in entries if e.turn not in waiting])
 
 
@@ -74,17 +75,17 @@ def _subjects(ctx: LevelContext) -> Iterator[LevelSubject]:
         yield from (LevelSubject(user, session) for session in ctx.levels.sessions(user) if session not in sessions)
 
 
-async def _summarize_session(subject: LevelSubject, stands: Sequence[TurnActivity], ctx: LevelContext) -> LevelRow:
+async def _summarize_session(subject: LevelSubject, turns: Sequence[TurnActivity], ctx: LevelContext) -> LevelRow:
     user, session = subject.user, subject.session
     known, reason = _stored_narrative(subject, ctx)
-    entries = _entries(ctx, user, session, stands, known)
+    entries = _entries(ctx, user, session, turns, known)
     kept = valid_parts(known, {e.turn: e for e in entries})
     linked = {link.turn for part in kept for link in part.links}
     freed = {link.turn for link in known.links} - linked if known else set[int]()
-    batches, waiting = _due_batches(ctx, [e for e in entries if e.turn not in linked | freed], stands)
+    batches, waiting = _due_batches(ctx, [e for e in entries if e.turn not in linked | freed], turns)
     batches = (*split_batches([e for e in entries if e.turn in freed], ctx.rules.triggers.l2_batch_size), *batches)
     if known and len(kept) < len(known.parts):
-        reason = f"{len(known.parts) - len(kept)} parts told of turns that are gone or changed"
+        reason = f"{len(known.parts) - len(kept)} parts describe turns that are gone or changed"
         _save_parts(subject, kept, ctx)
     for batch in batches:
         kept = sort_parts((*kept, await _narrative_part(batch, subject, ctx)))
@@ -98,12 +99,12 @@ async def _summarize_session(subject: LevelSubject, stands: Sequence[TurnActivit
         outcome = LevelOutcome.MADE
     else:
         outcome = LevelOutcome.REMOVED if known or reason else LevelOutcome.WAITING if waiting else LevelOutcome.UNCHANGED
-    reason = reason or (f"{waiting} archived turns wait until there are more, or the session is at rest" if waiting else "")
+    reason = reason or (f"{waiting} archived turns wait until there are more, or the session is quiet" if waiting else "")
     return replace(row, outcome=outcome, added=sum(map(len, batches)), waiting=waiting, reason=reason)
 
 
 def _stored_narrative(subject: LevelSubject, ctx: LevelContext) -> tuple[SessionNarrative | None, str]:
-    """The narrative as it stands; a damaged one is made again from the turns."""
+    """The stored narrative; a damaged one is removed, to be made again from the turns."""
     try:
         return ctx.levels.narrative(subject.user, SessionId(subject.session)), ""
     except DocumentError as error:
@@ -112,10 +113,10 @@ def _stored_narrative(subject: LevelSubject, ctx: LevelContext) -> tuple[Session
 
 
 def _entries(
-    ctx: LevelContext, user: UserId, session: str, stands: Iterable[TurnActivity], narrative: SessionNarrative | None
+    ctx: LevelContext, user: UserId, session: str, turns: Iterable[TurnActivity], narrative: SessionNarrative | None
 ) -> tuple[LevelEntry, ...]:
-    """The entries of archived turns, and of those that the narrative links, by what their manifests say. Raises DocumentError."""
-    numbers = {t.key.number for t in stands if t.state == TurnState.ARCHIVED}
+    """The entries of archived turns and of linked turns, from their manifests. Raises DocumentError."""
+    numbers = {t.key.number for t in turns if t.state == TurnState.ARCHIVED}
     numbers |= {link.turn for link in narrative.links} if narrative else set()
     found: list[LevelEntry] = []
     for number in sorted(numbers):
@@ -129,26 +130,26 @@ def _entries(
 
 
 def _due_batches(
-    ctx: LevelContext, free: Sequence[LevelEntry], stands: Sequence[TurnActivity]
+    ctx: LevelContext, free: Sequence[LevelEntry], turns: Sequence[TurnActivity]
 ) -> tuple[tuple[tuple[LevelEntry, ...], ...], int]:
-    newest = [t.key.number for t in sorted(stands, key=lambda t: (t.last_activity, t.key.number))]
+    newest = [t.key.number for t in sorted(turns, key=lambda t: (t.last_activity, t.key.number))]
     given = ctx.rules.triggers
     rule = BatchRule(given.l2_trigger_entries, given.l2_batch_size, given.preserve_recent_n)
-    return batches_due(free, newest, rule, at_rest=ctx.is_quiet(stands))
+    return batches_due(free, newest, rule, at_rest=ctx.is_quiet(turns))
 
 
 def _waiting_turns(
-    ctx: LevelContext, narrative: SessionNarrative | None, entries: Sequence[LevelEntry], stands: Sequence[TurnActivity]
+    ctx: LevelContext, narrative: SessionNarrative | None, entries: Sequence[LevelEntry], turns: Sequence[TurnActivity]
 ) -> frozenset[int]:
-    """The turns that a run would not take up now."""
+    """The turns that a run would not add now."""
     linked = {link.turn for link in narrative.links} if narrative else set[int]()
     free = [e for e in entries if e.is_archived and e.turn not in linked]
-    batches, _ = _due_batches(ctx, free, stands)
+    batches, _ = _due_batches(ctx, free, turns)
     return frozenset(e.turn for e in free) - {e.turn for batch in batches for e in batch}
 
 
 async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ctx: LevelContext) -> NarrativePart:
-    """One batch as a narrative that its entries bear out; raises HaltError where nothing of the answer is."""
+    """One batch as a narrative that its entries support; raises HaltError where no sentence of the answer is supported."""
     limit, count = ctx.rules.triggers.l2_max_summary_tokens, ctx.deps.counter.count
     texts = [entry.text for entry in batch]
     request = CallRequest(
@@ -165,7 +166,7 @@ async def _narrative_part(batch: Sequence[LevelEntry], subject: LevelSubject, ct
     if made.reasons:
         turns = f"turns {batch[0].turn} to {batch[-1].turn}"
         message = f"{SUMMARIZER}: {subject}: {turns}: {'; '.join((*made.reasons, *made.refused[:3]))}"
-        hint = "no turn is touched; once this is resolved the next night tries again"
+        hint = "no turn is changed; once this is resolved the next archival run tries again"
         raise ctx.halt(PHASE, subject, InterventionType.FACT_LOSS, message, hint=hint, call=result)
     return NarrativePart(
         links=tuple(entry.link for entry in batch),

@@ -1,6 +1,7 @@
-"""One turn on its way to the archive: what of it stays readable, compressed; its originals ready for cold storage; its row.
+"""The archiving of one turn: its compressed documents, its originals in cold storage, its manifest.
 
-The order is that of docs/architecture.md: nothing changes before the cold object has been read back, and `turn.json` is the switch.
+docs/explanation/archive.md states the order: nothing changes before the cold object has been read back; writing `turn.json` is the commit
+point.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,27 +24,27 @@ from pandora_dagster.retrieval.turn_row import RESPONSE_FILE, whole_answer
 PHASE = "archival"
 CONTEXT = "context.md"
 SMALLEST_TOKENS = 200
-"""Tokens under which a document is not compressed, and under which no target lies."""
+"""Tokens under which a document is not compressed; the lowest target."""
 _TARGET_FACTORS = (1.0, 1.35, 1.7, 2.0)
-"""Where no sound text fits the target, these multiples of it are tried, as long as they save something."""
+"""Multiples of the target that are tried in turn while no sound text fits, as long as they save tokens."""
 _READABLE = (".md", ".txt", ".html")
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRules:
-    """What settings say of archival."""
+    """Settings of archival."""
 
     zone: ZoneInfo
     after_days: int = 30
     ratio: float = 0.42
-    """Tokens that a document is to keep, as a share of its own."""
+    """Target tokens of a document, as a share of its tokens."""
     document_tokens: int = 500
     concurrency: int = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveContext:
-    """What an archival works with. `preamble` gives what stood before a recorded conversation's first turn, for its row."""
+    """Dependencies of archival. `preamble` returns the messages before a recorded conversation's first turn, for its row."""
 
     deps: PhaseDependencies
     cold: ColdStorage
@@ -56,7 +57,7 @@ class ArchiveContext:
 
 @dataclass(frozen=True, slots=True)
 class PackedTurn:
-    """A turn that is compressed in memory; nothing of it has changed on the disk."""
+    """A turn that is compressed in memory; nothing has changed on the disk."""
 
     due: DueTurn
     turn: Turn
@@ -67,7 +68,7 @@ class PackedTurn:
 
 
 async def pack_turn(due: DueTurn, ctx: ArchiveContext) -> PackedTurn:
-    """The turn read, held against its manifests and compressed; raises DocumentError, StoreError, HaltError."""
+    """Read a turn, verify it against its manifests and compress it; raises DocumentError, StoreError, HaltError."""
     turn, files = ctx.folders.originals(due.key)
     texts: dict[str, str] = {}
     documents: list[ArchivedDocument] = []
@@ -78,27 +79,27 @@ async def pack_turn(due: DueTurn, ctx: ArchiveContext) -> PackedTurn:
 
 
 def readable_documents(turn: Turn, *, count: Callable[[str], int], over: int) -> dict[str, str]:
-    """What of a turn stays in its folder: context.md, and the larger texts that people and citations read.
+    """The documents that stay in an archived turn's folder: context.md, and texts over `over` tokens that users and citations read.
 
-    `response.md` only where the answer is more than section 5 holds; a section's own original not: context.md tells it.
+    `response.md` is among them only where the answer is longer than section 5; originals of sections are not, context.md contains them.
     """
     answer = ContextDocument.parse(turn.context)
-    said_in_context = {RESPONSE_FILE} if whole_answer(answer, turn.files) == whole_answer(answer, {}) else set[str]()
+    in_context = {RESPONSE_FILE} if whole_answer(answer, turn.files) == whole_answer(answer, {}) else set[str]()
     chosen = (
         name
         for name, text in sorted(turn.files.items())
-        if name.endswith(_READABLE) and not name.startswith("section_") and name not in said_in_context and count(text) > over
+        if name.endswith(_READABLE) and not name.startswith("section_") and name not in in_context and count(text) > over
     )
     return {CONTEXT: turn.context, **{name: turn.files[name] for name in chosen}}
 
 
 def compression_targets(tokens: int, rules: ArchiveRules) -> tuple[int, ...]:
-    """What a document of this size is to fit, the first that a sound text fits; () where it stands whole."""
+    """The targets to try for a document of this size, lowest first; () where it stays whole."""
     return tuple(t for t in dict.fromkeys(max(SMALLEST_TOKENS, int(tokens * rules.ratio * more)) for more in _TARGET_FACTORS) if t < tokens)
 
 
 def archive_record(made: PackedTurn, place: ColdLocation, ctx: ArchiveContext) -> ArchiveRecord:
-    """What the archived turn's manifest keeps."""
+    """The archive record of the turn's manifest."""
     return ArchiveRecord(
         archived_at=format_timestamp(ctx.deps.clock().replace(microsecond=0)),
         day=made.due.day.isoformat(),
@@ -113,7 +114,10 @@ def archive_record(made: PackedTurn, place: ColdLocation, ctx: ArchiveContext) -
 
 
 def store_turns(made: Sequence[PackedTurn], ctx: ArchiveContext) -> tuple[Turn, ...]:
-    """Originals to cold storage, then the switch, then what is left over; the turns as they stand. Raises StoreError, DocumentError."""
+    """Write the originals to cold storage, commit the manifests, remove leftovers; returns the archived turns.
+
+    Raises StoreError, DocumentError.
+    """
     places = ctx.cold.put([one.cold for one in made])
     after = [
         ctx.folders.archived_turn(one.turn, one.texts, archive_record(one, place, ctx)) for one, place in zip(made, places, strict=True)
@@ -124,16 +128,16 @@ def store_turns(made: Sequence[PackedTurn], ctx: ArchiveContext) -> tuple[Turn, 
 
 
 async def _compress_document(name: str, text: str, turn: Turn, ctx: ArchiveContext) -> tuple[str, ArchivedDocument]:
-    """A document as it will stand in the archived turn's folder, and what the manifest tells of it."""
+    """A document of the archived turn's folder, and its entry in the manifest."""
     tokens = ctx.deps.counter.count(text)
     targets = compression_targets(tokens, ctx.rules)
-    shrunk = await _compress_text(name, text, tokens, targets, turn, ctx)
-    report = shrunk.report
+    compressed = await _compress_text(name, text, tokens, targets, turn, ctx)
+    report = compressed.report
     about = ArchivedDocument(
         name=name,
         original=f"revisions/{turn.manifest.revision}/{name}" if turn.manifest.revision else name,
         sha_before=_sha(text),
-        sha_after=_sha(shrunk.text),
+        sha_after=_sha(compressed.text),
         tokens_before=tokens,
         tokens_after=report.tokens_after if report else tokens,
         target=targets[0] if targets else 0,
@@ -145,29 +149,29 @@ async def _compress_document(name: str, text: str, turn: Turn, ctx: ArchiveConte
         model=report.model if report else "",
         counts=dict(report.counts) if report else {},
         checks={verdict.gate: verdict.passed for verdict in report.verdicts} if report else {},
-        whole="" if report else shrunk.halted,
+        whole="" if report else compressed.halted,
         call_ids=(report.call_id,) if report else (),
     )
-    return shrunk.text, about
+    return compressed.text, about
 
 
 async def _compress_text(name: str, text: str, tokens: int, targets: Sequence[int], turn: Turn, ctx: ArchiveContext) -> CompressionResult:
-    """The text compressed, or whole with the reason."""
+    """The text compressed, or unchanged with the reason."""
     if not targets:
-        return CompressionResult(text, halted=f"{tokens} tokens: documents up to {SMALLEST_TOKENS} tokens stand whole")
+        return CompressionResult(text, halted=f"{tokens} tokens: documents up to {SMALLEST_TOKENS} tokens stay whole")
     if ctx.deps.summarizer is None:
         return CompressionResult(text, halted="compression is switched off (COMPRESSION_ENABLED)")
     manifest = turn.manifest
     site = CallSite(PHASE, manifest.user_id, manifest.session_id, turn.key, manifest.revision, Priority.BATCH)
     content = CompressionInput(text, name, _content_type(name))
-    shrunk = await ctx.deps.summarizer.compress_for_archive(content, targets=targets, site=site)
-    if name == CONTEXT and shrunk.report and not _is_sound(text, shrunk.text):
+    compressed = await ctx.deps.summarizer.compress_for_archive(content, targets=targets, site=site)
+    if name == CONTEXT and compressed.report and not _is_sound(text, compressed.text):
         return CompressionResult(text, halted="its compression would change section 0 or lose a section: expected both as they were")
-    return shrunk
+    return compressed
 
 
 def _is_sound(before: str, after: str) -> bool:
-    """Whether the compressed context.md is one, with the person's words and all sections."""
+    """Whether the compressed context.md is valid, with the user's words and all sections."""
     was, becomes = ContextDocument.parse(before), ContextDocument.parse(after)
     same_sections = [s.number for s in was.sections] == [s.number for s in becomes.sections]
     return not becomes.faults() and same_sections and _query_section(was) == _query_section(becomes)

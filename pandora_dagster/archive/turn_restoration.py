@@ -1,4 +1,4 @@
-"""An archived turn brought back, byte for byte. Knows the order: what a crash leaves is the archived turn or the restored one."""
+"""Restoring an archived turn, byte for byte. A crash leaves either the archived turn or the restored one."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from pandora_dagster.errors import OriginalsDeletedError, PandoraError
 from pandora_dagster.retrieval.turn_row import build_turn_row
 
 RESTORED = "restored"
-"""Why a restored turn is held."""
+"""Reason of the hold of a restored turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredTurn:
-    """The turn as it stands. `was_archived`: False where there was nothing to bring back."""
+    """The restored turn. `was_archived`: False where there was nothing to restore."""
 
     turn: Turn
     hold: Hold | None
@@ -26,12 +26,12 @@ class RestoredTurn:
 
 
 def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
-    """The turn as it was before it was archived, held for as long as a new one would stay. Raises DocumentError, StoreError,
-    OriginalsDeletedError.
+    """Restore a turn as it was before it was archived, with a hold for as long as a new turn is not due. Raises DocumentError,
+    StoreError, OriginalsDeletedError.
 
-    The hold, the row and the lineage come before the switch: a restoring that is cut off leaves a turn that is archived and that the
-    next archival finds by its row, or the restored one, beside which lies at most what it replaced. A turn that is not archived gets
-    its row, which may be behind.
+    The hold, the row and the lineage are written before the commit point: an interrupted restore leaves an archived turn that the next
+    archival run finds by its row, or the restored turn beside leftovers. A turn that is not archived gets its row, which may be out of
+    date.
     """
     with ctx.deps.turns.lock(key):
         manifest = ctx.deps.turns.manifest(key)
@@ -43,27 +43,27 @@ def restore(key: TurnKey, ctx: ArchiveContext) -> RestoredTurn:
             return RestoredTurn(turn, ctx.holds.find(key), was_archived=False)
         if gone := ctx.cold.tombstone(manifest.archive):
             raise OriginalsDeletedError(
-                f"{key}: it can not be restored: its originals were {gone.description}",
+                f"{key}: it cannot be restored: its originals were {gone.description}",
                 missing=True,
-                hint=f"what is left of it: pandora show {key}",
+                hint=f"to show its remaining documents: pandora show {key}",
             )
         original = ctx.deps.turns.original(key)
         hold = _hold_restored(key, ctx)
-        _put_row(original.manifest, original, ctx)  # before the lineage: a row that says archived is not looked at again
+        _put_row(original.manifest, original, ctx)  # before the lineage: a later run skips a turn whose row says archived
         _put_lineage(original.manifest, original, ctx)
         try:
             turn = ctx.folders.restore(key)
         except BaseException:
             _put_lineage(manifest, original, ctx)
             _put_row(manifest, original, ctx)
-            with suppress(PandoraError):  # a disk that refuses: the next restoring, night or pruning settles it
+            with suppress(PandoraError):  # a refusing disk: the next restore, archival or prune run finishes it
                 ctx.folders.reconcile(key)
             raise
         return RestoredTurn(turn, hold, was_archived=True)
 
 
 def pin(key: TurnKey, ctx: ArchiveContext, *, why: str = "pinned") -> Hold:
-    """A hold without end, in the place of any other. Raises StoreError."""
+    """Put a hold without end on a turn, in place of any other. Raises StoreError."""
     with ctx.deps.turns.lock(key):
         hold = Hold(until=None, why=why, at=_now(ctx))
         ctx.holds.put(key, hold)
@@ -71,13 +71,13 @@ def pin(key: TurnKey, ctx: ArchiveContext, *, why: str = "pinned") -> Hold:
 
 
 def unpin(key: TurnKey, ctx: ArchiveContext) -> bool:
-    """Take away a turn's hold, whatever its end; False where it had none. Raises StoreError."""
+    """Remove a turn's hold, whatever its end; False where it had none. Raises StoreError."""
     with ctx.deps.turns.lock(key):
         return ctx.holds.remove(key)
 
 
 def _hold_restored(key: TurnKey, ctx: ArchiveContext) -> Hold:
-    """The hold of a restored turn; a pin stays."""
+    """Put the hold of a restored turn; a pin is kept."""
     known = ctx.holds.find(key)
     if known and known.until is None:
         return known

@@ -1,7 +1,7 @@
-"""Level L3: the digest of each person, into which the new parts of narratives are merged, and what the person stated, with dates.
+"""Level L3: the digest of each user, into which new parts of narratives are merged, and the facts that the user stated, with dates.
 
-Incremental: a few summaries a call (003 "merge_digests"). Where a narrative no longer holds what was merged, the digest tells of what is
-gone, and is made again from those that stand.
+Incremental: a few summaries a call (003 "merge_digests"). Where a narrative no longer contains a merged part, the digest is made again from
+the narratives that exist.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,32 +35,30 @@ from pandora_dagster.phases.core.phase_context import PhaseContext, parsed_answe
 from pandora_dagster.phases.steps.session_facts import FACTS, facts_document, may_state_fact, screen_facts
 from pandora_dagster.retrieval.fact_ledger import ChangeOrigin, apply_diff, resolve_by_date
 
-# What a person stated, as a digest keeps it: each fact with its date, one that a later one contradicts with both (DECISIONS 7). The
-# same call, screening and ledger as a live session's notable facts (002 section 4); here over turns of many sessions, by date.
-
 
 async def with_stated_facts(ledger: FactLedger, links: Iterable[TurnLink], subject: LevelSubject, ctx: LevelContext) -> FactLedger:
-    """The ledger with what the person stated in these turns, oldest first; a call for each turn that states anything.
+    """The ledger with the facts that the user stated in these turns, oldest first; one call for each turn that may state a fact.
 
-    Raises HaltError, DocumentError for a turn that can not be read. One that is gone meanwhile states nothing.
+    The call, screening and ledger are those of a live session's notable facts (002 section 4). A fact that a later one contradicts keeps
+    both dates (DECISIONS 7). Raises HaltError, and DocumentError for an unreadable turn. A missing turn states nothing.
     """
-    asked: list[tuple[TurnKey, int]] = []
+    called: list[tuple[TurnKey, int]] = []
     for link in sorted(links, key=lambda one: (one.at, one.turn)):
         try:
             turn = ctx.deps.turns.load(TurnKey(subject.user, link.turn))
         except UnknownTurnError:
             continue
         at = PhaseContext("user_digests", turn, ctx.background)
-        said = own_words(at.query)
-        if not may_state_fact(said):
+        words = own_words(at.query)
+        if not may_state_fact(words):
             continue
         result = await at.ask(FACTS, [facts_document("known_facts", ledger.facts)])
-        diff, refused = screen_facts(parsed_answer(result, FactsDiff), said, ledger.facts)
+        diff, refused = screen_facts(parsed_answer(result, FactsDiff), words, ledger.facts)
         now = format_timestamp(ctx.deps.clock().replace(microsecond=0))
         occasion = ChangeOrigin(turn.key.turn_id, turn.key.number, link.at, now, result.record.call_id)
-        asked.append((turn.key, turn.manifest.revision))
+        called.append((turn.key, turn.manifest.revision))
         ledger = resolve_by_date(apply_diff(ledger, diff, occasion, most=MAX_PROFILE_FACTS, refused=refused)[0])
-    ctx.deps.calls.index_turns(asked)
+    ctx.deps.calls.index_turns(called)
     return ledger
 
 
@@ -69,16 +67,16 @@ BUILDER = "memory/l3_digest"
 _DIGEST_BUILDER = L3DigestBuilder()
 
 
-async def digest_users(ctx: LevelContext, which: Iterable[UserId] | None = None, *, on_row: OnRow = lambda row: None) -> LevelReport:
-    """Bring the digests of these users, or of all, up to date with the narratives of their sessions."""
+async def digest_users(ctx: LevelContext, which: Iterable[UserId] | None = None, *, on_row: OnRow = lambda _: None) -> LevelReport:
+    """Update the digests of these users, or of all, from the narratives of their sessions."""
     users = which if which is not None else ctx.deps.turns.users()
     subjects = tuple(dict.fromkeys(map(LevelSubject, users)))
     return await run_subjects(subjects, lambda subject: _digest_user(subject, ctx), ctx, phase=PHASE, on_row=on_row)
 
 
 def missing_narratives(ctx: LevelContext, user: UserId) -> tuple[str, ...]:
-    """What speaks against `no_fact_lost` at this level, a sentence each; summaries that wait for 003's trigger are no loss and not
-    told. Raises DocumentError.
+    """Faults of `no_fact_lost` at this level, a sentence each; summaries that wait for 003's trigger are not reported. Raises
+    DocumentError.
     """
     narratives, digest = tuple(ctx.levels.narratives(user)), ctx.levels.digest(user)
     merged = merged_parts(digest, narratives) if digest else frozenset[str]()
@@ -99,9 +97,7 @@ async def _digest_user(subject: LevelSubject, ctx: LevelContext) -> LevelRow:
     due = left if reason else due
     if not left:
         return _level_row(subject, digest, ctx, reason=reason, outcome=LevelOutcome.REMOVED if reason else LevelOutcome.UNCHANGED)
-    waits = (
-        f"{len(left) - len(due)} summaries wait until there are {ctx.rules.triggers.l3_trigger_summaries}, or their sessions are at rest"
-    )
+    waits = f"{len(left) - len(due)} summaries wait until there are {ctx.rules.triggers.l3_trigger_summaries}, or their sessions are quiet"
     if not due:
         return _level_row(subject, digest, ctx, reason=waits, outcome=LevelOutcome.WAITING, waiting=len(left))
     size = max(1, ctx.rules.triggers.l3_trigger_summaries)
@@ -135,8 +131,8 @@ def _stored_digest(user: UserId, narratives: Sequence[SessionNarrative], ctx: Le
 def _due_parts(
     merged: frozenset[str], narratives: Sequence[SessionNarrative], user: UserId, ctx: LevelContext
 ) -> tuple[tuple[NarrativePart, ...], tuple[NarrativePart, ...]]:
-    """The parts that the digest takes up now, and all that it does not hold: those of sessions at rest, to which nothing comes any
-    more, and of the others once `l3_trigger_summaries` of them wait (003 "Configuration")."""
+    """The parts to merge now, and all parts that are not merged. Parts of quiet sessions are merged at once, the others as soon as
+    `l3_trigger_summaries` of them wait (003 "Configuration")."""
     left = sort_parts(part for n in narratives for part in n.parts if part.sha not in merged)
     if not left or len(left) >= ctx.rules.triggers.l3_trigger_summaries:
         return left, left
@@ -152,7 +148,7 @@ async def _merge_parts(
     narratives: Sequence[SessionNarrative],
     ctx: LevelContext,
 ) -> tuple[UserDigest, int]:
-    """The digest with these parts, and how many items of the answer were refused; raises HaltError where none of it is borne out."""
+    """The digest with these parts, and the number of refused items of the answer; raises HaltError where no item is supported."""
     session_of = {part.sha: narrative for narrative in narratives for part in narrative.parts}
     texts = [part.text for part in parts]
     limit = ctx.rules.triggers.l3_max_digest_tokens
@@ -172,7 +168,7 @@ async def _merge_parts(
     result = await ctx.deps.execution.call(request)
     answer, refused, reasons = check_level_digest(result.parsed, texts)
     if reasons:
-        hint = "no narrative is touched; once this is resolved the next night tries again"
+        hint = "no narrative is changed; once this is resolved the next archival run tries again"
         raise ctx.halt(PHASE, subject, InterventionType.FACT_LOSS, f"{BUILDER}: {subject}: {'; '.join(reasons)}", hint=hint, call=result)
     both = _DIGEST_BUILDER.merge_digests(digest.fields.model_dump(mode="json") if digest else {}, answer)
     fields = DigestFields.model_validate(trim_digest(both, limit, ctx.deps.counter.count, _fields_json))

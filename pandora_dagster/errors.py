@@ -1,7 +1,7 @@
-"""Every error the project raises, in one tree.
+"""Every error that the project raises, in one tree.
 
     PandoraError
-    ├── InputError                 what a person gave us is wrong: command line, file, id (exit code 2)
+    ├── InputError                 invalid input of a user: command line, file, id (exit code 2)
     │   ├── BadIdError             a user, turn or session id that must not become a path
     │   ├── UnknownTurnError       a turn that does not exist, or a short form that fits several
     │   └── ConversationError      a line of an imported file
@@ -9,23 +9,23 @@
     │   ├── RecipeNotFoundError
     │   └── RecipeValidationError  all faults of a file at once, each as `file:line: what: expected`
     ├── DocumentError              a stored document that is missing, damaged or contradicts its manifest
-    │   └── OriginalsDeletedError  the originals of an archived turn were deleted by rule: no fault
+    │   └── OriginalsDeletedError  the originals of an archived turn were deleted by rule, which is not a fault
     ├── BudgetError                the parts of a call that must fit do not fit
     │   └── FactLossError          they would fit only without a critical fact
     ├── StoreError                 the disk or the index refused (read-only, full, locked)
-    │   └── DamagedIndexError          an index that is damaged or of another design: it can be made again
+    │   └── DamagedIndexError          an index that is damaged or has another schema: it can be rebuilt
     ├── ModelError                 a call of a model failed
     │   ├── RuntimeUnreachableError    refused, reset, 5xx                      (retryable)
     │   │   ├── RateLimitedError       429: too many calls                      (retryable)
-    │   │   ├── EndpointFullError      503: no free place, however long it was waited for (not retried: it was)
-    │   │   └── EndpointDownError      unreachable many times in a row, left alone for a while (not retried: it is known)
+    │   │   ├── EndpointFullError      503: no capacity within the longest wait (not retried)
+    │   │   └── EndpointDownError      circuit open: unreachable many times in a row (not retried)
     │   ├── ModelTimeoutError          over the recipe's `timeout_ms`           (retryable)
     │   ├── ModelRejectedError         400: prompt too long, bad schema, auth   (never retried)
-    │   └── BadAnswerError             cut, empty, refused, not parseable, over the schema (retryable)
+    │   └── BadAnswerError             truncated, empty, refused, not parseable, against the schema (retryable)
     ├── DeferredError              a summarisation call over its session's limits: later (retryable)
     └── HaltError                  the turn stops; an intervention has been written (exit code 1)
 
-An error knows whether trying again can help (`retryable`) and what a person can do (`hint`).
+An error says whether a retry can help (`retryable`) and what a user can do (`hint`).
 """
 
 from collections.abc import Sequence
@@ -44,16 +44,16 @@ class PandoraError(Exception):
 
     @property
     def with_hint(self) -> str:
-        """The sentence and what to do, for where nothing else tells the hint."""
+        """The message and the hint, for output that has no place for the hint."""
         return f"{self}; {self.hint}" if self.hint else str(self)
 
 
 class InputError(PandoraError):
-    """What a person gave on the command line or in a file is wrong."""
+    """Invalid input of a user, on the command line or in a file."""
 
 
 class BadIdError(InputError):
-    """An id that does not match the strict pattern ids must have before they become paths."""
+    """An id that does not match the strict pattern that ids must match before they become paths."""
 
 
 class UnknownTurnError(InputError):
@@ -61,7 +61,7 @@ class UnknownTurnError(InputError):
 
 
 class ConversationError(InputError):
-    """A conversation that can not be imported."""
+    """A conversation that cannot be imported."""
 
 
 class ConfigurationError(PandoraError):
@@ -69,7 +69,7 @@ class ConfigurationError(PandoraError):
 
 
 class RecipeNotFoundError(ConfigurationError):
-    """A recipe that no file holds (000 section 18.1)."""
+    """A recipe that no file contains (000 section 18.1)."""
 
 
 class RecipeValidationError(ConfigurationError):
@@ -89,11 +89,11 @@ class DocumentError(PandoraError):
 
 
 class OriginalsDeletedError(DocumentError):
-    """The originals of an archived turn were deleted by rule, which a tombstone says; its compressed documents stand."""
+    """The originals of an archived turn were deleted by rule, as a tombstone records; its compressed documents exist."""
 
 
 class BudgetError(PandoraError):
-    """What must be sent exceeds a token budget; `over` says by how many tokens."""
+    """The required parts of a call exceed a token budget by `over` tokens."""
 
     def __init__(self, message: str, *, over: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -101,7 +101,7 @@ class BudgetError(PandoraError):
 
 
 class FactLossError(BudgetError):
-    """A text fits its budget only without a fact that must be kept, so it is not shortened at all."""
+    """A text fits its budget only without a fact that must be kept, so it is not compressed."""
 
 
 class StoreError(PandoraError):
@@ -109,16 +109,16 @@ class StoreError(PandoraError):
 
 
 class DamagedIndexError(StoreError):
-    """An index that is damaged or of another design; the documents stand, so it can be made again."""
+    """An index that is damaged or has another schema; it can be rebuilt from the documents."""
 
 
 class ModelError(PandoraError):
-    """A call of a model failed. What it took all the same stands in `queued_ms` and `tokens`."""
+    """A call of a model failed. `queued_ms` and `tokens` say what it cost."""
 
     queued_ms: float = 0.0
-    """How long it waited for its place at the server."""
+    """Milliseconds in the admission queue of the server."""
     retry_after_s: float = 0.0
-    """How long the server asked to be left alone; 0 where it did not say."""
+    """Seconds after which the server asks for a retry; 0 where it does not say."""
     tokens: tuple[int, int, int] = (0, 0, 0)
     """Prompt, output and cached tokens, where the server counted them in spite of the failure."""
 
@@ -134,13 +134,13 @@ class RateLimitedError(RuntimeUnreachableError):
 
 
 class EndpointFullError(RuntimeUnreachableError):
-    """The endpoint has no free place (503). Who waits for one raises this when its patience is over."""
+    """The endpoint has no capacity (503), also after the longest wait for it."""
 
     retryable = False
 
 
 class EndpointDownError(RuntimeUnreachableError):
-    """The endpoint was unreachable so often that it is left alone for a while; nothing was sent."""
+    """The circuit is open: the endpoint was unreachable many times in a row; nothing was sent."""
 
     retryable = False
 
@@ -156,19 +156,19 @@ class ModelRejectedError(ModelError):
 
 
 class BadAnswerError(ModelError):
-    """The model answered, but not with what its recipe asks for."""
+    """The model answered, but not in the format that its recipe requires."""
 
     retryable = True
 
 
 class DeferredError(PandoraError):
-    """A summarisation call that its session's limits put off (DECISIONS 7). Nothing failed and nothing is lost: it can be made later."""
+    """A summarization call that the limits of its session deferred (DECISIONS 7). Nothing is lost: it can be made later."""
 
     retryable = True
 
 
 class HaltError(PandoraError):
-    """The work stops here; `intervention_id` names the record that says why."""
+    """The work stops; `intervention_id` names the record with the reason."""
 
     def __init__(self, message: str, *, intervention_id: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -1,4 +1,4 @@
-"""Where the files that travel with the package lie. Knows a wheel from a checkout; reads none of the files."""
+"""The location of the files that are shipped with the package, in a wheel or a checkout."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from pathlib import Path
 def shipped_folder(package: Path | None = None) -> Path:
     """The folder that holds the shipped `recipes/`, `prompts/` and `data/`.
 
-    In an installed wheel they lie in the package's `shipped/`, in a checkout beside the package.
+    In an installed wheel they are in the package's `shipped/`, in a checkout beside the package.
     """
     package = package or Path(__file__).resolve().parent
     inside = package / "shipped"

@@ -1,1 +1,1 @@
-"""What enters and leaves a store: imported conversations, exports, batches of queries."""
+"""Import and export of conversations, and batches of queries."""

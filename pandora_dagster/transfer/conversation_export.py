@@ -1,4 +1,4 @@
-"""Stored turns as conversations in OpenAI message format. Imported ones leave as they came, live ones by session."""
+"""Export of stored turns as conversations in OpenAI message format: imported ones unchanged, live ones by session."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -16,11 +16,11 @@ from pandora_dagster.transfer.recorded_turn import MESSAGES_FILE
 _RESPONSE_FILE = "response.md"
 _ANSWER_SECTION = 5
 DELETED_FIELD = "originals_deleted"
-"""Key of a conversation: the turns whose originals were deleted by rule, and which leave by their compressed texts."""
+"""Key of a conversation: turns whose originals were deleted by rule; their compressed texts are exported."""
 
 
 class StoredTurns(Protocol):
-    """What an export reads of the turn store."""
+    """The part of the turn store that an export reads."""
 
     def keys(self, user: UserId | None = None) -> Iterable[TurnKey]: ...
     def manifest(self, key: TurnKey) -> Manifest: ...
@@ -28,18 +28,18 @@ class StoredTurns(Protocol):
 
 
 def raise_fault(fault: DocumentError) -> None:
-    """What becomes of a conversation that can not be read where nobody says otherwise."""
+    """The default handler of an unreadable conversation."""
     raise fault
 
 
 def export_conversations(
     turns: StoredTurns, sessions: Sessions, user: UserId | None = None, *, on_fault: Callable[[DocumentError], None] = raise_fault
 ) -> Iterator[dict[str, Any]]:
-    """Conversations as JSON objects: the imported ones, each equal to its line, then live turns by session.
+    """Yield conversations as JSON objects: imported ones, each equal to its line, then live turns by session.
 
-    Live turns that went on in an imported session stand as a conversation of their own, `<id>.live`, so that the imported
-    one keeps its messages. A conversation whose import was cut off is left out: its file brings it back. `on_fault` is told of one with
-    a damaged document, which is left out; without it that is raised.
+    Live turns that continue an imported session are a conversation of their own, `<id>.live`, so that the imported one keeps its
+    messages. A conversation whose import was interrupted is left out: its file restores it. One with a damaged document is left out and
+    passed to `on_fault`, which raises by default.
     """
     imported: set[tuple[str, str]] = set()
     for record in sessions.records(user):
@@ -55,15 +55,15 @@ def export_conversations(
 
 
 def _imported_conversation(record: SessionRecord, turns: StoredTurns) -> dict[str, Any]:
-    told = [turns.original(TurnKey(UserId(record.user_id), number), revision=0) for number in record.numbers]
+    loaded = [turns.original(TurnKey(UserId(record.user_id), number), revision=0) for number in record.numbers]
     head = {"id": record.session_id, "user_id": record.user_id, "created_at": record.created_at}
-    messages = join_turns(record.preamble, [_recorded_messages(turn) for turn in told])
-    return {**head, "messages": [dict(m) for m in messages], **record.extra, **_deletion_fields(told)}
+    messages = join_turns(record.preamble, [_recorded_messages(turn) for turn in loaded])
+    return {**head, "messages": [dict(m) for m in messages], **record.extra, **_deletion_fields(loaded)}
 
 
-def _deletion_fields(told: Sequence[Turn]) -> dict[str, Any]:
-    """Which turns of a conversation are told by their compressed documents, as their originals were deleted."""
-    compressed = [turn.key.turn_id for turn in told if turn.manifest.archive]
+def _deletion_fields(loaded: Sequence[Turn]) -> dict[str, Any]:
+    """The turns of a conversation whose originals were deleted, so that their compressed documents are exported."""
+    compressed = [turn.key.turn_id for turn in loaded if turn.manifest.archive]
     return {DELETED_FIELD: compressed} if compressed else {}
 
 
@@ -103,5 +103,5 @@ def _live_conversations(
 def _turn_messages(turn: Turn) -> list[dict[str, str]]:
     document = ContextDocument.parse(turn.context)
     answer = turn.files.get(_RESPONSE_FILE) or document.body(_ANSWER_SECTION)
-    words = [{"role": "user", "content": document.query()}]
-    return [*words, {"role": "assistant", "content": answer}] if answer else words
+    query = [{"role": "user", "content": document.query()}]
+    return [*query, {"role": "assistant", "content": answer}] if answer else query

@@ -1,7 +1,6 @@
-"""Conversations in and out: imported ones become recorded turns, and every turn leaves as part of a conversation.
+"""Import of conversations: each turn of a line becomes a recorded turn.
 
-Knows the order of an import's steps (numbers, session record, turns, index, session complete), so that one that was cut off
-goes on without duplicates. Knows nothing of files: the ports it is given do.
+The order of the steps (numbers, session record, turns, index, session complete) lets an interrupted import continue without duplicates.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,15 +22,15 @@ from pandora_dagster.retrieval.turn_row import build_turn_row
 from pandora_dagster.transfer.recorded_turn import TurnDraft, draft_turn, recorded_manifest
 
 _BATCH = 100
-"""Turns that are placed together."""
+"""Turns that are stored together."""
 _INDEXED = 400
-"""Turns that are indexed together, in one opening of the index, while the next ones are placed: the memory of an import is twice
-these rows and two batches."""
+"""Turns that are indexed together, in one opening of the index, while the next ones are stored: an import has twice these rows and two
+batches in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
-    """What an import works with."""
+    """Dependencies of an import."""
 
     recordings: ImportedTurnStore
     sessions: Sessions
@@ -42,10 +41,9 @@ class ImportContext:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did so far. `conversations` and `turns` are new ones.
+    """The progress of an import. `conversations` and `turns` count new ones.
 
-    `keys` are all turns of the lines, those that were there already included: an earlier import that was cut off stored turns
-    that nobody was told of.
+    `keys` are all turns of the lines, also those that were stored before: an interrupted import stored turns that it did not report.
     """
 
     lines: int = 0
@@ -55,17 +53,17 @@ class ImportReport:
     faults: tuple[str, ...] = ()
     keys: tuple[TurnKey, ...] = ()
     oldest: datetime | None = None
-    """The first moment of all turns of the lines, for the same reason."""
+    """The earliest time of all turns of the lines, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenConversation:
-    """A conversation whose session record is written and whose turns are not yet placed."""
+    """A conversation whose session record is written and whose turns are not yet stored."""
 
     record: SessionRecord
     drafts: tuple[TurnDraft, ...]
     resumed: bool
-    """True where an earlier import wrote the record: some of its turns may be placed already."""
+    """Whether an earlier import wrote the record: some of its turns may be stored already."""
 
 
 def import_conversations(
@@ -75,9 +73,9 @@ def import_conversations(
     where: str,
     progress: Callable[[ImportReport], None] = lambda report: None,
 ) -> ImportReport:
-    """Import one conversation per line; a faulty line is named as `where:line` in the report and the rest imported.
+    """Import one conversation per line; a faulty line is reported as `where:line`, and the import continues.
 
-    Raises StoreError where the disk or the index refuses: importing the same lines again goes on from there.
+    Raises StoreError where the disk or the index refuses: importing the same lines again continues from there.
     """
     report = ImportReport()
     with _ImportPipeline(ctx) as storing:
@@ -89,22 +87,22 @@ def import_conversations(
                 report = storing.send_batch(report)
             progress(report)
         report = storing.finish_all(report)
-        report = replace(report, keys=(*report.keys, *storing.there))
+        report = replace(report, keys=(*report.keys, *storing.unchanged))
     progress(report)
     return report
 
 
 class _ImportPipeline:
-    """Batches on their way to the disk: one is read while a thread writes the one before, and another indexes those before that."""
+    """A pipeline of batches: one is read while a thread writes the one before, and another thread indexes those before that."""
 
     def __init__(self, ctx: ImportContext) -> None:
-        self._desk = ctx
+        self._ctx = ctx
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="import")
         self._indexer = ThreadPoolExecutor(1, thread_name_prefix="index")
         self._pending: list[_OpenConversation] = []
-        self.there: list[TurnKey] = []
-        """Turns that an earlier import stored whole."""
-        self._under_way: tuple[list[_OpenConversation], Future[list[TurnRow]]] | None = None
+        self.unchanged: list[TurnKey] = []
+        """Turns that an earlier import stored completely."""
+        self._writing: tuple[list[_OpenConversation], Future[list[TurnRow]]] | None = None
         self._placed: list[_OpenConversation] = []
         self._rows: list[TurnRow] = []
         self._indexing: tuple[list[_OpenConversation], Future[None]] | None = None
@@ -118,39 +116,39 @@ class _ImportPipeline:
 
     @property
     def waiting(self) -> int:
-        """Turns that are not yet on their way."""
+        """Number of turns that are not yet submitted."""
         return sum(len(p.drafts) for p in self._pending)
 
     def add(self, opened: _OpenConversation) -> None:
         self._pending.append(opened)
 
     def is_pending(self, conversation: Conversation) -> bool:
-        """Whether this conversation is not stored yet."""
-        under_way = (opened for sent in (self._under_way, self._indexing) if sent for opened in sent[0])
-        every = (*self._pending, *self._placed, *under_way)
+        """Whether this conversation is in the pipeline and not stored yet."""
+        submitted = (opened for sent in (self._writing, self._indexing) if sent for opened in sent[0])
+        every = (*self._pending, *self._placed, *submitted)
         return any((p.record.user_id, p.record.session_id) == (conversation.user_id, conversation.id) for p in every)
 
     def send_batch(self, report: ImportReport) -> ImportReport:
-        """Finish the batch under way, then send the waiting one."""
+        """Finish the batch that is being written, then submit the waiting one."""
         report = self.finish_batch(report)
         batch, self._pending = self._pending, []
-        self._under_way = (batch, self._writer.submit(_place_turns, batch, self._desk))
+        self._writing = (batch, self._writer.submit(_place_turns, batch, self._ctx))
         return report
 
     def finish_batch(self, report: ImportReport) -> ImportReport:
-        """Wait for the batch under way; raises StoreError."""
-        if self._under_way is not None:
-            (batch, placed), self._under_way = self._under_way, None
+        """Wait for the batch that is being written; raises StoreError."""
+        if self._writing is not None:
+            (batch, placed), self._writing = self._writing, None
             self._rows += placed.result()
             self._placed += batch
         return self.send_to_index(report) if len(self._rows) >= _INDEXED else report
 
     def send_to_index(self, report: ImportReport) -> ImportReport:
-        """Send what is placed to the index, once what was sent before is in it; raises StoreError."""
+        """Submit the stored turns to the index, once the turns before them are indexed; raises StoreError."""
         report = self.finish_index(report)
         rows, placed = self._rows, self._placed
         self._rows, self._placed = [], []
-        self._indexing = (placed, self._indexer.submit(_complete_sessions, rows, placed, self._desk))
+        self._indexing = (placed, self._indexer.submit(_complete_sessions, rows, placed, self._ctx))
         return report
 
     def finish_index(self, report: ImportReport) -> ImportReport:
@@ -164,7 +162,7 @@ class _ImportPipeline:
         return replace(report, conversations=conversations, turns=report.turns + len(keys), keys=(*report.keys, *keys))
 
     def finish_all(self, report: ImportReport) -> ImportReport:
-        """Everything taken so far, stored and indexed."""
+        """Store and index every pending conversation."""
         return self.finish_index(self.send_to_index(self.finish_batch(self.send_batch(report))))
 
 
@@ -183,18 +181,18 @@ def _import_line(line: bytes, where: str, ctx: ImportContext, storing: _ImportPi
     except ConversationError as error:
         return replace(report, faults=(*report.faults, str(error)))
     if isinstance(opened, SessionRecord):
-        storing.there += [TurnKey(UserId(opened.user_id), number) for number in opened.numbers]
+        storing.unchanged += [TurnKey(UserId(opened.user_id), number) for number in opened.numbers]
         report = replace(report, unchanged=report.unchanged + 1)
-        said = [message_time(turn.messages[0], conversation.created_at) for turn in split_turns(conversation.messages)[1]]
+        times = [message_time(turn.messages[0], conversation.created_at) for turn in split_turns(conversation.messages)[1]]
     else:
         storing.add(opened)
-        said = [item.created_at for item in opened.drafts]
-    moments = [datetime.fromisoformat(one) for one in said]
-    return replace(report, oldest=min((*moments, *([report.oldest] if report.oldest else [])), default=None))
+        times = [item.created_at for item in opened.drafts]
+    parsed = [datetime.fromisoformat(one) for one in times]
+    return replace(report, oldest=min((*parsed, *([report.oldest] if report.oldest else [])), default=None))
 
 
 def _open_conversation(conversation: Conversation, ctx: ImportContext, where: str) -> _OpenConversation | SessionRecord:
-    """The conversation ready to be placed, its numbers and its session record written; the record where it is there already."""
+    """Allocate numbers and write the session record of a conversation; returns the record alone where it is stored already."""
     sha = content_sha(conversation)
     user, session = UserId(conversation.user_id), SessionId(conversation.id)
     preamble, turns = split_turns(conversation.messages)
@@ -203,7 +201,7 @@ def _open_conversation(conversation: Conversation, ctx: ImportContext, where: st
         numbers = ctx.recordings.allocate(user, len(turns)) if turns else range(0)
         record = ctx.sessions.begin(_new_record(conversation, sha, preamble, numbers))
     if record.content_sha != sha:
-        raise ConversationError(f"{where}: conversation {session!r} of {user}: other content is stored under this id, kept as it is")
+        raise ConversationError(f"{where}: conversation {session!r} of {user}: other content is stored under this id and is kept")
     if record.state == "complete":
         return record
     drafts = tuple(draft_turn(conversation, t, n, preamble, ctx.reader) for t, n in zip(turns, record.numbers, strict=True))
@@ -225,23 +223,23 @@ def _new_record(conversation: Conversation, sha: str, preamble: tuple[Message, .
 
 
 def _place_turns(pending: Sequence[_OpenConversation], ctx: ImportContext) -> list[TurnRow]:
-    """Rows of all pending turns; those that an import that was cut off had placed are read, the others are placed."""
-    there: list[Turn] = []
+    """Store all pending turns and return their rows; turns that an interrupted import stored are read."""
+    stored: list[Turn] = []
     missing: list[TurnDraft] = []
     for opened in pending:
         for item in opened.drafts:
             found = _placed_turn(item.key, ctx.recordings) if opened.resumed else None
             if found:
-                there.append(found)
+                stored.append(found)
             else:
                 missing.append(item)
     placed = ctx.recordings.place_many((d.key, d.files, recorded_manifest(d)) for d in missing)
-    before = {d.key: d.preamble for opened in pending for d in opened.drafts}
-    return [build_turn_row(turn.manifest, turn.context, turn.files, preamble=before[turn.key]) for turn in (*there, *placed)]
+    preambles = {d.key: d.preamble for opened in pending for d in opened.drafts}
+    return [build_turn_row(turn.manifest, turn.context, turn.files, preamble=preambles[turn.key]) for turn in (*stored, *placed)]
 
 
 def _complete_sessions(rows: Sequence[TurnRow], placed: Sequence[_OpenConversation], ctx: ImportContext) -> None:
-    """Index turns that are placed, then call their sessions complete, then make vectors; raises StoreError."""
+    """Index the stored turns, then mark their sessions complete, then make vectors; raises StoreError."""
     if rows:
         ctx.index.put(rows)
     for opened in placed:

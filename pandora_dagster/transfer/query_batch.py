@@ -1,6 +1,6 @@
-"""Many queries at once: a file's lines become turns, each once, and as many of them run as the model servers take.
+"""Batches of queries: each line of a file becomes one turn, and turns run concurrently up to the capacity of the model servers.
 
-Knows the order of steps (numbers, the record, then the turns), so that what was cut off goes on and nothing runs twice. Knows no files.
+The order of the steps (numbers, the record, then the turns) lets an interrupted batch continue, and no turn runs twice.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ OnRow = Callable[[BatchRow], None]
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """What a batch works with."""
+    """Dependencies of a batch."""
 
     deps: PhaseDependencies
     batches: Batches
     capacity: Capacity
     user: UserId
-    """Of lines that name none."""
+    """The user of lines that name none."""
 
 
 def open_batch(ctx: BatchContext, data: bytes, *, digest: str, file: str, day: str) -> Batch:
-    """The batch of a file's content: the one that was recorded, or a new one, whole on the disk with a turn for each good line."""
+    """The batch of a file's content: the recorded one, or a new one, stored completely with a turn key for each good line."""
     known = ctx.batches.find(digest)
     if known is not None:
         return known
@@ -46,24 +46,24 @@ def open_batch(ctx: BatchContext, data: bytes, *, digest: str, file: str, day: s
 
 
 def _allocate_numbers(ctx: BatchContext, lines: Sequence[NumberedQuery]) -> Iterator[tuple[NumberedQuery, TurnKey]]:
-    """Each line with a turn number that nobody else gets; numbers of a record that is never written stay unused."""
+    """Each line with its own turn number; numbers of a record that is never written stay unused."""
     owners = [UserId(line.query.user) if line.query.user else ctx.user for line in lines]
-    given = {owner: iter(ctx.deps.turns.allocate(owner, count)) for owner, count in Counter(owners).items()}
-    return ((line, TurnKey(owner, next(given[owner]))) for line, owner in zip(lines, owners, strict=True))
+    numbers = {owner: iter(ctx.deps.turns.allocate(owner, count)) for owner, count in Counter(owners).items()}
+    return ((line, TurnKey(owner, next(numbers[owner]))) for line, owner in zip(lines, owners, strict=True))
 
 
 def _batch_query(line: NumberedQuery, key: TurnKey, digest: str) -> BatchQuery:
-    """A line that names no session is one of its own: it waits for nobody."""
+    """The query of a line; one that names no session gets a session of its own, so that it waits for no other line."""
     session = line.query.session or f"batch-{digest[:12]}-{line.number}"
     return BatchQuery(line=line.number, query=line.query.query, turn=str(key), session=session, mode=line.query.mode, id=line.query.id)
 
 
 async def run_batch(batch: Batch, ctx: BatchContext, *, on_row: OnRow = lambda _: None) -> tuple[BatchRow, ...]:
-    """Run what is left of the batch's turns; the turns of a session one after the other, in the order of their lines.
+    """Run the unfinished turns of the batch; the turns of a session one after the other, in the order of their lines.
 
-    A turn that has come to its end stays as it is, one that HALTed is for a person to resume; where it HALTed because no server could be
-    reached it is tried again when the others are through, until a round brings none of those to its end. `on_row` hears of each turn that
-    has its end. Raises StoreError, also where another process runs this batch.
+    A finished turn is left unchanged; a turn that HALTed waits for a user to resume it. A turn that HALTed because no server could be
+    reached is tried again after the others, until a round finishes none of these. `on_row` receives the row of each finished turn.
+    Raises StoreError, also where another process runs this batch.
     """
     with ctx.batches.running(batch):
         for row in rejected_rows(batch):
@@ -77,15 +77,15 @@ async def run_batch(batch: Batch, ctx: BatchContext, *, on_row: OnRow = lambda _
 
 
 async def _run_queries(queries: Sequence[BatchQuery], ctx: BatchContext, on_row: OnRow) -> list[BatchQuery]:
-    """Run these queries; those whose turn met no server come back and are not told yet."""
+    """Run these queries; returns those whose turn reached no server, which are not reported yet."""
     waiting, running = deque(_by_session(queries)), set[asyncio.Task[None]]()
-    away: list[BatchQuery] = []
+    unreached: list[BatchQuery] = []
 
     async def in_order(session: Sequence[BatchQuery]) -> None:
         for query in session:
             row = await _run_query(query, ctx.deps)
             if _found_no_server(row, ctx.deps):
-                away.append(query)
+                unreached.append(query)
             else:
                 on_row(row)
 
@@ -103,13 +103,13 @@ async def _run_queries(queries: Sequence[BatchQuery], ctx: BatchContext, on_row:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-    return sorted(away, key=lambda query: query.line)
+    return sorted(unreached, key=lambda query: query.line)
 
 
 def _concurrency(capacity: Capacity) -> int:
-    """Turns under way: a few more than calls, since a turn is not always at a server; none while no server is there."""
-    places = capacity.max_concurrent_calls()
-    return places + max(1, places // 4) if places else 0
+    """Turns to run concurrently: a quarter more than calls, since a turn does not always wait for a server; 0 without a server."""
+    calls = capacity.max_concurrent_calls()
+    return calls + max(1, calls // 4) if calls else 0
 
 
 def _by_session(queries: Iterable[BatchQuery]) -> list[list[BatchQuery]]:
@@ -120,7 +120,7 @@ def _by_session(queries: Iterable[BatchQuery]) -> list[list[BatchQuery]]:
 
 
 async def _run_query(query: BatchQuery, deps: PhaseDependencies) -> BatchRow:
-    """Run what is left of one turn. What stops it alone is told in its row."""
+    """Run the unfinished phases of one turn. An error that stops this turn only is reported in its row."""
     try:
         _open_turn(query, deps)
         row = query_row(query, deps)
@@ -133,7 +133,7 @@ async def _run_query(query: BatchQuery, deps: PhaseDependencies) -> BatchRow:
 
 
 def _open_turn(query: BatchQuery, deps: PhaseDependencies) -> None:
-    """The turn, begun where it is not there yet."""
+    """Start the turn if it does not exist yet."""
     try:
         deps.turns.manifest(query.key)
     except UnknownTurnError:
@@ -142,7 +142,7 @@ def _open_turn(query: BatchQuery, deps: PhaseDependencies) -> None:
 
 
 def batch_rows(batch: Batch, deps: PhaseDependencies) -> tuple[BatchRow, ...]:
-    """How every line of the batch stands, by line."""
+    """The state of every line of the batch, by line."""
     rows = [_stored_row(query, deps) for query in batch.queries]
     return tuple(sorted((*rows, *rejected_rows(batch)), key=lambda row: row.line))
 
@@ -165,9 +165,9 @@ def _error_row(query: BatchQuery, error: PandoraError) -> BatchRow:
 
 
 def query_row(query: BatchQuery, deps: PhaseDependencies) -> BatchRow:
-    """How a turn stands by its documents; raises UnknownTurnError before it has begun."""
+    """The state of a turn from its documents; raises UnknownTurnError before it has started."""
     manifest = deps.turns.manifest(query.key)
-    spent = deps.calls.usage(query.key, manifest.revision, phase="")
+    usage = deps.calls.usage(query.key, manifest.revision, phase="")
     halt = manifest.intervention or ""
     return BatchRow(
         query.line,
@@ -175,8 +175,8 @@ def query_row(query: BatchQuery, deps: PhaseDependencies) -> BatchRow:
         query.turn,
         manifest.state,
         intervention=halt,
-        tokens=spent.tokens,
-        ms=round(spent.ms, 1),
+        tokens=usage.tokens,
+        ms=round(usage.ms, 1),
         reason=_intervention_message(halt, deps) if halt else "",
     )
 
@@ -189,7 +189,7 @@ def _intervention_message(intervention: str, deps: PhaseDependencies) -> str:
 
 
 def _found_no_server(row: BatchRow, deps: PhaseDependencies) -> bool:
-    """Whether the turn, or what follows it, HALTed because no model server could be reached."""
+    """Whether the turn, or a phase after it, HALTed because no model server could be reached."""
     if not row.intervention:
         return False
     try:

@@ -1,4 +1,4 @@
-"""A recorded turn's documents and its manifest, made from messages alone. Knows no store and calls no model."""
+"""Documents and manifest of a recorded turn, made from messages. Calls no model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class TurnDraft:
     summary: Mapping[str, object]
     first_message: int
     preamble: tuple[Message, ...]
-    """What stood before the conversation's first turn; for that turn only."""
+    """Messages before the conversation's first turn; for that turn only."""
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -37,7 +37,7 @@ class TurnDraft:
 
 
 def draft_turn(conversation: Conversation, turn: RecordedTurn, number: int, preamble: Sequence[Message], reader: TermReader) -> TurnDraft:
-    """The documents of one recorded turn; the first one of a conversation also shows what was said before it."""
+    """The documents of one recorded turn; the first one of a conversation also shows the messages before it."""
     before = preamble if turn.first_index == len(preamble) else ()
     summary = summarise(message_text(turn.messages[0]), recorded_answer(turn.messages), _tools(turn.messages), reader=reader)
     return TurnDraft(
@@ -55,7 +55,7 @@ def draft_turn(conversation: Conversation, turn: RecordedTurn, number: int, prea
 def recorded_manifest(item: TurnDraft) -> Manifest:
     """The manifest of a recorded turn: always saved, its last activity is when it happened (DECISIONS 30).
 
-    Hashes, tokens and the owner of its documents are the store's to fill in.
+    The store fills in hashes, tokens and the owner of the documents.
     """
     return Manifest(
         user_id=item.key.user,

@@ -1,1 +1,1 @@
-"""Prompts as governed things: versions put into production, tested, replayed, scored, compared, and what their failures teach."""
+"""Governance of prompts: versions are promoted, tested, replayed, scored and compared, and their failures are grouped."""

@@ -1,4 +1,4 @@
-"""Whether what a version may answer can be read by who comes after it. Knows two JSON Schemas: what is written, what is read."""
+"""Whether the model that reads a recipe's answers accepts every answer of a version: two JSON Schemas, written and read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -8,8 +8,6 @@ from pydantic import BaseModel
 
 from pandora_dagster.contracts.enums import OutputFormat
 from pandora_dagster.contracts.recipe_schema import Recipe
-
-# How large, long or many a value may be, beside how its reader takes it. Knows the words of JSON Schema that bound one value.
 
 Schema = Mapping[str, Any]
 _LEAST, _MOST = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
@@ -24,7 +22,7 @@ _DEFAULT_BOUNDS = {"minLength": 0, "minItems": 0, "minProperties": 0}
 
 
 def wider_bounds(written: Schema, read: Schema) -> Iterator[str]:
-    """Where a value may be written beyond a bound of reading, each as `what: what was expected`. Both are of one type at most."""
+    """Bounds of `read` that a value of `written` may exceed, each as `what: what was expected`. Both schemas have at most one type."""
     bounds = {word: read[word] for word in _OF_TYPE.get(written.get("type") or read.get("type", ""), ()) if word in read}
     if values := [written["const"]] if "const" in written else written.get("enum"):
         validator: Any = Draft202012Validator(bounds)  # half-typed library
@@ -33,14 +31,14 @@ def wider_bounds(written: Schema, read: Schema) -> Iterator[str]:
         return
     for word, bound in bounds.items():
         same = next((words for words in (_LEAST, _MOST) if word in words), (word,))
-        said = {name: value for name, value in {**_DEFAULT_BOUNDS, **written}.items() if name in same}
-        if not any(_is_within(name, value, word, bound) for name, value in said.items()):
-            told = ", ".join(f"{name} {value}" for name, value in said.items()) or f"no {word}"
-            yield f"{told}: expected {word} {bound}"
+        given = {name: value for name, value in {**_DEFAULT_BOUNDS, **written}.items() if name in same}
+        if not any(_is_within(name, value, word, bound) for name, value in given.items()):
+            description = ", ".join(f"{name} {value}" for name, value in given.items()) or f"no {word}"
+            yield f"{description}: expected {word} {bound}"
 
 
 def _is_within(name: str, value: Any, word: str, bound: Any) -> bool:
-    """Whether what is written keeps to what is read; the same number is not enough where reading alone excludes it."""
+    """Whether a written bound satisfies a read one; an equal number is not enough where the read bound is exclusive."""
     if value == bound:
         return name == word or not word.startswith("exclusive")
     if word.startswith(("min", "exclusiveMin")):
@@ -52,9 +50,9 @@ _VALUES = (OutputFormat.JSON, OutputFormat.YAML)
 
 
 def incompatibilities(recipe: Recipe, reader: type[BaseModel] | None, *, like: Recipe | None) -> tuple[str, ...]:
-    """What of the answers of `recipe` its reader can not take, each as `field: what: what was expected`; empty where it can all.
+    """Fields of the answers of `recipe` that `reader` cannot read, each as `field: what: what was expected`; empty where it reads all.
 
-    `like`: a version that can be read, whose format the answer must have where no shape is known.
+    `like`: a readable version, whose format the answer must have where no reader is known.
     """
     if reader is None:
         if like is None or like.output_format is recipe.output_format:
@@ -68,16 +66,16 @@ def incompatibilities(recipe: Recipe, reader: type[BaseModel] | None, *, like: R
 
 
 class _SchemaComparison:
-    """Walks what may be written beside what is read; references lead into their own schema."""
+    """Compares a written schema with the one that reads it; references are resolved in their own schema."""
 
     def __init__(self, written: Schema, read: Schema) -> None:
         self._written, self._read = written, read
 
     def faults(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
-        """For each way in which a value may be written: the faults against the way of reading that takes it best."""
-        ways = tuple(_alternatives(read, self._read))
+        """For each alternative of `written`: the faults against the alternative of `read` with the fewest faults."""
+        readings = tuple(_alternatives(read, self._read))
         for one in _alternatives(written, self._written):
-            yield from min(([*self._compare_alternative(one, way, place)] for way in ways), key=len)
+            yield from min(([*self._compare_alternative(one, reading, place)] for reading in readings), key=len)
 
     def _compare_alternative(self, written: Schema, read: Schema, place: str) -> Iterator[str]:
         may, takes = _types(written), _types(read)
@@ -105,7 +103,7 @@ class _SchemaComparison:
             if name in known:
                 yield from self.faults(_schema(child), _schema(known[name]), _child_path(place, name))
             elif others is False:
-                yield f"{_location(_child_path(place, name))}: nobody reads it: expected one of {', '.join(known)}"
+                yield f"{_location(_child_path(place, name))}: no reader: expected one of {', '.join(known)}"
             elif mapped:
                 yield from self.faults(_schema(child), mapped, _child_path(place, name))
         if others is False and others_may is not False:
@@ -115,17 +113,17 @@ class _SchemaComparison:
 
 
 def _alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
-    """Each way in which a value may be: choices, references and lists of types taken apart."""
+    """The alternatives of a schema: `anyOf`, `oneOf`, references and lists of types expanded."""
     if isinstance(reference := schema.get("$ref"), str):
         yield from _alternatives(
-            {**_resolve_reference(reference, root), **{word: told for word, told in schema.items() if word != "$ref"}}, root
+            {**_resolve_reference(reference, root), **{name: value for name, value in schema.items() if name != "$ref"}}, root
         )
         return
     word = next((word for word in ("anyOf", "oneOf") if word in schema), "")
     if word:
-        rest = {name: told for name, told in schema.items() if name != word}
-        for way in cast("Sequence[Schema]", schema[word]):
-            yield from _alternatives({**rest, **way}, root)
+        common = {name: value for name, value in schema.items() if name != word}
+        for branch in cast("Sequence[Schema]", schema[word]):
+            yield from _alternatives({**common, **branch}, root)
     elif isinstance(schema.get("type"), Sequence) and not isinstance(schema["type"], str):
         yield from ({**schema, "type": name} for name in cast("Sequence[str]", schema["type"]))
     else:

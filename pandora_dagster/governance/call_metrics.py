@@ -1,4 +1,4 @@
-"""What call records say of a version or a layer (000 sections 5.4 and 27). Sums over a stream: memory does not grow with the calls."""
+"""Metrics of call records by version or layer (000 sections 5.4 and 27), summed over a stream: memory does not grow with the calls."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -8,13 +8,13 @@ from typing import TypeVar
 from pandora_dagster.contracts.model_calls import CallRecord
 
 _BINS = 10
-"""Of stated confidence, each a tenth wide."""
+"""Bins of stated confidence, each 0.1 wide."""
 Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """What became of a turn: whether it was saved, sent back by the validator, corrected by its person later."""
+    """The outcome of a turn: whether it was saved, sent back by the validator, corrected by its user later."""
 
     saved: bool
     sent_back: bool = False
@@ -27,7 +27,7 @@ class TurnOutcome:
 
 @dataclass(slots=True)
 class Share:
-    """How many of how many."""
+    """A count of good ones and the total."""
 
     good: int = 0
     of: int = 0
@@ -38,7 +38,7 @@ class Share:
 
     @property
     def value(self) -> float | None:
-        """None where there were none."""
+        """The share, None without any."""
         return self.good / self.of if self.of else None
 
 
@@ -51,11 +51,11 @@ class _CalibrationBin:
 
 @dataclass(slots=True)
 class CallMetrics:
-    """Of the calls of one version, or of one layer."""
+    """Metrics of the calls of one version, or of one layer."""
 
     calls: int = 0
     newest: str = ""
-    """When the newest of them began."""
+    """Timestamp of the newest call."""
     shares: dict[str, Share] = field(default_factory=lambda: {name: Share() for name in SHARES})
     gate_failures: Counter[str] = field(default_factory=Counter[str])
     """Gate -> calls whose last answer failed it."""
@@ -69,20 +69,20 @@ class CallMetrics:
     _bins: list[_CalibrationBin] = field(default_factory=lambda: [_CalibrationBin() for _ in range(_BINS)])
 
     def add(self, record: CallRecord, outcome: TurnOutcome | None) -> None:
-        """Take in one call; `outcome` is its turn's, None where that is still open or there is none."""
+        """Add one call; `outcome` is its turn's, None where the turn is open or the call has none."""
         self.calls += 1
         self.newest = max(self.newest, record.timestamp)
         self.shares["passed"].add(record.success)
         self.shares["first_time"].add(record.success and not record.retries and not record.escalated)
         if record.schema_valid is not None:
             self.shares["schema_valid"].add(record.schema_valid)
-        if (held := record.gates.get("evidence_required")) is not None:
-            self.shares["citations_valid"].add(held)
+        if (passed := record.gates.get("evidence_required")) is not None:
+            self.shares["citations_valid"].add(passed)
         if record.answered is not None:
             self.shares["answered"].add(record.answered)
         if outcome is not None:
             self.shares["downstream"].add(record.success and outcome.good)
-            self._align(record, outcome)
+            self._add_confidence(record, outcome)
         self.gate_failures.update(gate for gate, passed in record.gates.items() if not passed)
         self.retries += record.retries
         self.tokens += record.used_tokens
@@ -93,7 +93,7 @@ class CallMetrics:
         self.budget_used += used
         self.most_of_budget = max(self.most_of_budget, used)
 
-    def _align(self, record: CallRecord, outcome: TurnOutcome) -> None:
+    def _add_confidence(self, record: CallRecord, outcome: TurnOutcome) -> None:
         if record.confidence is not None:
             one = self._bins[min(int(record.confidence * _BINS), _BINS - 1)]
             one.calls += 1
@@ -102,12 +102,12 @@ class CallMetrics:
 
     @property
     def calibration_error(self) -> float | None:
-        """How far stated confidence is from what came of it, on average over calls (expected calibration error, ten bins), 0 to 1."""
+        """Mean distance between stated confidence and outcome over calls (expected calibration error, ten bins), 0 to 1."""
         calls = sum(b.calls for b in self._bins)
         return sum(abs(b.confidence - b.good) for b in self._bins) / calls if calls else None
 
     def row(self) -> dict[str, float | int | None]:
-        """The figures by name; None where nothing of it was measured."""
+        """The metrics by name; None where nothing was measured."""
         return {
             "calls": self.calls,
             **{name: share.value for name, share in self.shares.items()},
@@ -132,14 +132,14 @@ class CallMetrics:
 
 
 SHARES = ("passed", "first_time", "schema_valid", "citations_valid", "answered", "downstream")
-"""What may get worse: the call passed; at its first try; its answer fits the schema; its citations resolve; it tells something
-of the sources that it was given; its turn came to good."""
+"""Shares that may get worse: the call passed; at its first attempt; its answer fits the schema; its citations resolve; it answers from the
+given sources; its turn had a good outcome."""
 
 
 def call_metrics(
     records: Iterable[CallRecord], key: Callable[[CallRecord], Key], outcome: Callable[[CallRecord], TurnOutcome | None]
 ) -> dict[Key, CallMetrics]:
-    """Figures by key (recipe and version, or layer), from one reading of the records."""
+    """Metrics by key (recipe and version, or layer), from one pass over the records."""
     found: dict[Key, CallMetrics] = {}
     for record in records:
         found.setdefault(key(record), CallMetrics()).add(record, outcome(record))

@@ -1,6 +1,6 @@
-"""Logged calls made again on another version, layer or runtime, beside what was logged: how a change is judged before it counts.
+"""Replay of logged calls on another version, layer or runtime, compared with the logged answers, to judge a change before promotion.
 
-Knows records, kept inputs and answers, and a bench; holds one batch of inputs at a time, however long the log is.
+One batch of inputs is in memory at a time, however long the log is.
 """
 
 import asyncio
@@ -23,18 +23,18 @@ from pandora_dagster.governance.dry_run import DryRunExecutor, DryRunResult
 
 T = TypeVar("T")
 _EXAMPLES = 20
-"""Calls that are shown beside each other; all are counted."""
+"""Changed answers that are shown; all are counted."""
 _READ_AHEAD = 32
-"""Inputs that are read before their calls are made: one after the other they take a third of the time that they take between calls."""
+"""Inputs that are read before their calls are made: reading them in a row takes a third of the time of reading between calls."""
 _SHOWN = 400
 """Characters of an answer that are shown."""
 WHOLE_ANSWER = "answer"
-"""Stands for the field of an answer that has none."""
+"""Field name of an answer without fields."""
 
 
 @dataclass(slots=True)
 class ReplayMetrics:
-    """Sums over the calls of one side."""
+    """Sums over the logged calls, or over the replayed ones."""
 
     calls: int = 0
     passed: int = 0
@@ -48,7 +48,7 @@ class ReplayMetrics:
     confidences: int = 0
     confidence: float = 0.0
     layers: Counter[str] = field(default_factory=Counter[str])
-    """Who answered -> how many calls."""
+    """Layer that answered -> number of calls."""
 
     def add(self, record: CallRecord) -> None:
         self.calls += 1
@@ -56,9 +56,9 @@ class ReplayMetrics:
         self.passed += record.success
         self.schema_checked += record.schema_valid is not None
         self.schema_valid += record.schema_valid is True
-        held = record.gates.get("evidence_required")
-        self.evidence_checked += held is not None
-        self.evidence_held += held is True
+        verdict = record.gates.get("evidence_required")
+        self.evidence_checked += verdict is not None
+        self.evidence_held += verdict is True
         self.retries += record.retries
         self.tokens += record.tokens.total
         self.latency_ms += record.latency_ms
@@ -67,7 +67,7 @@ class ReplayMetrics:
             self.confidence += record.confidence
 
     def row(self) -> dict[str, float | int | None]:
-        """What is put beside the other side; None where nothing of it was measured."""
+        """The metrics by name; None where nothing was measured."""
         return {
             "calls": self.calls,
             "passed": _share(self.passed, self.calls),
@@ -82,7 +82,7 @@ class ReplayMetrics:
 
 @dataclass(frozen=True, slots=True)
 class ChangedAnswer:
-    """One call whose answer is another now."""
+    """One call whose answer has changed."""
 
     call_id: str
     turn: str
@@ -93,16 +93,16 @@ class ChangedAnswer:
 
 @dataclass(slots=True)
 class ReplayResult:
-    """What a replay came to."""
+    """The result of a replay."""
 
     before: ReplayMetrics = field(default_factory=ReplayMetrics)
     after: ReplayMetrics = field(default_factory=ReplayMetrics)
     same: int = 0
     changed: Counter[str] = field(default_factory=Counter[str])
-    """Field of the answer -> in how many calls it is another."""
+    """Field of the answer -> number of calls in which it changed."""
     examples: list[ChangedAnswer] = field(default_factory=list[ChangedAnswer])
     left_out: Counter[str] = field(default_factory=Counter[str])
-    """Why logged calls could not be made again -> how many."""
+    """Why logged calls could not be replayed -> number of calls."""
 
     @property
     def calls(self) -> int:
@@ -111,69 +111,69 @@ class ReplayResult:
 
 async def replay_calls(
     records: Iterable[CallRecord],
-    bench: DryRunExecutor,
+    executor: DryRunExecutor,
     read: Callable[[str], str],
     *,
     layer: ModelLayer | None = None,
     at_once: int = 1,
     on_call: Callable[[ReplayResult], None] = lambda so_far: None,
 ) -> ReplayResult:
-    """Each logged call again on the bench's version, at most `at_once` at a time. `read` gives what the vault keeps under a reference."""
-    told = ReplayResult()
+    """Replay each logged call on the selected version, at most `at_once` at a time. `read` returns the vault's text of a reference."""
+    result = ReplayResult()
     for batch in _batches(records, _READ_AHEAD):
-        ready = [(record, case) for record in batch if (case := _call_case(record, read, told))]
-        for some in _batches(ready, at_once):
-            calls = [bench.run_case(case, user=record.user_id, layer=layer) for record, case in some]
-            made = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-            for (record, _), done in zip(some, made, strict=True):
-                _compare(record, done, done.raw if _is_unchanged(record, done) else _logged_answer(record, read), told)
-                on_call(told)
-    return told
+        ready = [(record, case) for record in batch if (case := _call_case(record, read, result))]
+        for group in _batches(ready, at_once):
+            calls = [executor.run_case(case, user=record.user_id, layer=layer) for record, case in group]
+            outcomes = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
+            for (record, _), done in zip(group, outcomes, strict=True):
+                _compare(record, done, done.raw if _is_unchanged(record, done) else _logged_answer(record, read), result)
+                on_call(result)
+    return result
 
 
-def _call_case(record: CallRecord, read: Callable[[str], str], told: ReplayResult) -> CallCase | None:
-    """What a call was asked with; None where that can not be had, which is counted."""
+def _call_case(record: CallRecord, read: Callable[[str], str], result: ReplayResult) -> CallCase | None:
+    """The inputs of a call; None where they are missing, which is counted."""
     if not record.request_ref:
-        told.left_out["its inputs were not kept"] += 1
+        result.left_out["its inputs were not stored"] += 1
         return None
     try:
         return CallCase.model_validate_json(read(record.request_ref))
     except DocumentError as error:
-        told.left_out["what was kept is gone: its retention is over" if error.missing else "what was kept is damaged"] += 1
+        result.left_out["its inputs were deleted: their retention is over" if error.missing else "its inputs are damaged"] += 1
     except ValidationError:
-        told.left_out["what was kept is damaged"] += 1
+        result.left_out["its inputs are damaged"] += 1
     return None
 
 
 def _is_unchanged(record: CallRecord, done: DryRunResult) -> bool:
-    """Whether the answer is the logged one: its hash is the name under which that is kept, which need not be read then."""
-    made = done.record.answer_ref if done.record else ""
-    return bool(made) and record.answer_ref.endswith(f"/{made}")
+    """Whether the answer equals the logged one, by its hash in the vault's reference, so that the text need not be read."""
+    answer_hash = done.record.answer_ref if done.record else ""
+    return bool(answer_hash) and record.answer_ref.endswith(f"/{answer_hash}")
 
 
 def _logged_answer(record: CallRecord, read: Callable[[str], str]) -> str:
-    """The logged answer, "" where it is gone: then the new one is another."""
+    """The logged answer, "" where it is missing: then the answer counts as changed."""
     try:
         return read(record.answer_ref) if record.answer_ref else ""
     except DocumentError:
         return ""
 
 
-def _compare(record: CallRecord, done: DryRunResult, logged: str, told: ReplayResult) -> None:
-    told.before.add(record)
+def _compare(record: CallRecord, done: DryRunResult, logged: str, result: ReplayResult) -> None:
+    result.before.add(record)
     if done.record:
-        told.after.add(done.record)
+        result.after.add(done.record)
     else:
-        told.after.calls += 1
+        result.after.calls += 1
     now = done.raw if done.raw == logged else redact(done.raw)
     if now == logged and done.record is not None and done.record.success == record.success:
-        told.same += 1
+        result.same += 1
         return
     fields = tuple(_changed_fields(logged, now)) or (WHOLE_ANSWER,)
-    told.changed.update(fields)
-    if len(told.examples) < _EXAMPLES:
+    result.changed.update(fields)
+    if len(result.examples) < _EXAMPLES:
         turn = f"{record.user_id}:{record.turn_id}" if record.turn_id else ""
-        told.examples.append(ChangedAnswer(record.call_id, turn, fields, _short(logged or record.error), _short(now or done.failure)))
+        result.examples.append(ChangedAnswer(record.call_id, turn, fields, _short(logged or record.error), _short(now or done.failure)))
 
 
 def _changed_fields(before: str, after: str) -> Iterator[str]:
@@ -196,8 +196,8 @@ def _parsed(text: str) -> Mapping[str, Any] | None:
 
 
 def _batches(values: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(values)
-    while batch := list(islice(rest, size)):
+    remaining = iter(values)
+    while batch := list(islice(remaining, size)):
         yield batch
 
 

@@ -1,4 +1,4 @@
-"""A person's correction of a turn, put down to the recipe that wrote what was wrong. Knows manifests and call records; judges nothing."""
+"""Attribution of a user's correction of a turn to the recipe that wrote the wrong answer."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from pandora_dagster.contracts.turns import Manifest
 from pandora_dagster.errors import InputError
 
 ANSWER = "response"
-"""The phase that wrote what the person sees."""
+"""The phase that wrote the answer."""
 
 
 def attribute_correction(
@@ -23,9 +23,9 @@ def attribute_correction(
     recipe: str = "",
     calls: Iterable[CallRecord] = (),
 ) -> Correction:
-    """Write a correction down. `recipe`: by its own name, where several ran in the phase; `calls`: of the turn, oldest first.
+    """Store a correction. `recipe`: its name, where several ran in the phase; `calls`: of the turn, oldest first.
 
-    Raises InputError where nobody's recipe wrote it (an imported turn, a phase that did not run), and where it is not said whose.
+    Raises InputError where no recipe ran (an imported turn, a phase that did not run), and where it is ambiguous which.
     """
     if not said.strip():
         raise InputError("correction: empty: expected what was wrong, or what it should have been")
@@ -34,8 +34,8 @@ def attribute_correction(
         known = ", ".join(record.phase for record in manifest.phases if record.recipes) or "none: it was imported"
         raise InputError(f"{key}: {phase}: no recipe ran there: expected a phase that did ({known})")
     if recipe not in ran.recipes and (recipe or len(ran.recipes) > 1):
-        told = f"{recipe} did not run there" if recipe else "several recipes ran there"
-        raise InputError(f"{key}: {phase}: {told}: expected one of {', '.join(ran.recipes)}", hint="say which with --recipe")
+        reason = f"{recipe} did not run there" if recipe else "several recipes ran there"
+        raise InputError(f"{key}: {phase}: {reason}: expected one of {', '.join(ran.recipes)}", hint="name it with --recipe")
     blamed = recipe or next(iter(ran.recipes))
     call = next((record.call_id for record in reversed([*calls]) if record.recipe == blamed), "")
     version = ran.recipes[blamed]

@@ -1,4 +1,4 @@
-"""Calls made beside the house: on a version of one's choice, leaving no record, copy or intervention behind. Knows the executor's ports."""
+"""Dry runs: calls on a chosen version that store no record, copy or intervention."""
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -22,20 +22,20 @@ from pandora_dagster.execution.call.recorded_inputs import replay_request
 from pandora_dagster.execution.call_faults import CallFault
 
 NOBODY = "nobody"
-"""The user of calls that are made on no one's behalf."""
+"""The user of calls that are made for no user."""
 _MOST_ANSWERS = 256
-"""Raw answers held at a time; far more than calls are under way at once."""
+"""Raw answers in memory; far more than concurrent calls."""
 
 
 class CallExecutor(Protocol):
-    """The executor's way of calling that hands a failure back."""
+    """The executor's call that returns a failure instead of raising it."""
 
     async def attempt(self, request: CallRequest) -> CallResult | CallFault: ...
 
 
 @dataclass(slots=True)
 class PinnedRecipeLoader:
-    """The Cookbook port of whom a bench asks: one recipe in a chosen version, all others as they are."""
+    """A recipe catalog with one recipe in a chosen version, all others from `others`."""
 
     others: RecipeCatalog
     chosen: LoadedRecipe | None = None
@@ -63,12 +63,12 @@ def _no_image(ref: str) -> bytes:
 
 @dataclass(slots=True)
 class CallCapture:
-    """CallLog, Vault and Interventions that keep nothing beyond the call that is under way."""
+    """CallLog, Vault and Interventions in memory, for the calls that are running."""
 
     records: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
-    """By session, which a bench gives each call of its own, until it is taken; a call's own record comes after those of compressions."""
+    """Session -> record; each dry run has its own session. A call's own record comes after those of its compressions."""
     answers: dict[str, str] = field(default_factory=dict[str, str])
-    """The newest ones, by hash."""
+    """Hash -> answer, the newest ones."""
     read_image: Callable[[str], bytes] = _no_image
     """Reads the images of recorded calls."""
 
@@ -106,7 +106,7 @@ class CallCapture:
         )
 
     def show(self, intervention_id: str) -> Intervention:
-        raise InputError(f"intervention {intervention_id}: of a call made aside: it is kept nowhere")
+        raise InputError(f"intervention {intervention_id}: of a dry run: it is not stored")
 
     def list(self, *, state: str | None = None, user: str | None = None) -> tuple[Intervention, ...]:
         return ()
@@ -117,7 +117,7 @@ class CallCapture:
 
 @dataclass(frozen=True, slots=True)
 class DryRunResult:
-    """What became of one call: its record, its raw answer, the parsed one where it passed, and what stopped it."""
+    """The result of one call: its record, its raw answer, the parsed answer where it passed, else the failure."""
 
     record: CallRecord | None
     raw: str
@@ -127,7 +127,7 @@ class DryRunResult:
 
 @dataclass(frozen=True, slots=True)
 class DryRunExecutor:
-    """Where versions are tried. One at a time: `on` chooses it."""
+    """Runs calls on one version at a time, which `select_version` chooses."""
 
     execution: CallExecutor
     cookbook: PinnedRecipeLoader
@@ -135,15 +135,15 @@ class DryRunExecutor:
     numbers: Iterator[int] = field(default_factory=count)
 
     def select_version(self, version: LoadedRecipe) -> None:
-        """The version that calls run from now on."""
+        """Choose the version of the next calls."""
         self.cookbook.chosen = version
         self.aside.records.clear()
         self.aside.answers.clear()
 
     async def run_case(self, case: CallInput, *, user: str = NOBODY, layer: ModelLayer | None = None) -> DryRunResult:
-        """One call of the chosen version; whatever stops it is told, not raised. `layer`: instead of the version's."""
+        """Run one call of the chosen version; a failure is returned, not raised. `layer`: used instead of the version's."""
         if self.cookbook.chosen is None:
-            raise ValueError("no version is chosen: expected `on` before")
+            raise ValueError("no version is chosen: expected `select_version` before")
         session = f"try_{next(self.numbers)}"
         try:
             result = await self.execution.attempt(replay_request(case, self.cookbook.chosen.path, user=user, session=session, layer=layer))
@@ -156,11 +156,8 @@ class DryRunExecutor:
         return DryRunResult(record, raw, None, f"{result.type}: {result.message}")
 
 
-# Whether an answer given by hand would pass. Knows the gates of its recipe; runs nothing.
-
-
 def manual_answer_faults(answer: str, loaded: LoadedRecipe, case: CallCase | None) -> str:
-    """Why an answer does not pass its recipe's gates, "" where it does. `case`: what the call was asked with; None where that is gone."""
+    """Why a manual answer fails its recipe's gates, "" where it passes. `case`: the inputs of the call; None where they are gone."""
     recipe = loaded.recipe
     schema = recipe.output_schema
     validator = None if schema is None else Draft202012Validator(dict(schema))

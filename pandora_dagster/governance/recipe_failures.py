@@ -1,6 +1,6 @@
-"""What went wrong, by recipe and cause: halts, failed calls, gates, retries, answers sent back, corrections (000 section 5.5).
+"""Failures by recipe and cause: halts, failed calls, gates, retries, answers sent back, corrections (000 section 5.5).
 
-Knows records, interventions and corrections; decides nothing: whoever edits the prompt reads the groups and their examples.
+The groups and their examples are for the editor of the prompt.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _ANSWERS = "response"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One thing that went wrong with one call."""
+    """One failure of one call."""
 
     recipe: str
     version: str
@@ -30,7 +30,7 @@ class Failure:
     call_id: str = ""
     turn: str = ""
     said: str = ""
-    """The error, the reason, or the person's own words."""
+    """The error, the reason, or the user's own words."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ def find_failures(
     corrections: Sequence[Correction],
     outcome: Callable[[CallRecord], TurnOutcome | None],
 ) -> Iterator[Failure]:
-    """Each failure once: a call that halted a turn is told by its intervention alone. A stream, as long as the records are."""
+    """Yield each failure once: a call that halted a turn is reported by its intervention only."""
     halted = {one.call_id for one in interventions if one.call_id}
     yield from (
         Failure(i.recipe, i.recipe_version, f"halted: {i.type}", i.created_at, i.call_id, _turn_name(i.user_id, i.turn_id), i.message)
@@ -70,7 +70,7 @@ def find_failures(
 
 
 def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
-    """By recipe, version and cause, the most frequent first."""
+    """Group failures by recipe, version and cause, the most frequent first."""
     groups: dict[tuple[str, str, str], FailureGroup] = {}
     for one in failures:
         key = (one.recipe, one.version, one.cause)
@@ -81,35 +81,33 @@ def group_failures(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
 def _record_failures(record: CallRecord, outcome: TurnOutcome | None) -> Iterator[Failure]:
     turn = _turn_name(record.user_id, record.turn_id)
 
-    def made(cause: str, said: str) -> Failure:
+    def failure(cause: str, said: str) -> Failure:
         return Failure(record.recipe, record.recipe_version, cause, record.timestamp, record.call_id, turn, said)
 
     failed = [gate for gate, passed in record.gates.items() if not passed]
-    yield from (made(f"gate: {gate}", record.error) for gate in failed)
+    yield from (failure(f"gate: {gate}", record.error) for gate in failed)
     if not record.success and not failed:
-        yield made("failed", record.error)
+        yield failure("failed", record.error)
     if record.success and record.retries:
-        yield made("retried", f"{record.retries} retries before it passed")
+        yield failure("retried", f"{record.retries} retries before it passed")
     if record.answered is False:
-        yield made("nothing found", "the answer says only that nothing was found, and was given sources")
+        yield failure("nothing found", "the answer says only that nothing was found, and was given sources")
     if outcome is not None and outcome.sent_back and record.phase == _ANSWERS:
-        yield made("sent back", "the validator asked for another answer")
+        yield failure("sent back", "the validator asked for another answer")
 
 
 def _turn_name(user: str, turn: str) -> str:
     return f"{user}:{turn}" if turn else ""
 
 
-# The failures of a recipe as a brief for whoever edits its prompt, and chosen calls as tests. Knows texts; changes no prompt.
-
 _LONGEST_MESSAGE = 300
-"""Characters of what was said that a line shows."""
+"""Characters of a message that a line shows."""
 
 
 def failure_brief(recipe: str, groups: Sequence[FailureGroup]) -> str:
-    """Markdown: causes with their number, the newest examples of each under it."""
+    """Render a brief in Markdown: causes with their counts, and the newest examples of each."""
     if not groups:
-        return f"# {recipe}\n\nNothing went wrong with its calls.\n"
+        return f"# {recipe}\n\nNone of its calls failed.\n"
     return f"# {recipe}\n" + "".join(_section(group) for group in groups)
 
 
@@ -126,7 +124,7 @@ def _examples(group: FailureGroup) -> Iterator[str]:
 
 
 def recipe_test_from_call(case: CallCase, *, name: str, facts: Sequence[str] = (), lacks: Sequence[str] = ()) -> RecipeTest:
-    """A kept call as a test of its recipe: it passes the gates, says the facts, and says nothing of what it must lack."""
+    """Make a test from a stored call: the answer passes the gates, contains the facts, and lacks the texts of `lacks`."""
     expect = tuple(Expectation.model_validate({"lacks": text}) for text in lacks)
     try:
         plain = case.model_dump(exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""The tests of a recipe, run on one version of it. Knows expectations and parsed answers; the call itself is the bench's."""
+"""Runs the tests of a recipe on one version of it, and reports them as JUnit XML."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class RecipeTestOutcome:
-    """One test of one version. Passed where `faults` is empty; each fault says what was found and what was expected."""
+    """The outcome of one test of one version. It passed where `faults` is empty; each fault says what was found and expected."""
 
     recipe: str
     version: str
@@ -34,37 +34,37 @@ class RecipeTestOutcome:
         return not self.faults
 
 
-async def run_recipe_tests(loaded: LoadedRecipe, tests: Sequence[RecipeTest], bench: DryRunExecutor) -> tuple[RecipeTestOutcome, ...]:
-    """Each test on this version, in order."""
-    bench.select_version(loaded)
+async def run_recipe_tests(loaded: LoadedRecipe, tests: Sequence[RecipeTest], executor: DryRunExecutor) -> tuple[RecipeTestOutcome, ...]:
+    """Run each test on this version, in order."""
+    executor.select_version(loaded)
     outcomes: list[RecipeTestOutcome] = []
     for test in tests:
-        done = await bench.run_case(test)
+        done = await executor.run_case(test)
         seconds = done.record.latency_ms / 1_000 if done.record else 0.0
         outcomes.append(RecipeTestOutcome(loaded.path, loaded.version, test.name, tuple(find_faults(test, done)), seconds))
     return tuple(outcomes)
 
 
 def find_faults(test: RecipeTest, done: DryRunResult) -> Iterator[str]:
-    """Why a test fails: what stopped the call, a gate, an expectation that does not hold, a fact that is gone."""
+    """Why a test fails: a failed call, a gate, an unmet expectation, a missing fact."""
     if done.result is None:
         yield f"the call failed: {done.failure}"
         return
     yield from (f"gate {v.gate}: {v.reason}: expected it passed" for v in done.result.verdicts if not v.passed)
-    parsed, said = done.result.parsed, "\n".join(strings(done.result.parsed))
+    parsed, text = done.result.parsed, "\n".join(strings(done.result.parsed))
     if test.answer_schema is not None:
         validator: Any = Draft202012Validator(dict(test.answer_schema))  # half-typed library
         yield from (f"answer_schema: {fault.json_path}: {fault.message}" for fault in validator.iter_errors(parsed))
     for expectation in test.expect:
         yield from unmet_expectations(expectation, parsed)
-    yield from (f"fact {fact!r} is not in the answer: expected it there" for fact in test.facts if fact not in said)
+    yield from (f"fact {fact!r} is not in the answer: expected it there" for fact in test.facts if fact not in text)
 
 
 def unmet_expectations(expectation: Expectation, parsed: object) -> Iterator[str]:
-    """Why an expectation does not hold; nothing where it does."""
+    """Why an expectation is not met; nothing where it is."""
     found, where = _value_at(parsed, expectation.field), expectation.field or "answer"
     if found is _MISSING:
-        yield f"{where}: not there: expected {_expectation_text(expectation)}"
+        yield f"{where}: missing: expected {_expectation_text(expectation)}"
     elif not _holds(expectation, found):
         yield f"{where}: {_short_value(found)}: expected {_expectation_text(expectation)}"
 
@@ -104,7 +104,7 @@ def _number(found: object) -> float | None:
 
 
 def _value_at(parsed: object, field: str) -> object:
-    """The value at `tasks[0].tool`, or a mark of its own where there is none."""
+    """The value at a place such as `tasks[0].tool`, or `_MISSING`."""
     value = parsed
     for name, index in _STEP.findall(field):
         if name and isinstance(value, Mapping) and name in value:
@@ -125,11 +125,8 @@ def _short_value(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-# Outcomes of recipe tests as JUnit XML, which build servers read. Knows the format; runs nothing.
-
-
 def junit_xml(outcomes: Sequence[RecipeTestOutcome]) -> str:
-    """One `testsuite` a recipe, one `testcase` a test, its faults as one `failure`."""
+    """Render JUnit XML: a `testsuite` for each recipe, a `testcase` for each test, its faults as one `failure`."""
     root = Element("testsuites", tests=str(len(outcomes)), failures=str(sum(not o.passed for o in outcomes)))
     for recipe, of_recipe in groupby(outcomes, key=lambda outcome: outcome.recipe):
         found = list(of_recipe)
@@ -144,5 +141,5 @@ def junit_xml(outcomes: Sequence[RecipeTestOutcome]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without the control characters that XML cannot hold, a model's answer can."""
+    """The text without control characters, which a model's answer may have and XML cannot."""
     return "".join(c for c in text if c in "\t\n\r" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff"))

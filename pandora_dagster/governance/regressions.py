@@ -1,7 +1,7 @@
-"""A version and layer beside those before: whether any share of its calls got worse by more than chance.
+"""Comparison of a version and layer with the ones before: whether any share of its calls got worse by more than chance.
 
-The test, stated once: Fisher's exact test, one-sided, at 0.01 for each recipe and look, divided by the number of shares that are compared
-(Bonferroni); a share is compared from 20 calls on each side. Fewer are no verdict. Recipes and days are not corrected for.
+The test is Fisher's exact test, one-sided, at 0.01 for each recipe and comparison, divided by the number of compared shares (Bonferroni). A
+share is compared from 20 calls on each side; fewer give no verdict. There is no correction over recipes and days.
 """
 
 from dataclasses import dataclass
@@ -10,14 +10,11 @@ from typing import Literal
 
 from pandora_dagster.governance.call_metrics import SHARES, CallMetrics
 
-# Whether one share is lower than another by more than chance: Fisher's exact test, one-sided. Knows counts; knows nothing of
-# prompts.
-
 
 def fisher_lower_tail(before_good: int, before: int, after_good: int, after: int) -> float:
-    """How likely `after` calls of the same quality have at most `after_good` good ones (the hypergeometric lower tail), 0 to 1.
+    """Probability that `after` calls of equal quality have at most `after_good` good ones (hypergeometric lower tail), 0 to 1.
 
-    Exact, however small or uneven the samples are, which is what the first calls of a new version are. 1.0 where a side is empty.
+    Exact for small and uneven samples, such as the first calls of a new version. 1.0 where a side is empty.
     """
     good, every = before_good + after_good, before + after
     if not before or not after:
@@ -27,7 +24,7 @@ def fisher_lower_tail(before_good: int, before: int, after_good: int, after: int
 
 
 def _log_probability(k: int, drawn: int, good: int, every: int) -> float:
-    """The logarithm of the chance that `drawn` out of `every` hold exactly `k` of the `good` ones."""
+    """The logarithm of the probability that `drawn` out of `every` contain exactly `k` of the `good` ones."""
     return _log_binomial(good, k) + _log_binomial(every - good, drawn - k) - _log_binomial(every, drawn)
 
 
@@ -36,17 +33,17 @@ def _log_binomial(n: int, k: int) -> float:
 
 
 ALPHA = 0.01
-"""The chance of calling any share of one equal version worse, at one look."""
+"""The probability to report any share of an equal version as worse, in one comparison."""
 LEAST = 20
 """Calls on each side."""
 WINDOW = 500
-"""The newest calls of a version that are looked at."""
+"""The newest calls of a version that are compared."""
 Verdict = Literal["worse", "not worse", "not enough data", "no predecessor"]
 
 
 @dataclass(frozen=True, slots=True)
 class ShareComparison:
-    """One share of both versions. `chance`: of so few good calls, were the version no worse."""
+    """One share of both versions. `chance`: probability of so few good calls if the version were no worse."""
 
     share: str
     before_good: int
@@ -59,7 +56,7 @@ class ShareComparison:
 
 @dataclass(frozen=True, slots=True)
 class VersionComparison:
-    """A recipe's version and layer in production beside those before: `version` and `predecessor` name both, as in `3fd9c2 on MIND`."""
+    """The comparison of a recipe's version and layer with the ones before; `version` and `predecessor` name both, as `3fd9c2 on MIND`."""
 
     recipe: str
     version: str
@@ -72,19 +69,19 @@ class VersionComparison:
         """The verdict in one sentence."""
         head = f"{self.recipe}@{self.version}"
         if self.verdict == "worse":
-            told = "; ".join(
+            worse_shares = "; ".join(
                 f"{r.share} {r.after_good} of {r.after}, before {r.before_good} of {r.before} (chance {r.chance:.2g})"
                 for r in self.rows
                 if r.worse
             )
-            return f"{head} is worse than {self.predecessor}: {told}"
+            return f"{head} is worse than {self.predecessor}: {worse_shares}"
         if self.verdict == "not worse":
             return f"{head} is not worse than {self.predecessor}"
         return f"{head}: {self.verdict}: expected {LEAST} calls of it and of {self.predecessor or 'a version before it'}"
 
 
 def compare_versions(recipe: str, version: str, after: CallMetrics, predecessor: str, before: CallMetrics) -> VersionComparison:
-    """The verdict on a version, from the figures of both."""
+    """Compare a version with its predecessor by the metrics of both."""
     if not predecessor:
         return VersionComparison(recipe, version, "", "no predecessor")
     names = [name for name in SHARES if min(before.shares[name].of, after.shares[name].of) >= LEAST]

@@ -1,4 +1,4 @@
-"""What became of the turn that a call belongs to. Knows manifests and corrections; keeps the turns that it looked at last."""
+"""Outcomes of the turns that calls belong to, from manifests and corrections, with a cache of the latest turns."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from pandora_dagster.errors import DocumentError, InputError
 from pandora_dagster.governance.call_metrics import TurnOutcome
 
 _CACHED_TURNS = 10_000
-"""Turns whose outcome is kept: calls of a turn come close together."""
+"""Turns whose outcome is cached: calls of a turn come close together."""
 _VALIDATION = "validation"
 """The phase that may send an answer back."""
 
@@ -31,7 +31,7 @@ class TurnOutcomes:
     _corrected: dict[str, frozenset[tuple[str, int]]] = field(default_factory=dict[str, frozenset[tuple[str, int]]])
 
     def outcome_of(self, record: CallRecord) -> TurnOutcome | None:
-        """None for a call without a turn, and for a turn that is open, gone, damaged, or was run again since."""
+        """The outcome of a call's turn; None without a turn, and for a turn that is open, missing, damaged, or has a newer revision."""
         if not record.turn_id:
             return None
         key = (record.user_id, record.turn_id, record.revision)

@@ -1,1 +1,1 @@
-"""Strings: tokens, sections, _meta blocks, citations. A function here takes a string and gives a string or a value."""
+"""Parsers and renderers of text: tokens, sections, `_meta` blocks, citations. Functions take and return strings or values."""

@@ -1,4 +1,4 @@
-"""A file of queries, one JSON object a line: read strictly, each fault told with its line. Knows no turns and no disk."""
+"""Strict reader of a file of queries, one JSON object a line; each fault is reported with its line."""
 
 import json
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from pandora_dagster.contracts.ids import session_id, user_id
 from pandora_dagster.errors import BadIdError
 
 LONGEST_LINE = 1_000_000
-"""Bytes; a query with pasted logs has some hundred thousand."""
+"""Bytes; a query with pasted logs has several hundred thousand."""
 _LONGEST_EXCERPT = 2_000
-"""Characters that a rejection keeps of a line over that."""
+"""Characters of a longer line that its rejection keeps."""
 
 
 def _non_empty(text: str) -> str:
@@ -39,7 +39,7 @@ def _checked_session(text: str) -> str:
 
 
 class BatchQuery(BaseModel):
-    """What a line may say."""
+    """The fields of a line."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     query: Annotated[str, AfterValidator(_non_empty)]
@@ -51,14 +51,14 @@ class BatchQuery(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class NumberedQuery:
-    """A good line and its number, from 1."""
+    """A valid line and its number, from 1."""
 
     number: int
     query: BatchQuery
 
 
 def read_batch_lines(data: bytes) -> Iterator[NumberedQuery | RejectedLine]:
-    """Every line that is not blank, in order. Ids must differ within the file: a line that takes another's is rejected."""
+    """Yield every line that is not blank, in order. Ids are unique within the file: a line with the id of an earlier one is rejected."""
     ids: dict[str, int] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
@@ -67,7 +67,7 @@ def read_batch_lines(data: bytes) -> Iterator[NumberedQuery | RejectedLine]:
         if isinstance(found, NumberedQuery) and (name := found.query.id):
             if name in ids:
                 text = line.decode()
-                yield RejectedLine(line=number, reason=f"id: {name[:60]!r} is that of line {ids[name]}: expected one of its own", text=text)
+                yield RejectedLine(line=number, reason=f"id: {name[:60]!r} is the id of line {ids[name]}: expected a unique one", text=text)
                 continue
             ids[name] = number
         yield found
@@ -86,8 +86,8 @@ def _read_line(number: int, line: bytes) -> NumberedQuery | RejectedLine:
         return NumberedQuery(number, BatchQuery.model_validate_json(text))
     except json.JSONDecodeError as fault:
         return RejectedLine(line=number, reason=f"column {fault.colno}: {fault.msg}: expected a JSON object", text=text)
-    except ValidationError as wrong:
-        return RejectedLine(line=number, reason="; ".join(map(_describe_fault, wrong.errors(include_url=False))), text=text)
+    except ValidationError as invalid:
+        return RejectedLine(line=number, reason="; ".join(map(_describe_fault, invalid.errors(include_url=False))), text=text)
     except (ValueError, RecursionError) as fault:
         return RejectedLine(line=number, reason=f"{fault}: expected a JSON object", text=text)
 
@@ -95,7 +95,7 @@ def _read_line(number: int, line: bytes) -> NumberedQuery | RejectedLine:
 def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     names = [name for name, _ in pairs]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"{twice[:60]!r} stands there twice")
+        raise ValueError(f"{twice[:60]!r} occurs twice")
     return dict(pairs)
 
 

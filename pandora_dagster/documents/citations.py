@@ -1,4 +1,4 @@
-"""Citations `[n]` and the `### Source References` they lead to (004 section 5.2)."""
+"""Citations `[n]` and the `### Source References` that resolve them (004 section 5.2)."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,31 +15,31 @@ _TURN_PATH = re.compile(r"^turns/(turn_\d{6,9})/")
 
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
 _MARK = re.compile(r"(?<!\\)\[source (\d+)\]")
-"""A tool's own mark of the source that it found something in."""
+"""A tool's mark for the source of a finding."""
 
 
 def relabel(text: str, labels: Sequence[str]) -> str:
-    """A tool's text with its marks `[source 1]` turned into `labels`, each mark once; a mark without a label stays as it is."""
+    """Replace a tool's marks `[source 1]` by `labels`; a mark without a label is left unchanged."""
     return _MARK.sub(lambda m: f"[{labels[int(m[1]) - 1]}]" if 0 < int(m[1]) <= len(labels) else m[0], text)
 
 
 def escape_source_marks(text: str) -> str:
-    """Stored text as a tool quotes it: what looks like a mark of the tool's is none."""
+    """Escape the marks in stored text that a tool quotes."""
     return _MARK.sub(r"\\\g<0>", text)
 
 
 def escape_citations(text: str) -> str:
-    """Quoted text whose own `[n]` lead nowhere here: they are shown, and cite nothing."""
+    """Escape every `[n]` in quoted text, so that it is shown and is not a citation."""
     return _NUMBER.sub(r"\\[\1\\]", text)
 
 
 def cited_labels(text: str) -> tuple[str, ...]:
-    """Labels cited in `text`, each once, in order."""
+    """The labels cited in `text`, each once, in order."""
     return tuple(dict.fromkeys(found.group(1) or found.group(2) for found in _CITED.finditer(text)))
 
 
 def citation_spans(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Where `text` cites: begin and end of each `[n]`, and its label."""
+    """Begin, end and label of each citation `[n]` in `text`."""
     return tuple((*found.span(), found.group(1) or found.group(2)) for found in _CITED.finditer(text))
 
 

@@ -1,6 +1,6 @@
-"""Conversations in OpenAI message format: a line read and checked, split into turns, and written as documents.
+"""Conversations in OpenAI message format: reading and checking of a line, splitting into turns, writing as documents.
 
-Knows messages and the sections they become; knows nothing of files, numbers of turns or stores. Messages are kept value for value.
+The values of messages are never changed.
 """
 
 import json
@@ -18,7 +18,7 @@ _DEEPEST = 64
 _TIME_FIELDS = ("created_at", "timestamp")
 _FIELDS = ("id", "user_id", "created_at", "messages")
 _LONGEST_ID = 300
-"""Characters of a conversation's id; it never becomes a path as it is."""
+"""Characters of a conversation's id, which is never used as a path."""
 
 
 def parse_conversation(line: str | bytes, *, where: str) -> Conversation:
@@ -61,7 +61,7 @@ def join_turns(preamble: Sequence[Message], turns: Sequence[Sequence[Message]]) 
 
 
 def message_text(message: Message) -> str:
-    """What a message says, as text: its content, or its text parts; a part of another kind stands as its JSON."""
+    """The text of a message: its content, or its text parts; a part of another kind is rendered as JSON."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return content or ""
@@ -69,7 +69,7 @@ def message_text(message: Message) -> str:
 
 
 def tool_call_lines(message: Message) -> tuple[str, ...]:
-    """The tool calls of a message, each as `name arguments` on the arguments' own lines."""
+    """The tool calls of a message, each as `name arguments`; line breaks of the arguments are kept."""
     functions = (call["function"] for call in message.get("tool_calls") or ())
     return tuple(
         f"{f['name']} {a if isinstance(a := f.get('arguments', ''), str) else json.dumps(a, ensure_ascii=False)}" for f in functions
@@ -77,12 +77,12 @@ def tool_call_lines(message: Message) -> tuple[str, ...]:
 
 
 def message_lines(messages: Sequence[Message]) -> str:
-    """messages.jsonl: one message per line, value for value."""
+    """Render messages.jsonl: one message per line, values unchanged."""
     return "".join(json.dumps(m, ensure_ascii=False, allow_nan=False) + "\n" for m in messages)
 
 
 def read_message_lines(text: str, *, where: str) -> tuple[Message, ...]:
-    """Undo `message_lines`; raises ConversationError where a line is no message."""
+    """Undo `message_lines`; raises ConversationError for a line that is not a message."""
     lines = text.split("\n")
     return tuple(_json_object(line, f"{where}:{number}") for number, line in enumerate(lines, 1) if line)
 
@@ -99,9 +99,9 @@ def _json_object(line: str | bytes, where: str) -> dict[str, Any]:
     except UnicodeEncodeError as error:
         raise ConversationError(f"{where}: half of a surrogate pair, expected whole Unicode characters") from error
     except (ValueError, RecursionError) as error:
-        said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)[:80]
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)[:80]
         at = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise ConversationError(f"{where}: not JSON: {said}{at}, expected one JSON object") from error
+        raise ConversationError(f"{where}: not JSON: {reason}{at}, expected one JSON object") from error
     if not isinstance(value, dict):
         raise ConversationError(f"{where}: {_json_type(value)}, expected a JSON object")
     return cast("dict[str, Any]", value)
@@ -115,7 +115,7 @@ def _finite(digits: str) -> float:
 
 
 def _check_depth(value: object, level: int = 0) -> None:
-    """What is nested without end could be read, but not written again."""
+    """Raise ValueError for values nested deeper than `_DEEPEST`, which could be read but not written again."""
     if level > _DEEPEST:
         raise ValueError(f"nested deeper than {_DEEPEST} levels")
     inner: object = cast("dict[str, object]", value).values() if isinstance(value, dict) else value
@@ -126,7 +126,7 @@ def _check_depth(value: object, level: int = 0) -> None:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _checked_messages(value: object, where: str) -> tuple[Message, ...]:
@@ -185,12 +185,12 @@ def _json_type(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-def message_time(message: Message, otherwise: str) -> str:
-    """A message's own time where it carries one that can be read, else `otherwise`, as an RFC 3339 stamp."""
+def message_time(message: Message, default: str) -> str:
+    """A message's own time if it has a readable one, else `default`, as an RFC 3339 timestamp."""
     for name in _TIME_FIELDS:
         if isinstance(value := message.get(name), str):
             try:
                 return format_timestamp(parse_timestamp(value))
             except (ValueError, OverflowError):
                 continue
-    return format_timestamp(parse_timestamp(otherwise))
+    return format_timestamp(parse_timestamp(default))

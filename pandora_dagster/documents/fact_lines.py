@@ -1,4 +1,4 @@
-"""Facts as calls read them: the ledger's lines, and the compact context of 002 section 6. Forms only, written here and read back here."""
+"""Facts as lines of a prompt: lines of the ledger, and the compact context of 002 section 6, with readers for both."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _SHOWN_LINE = re.compile(rf"^- \[(\w+)(, {_NOT_CURRENT})?\] (.+) \((\d{{4}}-\d\d
 
 @dataclass(frozen=True, slots=True)
 class FactLine:
-    """A fact as a line tells it. `name` is its id in a ledger's line, its citation label in a shown one."""
+    """A fact read from a line. `name`: its id in a line of the ledger, its citation label in a shown line."""
 
     name: str
     category: str
@@ -26,29 +26,29 @@ class FactLine:
 
 
 def ledger_lines(facts: Iterable[NotableFact]) -> str:
-    """`f1 [Logistics] My budget is $900. (2026-01-04, turn 3)`, a line each."""
+    """Render facts, a line each: `f1 [Logistics] My budget is $900. (2026-01-04, turn 3)`."""
     return "\n".join(f"{f.id} {_fact_text(f)}" for f in facts)
 
 
 def read_ledger_lines(text: str) -> tuple[FactLine, ...]:
     """The facts of `ledger_lines`."""
-    return tuple(FactLine(id, kind, said, date, int(turn), not over) for id, kind, over, said, date, turn in _LEDGER_LINE.findall(text))
+    return tuple(FactLine(id, kind, fact, date, int(turn), not over) for id, kind, over, fact, date, turn in _LEDGER_LINE.findall(text))
 
 
 def shown_line(fact: NotableFact, label: str) -> str:
-    """`- [Logistics] My budget is $900. (2026-01-04, turn 3) [2]`."""
+    """Render a fact with its citation: `- [Logistics] My budget is $900. (2026-01-04, turn 3) [2]`."""
     return f"- {_fact_text(fact)} [{label}]"
 
 
 def read_shown_lines(text: str) -> tuple[FactLine, ...]:
-    """The facts of `shown_line`s; the heading lines say of whom they are."""
+    """The facts of `shown_line`s; heading lines are not read."""
     return tuple(
-        FactLine(label, kind, said, date, int(turn), not over) for kind, over, said, date, turn, label in _SHOWN_LINE.findall(text)
+        FactLine(label, kind, fact, date, int(turn), not over) for kind, over, fact, date, turn, label in _SHOWN_LINE.findall(text)
     )
 
 
 def facts_block(heading: str, lines: Sequence[str]) -> str:
-    """One block of the compact context; "" where it has no line."""
+    """One block of the compact context; "" without lines."""
     return "\n".join((heading, *lines)) if lines else ""
 
 

@@ -1,11 +1,9 @@
-"""Markdown tables: cells that can not break out of their row."""
+"""Markdown tables, code fences and escaping of quoted text: no content can end its cell, its fence or its quotation."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 from pandora_dagster.contracts.enums import SECTION_TITLES
-
-# Code fences that what they hold can not close.
 
 _TICKS = re.compile(r"`{3,}")
 
@@ -31,14 +29,12 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-# Stored text as a pack quotes it: no line of it can pass for a line that the pack itself writes. Knows these lines; knows no packs.
-
 _OWN = re.compile(
     rf"^(?=={{5}}|[^\S\n]*[0-6]\. (?:{'|'.join(SECTION_TITLES.values())}): |Speakers: |\[\d{{1,4}}\] Turn \d+ \()", re.MULTILINE
 )
-"""Headers of sources, the leads of a turn's pieces, the line that names its speakers, a quoted turn's first line."""
+"""Lines that a prompt pack writes itself: source headers, section leads of a turn, the speakers' line, the first line of a quoted turn."""
 
 
 def escape_pack_lines(text: str) -> str:
-    """`text` with a backslash before each line that would begin something: a source, a section, a speaker, another turn."""
+    """`text` with a backslash before each line that looks like one that a prompt pack writes itself."""
     return _OWN.sub(r"\\", text)

@@ -1,4 +1,4 @@
-"""`_meta` YAML blocks inside Markdown (004 section 5): written for code to read back, beside what people read."""
+"""`_meta` YAML blocks inside Markdown (004 section 5): data for code beside text for users."""
 
 import re
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ _SUBSECTION = re.compile(r"^### (.+?)[ \t]*$", re.MULTILINE)
 
 
 class _Lines(dict[str, Any]):
-    """A mapping that is written one key a line, as 004 section 5.2 shows it, whatever its values are."""
+    """A mapping that is always written one key a line, as 004 section 5.2 shows it."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """SafeDumper that knows `_Lines` and repeats a value rather than naming it: people read this."""
+    """SafeDumper for `_Lines` that repeats a value instead of writing an alias, for readability."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -28,7 +28,7 @@ _Dumper.add_representer(_Lines, lambda dumper, values: dumper.represent_mapping(
 
 
 def _represent_text(_dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    # Unquoted, YAML 1.1's own line ends (NEL, LS, PS) would be folded into blanks when they are read back.
+    # Unquoted, the line ends of YAML 1.1 (NEL, LS, PS) would be folded into blanks by the reader.
     return yaml.ScalarNode("tag:yaml.org,2002:str", text, style='"' if _OWN_LINE_ENDS.search(text) else None)
 
 
@@ -36,14 +36,14 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def meta_block(values: Mapping[str, Any]) -> str:
-    """A fenced YAML block that holds `values` under `_meta`, in the given order."""
+    """A fenced YAML block with `values` under `_meta`, in the given order."""
     outer = {"_meta": _Lines(values)}
     plain = yaml.dump(outer, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=10_000)
     return f"```yaml\n{plain}```"
 
 
 def read_meta(text: str) -> dict[str, Any]:
-    """The first `_meta` block of `text`, {} where there is none; raises DocumentError where it is not YAML."""
+    """The first `_meta` block of `text`, {} without one; raises DocumentError where it is not YAML."""
     found = _BLOCK.search(text)
     if not found:
         return {}
@@ -58,7 +58,7 @@ def read_meta(text: str) -> dict[str, Any]:
 
 
 def subsections(body: str) -> dict[str, str]:
-    """`### Title` -> the text under it, in order. Text before the first title is left out."""
+    """Title of each `### Title` -> the text under it, in order. Text before the first title is left out."""
     heads = list(_SUBSECTION.finditer(body))
     ends = [h.start() for h in heads[1:]] + [len(body)] * bool(heads)
     return {h.group(1): body[h.end() : end].strip("\n") for h, end in zip(heads, ends, strict=True)}

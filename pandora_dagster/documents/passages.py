@@ -1,4 +1,4 @@
-"""A text in passages: its paragraphs, a heading with what stands under it. Knows blank lines and headings; changes no character."""
+"""Passages of a text: its paragraphs, each heading together with the paragraph under it. No character is changed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 _PARAGRAPH = re.compile(r"\S.*?(?=\s*(?:\n[ \t]*\r?\n|\Z))", re.DOTALL)
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*\Z")
 LONGEST_PASSAGE = 1_200
-"""Characters of a passage: a longer paragraph is divided at a line, else at a sentence, else at a blank."""
+"""Characters of a passage: a longer paragraph is divided at a line end, else at a sentence end, else at a blank."""
 Span = tuple[int, int]
-"""Where a passage begins and ends in its text."""
+"""Begin and end of a passage in its text."""
 
 
 def passages(text: str, *, longest: int = LONGEST_PASSAGE) -> tuple[Span, ...]:
-    """The passages of `text` in order; between them stand blanks alone."""
+    """The passages of `text` in order; only white space is between them."""
     found: list[Span] = []
     heading: int | None = None
     for paragraph in _PARAGRAPH.finditer(text):
@@ -26,12 +26,12 @@ def passages(text: str, *, longest: int = LONGEST_PASSAGE) -> tuple[Span, ...]:
 
 
 def join_passages(text: str, spans: Sequence[Span], chosen: set[int]) -> str:
-    """The chosen passages in their order; those that stand beside each other as they stand in `text`."""
+    """The chosen passages in order; adjacent ones with the original white space between them."""
     parts: list[str] = []
     for place, (start, stop) in enumerate(spans):
         if place in chosen:
-            beside = place - 1 in chosen
-            parts.append(text[spans[place - 1][1] : stop] if beside else f"\n\n{text[start:stop]}")
+            adjacent = place - 1 in chosen
+            parts.append(text[spans[place - 1][1] : stop] if adjacent else f"\n\n{text[start:stop]}")
     return "".join(parts).strip("\r\n")
 
 

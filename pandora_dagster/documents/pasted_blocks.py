@@ -1,6 +1,6 @@
-"""A query taken apart into a person's own words and the long blocks pasted among them (DECISIONS 3). Knows shapes of lines only.
+"""Splits a query into the user's own words and long pasted blocks (DECISIONS 3), by the form of its lines.
 
-A block is a code fence, a quotation (`>`), or a run of lines that a machine wrote: a log, a trace, data. Prose always counts as words.
+A block is a code fence, a quotation (`>`), or a run of machine-written lines: a log, a trace, data. Prose always counts as words.
 """
 
 import re
@@ -21,16 +21,16 @@ _SHORTEST_RUN = 5
 
 @dataclass(frozen=True, slots=True)
 class PastedBlock:
-    """One block, verbatim, under the name by which the words refer to it."""
+    """One block, verbatim, with the name by which the words refer to it."""
 
     name: str
     text: str
     reference: str
-    """What stands in its place among the words."""
+    """The text in its place among the words."""
 
 
 def split_pasted(query: str, *, least: int, count: Callable[[str], int]) -> tuple[str, tuple[PastedBlock, ...]]:
-    """The person's words with a reference in place of each pasted block of at least `least` tokens, and those blocks."""
+    """The user's words with a reference in place of each pasted block of at least `least` tokens, and those blocks."""
     blocks: list[PastedBlock] = []
     words: list[str] = []
     at = 0
@@ -47,7 +47,7 @@ def split_pasted(query: str, *, least: int, count: Callable[[str], int]) -> tupl
 
 
 def own_words(query: str) -> str:
-    """What the person says themselves: without blocks, quoted lines and text in quotation marks, which others may have written."""
+    """The words of the user, without blocks, quoted lines and text in quotation marks, which others may have written."""
     words, blocks = split_pasted(query, least=0, count=len)
     for block in blocks:
         words = words.replace(block.reference, "\n\n", 1)
@@ -60,7 +60,7 @@ def _spans(query: str) -> list[tuple[int, int]]:
 
 
 def _runs(query: str) -> Iterator[tuple[int, int]]:
-    """Paragraphs of lines that mostly look like a machine's."""
+    """Spans of paragraphs whose lines look mostly machine-written."""
     at = 0
     for paragraph in re.split(r"(\n[ \t]*\n)", query):
         lines = paragraph.split("\n")

@@ -1,7 +1,4 @@
-"""context.md of a recorded turn: the person's words, tool calls with their results, the assistant's words.
-
-Knows which message goes into which section; knows nothing of files. What a message says stands there verbatim.
-"""
+"""context.md of a recorded turn: the user's words, tool calls with their results, the assistant's words, all verbatim."""
 
 import json
 import re
@@ -17,18 +14,18 @@ GREETING_TITLE = "Before This Turn"
 _PARAGRAPH = re.compile(r"\n{2,}")
 _NAME = re.compile(r"[^\W\d_][\w .'-]{0,30}")
 _NO_PROSE = re.compile(r"[|`~#{\[*+>-]|\d{1,3}[.)] ")
-"""How a table, code, a heading, a list or JSON begins: a name before it would change what it is."""
+"""First characters of a table, code, a heading, a list or JSON: a name before them would change the meaning."""
 
 
 def render_recorded_context(messages: Sequence[Message], *, preamble: Sequence[Message] = ()) -> str:
-    """context.md with sections 0, 4 and 5, and 2 where something was said before the first user message.
+    """Render context.md with sections 0, 4 and 5, and section 2 where messages precede the first user message.
 
-    `preamble` is given for the first turn only, with the names of who spoke: nothing else in the turn's documents tells them.
-    Its system messages stay with the session: they are rules, not talk.
+    `preamble` is given for the first turn only and is rendered with the speakers' names, which no other document of the turn contains.
+    Its system messages are stored with the session: they are rules, not conversation.
     """
     document = new_context(message_text(messages[0]))
-    if said := "\n\n".join(text for m in preamble if m["role"] != "system" and (text := attributed_text(m))):
-        document = document.with_section(2, f"### {GREETING_TITLE}\n\n{said}")
+    if preamble_text := "\n\n".join(text for m in preamble if m["role"] != "system" and (text := attributed_text(m))):
+        document = document.with_section(2, f"### {GREETING_TITLE}\n\n{preamble_text}")
     if results := tool_results(messages):
         document = document.with_section(4, "\n\n".join(results))
     if answer := recorded_answer(messages):
@@ -37,18 +34,18 @@ def render_recorded_context(messages: Sequence[Message], *, preamble: Sequence[M
 
 
 def recorded_answer(messages: Sequence[Message]) -> str:
-    """All that the assistant said in the turn, in order."""
+    """The text of the assistant's messages of the turn, in order."""
     return _joined_text(m for m in messages if m["role"] == "assistant")
 
 
 def message_speaker(message: Message) -> str:
-    """The name that a person's or an assistant's message carries, "" where it has none; a tool is no speaker."""
+    """The name in a user's or an assistant's message, "" without one; a tool is not a speaker."""
     name = message.get("name")
     return name if message["role"] in ("user", "assistant") and isinstance(name, str) and _NAME.fullmatch(name) else ""
 
 
 def attributed_text(message: Message) -> str:
-    """What a message says, with `Name: ` before each paragraph of prose where it carries a name."""
+    """The text of a message, with `Name: ` before each paragraph of prose where the message has a name."""
     name, text = message_speaker(message), message_text(message)
     if not name:
         return text
@@ -56,7 +53,7 @@ def attributed_text(message: Message) -> str:
 
 
 def tool_results(messages: Sequence[Message]) -> tuple[str, ...]:
-    """One `### Result N: tool` per call with its arguments and result; then results whose call stands in an earlier turn."""
+    """One `### Result N: tool` per call with its arguments and result; then results whose call is in an earlier turn."""
     waiting = [m for m in messages if m["role"] == "tool"]
     calls: list[tuple[Mapping[str, Any], Message | None]] = []
     for message in messages:
@@ -92,7 +89,7 @@ def _result_block(number: int, name: str, arguments: object, result: Message | N
 
 
 def _arguments(given: object) -> str:
-    """On one line as JSON; what is no JSON stands verbatim in a fence."""
+    """The arguments on one line as JSON; text that is not JSON verbatim in a fence."""
     try:
         value: object = json.loads(given) if isinstance(given, str) else given
     except ValueError:

@@ -1,11 +1,11 @@
-"""Cached research and visits as Markdown for people: `research.md` is the rendering of `research.json` (DECISIONS 20)."""
+"""Cached research and visits as Markdown for users: `research.md` is the rendering of `research.json` (DECISIONS 20)."""
 
 from pandora_dagster.contracts.user.sources import Provenance, Research, Visit
 from pandora_dagster.documents.markdown import table
 
 
 def research_page(research: Research) -> str:
-    """The record as a page: what was found, each claim with its source."""
+    """Render a research record: the summary, and each claim with its source."""
     claims = table(("Claim", "Source", "Confidence"), [(c.claim, c.source, f"{c.confidence:.2f}") for c in research.claims])
     head = [
         f"**Topic:** {research.topic}",
@@ -22,7 +22,7 @@ def research_page(research: Research) -> str:
 
 
 def visit_page(visit: Visit) -> str:
-    """The record as a page: where, when, and what was extracted."""
+    """Render a visit record: URL, time, and the extracted data."""
     head = [
         f"**URL:** {visit.url}",
         f"**Visited:** {visit.visited_at}",

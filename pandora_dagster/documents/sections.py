@@ -1,7 +1,7 @@
-"""context.md as sections. Knows headings and escaping; knows nothing of files or of what a section means.
+"""Sections of context.md: parsing, rendering and escaping of headings.
 
-A section begins at a line `## N. Title` with N from 0 to 6. What a person or a document wrote may hold such a line too:
-`written` puts a backslash before it and `read` takes it away again, so that text never becomes structure.
+A section begins at a line `## N. Title` with N from 0 to 6. The text of a user or a document may contain such a line too:
+`escape_headings` puts a backslash before it and `unescape_headings` removes it, so that text never becomes structure.
 """
 
 import re
@@ -32,14 +32,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ContextDocument:
-    """context.md taken apart. `render(parse(text)) == text` for any text (000 section 11.3)."""
+    """A parsed context.md. `render(parse(text)) == text` for any text (000 section 11.3)."""
 
     preamble: str
     sections: tuple[Section, ...]
 
     @classmethod
     def parse(cls, text: str) -> "ContextDocument":
-        """Take any text apart; never fails. `checked` tells whether it is a context.md."""
+        """Parse any text; never fails. `faults` says whether it is a valid context.md."""
         heads = list(_HEADING.finditer(text))
         if not heads:
             return cls(text, ())
@@ -53,30 +53,30 @@ class ContextDocument:
         return self.preamble + "".join(s.text for s in self.sections)
 
     def faults(self) -> tuple[str, ...]:
-        """What keeps this from being a context.md, each as one sentence; empty for a sound one."""
+        """Why this is not a valid context.md, each as one sentence; empty for a valid one."""
         numbers = [s.number for s in self.sections]
-        found = [f"section {n} stands {numbers.count(n)} times, expected once" for n in sorted(set(numbers)) if numbers.count(n) > 1]
+        found = [f"section {n} occurs {numbers.count(n)} times, expected once" for n in sorted(set(numbers)) if numbers.count(n) > 1]
         if 0 not in numbers:
             found.append("section 0 (`## 0. User Query`) is missing, expected once")
         if not found and numbers != sorted(numbers):
-            found.append(f"sections stand in the order {numbers}, expected ascending numbers")
+            found.append(f"sections are in the order {numbers}, expected ascending numbers")
         return tuple(found)
 
     def section(self, number: int) -> Section | None:
         return next((s for s in self.sections if s.number == number), None)
 
     def body(self, number: int) -> str:
-        """What section `number` says, unescaped and without the blank lines around it; "" where it is absent."""
+        """The body of section `number`, unescaped and without the blank lines around it; "" where it is absent."""
         found = self.section(number)
         return unescape_headings(found.body).strip("\n") if found else ""
 
     def query(self) -> str:
-        """Section 0 exactly as the person wrote it."""
+        """Section 0 exactly as the user wrote it."""
         found = self.section(0)
         return unescape_headings(found.body).removeprefix("\n").removesuffix("\n\n") if found else ""
 
     def with_section(self, number: int, body: str) -> "ContextDocument":
-        """A copy in which section `number` says `body`, in its place by number. Section 0 can not be replaced."""
+        """A copy with `body` as section `number`, in its place by number. Section 0 cannot be replaced."""
         if number == 0 and self.section(0):
             raise ValueError("section 0 is never altered")
         new = Section(number, f"## {number}. {SECTION_TITLES[number]}\n", f"\n{escape_headings(body)}\n\n")
@@ -91,17 +91,17 @@ class ContextDocument:
 
 
 def _with_final_newline(section: Section) -> Section:
-    """The section with its last line ended, so that a heading can follow; what `with_section` writes is ended already."""
+    """The section with a newline at its end, so that a heading can follow."""
     return section if section.text.endswith("\n") else Section(section.number, section.heading, f"{section.body}\n")
 
 
 def new_context(query: str) -> ContextDocument:
-    """A context.md that holds the query, verbatim, and nothing else."""
+    """A context.md with the query, verbatim, and no other section."""
     return ContextDocument("", ()).with_section(0, query)
 
 
 def parse_context(text: str, *, where: str) -> ContextDocument:
-    """Parse a context.md that must be sound; raises DocumentError with every fault."""
+    """Parse a context.md that must be valid; raises DocumentError with every fault."""
     document = ContextDocument.parse(text)
     if faults := document.faults():
         raise DocumentError(f"{where}: {'; '.join(faults)}")
@@ -114,14 +114,15 @@ def escape_headings(body: str) -> str:
 
 
 def unescape_headings(body: str) -> str:
-    """Undo `written`."""
+    """Undo `escape_headings`."""
     return _ESCAPED_HEADING.sub(r"\1", body)
 
 
 def escape_subheadings(text: str) -> str:
-    """Found text as a section quotes it: a line `# `, `## ` or `### ` gets a backslash, so that it forges no heading of the section.
+    """Escape the headings in text that a section quotes: a line `# `, `## ` or `### ` gets a backslash, so that it is not a heading of the
+    section.
 
-    Within code only `### ` does: `# ` is a comment there, and no section reads it.
+    Within code only `### ` is escaped: `# ` is a comment there, and no reader takes it for a heading.
     """
     in_code = False
 

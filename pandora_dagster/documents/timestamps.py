@@ -1,4 +1,4 @@
-"""Points in time as documents write them: ISO 8601 in UTC."""
+"""Timestamps of documents: ISO 8601 in UTC."""
 
 from datetime import UTC, datetime
 
@@ -10,5 +10,5 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def format_timestamp(time: datetime) -> str:
-    """ISO 8601 UTC as the manifests write it, e.g. `2026-01-04T14:30:00Z`."""
+    """Format a time as ISO 8601 UTC, e.g. `2026-01-04T14:30:00Z`."""
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

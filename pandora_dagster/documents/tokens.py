@@ -1,4 +1,4 @@
-"""Tokens of cl100k (000 section 21.1). Knows how to count; the vocabulary's bytes come in as an argument's path."""
+"""Counting of cl100k tokens (000 section 21.1). The path of the vocabulary is an argument."""
 
 import base64
 from collections import OrderedDict
@@ -25,15 +25,15 @@ class TokenBreakdown:
 
 
 class TokenCounter:
-    """Counts tokens; a text that was counted lately is not counted again."""
+    """Counts tokens, with a cache of recently counted texts."""
 
     def __init__(self, vocabulary: Path) -> None:
         self._vocabulary = vocabulary
         self._encoding = _encoding(vocabulary)
-        self._seen: OrderedDict[tuple[int, int], int] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, int], int] = OrderedDict()
 
     def __reduce__(self) -> tuple[type["TokenCounter"], tuple[Path]]:
-        """Another process reads the vocabulary itself."""
+        """Pickle the path only: another process reads the vocabulary itself."""
         return TokenCounter, (self._vocabulary,)
 
     def count(self, text: str) -> int:
@@ -41,16 +41,16 @@ class TokenCounter:
         if len(text) < 24:
             return len(self._encoding.encode_ordinary(text))
         key = (hash(text), len(text))
-        known = self._seen.get(key)
+        known = self._cache.get(key)
         if known is None:
             known = len(self._encoding.encode_ordinary(text))
-            self._seen[key] = known
-            if len(self._seen) > _REMEMBERED:
-                self._seen.popitem(last=False)
+            self._cache[key] = known
+            if len(self._cache) > _REMEMBERED:
+                self._cache.popitem(last=False)
         return known
 
     def count_document(self, text: str) -> TokenBreakdown:
-        """Tokens of context.md per section: an unchanged section is not counted again."""
+        """Tokens of context.md per section; unchanged sections are read from the cache."""
         parts = {f"section_{s.number}": self.count(s.text) for s in ContextDocument.parse(text).sections}
         return TokenBreakdown(self.count(text), parts)
 

@@ -1,1 +1,1 @@
-"""The text of a model's answer: JSON, tagged blocks, schemas in words."""
+"""Parsers of a model's answer: JSON, YAML, tagged blocks; and a short notation of schemas."""

@@ -1,6 +1,6 @@
-"""Model answers as values, by output format (000 section 13.1). Knows how models get formats wrong; knows no schema and no gate.
+"""Parser of model answers by output format (000 section 13.1), with repair of common format errors. Schemas are checked elsewhere.
 
-An answer that is empty, cut off, refused or in another format is a BadAnswerError whose sentence a model can act on.
+An answer that is empty, truncated, refused or in another format raises BadAnswerError with a message that the model can act on.
 """
 
 import json
@@ -32,8 +32,8 @@ _CUT_REASONS = {"length": "it ran into the output limit", "abort": "the server a
 
 
 def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = "stop", mapping: bool = True) -> Any:
-    """What a raw answer says: a dict for json and yaml (any value where `mapping` is False), the text for markdown and text, for tagged
-    the parts of `text.micro_tags.Tagged`.
+    """The value of a raw answer: a dict for json and yaml (any value where `mapping` is False), the text for markdown and text, the parts
+    of `micro_tags.TaggedAnswer` for tagged.
 
     Raises BadAnswerError. A repaired JSON answer still has to pass its schema: repair guesses.
     """
@@ -55,7 +55,7 @@ def read_answer(text: str, output_format: OutputFormat, *, finish_reason: str = 
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a short answer without citation begins like a refusal; "I cannot find it in the documents" is an answer."""
+    """Whether a short answer without citations begins like a refusal; "I cannot find it in the documents" is not a refusal."""
     return len(text) <= _LONGEST_REFUSAL and bool(_REFUSAL.match(text)) and not cited_labels(text)
 
 
@@ -70,9 +70,9 @@ def strings(value: object) -> Iterator[str]:
 
 
 def read_json(text: str) -> object:
-    """One JSON value: strictly, then out of a code fence or the prose around it, then repaired; raises BadAnswerError.
+    """Read one JSON value: strictly, then from a code fence or the prose around it, then repaired; raises BadAnswerError.
 
-    What stops in the middle of an object is never repaired: the missing part can not be guessed.
+    An object that stops in the middle is never repaired: the missing part cannot be guessed.
     """
     try:
         return strict_json(text)
@@ -87,7 +87,7 @@ def read_json(text: str) -> object:
 
 
 def strict_json(text: str) -> object:
-    """One JSON value as it stands: the whole text, in a code fence, or between its outer brackets; raises ValueError, repairs nothing."""
+    """Read one JSON value without repair: the whole text, a code fence, or between the outer brackets; raises ValueError."""
     faults: list[str] = []
     for candidate in _json_candidates(text):
         try:
@@ -98,7 +98,7 @@ def strict_json(text: str) -> object:
 
 
 def _json_candidates(text: str) -> Iterator[str]:
-    """The whole text, what stands in code fences, and what stands between brackets."""
+    """The whole text, the contents of code fences, and the text between brackets."""
     yield text
     yield from (body.strip() for language, body in _FENCED.findall(text) if language.lower() in ("", "json"))
     yield from _bracketed(text)
@@ -146,7 +146,7 @@ def _repaired(text: str, fault: str) -> object:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """YAML with JSON's types only: a date stays the text it was written as."""
+    """SafeLoader with the types of JSON only: a date stays text."""
 
 
 _PlainLoader.yaml_implicit_resolvers = {
@@ -166,7 +166,7 @@ def _read_yaml(text: str) -> object:
 
 
 def _has_aliases(text: str) -> bool:
-    """Aliases let a short answer stand for an endless one; no recipe needs them."""
+    """Whether the text has aliases, by which a short answer can expand without limit; no recipe needs them."""
     tokens = cast("Iterator[yaml.Token]", yaml.scan(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType]
     return any(isinstance(token, (yaml.AliasToken, yaml.AnchorToken)) for token in tokens)
 
@@ -174,14 +174,14 @@ def _has_aliases(text: str) -> bool:
 def _read_tagged(text: str) -> dict[str, Any]:
     parts = read_tagged(text)
     if not parts.text:
-        raise BadAnswerError("answer: nothing for the person in it, only tags: expected the answer after them")
+        raise BadAnswerError("answer: no text for the user, only tags: expected the answer after them")
     if is_refusal(parts.text):
         raise BadAnswerError("answer: a refusal: expected " + _expected(OutputFormat.TAGGED, mapping=True))
     return parts.as_parsed()
 
 
 def _unwrapped(text: str) -> str:
-    """Markdown without the fence that a chatty model puts around the whole of it; fences within must open with a language."""
+    """Markdown without a fence around the whole of it, which some models add; fences within must open with a language."""
     wrapped = _WRAPPED.match(text)
     within: list[str] = _FENCE_LINE.findall(wrapped.group(1)) if wrapped else []
     if not wrapped or len(within) % 2 or not all(within[::2]) or any(within[1::2]):

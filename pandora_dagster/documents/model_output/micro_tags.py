@@ -1,13 +1,13 @@
-"""002's response protocol (section 2): `<thinking>`, `<draft>` and `<dispatch>` before and among plain text, read piece by piece.
+"""Incremental parser of 002's response protocol (section 2): `<thinking>`, `<draft>` and `<dispatch>` among plain text.
 
-| tag | what stands in it | who gets it |
+| tag | content | receiver |
 |---|---|---|
-| `<thinking>` | how the model goes about it | the call's record |
-| `<draft>` | a text made for the person: an invitation, a statement | the person, and the caller |
+| `<thinking>` | the model's reasoning | the call's record |
+| `<draft>` | a text for the user: an invitation, a statement | the user, and the caller |
 | `<dispatch>` | one action, as a word or a JSON object | the caller |
 
-A tag of the protocol never reaches the person. A block counts where it is whole: what follows an opening tag without its closing one, or
-holds no action, is text like any other. A block holds whatever stands up to its closing tag. Other tags are text.
+A tag of the protocol never reaches the user. A block counts where it is complete: an opening tag without its closing one, and a dispatch
+without an action, are plain text. A block ends at its closing tag. Other tags are text.
 """
 
 import json
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
 LONGEST_DISPATCH = 4_000
-"""Characters; what goes on beyond them is no action, and is not kept from the person any longer."""
+"""Characters; a longer dispatch is not an action and is released as text."""
 _TAG = re.compile(r"<(/?)(thinking|draft|dispatch)>", re.IGNORECASE | re.ASCII)
 _NAMES = ("<thinking>", "</thinking>", "<draft>", "</draft>", "<dispatch>", "</dispatch>")
 _LONGEST_TAG = max(map(len, _NAMES))
@@ -27,7 +27,7 @@ _CLOSING = {name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in
 
 @dataclass(frozen=True, slots=True)
 class TaggedAnswer:
-    """An answer taken apart. `text` is the person's, drafts included; `draft` the first whole one; "" and None where there is none."""
+    """A parsed answer. `text`: for the user, drafts included; `draft`: the first complete one, or ""; `dispatch`: None without one."""
 
     text: str
     thinking: str = ""
@@ -35,64 +35,63 @@ class TaggedAnswer:
     dispatch: Mapping[str, Any] | None = None
 
     def as_parsed(self) -> dict[str, Any]:
-        """As gates and callers read it."""
+        """The dict that gates and callers read."""
         return {"text": self.text, "thinking": self.thinking, "draft": self.draft, "dispatch": self.dispatch}
 
 
 def read_tagged(text: str) -> TaggedAnswer:
-    """A whole answer."""
+    """Parse a whole answer."""
     reading = TaggedAnswerReader()
-    told = reading.feed(text)
-    return reading.result(told + reading.finish())
+    return reading.result(reading.feed(text) + reading.finish())
 
 
 @dataclass(slots=True)
 class TaggedAnswerReader:
-    """One answer as it comes: `take` gives what of it may be told now, `rest` what was still held at its end."""
+    """Reads one answer incrementally: `feed` returns the text that can be shown now, `finish` the text that was still buffered."""
 
     thoughts: list[str] = field(default_factory=list[str])
     drafts: list[str] = field(default_factory=list[str])
     actions: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
-    _held: str = ""
+    _buffer: str = ""
     _at: int = 0
-    """How far `_held` is read."""
+    """Position in `_buffer` up to which it is read."""
     _inside: str = ""
-    """The block that begins there: thinking, dispatch, or none."""
+    """The open block at this position: thinking, dispatch, or ""."""
     _searched: int = 0
-    """How far the block was searched for its end."""
+    """Position up to which the block was searched for its end."""
     _drafting: list[str] | None = None
     _unclosed: set[str] = field(default_factory=set[str])
-    """Tags of which it is known, at the end, that they are not closed any more."""
+    """Tags without a closing one, known at the end of the answer."""
 
     def feed(self, piece: str) -> str:
-        """What may be told to the person once `piece` has come."""
-        self._held += piece
+        """Add `piece`; returns the text that can be shown to the user now."""
+        self._buffer += piece
         return self._read(ended=False)
 
     def finish(self) -> str:
-        """What is left for the person when nothing more comes."""
+        """End the answer; returns the remaining text for the user."""
         return self._read(ended=True)
 
     def result(self, text: str) -> TaggedAnswer:
-        """The whole, where `text` is all that was told."""
+        """The parsed answer, where `text` is all that was shown."""
         dispatch = self.actions[0] if self.actions else None
         return TaggedAnswer(text.strip(), "\n\n".join(self.thoughts), next((d for d in self.drafts if d), ""), dispatch)
 
     def _read(self, *, ended: bool) -> str:
-        told: list[str] = []
+        shown: list[str] = []
         while not self._inside or self._close_block(ended=ended):
-            tag = _TAG.search(self._held, self._at)
-            end = tag.start() if tag else len(self._held) - (0 if ended else _partial_tag_length(self._held, self._at))
-            told.append(self._emit(self._held[self._at : end]))
+            tag = _TAG.search(self._buffer, self._at)
+            end = tag.start() if tag else len(self._buffer) - (0 if ended else _partial_tag_length(self._buffer, self._at))
+            shown.append(self._emit(self._buffer[self._at : end]))
             self._at = tag.end() if tag else end
             if tag is None:
                 break
             self._handle_tag(tag[2].lower(), opens=not tag[1])
-        self._held, self._searched, self._at = self._held[self._at :], self._searched - self._at, 0
-        return "".join(told)
+        self._buffer, self._searched, self._at = self._buffer[self._at :], self._searched - self._at, 0
+        return "".join(shown)
 
     def _handle_tag(self, name: str, *, opens: bool) -> None:
-        """A tag outside of thinking and dispatch. One that closes nothing, or will never be closed, is passed over."""
+        """Handle a tag outside of thinking and dispatch. A tag that closes nothing, or is never closed, is ignored."""
         if name == "draft":
             if not opens and self._drafting is not None:
                 self.drafts.append("".join(self._drafting).strip())
@@ -101,22 +100,22 @@ class TaggedAnswerReader:
             self._inside, self._searched = name, self._at
 
     def _close_block(self, *, ended: bool) -> bool:
-        """Leaves the block that is open where that can be told; False where more has to come."""
-        name, length = self._inside, len(self._held) - self._at
+        """Close the open block if its end is known; False where more text is needed."""
+        name, length = self._inside, len(self._buffer) - self._at
         longest = LONGEST_DISPATCH if name == "dispatch" else length
-        close = _CLOSING[name].search(self._held, self._searched, self._at + longest + _LONGEST_TAG)
+        close = _CLOSING[name].search(self._buffer, self._searched, self._at + longest + _LONGEST_TAG)
         if close is None and not ended and length <= longest + _LONGEST_TAG:
-            self._searched = max(self._at, len(self._held) - _LONGEST_TAG)
+            self._searched = max(self._at, len(self._buffer) - _LONGEST_TAG)
             return False
         if close is None and name == "thinking":
             self._unclosed.add(name)
-        if close and close.start() - self._at <= longest and self._record_block(name, self._held[self._at : close.start()].strip()):
+        if close and close.start() - self._at <= longest and self._record_block(name, self._buffer[self._at : close.start()].strip()):
             self._at = close.end()
         self._inside = ""
         return True
 
     def _record_block(self, name: str, content: str) -> bool:
-        """Whether the block is whole and taken in."""
+        """Record a complete block; False for a dispatch without an action."""
         if name == "thinking":
             self.thoughts += [content] if content else []
             return True
@@ -131,7 +130,7 @@ class TaggedAnswerReader:
 
 
 def parse_dispatch(content: str) -> Mapping[str, Any] | None:
-    """What a dispatch asks for: a JSON object as it stands, a word as `{"action": word}`; None for anything else."""
+    """The action of a dispatch: a JSON object unchanged, a word as `{"action": word}`; None for anything else."""
     if _ACTION.fullmatch(content):
         return {"action": content}
     try:

@@ -1,7 +1,7 @@
-"""A JSON Schema as a short type notation that small models follow. Knows JSON Schema's words; knows no recipe.
+"""A short type notation of JSON Schemas that small models follow.
 
-`{"decision": "PROCEED"|"CLARIFY", "confidence": number 0..1, "question"?: string|null}`: a `?` after a name marks what may be
-left out, `string[]` is an array, `(<=300 chars)` a limit, `...` that further properties may follow.
+`{"decision": "PROCEED"|"CLARIFY", "confidence": number 0..1, "question"?: string|null}`: a `?` after a name marks an optional
+property, `string[]` is an array, `(<=300 chars)` a limit, `...` allows further properties.
 """
 
 import json
@@ -47,7 +47,7 @@ def _below(value: object) -> Iterator[Schema]:
 
 
 class _Renderer:
-    """Renders the parts of one schema; `$ref` leads into the same schema."""
+    """Renders the parts of one schema; a `$ref` is resolved in the same schema."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root

@@ -1,1 +1,1 @@
-"""Credentials and traces of a user in text: found, and replaced."""
+"""Search and replacement of credentials and of a user's traces in text."""

@@ -1,8 +1,7 @@
-"""Credentials and secret codes in text: found by their shape, and taken out before anything is kept. Knows nothing of where text
-is kept.
+"""Search and redaction of credentials and secret codes in text, by their form, before text is stored.
 
-What merely looks random (order ids, hashes, flight numbers) stays: a pattern here needs a known prefix, a known header or
-a word that says "this is a secret". This is the only recogniser: ledgers, logs, indexes and condensed texts all ask it.
+Text that merely looks random (order ids, hashes, flight numbers) is left: a pattern needs a known prefix, a known header or a word that
+names a secret. This is the only recognizer: ledgers, logs, indexes and compressed texts use it.
 """
 
 import re
@@ -14,7 +13,7 @@ _NAMES = (
     r"(?:password|passwd|passphrase|passcode|pwd|api[ _-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|client[_-]?secret|private[_-]?key"
     r"|(?:access|auth|refresh|bearer)[_-]?token)"
 )
-"""Names whose value is a secret. A bare `token` is not among them: here it counts words, and has a rule of its own."""
+"""Names whose value is a secret. A bare `token` is not among them: it also means a unit of text, and has its own rule."""
 _NAME_HINTS = ("pass", "pwd", "secret", "api", "private", "access", "auth", "refresh", "bearer")
 _SECRET_VARIABLE = re.compile(
     rf"(?:^|_){_NAMES}(?:_|$)|(?:^|_)(?:key|token|secret|pass|pw|credentials?)$|(?:password|passwd|passphrase)$", re.IGNORECASE
@@ -24,30 +23,30 @@ _NOUN_HINTS = "pass pw"
 _FOREIGN = r"(?:passwort|kennwort|contrase(?:ñ|n\u0303?)a|mot de passe|senha|wachtwoord|lösenord|hasło|пароль)"
 _FOREIGN_HINTS = ("pass", "kennwort", "contrase", "senha", "wachtwoord", "lösenord", "hasło", "пароль")
 _CLAUSE_END = r"(?=[\"'”.!?,;)\\]*(?:$|\n|[\"'”.!?,;)\\]\s|[\"'”\\]|[ \t]+(?:and|but|or|for|so|please|if|when|thanks?|und|y|et|e)\b))"
-"""Where a word that stands alone ends: what is said of a password goes on ("gone since 2019"), a password does not."""
+"""The end of a clause: a sentence about a password continues ("gone since 2019"), a password does not."""
 _SENTENCE_AFTER_LABEL = (
     r"(?!(?:strict|strong|weak|wrong|right|correct|incorrect|valid|invalid|secure|insecure|unsafe|secret|private|public|short|empty|blank"
     r"|mandatory|optional|necessary|known|unknown|never|always|still|already|there|below|above|simple|complex|enough|important|different"
     r"|reset|stolen|broken|chosen|taken|given|found|sensitive|unique|ready|being|kept|again|likely|string|bytes|boolean|integer|undefined|false|hidden|first|please|today|yours"
     r"|[a-z]+(?:ed|ing|able|ible|ten|wn|less|ful|ly))\b)"
 )
-"""What sentences, forms and schemas say of a password; participles and adjectives by their endings."""
+"""Words that sentences, forms and schemas put after the label of a password; participles and adjectives by their endings."""
 _PLAIN_WORD = rf"{_SENTENCE_AFTER_LABEL}[^\W\d_]{{5,40}}{_CLAUSE_END}"
 _WITH_DIGIT = r"(?=\S{0,80}[0-9!@#$%^&*_])(?![\[<{])[^\s,;\"'\\]{3,}[^\s,;\"'\\.]"
 _BETWEEN = r"(?: (?:for|of|to) [\w .\-]{1,40}?)?"
 _RANDOM = r"(?=[A-Za-z_.~+/-]{0,40}[0-9])(?=[0-9_.~+/-]{0,40}[A-Za-z])[A-Za-z0-9_.~+/-]{12,}=*"
-"""Letters and digits together, as a number of words never is."""
+"""Letters and digits together, which a count of tokens never has."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A form of credentials: `(?P<secret>)` in `pattern` is what is taken out. A text without any of the `hints` (in small
-    letters) has none of them, and is searched only around those that it has."""
+    """A form of credentials: the group `secret` of `pattern` is redacted. A text without any of the `hints` (lower case) has no match,
+    and only the places around its hints are searched."""
 
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
     reach: int = 1
-    """A match begins at one of the hints, or at most so many characters before it."""
+    """A match begins at a hint, or at most this number of characters before it."""
 
 
 def _rule(hints: str, pattern: str, flags: int = 0, *, reach: int = 1) -> _Rule:
@@ -142,11 +141,11 @@ _RULES = (
     ),
 )
 _STEMS = ("k-",)
-"""What many hints have in common, beside those that are hints themselves."""
+"""Common substrings of many hints, beside those that are hints themselves."""
 
 
 def _families(hints: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each hint under the shortest stem or hint that is in it, which is within one word: a text without that has none of them."""
+    """Group hints by the shortest stem or hint that they contain: a text without that stem has none of the group."""
     families: dict[str, list[str]] = {stem: [] for stem in _STEMS}
     for hint in sorted(hints, key=lambda hint: (len(hint), hint)):
         families.setdefault(next((stem for stem in families if stem in hint), hint), []).append(hint)
@@ -156,7 +155,7 @@ def _families(hints: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
 _HINTS = _families({hint for rule in _RULES for hint in rule.hints})
 _ASCII_HINTS = tuple((stem, family) for stem, family in _HINTS if stem.isascii())
 _SCANNED = 6
-"""Characters that are searched in the time of one try at a place."""
+"""Characters that are searched in the time of one match attempt at a position."""
 _CARD = re.compile(r"(?<![\w\-.])(?:\d{4}([ \-])\d{4}\1\d{4}\1\d{4}|3\d{3}([ \-])\d{6}\2\d{5}|[3-6]\d{12,18})(?![\w\-])")
 _CARD_DIGITS = re.compile(r"4\d{12}(?:\d{3}){0,2}|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[068]\d{12}|35\d{14}|6(?:011|4[4-9]|5)\d{12,13}")
 _CARD_WORDS = re.compile(r"card|visa|master|amex|\bpan\b|\bcc\b", re.IGNORECASE)
@@ -165,12 +164,12 @@ _MANY_DIGITS = re.compile(r"\d{13}|\d{4}[ \-]\d{4,6}[ \-]\d")
 _DIGITS_AS_0 = bytes.maketrans(
     bytes(range(256)), bytes(48 if chr(n) in "0123456789?" else 45 if chr(n) in " -" else 46 for n in range(256))
 )
-"""Every digit 0, blanks and hyphens a hyphen; what is no ASCII stands as `?`, and may be a digit."""
+"""Maps every digit to 0, blanks and hyphens to a hyphen; a character outside of ASCII is `?`, which may be a digit."""
 _MANY_0 = (b"0" * 13, b"0000-0000-0", b"0000-00000-0", b"0000-000000-0")
 
 
 def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Where credentials stand, as (start, end), in order and without overlap."""
+    """The spans of credentials, as (start, end), in order and without overlap."""
     if not text:
         return ()
     merged: list[tuple[int, int]] = []
@@ -183,17 +182,17 @@ def credential_spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text holds anything that must not be remembered: what `redacted` takes out of it."""
+    """Whether a text contains a credential that `redact` would replace."""
     return bool(credential_spans(text))
 
 
 def names_secret(variable: str) -> bool:
     """Whether an environment variable of this name holds a credential, whatever its value looks like."""
-    return variable != "PWD" and _SECRET_VARIABLE.search(variable) is not None  # the shell's own says where it stands
+    return variable != "PWD" and _SECRET_VARIABLE.search(variable) is not None  # PWD is the shell's working directory
 
 
 def redact(text: str) -> str:
-    """`text` with every credential replaced by `[redacted]`; doing it twice changes nothing more (DECISIONS 14)."""
+    """`text` with every credential replaced by `[redacted]`; a second run changes nothing (DECISIONS 14)."""
     spans = credential_spans(text)
     if not spans:
         return text
@@ -209,20 +208,20 @@ def _scan(text: str) -> Iterator[tuple[int, int]]:
     lowered = text.lower()
     if lowered.isascii():
         families = _ASCII_HINTS
-    else:  # to a pattern without case these are an i and an s
+    else:  # a case-insensitive pattern matches these as i and s
         families, lowered = _HINTS, lowered.replace("ı", "i").replace("ſ", "s")
-    words = " ".join(set(lowered.split()))  # each once: a third of a prompt, a tenth of a book
-    at_hand = {hint for stem, family in families if stem in words for hint in family if hint in lowered}
+    words = " ".join(set(lowered.split()))  # each word once: a third of a prompt, a tenth of a book
+    present = {hint for stem, family in families if stem in words for hint in family if hint in lowered}
     for rule in _RULES:
-        if hints := at_hand.intersection(rule.hints):
+        if hints := present.intersection(rule.hints):
             yield from (found.span("secret") for found in _matches(rule, hints, text, lowered) if found.group("secret") != REDACTED)
     if _has_many_digits(text):
         yield from (found.span() for found in _CARD.finditer(text) if _is_card(found, text))
 
 
 def _matches(rule: _Rule, hints: Iterable[str], text: str, lowered: str) -> Iterator[re.Match[str]]:
-    """The matches of a rule, from left to right: only where one can begin, unless that is nearly everywhere or can not be said, because
-    small letters are more than large ones were."""
+    """The matches of a rule, from left to right: only positions where one can begin are tried, unless these are most positions, or unknown
+    because lower-casing changed the length of the text."""
     tries = sum(lowered.count(hint) for hint in hints) * (rule.reach + 1)
     if tries * _SCANNED > len(text) or len(lowered) != len(text):
         yield from rule.pattern.finditer(text)
@@ -244,17 +243,17 @@ def _occurrences(hint: str, text: str) -> Iterator[int]:
 
 
 def _has_many_digits(text: str) -> bool:
-    """Whether a card's number may be in it. The bytes are looked at first: the pattern takes twenty times as long."""
+    """Whether the text may contain a card number. The bytes are checked first: the pattern takes twenty times as long."""
     shape = text.encode("ascii", "replace").translate(_DIGITS_AS_0)
     return any(many in shape for many in _MANY_0) and _MANY_DIGITS.search(text) is not None
 
 
 def _is_card(found: re.Match[str], text: str) -> bool:
-    """Whether digits are a payment card's number: its issuer's beginning and length, a right check digit, and grouped as on
-    the card or named as one. What merely has as many digits (a device, a parcel) is none."""
+    """Whether digits are a payment card's number: prefix and length of an issuer, a valid check digit, and grouped as on the card or named
+    as a card. A device or parcel number with as many digits is not one."""
     digits = re.sub(r"\D", "", found.group())
-    is_said = found.lastindex is not None or _CARD_WORDS.search(text, max(0, found.start() - _BEFORE_CARD), found.start())
-    if not is_said or not _CARD_DIGITS.fullmatch(digits):
+    is_named = found.lastindex is not None or _CARD_WORDS.search(text, max(0, found.start() - _BEFORE_CARD), found.start())
+    if not is_named or not _CARD_DIGITS.fullmatch(digits):
         return False
     doubled = [d * 2 - 9 if d > 4 else d * 2 for d in map(int, digits[-2::-2])]
     return (sum(doubled) + sum(map(int, digits[-1::-2]))) % 10 == 0

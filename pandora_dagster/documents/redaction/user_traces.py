@@ -1,6 +1,6 @@
-"""What tells of one person, as a pattern over bytes: their id where it stands for them, and words that only they used.
+"""Traces of one user as patterns over bytes: the user's id, and facts that only this user stated.
 
-Knows forms (UTF-8, JSON-escaped once and twice) and word borders; knows nothing of where bytes come from. Linear in the text.
+Patterns match UTF-8 text and text that is JSON-escaped once or twice, at word borders. Time is linear in the text.
 """
 
 import json
@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import groupby
 
 ERASED = "erased"
-"""What stands in the place of a trace in a record that is also other people's."""
+"""Replacement of a trace in a record that also belongs to other users."""
 SHORTEST, UNBORDERED = 5, 8
-"""Bytes: a shorter text turns up by chance, and is no trace; one of `UNBORDERED` bytes or more needs no word border around it."""
+"""Bytes: a shorter text occurs by chance and is not a trace; a text of `UNBORDERED` bytes or more needs no word border around it."""
 _IN_ID = r"A-Za-z0-9_.@+\-"
 _QUOTE = r'\\{0,3}"'
 _KEYS = r"(?:user|user_id|owner|pandora/user)"
@@ -21,22 +21,22 @@ _KEYS = r"(?:user|user_id|owner|pandora/user)"
 
 @dataclass(frozen=True)
 class UserTraces:
-    """The traces of `user`. `plain`: their id tells of them wherever it stands as a word, since nobody else's documents have it."""
+    """The traces of `user`. `plain`: the id is a trace wherever it is a word, since no other user's documents contain it."""
 
     user: str
     facts: tuple[str, ...] = ()
     plain: bool = False
 
     def found_in(self, data: bytes) -> bool:
-        """Whether anything of the person is there, in whatever case."""
+        """Whether the data contains a trace, in any case."""
         return self._lower.search(data.lower()) is not None
 
     def scrub(self, text: str) -> str:
-        """The text with GONE in the place of every trace; JSON stays JSON."""
+        """Replace every trace by `ERASED`; JSON stays JSON."""
         return self._any_case.sub(self._replaced, text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
     def names_user(self, text: str) -> bool:
-        """Whether the text names the person by id."""
+        """Whether the text contains the user's id."""
         return self._id.search(text.encode(errors="surrogatepass")) is not None
 
     @staticmethod
@@ -57,7 +57,7 @@ class UserTraces:
 
 
 def _id_pattern(user: str, *, plain: bool) -> bytes:
-    """The id where it stands for the person: before a turn, in a path of the store, as the value of a key; with `plain` as any word."""
+    """A pattern of the id where it names the user: before a turn, in a path of the store, as a key's value; with `plain` as any word."""
     name = re.escape(user)
     alone = f"(?<![{_IN_ID}]){name}"
     ends = f"(?![{_IN_ID}])" if not user.endswith(".") else ""
@@ -70,7 +70,7 @@ def _id_pattern(user: str, *, plain: bool) -> bytes:
 
 
 def fact_patterns(facts: Iterable[str]) -> list[bytes]:
-    """Patterns over lower-case bytes that match any of the facts, in whatever form they were written."""
+    """Patterns over lower-case bytes that match any of the facts, in any encoded form."""
     forms = sorted({form for fact in facts for form in encoded_forms(fact)})
     short = [form for form in forms if len(form) < UNBORDERED]
     long = [form for form in forms if len(form) >= UNBORDERED]
@@ -87,7 +87,7 @@ def encoded_forms(fact: str) -> set[bytes]:
 
 
 def occurring_facts(facts: Sequence[str], contents: Iterable[bytes]) -> frozenset[str]:
-    """Those of the facts that stand anywhere in the contents, also inside or across one another."""
+    """The facts that occur in the contents, also inside or across one another."""
     patterns = [re.compile(b"(?=(" + pattern + b"))") for pattern in fact_patterns(facts)]
     seen: set[bytes] = set()
     for data in contents if patterns else ():
@@ -101,19 +101,19 @@ def occurring_facts(facts: Sequence[str], contents: Iterable[bytes]) -> frozense
 
 
 def _prefixes(text: bytes) -> Iterator[bytes]:
-    """The beginnings of a text: of several facts that begin at one place the longest was seen."""
+    """The prefixes of a text: of several facts that begin at one place the pattern matched the longest."""
     return (text[:end] for end in range(SHORTEST, len(text) + 1))
 
 
 def _alternation(words: Sequence[bytes]) -> bytes:
-    """A pattern of sorted words that reads each byte once: words with the same beginning share it."""
+    """A pattern of sorted words that reads each byte once: words with a common prefix share it."""
     if len(words) == 1:
         return re.escape(words[0])
     branches: list[bytes] = []
     for first, group in groupby((w for w in words if w), key=lambda word: word[:1]):
-        rest = [word[1:] for word in group]
-        shared = _common_prefix(rest)
-        tails = [word[len(shared) :] for word in rest]
+        suffixes = [word[1:] for word in group]
+        shared = _common_prefix(suffixes)
+        tails = [word[len(shared) :] for word in suffixes]
         branches.append(re.escape(first + shared) + (_alternation(tails) if tails != [b""] else b""))
     optional = b"?" if any(not word for word in words) else b""
     return b"(?:" + b"|".join(branches) + b")" + optional
